@@ -1,0 +1,140 @@
+"""The element types, under PyTorch's names and printed as PyTorch prints them."""
+
+import ml_dtypes
+import numpy as np
+
+from backlight.errors import ArgumentError
+
+FLOATS, INTEGERS, BOOLS = "float", "integer", "bool"
+
+
+class dtype:  # noqa: N801 - PyTorch's name
+    """An element type; `dtype.numpy` is NumPy's object for the same type."""
+
+    __slots__ = ("name", "numpy", "kind", "old_name", "is_floating_point")
+
+    is_complex = False
+
+    def __init__(self, name: str, numpy_type, kind: str, old_name: str):
+        self.name = name
+        self.numpy = np.dtype(numpy_type)
+        self.kind = kind
+        self.old_name = old_name
+        self.is_floating_point = kind == FLOATS
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element."""
+        return self.numpy.itemsize
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the type holds negative numbers."""
+        return self.kind == FLOATS or self.numpy.kind == "i"
+
+    def to_complex(self):
+        """Refuse: backlight has no complex types."""
+        raise ArgumentError(f"complex dtypes are not in backlight: {self} has no complex partner here")
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self):
+        return (_by_name, (self.name,))
+
+
+float16 = half = dtype("float16", np.float16, FLOATS, "Half")
+bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOATS, "BFloat16")
+float32 = float = dtype("float32", np.float32, FLOATS, "Float")  # noqa: A001 - PyTorch's name
+float64 = double = dtype("float64", np.float64, FLOATS, "Double")
+int8 = dtype("int8", np.int8, INTEGERS, "Char")
+uint8 = dtype("uint8", np.uint8, INTEGERS, "Byte")
+int16 = short = dtype("int16", np.int16, INTEGERS, "Short")
+int32 = int = dtype("int32", np.int32, INTEGERS, "Int")  # noqa: A001 - PyTorch's name
+int64 = long = dtype("int64", np.int64, INTEGERS, "Long")
+bool = dtype("bool", np.bool_, BOOLS, "Bool")  # noqa: A001 - PyTorch's name
+
+ALL = (float16, bfloat16, float32, float64, int8, uint8, int16, int32, int64, bool)
+BY_NUMPY = {kind.numpy: kind for kind in ALL}
+BY_NAME = {kind.name: kind for kind in ALL}
+
+_default = float32
+
+
+def _by_name(name: str) -> dtype:
+    return BY_NAME[name]
+
+
+def get_default_dtype() -> dtype:
+    """Return the dtype that Python floats become."""
+    return _default
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the dtype that Python floats become; it must be a floating point one."""
+    global _default
+    if not (isinstance(d, dtype) and d.is_floating_point):
+        raise ArgumentError(f"only floating-point types are supported as the default type, got {d}: pass torch.float32 …")
+    _default = d
+
+
+def from_numpy_dtype(numpy_type: np.dtype) -> dtype:
+    """Return the backlight dtype of a NumPy one, or raise PyTorch's error for a type that has none."""
+    found = BY_NUMPY.get(numpy_type)
+    if found is None:
+        supported = ", ".join(kind.name for kind in ALL)
+        raise ArgumentError(
+            f"can't convert np.ndarray of type {numpy_type}. The only supported types are: {supported}."
+        )
+    return found
+
+
+def to_numpy_dtype(kind) -> np.dtype | None:
+    """Return NumPy's object for a dtype (None stays None; Python's float, int and bool are allowed as in PyTorch)."""
+    if kind is None:
+        return None
+    if isinstance(kind, dtype):
+        return kind.numpy
+    if kind in _PYTHON_TYPES:
+        return _PYTHON_TYPES[kind].numpy
+    raise ArgumentError(f"dtype must be a torch.dtype, got {kind!r} of type {type(kind).__name__}: pass torch.float32 …")
+
+
+_PYTHON_TYPES = {type(0.0): float64, type(0): int64, type(True): bool}
+
+
+class finfo:  # noqa: N801 - PyTorch's name
+    """Machine limits of a floating point dtype: `eps`, `max`, `min`, `tiny`, `bits`, `resolution`."""
+
+    def __init__(self, kind: dtype | None = None):
+        kind = kind or _default
+        if not kind.is_floating_point:
+            raise ArgumentError(
+                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.{kind.name}'"
+            )
+        limits = ml_dtypes.finfo(kind.numpy)
+        self.dtype, self.bits = kind.name, limits.bits
+        for name in ("eps", "max", "min", "tiny", "smallest_normal", "resolution"):
+            setattr(self, name, type(0.0)(getattr(limits, name)))
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+
+class iinfo:  # noqa: N801 - PyTorch's name
+    """Limits of an integer dtype: `max`, `min`, `bits`."""
+
+    def __init__(self, kind: dtype):
+        if kind.kind != INTEGERS:
+            raise ArgumentError(
+                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.{kind.name}'"
+            )
+        limits = np.iinfo(kind.numpy)
+        self.dtype, self.bits = kind.name, limits.bits
+        self.max, self.min = type(0)(limits.max), type(0)(limits.min)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -1,0 +1,191 @@
+"""Grad mode and inference mode: per thread, as context managers and as decorators."""
+
+import functools
+import inspect
+import threading
+
+
+class _Modes(threading.local):
+    """What the current thread records: read by every op, so plain attributes."""
+
+    grad_enabled = True
+    inference = False
+
+
+class _Recording:
+    """Whether all threads record. An op reads this plain attribute first: a thread-local one costs ten times as much."""
+
+    def __init__(self):
+        self.everywhere = True
+        self.switched_off = 0  # how many blocks, of all threads, have recording off
+        self.lock = threading.Lock()
+
+
+modes = _Modes()
+recording = _Recording()
+
+
+def set_recording(value: bool) -> bool:
+    """Switch recording in this thread, and return whether it was on."""
+    previous = modes.grad_enabled
+    if value is not previous:
+        modes.grad_enabled = value
+        with recording.lock:
+            recording.switched_off += -1 if value else 1
+            recording.everywhere = recording.switched_off == 0
+    return previous
+
+
+def is_grad_enabled() -> bool:
+    """Return whether ops on tensors that require grad are being recorded."""
+    return modes.grad_enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Return whether this thread is inside `inference_mode`."""
+    return modes.inference
+
+
+class _Mode:
+    """A context manager that is also a decorator, for functions, generators and coroutines."""
+
+    def __call__(self, function):
+        if inspect.isclass(function):
+            raise TypeError(f"{type(self).__name__} decorates functions, got the class {function.__name__}")
+        if inspect.isgeneratorfunction(function):
+            return self._decorate_generator(function)
+        if inspect.iscoroutinefunction(function):
+            return self._decorate_coroutine(function)
+
+        @functools.wraps(function)
+        def within_mode(*args, **kwargs):
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return within_mode
+
+    def _decorate_generator(self, function):
+        @functools.wraps(function)
+        def generator(*args, **kwargs):
+            return (yield from self._driven(function(*args, **kwargs)))
+
+        return generator
+
+    def _decorate_coroutine(self, function):
+        @functools.wraps(function)
+        async def coroutine(*args, **kwargs):
+            return await _Awaitable(self._driven(function(*args, **kwargs)))
+
+        return coroutine
+
+    def _driven(self, inner):
+        """Run `inner`, a generator or coroutine, with the mode on only while its own body runs.
+
+        Between two of its steps the caller's mode holds, since the caller's code runs then.
+        """
+        step = functools.partial(inner.send, None)
+        try:
+            while True:
+                with self.clone():
+                    value = step()
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    with self.clone():
+                        inner.close()
+                    raise
+                except BaseException as problem:
+                    step = functools.partial(inner.throw, problem)
+                else:
+                    step = functools.partial(inner.send, sent)
+        except StopIteration as stop:
+            return stop.value
+
+    def clone(self):
+        return type(self)()
+
+
+class _Awaitable:
+    """Lets a coroutine await a generator."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def __await__(self):
+        return (yield from self.steps)
+
+
+class _GradMode(_Mode):
+    """Switches recording to `value` inside a `with` block."""
+
+    value = False
+
+    def __enter__(self):
+        self.previous = set_recording(self.value)
+
+    def __exit__(self, *exc):
+        set_recording(self.previous)
+
+    def __new__(cls, function=None, *args, **kwargs):
+        made = object.__new__(cls)
+        if function is not None and callable(function):  # @no_grad without parentheses
+            return made.__call__(function)
+        return made
+
+
+class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
+    """Record nothing inside the block or the decorated function."""
+
+
+class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
+    """Record again inside a `no_grad` block."""
+
+    value = True
+
+
+class set_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name
+    """Switch recording on or off: at once when called, and back at the end when used in `with`."""
+
+    def __init__(self, mode: bool):
+        self.mode = bool(mode)
+        self.previous = set_recording(self.mode)
+
+    def __call__(self, function):
+        set_recording(self.previous)
+        return super().__call__(function)
+
+    def __enter__(self):
+        set_recording(self.mode)
+
+    def __exit__(self, *exc):
+        set_recording(self.previous)
+
+    def clone(self):
+        made = object.__new__(set_grad_enabled)
+        made.previous, made.mode = modes.grad_enabled, self.mode
+        return made
+
+
+class inference_mode(_Mode):  # noqa: N801 - PyTorch's name
+    """Like `no_grad`, and tensors made inside can never take part in a recorded computation."""
+
+    def __new__(cls, mode=True):
+        made = object.__new__(cls)
+        if callable(mode):
+            made.mode = True
+            return made.__call__(mode)
+        return made
+
+    def __init__(self, mode=True):
+        self.mode = bool(mode)
+
+    def __enter__(self):
+        self.previous = set_recording(not self.mode), modes.inference
+        modes.inference = self.mode
+
+    def __exit__(self, *exc):
+        set_recording(self.previous[0])
+        modes.inference = self.previous[1]
+
+    def clone(self):
+        return inference_mode(self.mode)

@@ -1,0 +1,226 @@
+"""Nodes of the backward graph, with the face of PyTorch's `grad_fn`."""
+
+import itertools
+import sys
+import weakref
+
+import numpy as np
+
+from backlight.errors import GraphError
+from backlight.graph.hooks import HookHandle
+from backlight.graph.provenance import describe_place, line_number
+
+next_sequence = itertools.count().__next__
+
+
+class NodeExtra:
+    """What few nodes have: hooks, metadata, a tensor that wants its gradient kept."""
+
+    __slots__ = ("tensor_hooks", "retained", "prehooks", "posthooks", "metadata")
+
+    def __init__(self):
+        self.tensor_hooks = {}  # id -> (output number, hook)
+        self.retained = {}  # output number -> weak reference to the tensor
+        self.prehooks = {}
+        self.posthooks = {}
+        self.metadata = {}
+
+
+class Node:
+    """One op's record: where its gradients go (`edges`), what its derivatives need, and where it was made.
+
+    Subclasses, one an op, are made by `ops.generate`; they add slots for what they save and the two methods
+    `backward(grad, edges, keep)`, on arrays, and `backward_graph(grad, edges)`, on tensors. Both return one gradient
+    (or None) an edge; `edges` is `self.edges` with None where no gradient is wanted.
+    """
+
+    __slots__ = ("edges", "sequence", "code", "lasti", "extra", "__weakref__")
+
+    is_end = False
+    outputs = 1
+    wants_undefined = False  # whether it runs even if no gradient reached it
+    saved_names: dict[str, str] = {}  # PyTorch's `_saved_x` -> the slot that holds it
+
+    def name(self) -> str:
+        """Return the node's name, as PyTorch spells it."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple:
+        """The nodes that receive this node's gradients, each with the number of its output."""
+        return tuple(public_edge(edge) for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict:
+        """A dictionary that belongs to the user."""
+        return extra_of(self).metadata
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    @property
+    def where(self) -> str:
+        """The user's line that made this node: `file:line: source`."""
+        return describe_place(self.code, self.lasti)
+
+    @property
+    def line(self) -> tuple[str, int]:
+        """File name and line number of the user's line that made this node."""
+        return self.code.co_filename, line_number(self.code, self.lasti)
+
+    def register_hook(self, hook) -> HookHandle:
+        """Call `hook(grad_inputs, grad_outputs)` after this node has run; it may return other grad_inputs."""
+        return HookHandle(extra_of(self).posthooks, hook)
+
+    def register_prehook(self, hook) -> HookHandle:
+        """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
+        return HookHandle(extra_of(self).prehooks, hook)
+
+    def backward(self, grad, edges, keep):
+        raise NotImplementedError  # every concrete node has its own
+
+    def backward_graph(self, grad, edges):
+        raise NotImplementedError  # every concrete node has its own
+
+    def walk(self, grad, keep, buffers, owned, add_to_output) -> None:
+        """Run backward on arrays and add its gradients to the walk's buffers.
+
+        A sum of two is a new array, which the walk owns (`owned`): a third is added to it in place.
+        """
+        for edge, arrived in zip(self.edges, self.backward(grad, self.edges, keep)):
+            if edge is None or arrived is None:
+                continue
+            if edge.__class__ is Output:
+                add_to_output(edge.node, edge.number, arrived)
+                continue
+            present = buffers[edge]
+            if present is None:
+                buffers[edge] = arrived
+            elif edge in owned:
+                np.add(present, arrived, present)
+            else:
+                total = buffers[edge] = present + arrived
+                if total.__class__ is np.ndarray:
+                    owned.add(edge)
+
+    def free(self) -> None:
+        """Drop what was saved for backward."""
+
+    def __call__(self, *grads):
+        """Run this node's derivative on gradients of its outputs, and return one gradient an edge."""
+        from_user = grads[0] if self.outputs == 1 else grads
+        return self.backward_graph(from_user, self.edges)
+
+    def __getattr__(self, name: str):
+        slot = type(self).saved_names.get(name)
+        if slot is None:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return self.saved_value(slot)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {hex(id(self))}>"
+
+
+class Output:
+    """The edge to one output of a node that has several."""
+
+    __slots__ = ("node", "number")
+
+    is_end = False
+
+    def __init__(self, node: Node, number: int):
+        self.node = node
+        self.number = number
+
+
+class AccumulateGrad(Node):
+    """What PyTorch shows at the end of the walk: the adding of what arrives to `variable.grad`."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable):
+        self.variable = variable
+        self.edges = ()
+        self.sequence = sys.maxsize
+        self.code = None
+        self.lasti = 0
+        self.extra = None
+
+    def name(self) -> str:
+        """Return the name that PyTorch gives to accumulators."""
+        return "torch::autograd::AccumulateGrad"
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1
+
+
+def accumulator(leaf) -> AccumulateGrad:
+    """Return the node that stands for adding into `leaf.grad`: the same one as long as anything holds it."""
+    reference = leaf._accumulator
+    node = None if reference is None else reference()
+    if node is None:
+        node = AccumulateGrad(leaf)
+        leaf._accumulator = weakref.ref(node)
+    return node
+
+
+def node_and_number(edge):
+    """Split an edge into (node, output number)."""
+    return (edge.node, edge.number) if edge.__class__ is Output else (edge, 0)
+
+
+def public_edge(edge) -> tuple:
+    """Return an edge as PyTorch shows it: (node, number of its output)."""
+    if edge is None:
+        return (None, 0)
+    if edge.is_end:
+        return (accumulator(edge), 0)
+    return node_and_number(edge)
+
+
+def extra_of(node: Node) -> NodeExtra:
+    """Return the node's rarely used part, made at the first call."""
+    if node.extra is None:
+        node.extra = NodeExtra()
+    return node.extra
+
+
+def freed(node: Node) -> GraphError:
+    """Return the error for a node whose saved tensors are gone."""
+    return GraphError(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        f"saved tensors after calling backward.\n  {node.name()} was made at {node.where}"
+    )
+
+
+def modified(node: Node, data, storage, version: int, producer: str) -> GraphError:
+    """Return the error for a tensor that was written to after it was saved."""
+    from_type = _OLD_NAMES.get(str(data.dtype), str(data.dtype))
+    written = ""
+    if storage.writer is not None:
+        op_name, code, lasti = storage.writer
+        written = f"\n  It was written by {op_name} at {describe_place(code, lasti)}"
+    return GraphError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[torch.{from_type}Tensor {list(data.shape)}], which is output 0 of {producer}, is at version "
+        f"{storage.version}; expected version {version} instead. Hint: enable anomaly detection to find the operation "
+        "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        f"\n  {node.name()}, which saved it, was made at {node.where}{written}"
+        "\n  Write to a copy (.clone()), or use the out-of-place form of that operation"
+    )
+
+
+_OLD_NAMES = {
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+    "int8": "Char",
+    "uint8": "Byte",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "bool": "Bool",
+}

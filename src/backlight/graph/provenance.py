@@ -1,0 +1,49 @@
+"""Where in the user's code a node was made: kept as (code, lasti), turned into file and line only when asked."""
+
+import linecache
+import sys
+from pathlib import Path
+
+PACKAGE = str(Path(__file__).parent.parent)
+GENERATED = "<backlight "
+
+
+USER_FILES: set[str] = set()  # file names that were seen and are not backlight's own
+
+
+def user_frame(frame):
+    """Return `frame`, or the nearest one further out that is not backlight's own code."""
+    while True:
+        filename = frame.f_code.co_filename
+        if filename in USER_FILES:
+            return frame
+        if not filename.startswith((PACKAGE, GENERATED)):
+            USER_FILES.add(filename)
+            return frame
+        if frame.f_back is None:
+            return frame
+        frame = frame.f_back
+
+
+def user_place(depth: int = 1):
+    """Return (code, lasti) of the nearest frame that is not backlight's own."""
+    frame = user_frame(sys._getframe(depth))
+    return frame.f_code, frame.f_lasti
+
+
+def line_number(code, lasti: int) -> int:
+    """Return the line of the instruction at `lasti`."""
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= lasti < end:
+            return number if number is not None else line
+    return line
+
+
+def describe_place(code, lasti: int) -> str:
+    """Return `file:line: source`, as much of it as is known."""
+    if code is None:
+        return "an unknown line"
+    number = line_number(code, lasti)
+    source = linecache.getline(code.co_filename, number).strip()
+    return f"{code.co_filename}:{number}" + (f": {source}" if source else "")

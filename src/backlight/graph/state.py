@@ -1,0 +1,100 @@
+"""The part of a tensor that the graph knows: its data, its edge, its storage, the view it is, its gradient.
+
+NOTE [Edges]
+`tensor._edge` says all that the graph must know about where a tensor came from:
+    None      it does not require grad
+    LEAF      it requires grad and no op made it
+    a Node    the node that made it, its only output
+    Output    one of several outputs of a node
+So `requires_grad` is `_edge is not None`, and an op reads one slot an input to know what to record. In `node.edges` a
+leaf stands for itself: `edge.is_end` tells leaf tensors from nodes. PyTorch's AccumulateGrad is made for a leaf when
+somebody asks for it (`next_functions`).
+
+NOTE [Storages are made late]
+`tensor._storage` is None until the tensor is written to, shares its memory, or is saved as an op's own output. A node
+that saves an input keeps the tensor, so that None then and None now means that nobody wrote.
+
+NOTE [0-d data]
+`tensor._data` is a NumPy array, or for 0-d results the NumPy scalar that ufuncs return, which is several times
+cheaper. A scalar is immutable and nobody shares it; `writable(tensor)` makes it an array, in place of the scalar,
+before memory is shared (a view, detach, numpy()) or written.
+"""
+
+import numpy as np
+
+from backlight.graph.storage import Storage
+
+new = object.__new__
+
+
+class _Leaf:
+    """The edge of a leaf that requires grad."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "LEAF"
+
+
+LEAF = _Leaf()
+
+
+class TensorState:
+    """Slots that every op reads or writes, and defaults for what few tensors have."""
+
+    __slots__ = ("_data", "_edge", "_storage", "_view", "__dict__", "__weakref__")
+
+    is_end = True  # as an edge: the walk ends here
+    outputs = 1
+    _accumulator = None  # weak reference to the AccumulateGrad of a leaf, once somebody asked for it
+    _grad = None  # the gradient, a tensor
+    _hooks = None  # leaf: {id: hook} of register_hook
+    _post_accumulate_hooks = None
+    _retains_grad = False
+    _views = None  # of a base: weak references to its live views
+
+
+_classes: list[type] = []
+
+
+def tensor_class(cls: type) -> type:
+    """Declare `cls` to be the class that ops return (floor 4 does this once)."""
+    _classes[:] = [cls]
+    return cls
+
+
+def the_tensor_class() -> type:
+    """Return the class that ops return."""
+    return _classes[0]
+
+
+def wrap(data, edge=None, storage=None):
+    """Return a tensor over `data`, which is not copied."""
+    made = new(_classes[0])
+    made._data = data
+    made._edge = edge
+    made._storage = storage
+    made._view = None
+    return made
+
+
+def storage_of(tensor):
+    """Return the storage that a tensor shares with its views and detached twins."""
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = Storage()
+    return storage
+
+
+def edge_of(tensor):
+    """Return what receives this tensor's gradient: a node, an Output, the leaf itself, or None."""
+    edge = tensor._edge
+    return tensor if edge is LEAF else edge
+
+
+def writable(tensor) -> np.ndarray:
+    """Return the tensor's data as an array that may be shared and written (see NOTE [0-d data])."""
+    data = tensor._data
+    if not isinstance(data, np.ndarray):
+        data = tensor._data = np.asarray(data)
+    return data

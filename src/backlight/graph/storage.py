@@ -1,0 +1,35 @@
+"""Version counters: one storage is shared by a tensor, its views and its detached twins."""
+
+from backlight.errors import GraphError
+
+
+class Storage:
+    """Counts in-place writes to one piece of memory.
+
+    `version` and `writer` are class attributes until the first write, so that making a storage costs nothing more.
+    """
+
+    version = 0
+    writer = None  # (op name, code, lasti) of the last in-place write
+
+    def wrote(self, op_name: str, place) -> None:
+        """Count one in-place write by `op_name`, made at `place`."""
+        self.version = self.version + 1
+        self.writer = (op_name, *place)
+
+
+class InferenceStorage:
+    """The storage of a tensor made in inference mode: it has no version, and refuses to be saved for backward."""
+
+    writer = None
+
+    @property
+    def version(self) -> int:
+        raise GraphError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+            "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
+            "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+        )
+
+    def wrote(self, op_name: str, place) -> None:
+        """Writes inside inference mode are not counted."""

@@ -1,0 +1,76 @@
+"""Copies one-expression functions into generated code, so that a forward or a rule costs no call.
+
+A function whose body is one `return` is found in its file by line, parsed, and its expression rewritten with other
+names. Where the source cannot be read, or the body is longer, the caller calls the function instead.
+"""
+
+import ast
+import linecache
+
+_modules: dict[str, dict[int, ast.FunctionDef]] = {}
+
+
+def expression_of(function, arguments: dict[str, str], prefix: str) -> tuple[str, dict] | None:
+    """Return the source of what `function` returns, and the globals that it needs; None if it must be called.
+
+    Args:
+        arguments: for each parameter, the name that stands for it in the generated code.
+        prefix: put before the names of the function's globals.
+    """
+    definition = _definition(function)
+    if definition is None:
+        return None
+    body = [part for part in definition.body if not _is_docstring(part)]
+    if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
+        return None
+    renamed = _Renamed(arguments, function.__globals__, prefix)
+    expression = renamed.visit(ast.parse(ast.unparse(body[0].value), mode="eval").body)
+    return None if renamed.impossible else (ast.unparse(expression), renamed.globals)
+
+
+def _definition(function) -> ast.FunctionDef | None:
+    code = function.__code__
+    if function.__closure__ or code.co_name == "<lambda>":
+        return None
+    definitions = _modules.get(code.co_filename)
+    if definitions is None:
+        lines = linecache.getlines(code.co_filename, function.__globals__)
+        tree = ast.parse("".join(lines))
+        found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        definitions = _modules[code.co_filename] = {_first_line(node): node for node in found}
+    return definitions.get(code.co_firstlineno)
+
+
+def _first_line(node: ast.FunctionDef) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _is_docstring(statement) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+class _Renamed(ast.NodeTransformer):
+    """Replaces parameters by the caller's names and globals by prefixed ones."""
+
+    def __init__(self, arguments, function_globals, prefix):
+        self.arguments = arguments
+        self.function_globals = function_globals
+        self.prefix = prefix
+        self.globals = {}
+        self.impossible = False
+
+    def visit_Name(self, node):
+        if node.id in self.arguments:
+            return ast.copy_location(ast.parse(self.arguments[node.id], mode="eval").body, node)
+        if node.id in self.function_globals:
+            name = f"{self.prefix}_{node.id}"
+            self.globals[name] = self.function_globals[node.id]
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
+        return node  # a builtin
+
+    def _refuse(self, node):
+        self.impossible = True
+        return node
+
+    visit_Lambda = visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = visit_NamedExpr = _refuse
+    visit_Yield = visit_Await = visit_YieldFrom = _refuse

@@ -1,0 +1,210 @@
+"""In-place ops: an op's result written into its first input, whose history is rewritten.
+
+NOTE [Writing to a view]
+When a view is written to, its base changes too. The base's new history is a CopySlices node: what is in the slice now
+comes from the result, what is outside from the base as it was. Every other live view of the base then gets a new
+history that starts at the base (AsStridedBackward0), as PyTorch does lazily and we do at once, since views that live
+through a recorded write are rare.
+"""
+
+import functools
+
+import numpy as np
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import GraphError, ShapeError
+from backlight.graph.modes import modes
+from backlight.graph.provenance import user_place
+from backlight.graph.state import storage_of, wrap, writable
+from backlight.graph.storage import InferenceStorage
+from backlight.ops.declare import op
+from backlight.ops.promotion import category
+from backlight.ops.views import check_may_write, live_views
+
+
+def inplace(public, name: str | None = None):
+    """Return the in-place form of an op's public function: it writes into its first argument and returns it."""
+    name = name or public.__name__ + "_"
+
+    @functools.wraps(public)
+    def write_result(self, *args, **kwargs):
+        recording = modes.grad_enabled
+        if recording and (self._edge is not None or self._view is not None or _any_requires_grad(args, kwargs)):
+            check_may_write(self)
+            source = wrap(np.array(self._data), self._edge)  # what the node saves must stay as it is now
+        else:
+            source = self
+        write(self, public(source, *args, **kwargs), name)
+        return self
+
+    write_result.__name__ = write_result.__qualname__ = name
+    return write_result
+
+
+def _any_requires_grad(args, kwargs) -> bool:
+    return any(getattr(value, "_edge", None) is not None for value in (*args, *kwargs.values()))
+
+
+def write(target, result, name: str) -> None:
+    """Put the value and the history of `result` into `target`.
+
+    Raises:
+        RuntimeError: the shapes differ, the dtype cannot hold the result, the memory overlaps itself, or `target` was
+            made in inference mode and recording is on.
+    """
+    _check_fits(target, result)
+    if result._edge is not None and result._data.dtype != target._data.dtype:
+        result = result.to(from_numpy_dtype(target._data.dtype))
+    if isinstance(target._data, np.ndarray):
+        if overlaps_itself(target._data):
+            raise ShapeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            )
+        np.copyto(target._data, result._data, casting="unsafe")
+    else:
+        target._data = target._data.dtype.type(result._data)
+    storage = storage_of(target)
+    if storage.__class__ is InferenceStorage and not modes.inference:
+        raise GraphError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed."
+            "You can make a clone to get a normal tensor before doing inplace update."
+            "See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+    storage.wrote(name, user_place(2))
+    if result._edge is not None:
+        _save_written_output(result, target)
+        _rewrite_history(target, result)
+
+
+def _check_fits(target, result) -> None:
+    if tuple(result._data.shape) != tuple(target._data.shape):
+        raise ShapeError(
+            f"output with shape {list(target._data.shape)} doesn't match the broadcast shape "
+            f"{list(result._data.shape)}; an in-place operation cannot change the shape of its tensor"
+        )
+    found, wanted = result._data.dtype, target._data.dtype
+    if category(found) > category(wanted):
+        raise ShapeError(
+            f"result type {from_numpy_dtype(found).old_name} can't be cast to the desired output type "
+            f"{from_numpy_dtype(wanted).old_name}"
+        )
+
+
+def overlaps_itself(data: np.ndarray) -> bool:
+    """Tell whether several elements of an array share one place in memory, as after expand."""
+    return any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape))
+
+
+def _save_written_output(result, target) -> None:
+    """If the node saved its own output, it must watch the memory that now holds it."""
+    node = result.grad_fn
+    if getattr(node, "out", None) is result._data and not isinstance(node.out, (list, tuple)):
+        node.out = target._data
+        node.out_storage = storage_of(target)
+        node.out_version = node.out_storage.version
+
+
+def _rewrite_history(target, result) -> None:
+    base = target if target._view is None else target._view[0]
+    if target is base:
+        target._edge = result._edge
+    else:
+        positions = positions_in(base, target)
+        base._edge = copy_slices(base, result, positions=positions)._edge
+    for view in live_views(base):
+        view._edge = as_strided_view(base, positions=positions_in(base, view), data=view._data)._edge
+
+
+def positions_in(base, view) -> np.ndarray:
+    """Return, for each element of a view, its place in the base counted row by row."""
+    whole, part = writable(base), view._data
+    if part.size == 0:
+        return np.empty(part.shape, np.int64)
+    numbers = np.empty_like(whole, dtype=np.int64)
+    for size, stride, expected in zip(whole.shape, whole.strides, numbers.strides):
+        if size > 1 and stride // whole.itemsize * 8 != expected:
+            raise GraphError(
+                f"cannot follow a write to a view of shape {list(part.shape)}: its base has an irregular memory "
+                "layout; make the base with .contiguous() first"
+            )
+    numbers[...] = np.arange(whole.size).reshape(whole.shape)
+    in_memory_order = numbers.ravel(order="K")
+    offset = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    strides = tuple(stride // whole.itemsize * 8 for stride in part.strides)
+    return np.ndarray(part.shape, np.int64, in_memory_order, offset // whole.itemsize * 8, strides)
+
+
+@op(node="CopySlices")
+def copy_slices(xp, input, values, *, positions: np.ndarray):
+    """The base after a write to one of its views: `input` already holds the values in its memory."""
+    return input
+
+
+@copy_slices.derivative("input", formula="grad outside the slice, 0 inside")
+def copy_slices_input(grad, positions, ops):
+    return ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
+
+
+@copy_slices.derivative("values", formula="grad inside the slice")
+def copy_slices_values(grad, positions, ops):
+    return ops.take_positions(grad, positions=positions)
+
+
+@op(node="AsStridedBackward0")
+def as_strided_view(xp, input, *, positions: np.ndarray, data: np.ndarray):
+    """A view of a base that was written to: `data` is the view's memory."""
+    return data
+
+
+@as_strided_view.derivative("input", formula="grad added at the view's places, 0 elsewhere")
+def as_strided_view_input(grad, input_shape, positions, ops):
+    return ops.add_positions(grad, shape=input_shape, positions=positions)
+
+
+@op(node="AsStridedBackward0")
+def take_positions(xp, input, *, positions: np.ndarray):
+    """The elements at flat positions, in the shape of `positions`."""
+    return xp.take(input, positions)
+
+
+@take_positions.derivative("input", formula="grad added at the positions, 0 elsewhere")
+def take_positions_input(grad, input_shape, positions, ops):
+    return ops.add_positions(grad, shape=input_shape, positions=positions)
+
+
+@op(node="AsStridedScatterBackward0")
+def add_positions(xp, input, *, shape: tuple, positions: np.ndarray):
+    """Zeros of `shape` with the elements of `input` added at flat positions."""
+    flat = xp.zeros(shape, input.dtype)
+    xp.add.at(flat.reshape(-1), positions.reshape(-1), input.reshape(-1))
+    return flat
+
+
+@add_positions.derivative("input", formula="grad at the positions")
+def add_positions_input(grad, positions, ops):
+    return ops.take_positions(grad, positions=positions)
+
+
+@op(node="AsStridedScatterBackward0")
+def put_positions(xp, input, values, *, positions: np.ndarray):
+    """`input` with the elements at flat positions replaced by `values`."""
+    out = xp.array(input, order="C")
+    out.reshape(-1)[positions.reshape(-1)] = values.reshape(-1)
+    return out
+
+
+@put_positions.derivative("input", formula="grad outside the positions, 0 there")
+def put_positions_input(grad, positions, ops):
+    return ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
+
+
+@put_positions.derivative("values", formula="grad at the positions")
+def put_positions_values(grad, positions, ops):
+    return ops.take_positions(grad, positions=positions)
+
+
+@op
+def new_zeros(xp, input, size: tuple):
+    """Zeros of another shape, of the dtype of `input`; for derivatives."""
+    return xp.zeros(size, input.dtype)

@@ -1,0 +1,298 @@
+"""The slow paths of generated ops: foreign operands, mixed dtypes, broadcast gradients, errors."""
+
+import numbers
+import warnings
+
+import numpy as np
+
+from backlight.errors import ArgumentError, ShapeError
+from backlight.graph.modes import modes
+from backlight.graph.node import Output, freed, modified
+from backlight.graph.state import TensorState, wrap
+from backlight.graph.storage import InferenceStorage
+from backlight.ops.promotion import as_float, common_dtype
+from backlight.ops.views import NO_GRAD
+
+ndarray = np.ndarray
+
+
+def is_number(value) -> bool:
+    """Tell whether a value is a Python or NumPy real number."""
+    return isinstance(value, (int, float, np.generic)) or (
+        isinstance(value, numbers.Real) and not isinstance(value, TensorState)
+    )
+
+
+def coerce(op, flavour, values):
+    """Return tensors for the operands of an op: Python numbers become 0-d tensors of the dtype they will have.
+
+    Returns NotImplemented where an operator met a foreign operand.
+
+    Raises:
+        TypeError: an operand is neither a tensor nor, where the op takes them, a number.
+    """
+    tensors = [value for value in values if isinstance(value, TensorState)]
+    made = list(values)
+    for place, value in enumerate(values):
+        if isinstance(value, TensorState):
+            continue
+        if op.promote and tensors and is_number(value):
+            made[place] = _scalar_tensor(value, tensors)
+        elif op.promote and tensors and isinstance(value, ndarray):
+            made[place] = wrap(value)
+        elif flavour == "operator":
+            return NotImplemented
+        else:
+            raise wrong_argument(op, place, value)
+    return made
+
+
+def _scalar_tensor(value, tensors):
+    """Return a number as a 0-d tensor of the dtype that it has beside these tensors."""
+    first = tensors[0]._data
+    if len(tensors) == 1 and first.dtype.kind == "f" and not isinstance(value, np.generic):
+        kind = first.dtype
+    else:
+        value = value.item() if isinstance(value, np.generic) else value
+        kind = common_dtype([tensor._data for tensor in tensors], [value])
+    return wrap(np.array(value, kind) if first.__class__ is ndarray else kind.type(value))
+
+
+def wrong_argument(op, place: int, value) -> ArgumentError:
+    """Return PyTorch's error for an argument that should have been a tensor."""
+    name = op.arrays[place].name if place < len(op.arrays) else op.arrays[-1].name
+    position = [param.name for param in op.params].index(name) + 1
+    return ArgumentError(
+        f"{op.name}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}; "
+        "wrap it with torch.tensor(…)"
+    )
+
+
+def unify(op, arrays):
+    """Return the arrays in their common dtype (a float one where the op asks for it)."""
+    kind = common_dtype(arrays)
+    if op.promote == "float":
+        kind = as_float(kind)
+    return [array if array.dtype == kind else array.astype(kind) for array in arrays]
+
+
+def restoration(data, tensors):
+    """Return, for each input, the (shape, dtype) that its gradient must be brought back to, or None if none must."""
+    fix = tuple(
+        None
+        if tensor is None or (tensor._data.shape == data.shape and tensor._data.dtype == data.dtype)
+        else (tensor._data.shape, tensor._data.dtype)
+        for tensor in tensors
+    )
+    return fix if any(fix) else None
+
+
+def restore(grad, target):
+    """Sum a gradient, an array, over the dims that broadcasting added or stretched, and cast it back."""
+    if target is None or grad is None:
+        return grad
+    shape, kind = target
+    if grad.shape != shape:
+        grad = sum_to_shape(grad, shape)
+    return grad if grad.dtype == kind else grad.astype(kind)
+
+
+def sum_to_shape(grad, shape):
+    """Sum an array down to a shape that broadcasts to the array's."""
+    added = grad.ndim - len(shape)
+    if added > 0:
+        grad = grad.sum(axis=tuple(range(added)))
+    stretched = tuple(i for i, size in enumerate(shape) if size == 1 and grad.shape[i] != 1)
+    if stretched:
+        grad = grad.sum(axis=stretched, keepdims=True)
+    return grad
+
+
+def restore_tensor(grad, target):
+    """The same as `restore`, on a tensor under create_graph."""
+    if target is None or grad is None:
+        return grad
+    shape, kind = target
+    if tuple(grad.shape) != tuple(shape):
+        added = grad.ndim - len(shape)
+        if added > 0:
+            grad = grad.sum(tuple(range(added)))
+        stretched = tuple(i for i, size in enumerate(shape) if size == 1 and grad.shape[i] != 1)
+        if stretched:
+            grad = grad.sum(stretched, keepdim=True)
+    return grad if grad._data.dtype == kind else grad.to(kind)
+
+
+def quietly(forward, *args, **kwargs):
+    """Run a forward again, for a caller who turned NumPy's floating point warnings into errors."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return forward(np, *args, **kwargs)
+
+
+def broadcast_problem(problem: Exception, arrays) -> Exception:
+    """Return PyTorch's error for shapes that do not broadcast, or the problem itself if they do."""
+    present = [array for array in arrays if array is not None]
+    for a, b in zip(present, present[1:]):
+        dims = max(a.ndim, b.ndim)
+        left, right = (1,) * (dims - a.ndim) + a.shape, (1,) * (dims - b.ndim) + b.shape
+        for dim in reversed(range(dims)):
+            if left[dim] != right[dim] and 1 not in (left[dim], right[dim]):
+                return ShapeError(
+                    f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) at "
+                    f"non-singleton dimension {dim}; the shapes are {list(a.shape)} and {list(b.shape)}: "
+                    "make the sizes equal or one of them 1 (see unsqueeze and expand)"
+                )
+    return problem
+
+
+def check_saved(node, slot: str):
+    """Return what a node saved under `slot`, or raise if it was freed or written to since.
+
+    Raises:
+        RuntimeError: the graph was freed, or the tensor modified in place.
+    """
+    value = getattr(node, slot)
+    if value is None:
+        raise freed(node)
+    if slot == "out":
+        storage, data, producer = node.out_storage, value, type(node).__name__.split("Backward")[0]
+    else:
+        storage, data = value._storage, value._data
+        grad_fn = value.grad_fn
+        producer = type(grad_fn).__name__.split("Backward")[0] if grad_fn is not None else "a leaf"
+    version = getattr(node, slot + "_version")
+    if storage is not None and storage.version != version:
+        raise modified(node, data, storage, version, producer)
+    return value
+
+
+def version_of(tensor) -> int:
+    """Return how often a tensor's memory was written to."""
+    return 0 if tensor._storage is None else tensor._storage.version
+
+
+def output_tensor(node, number: int = 0, data=None):
+    """Return a node's saved output as a tensor that is part of the graph."""
+    edge = node if node.outputs == 1 else Output(node, number)
+    return wrap(node.out if data is None else data, edge, node.out_storage)
+
+
+def constant(value):
+    """Return a kept value for use in a rule under create_graph: arrays as tensors, the rest as it is."""
+    return wrap(value) if isinstance(value, (ndarray, np.generic)) else value
+
+
+def check_saved_list(node, slot: str):
+    """The same as `check_saved`, for a list of inputs."""
+    tensors = getattr(node, slot)
+    if tensors is None:
+        raise freed(node)
+    for tensor, version in zip(tensors, getattr(node, slot + "_version")):
+        if version_of(tensor) != version:
+            raise modified(node, tensor._data, tensor._storage, version, "an input")
+    return tensors
+
+
+def check_saved_outputs(node, graph: bool):
+    """The same as `check_saved`, for all outputs of a node that has several."""
+    if node.out is None:
+        raise freed(node)
+    for data, storage, version in zip(node.out, node.out_storage, node.out_version):
+        if storage.version != version:
+            raise modified(node, data, storage, version, type(node).__name__.split("Backward")[0])
+    if not graph:
+        return node.out
+    numbers = getattr(node.op, "differentiable") or range(len(node.out))
+    place = {number: i for i, number in enumerate(numbers)}
+    return [
+        wrap(data, (Output(node, place[i]) if node.outputs > 1 else node) if i in place else None, storage)
+        for i, (data, storage) in enumerate(zip(node.out, node.out_storage))
+    ]
+
+
+def optional_data(op, name: str, value):
+    """Return the data of an argument that may be None."""
+    if isinstance(value, TensorState):
+        return value._data
+    place = [param.name for param in op.arrays].index(name)
+    raise wrong_argument(op, place, value)
+
+
+def unify_present(op, arrays):
+    """The same as `unify`, leaving None where an optional array is missing."""
+    kind = common_dtype([array for array in arrays if array is not None])
+    if op.promote == "float":
+        kind = as_float(kind)
+    return [array if array is None or array.dtype == kind else array.astype(kind) for array in arrays]
+
+
+def tensor_list(op, values) -> tuple:
+    """Return a sequence of tensors as a tuple, or raise PyTorch's error."""
+    name = op.arrays[0].name
+    if isinstance(values, TensorState) or not isinstance(values, (tuple, list)):
+        raise ArgumentError(
+            f"{op.name}(): argument '{name}' (position 1) must be tuple of Tensors, not {type(values).__name__}"
+        )
+    for place, value in enumerate(values):
+        if not isinstance(value, TensorState):
+            raise ArgumentError(
+                f"expected Tensor as element {place} in argument 0, but got {type(value).__name__}"
+            )
+    return tuple(values)
+
+
+def any_edge(tensors) -> bool:
+    """Tell whether one of the tensors requires grad."""
+    return any(tensor._edge is not None for tensor in tensors)
+
+
+def link_outputs(node, outs, numbers=None) -> None:
+    """Make tensors the outputs of a node that has several; those not in `numbers` get no gradient."""
+    if numbers is None:
+        numbers = range(len(outs))
+    for out in outs:
+        out._edge = None
+    for place, number in enumerate(numbers):
+        outs[number]._edge = node if node.outputs == 1 else Output(node, place)
+
+
+def unrecorded_outputs(outs) -> None:
+    """Finish several outputs that no node was made for."""
+    for out in outs:
+        out._edge = None
+        if out._view is not None:
+            unrecorded_view(out)
+        elif modes.inference:
+            out._storage = InferenceStorage()
+
+
+def unrecorded_view(out) -> None:
+    """Note that a view was made while recording was off: writing to it later, with recording on, is ambiguous."""
+    if not modes.grad_enabled and not modes.inference:
+        out._view = (out._view[0], NO_GRAD)
+
+
+def free_saved(node) -> None:
+    """Drop what a node saved for backward."""
+    for slot in node.freed_slots:
+        setattr(node, slot, None)
+
+
+def saved_value(node, slot: str):
+    """Return what `grad_fn._saved_x` gives: a tensor that is still what it was, or an option."""
+    if slot not in node.freed_slots:
+        return getattr(node, slot)
+    if slot == "out":
+        if isinstance(node.out, (list, tuple)):
+            return check_saved_outputs(node, True)
+        check_saved(node, "out")
+        return output_tensor(node)
+    value = getattr(node, slot)
+    if isinstance(value, TensorState):
+        return check_saved(node, slot)
+    if value is None:
+        if all(getattr(node, name) is None for name in node.freed_slots):
+            raise freed(node)
+        return None
+    return constant(value)

@@ -1,0 +1,47 @@
+"""The op table as two namespaces, so that a derivative can call ops without knowing what it runs on.
+
+`ARRAY_OPS.sum(x, dim)` runs the forward on arrays, `TENSOR_OPS.sum(x, dim)` the public, recorded function on tensors.
+"""
+
+import numpy as np
+
+from backlight.errors import BacklightError
+from backlight.ops.declare import TABLE
+
+
+class _ArrayOps:
+    """Every op's forward, on arrays, without recording."""
+
+    def __getattr__(self, name: str):
+        op = _lookup(name)
+        forward = op.forward
+        if op.keeps:
+
+            def raw(*args, **kwargs):
+                return forward(np, *args, **kwargs)[0]
+        else:
+
+            def raw(*args, **kwargs):
+                return forward(np, *args, **kwargs)
+
+        setattr(self, name, raw)
+        return raw
+
+
+class _TensorOps:
+    """Every op's public function."""
+
+    def __getattr__(self, name: str):
+        public = _lookup(name).public
+        setattr(self, name, public)
+        return public
+
+
+def _lookup(name: str):
+    if name not in TABLE:
+        raise BacklightError(f"no op is called {name!r}; a derivative may only call ops that are declared")
+    return TABLE[name]
+
+
+ARRAY_OPS = _ArrayOps()
+TENSOR_OPS = _TensorOps()

@@ -1,0 +1,27 @@
+"""The Tensor class: slots and state from the graph's floor, methods from one file a family."""
+
+import backlight.ops.generate  # noqa: F401 - declares how ops become code
+from backlight.graph.state import TensorState, tensor_class
+from backlight.tensor.graph_methods import GraphMethods
+from backlight.tensor.index_methods import IndexMethods
+from backlight.tensor.linear_methods import LinearMethods
+from backlight.tensor.pointwise_methods import PointwiseMethods
+from backlight.tensor.reduction_methods import ReductionMethods
+from backlight.tensor.shape_methods import ShapeMethods
+from backlight.tensor.value_methods import ValueMethods
+
+
+@tensor_class
+class Tensor(
+    GraphMethods,
+    ValueMethods,
+    PointwiseMethods,
+    ReductionMethods,
+    ShapeMethods,
+    IndexMethods,
+    LinearMethods,
+    TensorState,
+):
+    """An array of numbers that can remember how it was computed."""
+
+    __slots__ = ()
