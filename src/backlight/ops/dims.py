@@ -1,0 +1,52 @@
+"""Dims: negative ones counted from the end, ranges checked, duplicates refused, all in one place."""
+
+from operator import index
+
+from backlight.errors import ArgumentError, DimError, ShapeError
+
+
+def normalise_dim(dim, ndim: int) -> int:
+    """Return `dim` counted from the start; a 0-d tensor counts as having one dim.
+
+    Raises:
+        IndexError: there is no such dim.
+        TypeError: `dim` is not an integer.
+    """
+    try:
+        number = index(dim)
+    except TypeError:
+        raise ArgumentError(f"argument 'dim' must be int, not {type(dim).__name__}") from None
+    count = ndim or 1
+    if 0 <= number < count:
+        return number
+    if -count <= number < 0:
+        return number + count
+    raise DimError(
+        f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {number})\n"
+        f"  The tensor has {ndim} dims: count them from 0, or from -1 backwards"
+    )
+
+
+def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
+    """Return each of `dims` (an int or a sequence of ints) counted from the start.
+
+    Raises:
+        RuntimeError: a dim is named twice.
+    """
+    if isinstance(dims, int):
+        return (normalise_dim(dims, ndim),)
+    found = tuple([normalise_dim(dim, ndim) for dim in dims])
+    if len(set(found)) != len(found):
+        twice = next(dim for dim in found if found.count(dim) > 1)
+        raise ShapeError(
+            f"dim {twice} appears multiple times in the list of dims\n  Name each dim once, got {tuple(dims)}"
+        )
+    return found
+
+
+def reduced_dims(dims, ndim: int) -> tuple[int, ...]:
+    """Return the dims to reduce over: all of them for None or an empty sequence."""
+    if dims is None or (not isinstance(dims, int) and len(dims) == 0):
+        return tuple(range(ndim))
+    found = normalise_dims(dims, ndim)
+    return found if ndim else ()
