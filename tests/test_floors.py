@@ -1,0 +1,125 @@
+"""The house stands: imports point down, none hides in a function, no file is a drawer for odds and ends."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import backlight
+
+ROOT = Path(backlight.__file__).parent
+FLOORS = [
+    {"errors", "dtypes", "sizes", "devices"},
+    {"kernels"},
+    {"graph"},
+    {"ops"},
+    {"tensor"},
+    {"autograd"},
+    {"nn", "optim", "data", "lens"},
+    {"models"},
+    {"explain"},
+    {"cli", "web"},
+]
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+SIDE_BY_SIDE = {"nn", "optim", "data"}
+DRAWERS = {"utils", "helpers", "common", "base", "core", "misc"}
+FRONT_DOOR = {"__init__", "__main__"}
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return ".".join(("backlight", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+
+
+MODULES = {name_of(path) for path in FILES}
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imports_of(tree) -> list[tuple[str, ast.AST]]:
+    """Return the backlight modules that a file imports."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node) for alias in node.names if alias.name.split(".")[0] == "backlight"]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "backlight":
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.append((inner if inner in MODULES else node.module, node))
+    return found
+
+
+def in_function(tree) -> list[ast.AST]:
+    return [
+        inner
+        for outer in ast.walk(tree)
+        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for inner in ast.walk(outer)
+        if isinstance(inner, (ast.Import, ast.ImportFrom))
+    ]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_down(path):
+    own = room_of(name_of(path))
+    if own in FRONT_DOOR:
+        return
+    assert own in FLOOR, f"{path.name} stands on no floor: add it to FLOORS and to docs/architecture.md"
+    for module, node in imports_of(ast.parse(path.read_text())):
+        room = room_of(module)
+        assert room in FLOOR, f"line {node.lineno}: {own} imports the front door ({module})"
+        assert FLOOR[room] <= FLOOR[own], f"line {node.lineno}: {own} (floor {FLOOR[own]}) imports {module} above it"
+        beside = {own, room} <= SIDE_BY_SIDE and own != room
+        assert not beside, f"line {node.lineno}: {own} imports {module}; they stand side by side"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_import_of_the_project_hides_in_a_function(path):
+    if path.name == "__init__.py" and path.parent == ROOT:
+        return
+    for node in in_function(ast.parse(path.read_text())):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        assert not any(name.split(".")[0] == "backlight" for name in names), f"line {node.lineno}"
+
+
+def test_modules_do_not_import_each_other_in_a_circle():
+    graph = {}
+    for path in FILES:
+        if path.name == "__init__.py":
+            continue
+        names = {module for module, _ in imports_of(ast.parse(path.read_text()))}
+        graph[name_of(path)] = names & MODULES
+    done, trail = set(), []
+
+    def visit(module):
+        assert module not in trail, " -> ".join([*trail[trail.index(module) :], module])
+        if module in done:
+            return
+        trail.append(module)
+        for other in graph.get(module, ()):
+            visit(other)
+        done.add(trail.pop())
+
+    for module in graph:
+        visit(module)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_drawers_and_no_endless_files(path):
+    assert path.stem not in DRAWERS
+    assert len(path.read_text().splitlines()) <= 450, "split it by family"
+
+
+def test_only_the_adapter_imports_pytorch():
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                assert name.split(".")[0] != "torch", f"{path}:{node.lineno} imports {name}"
