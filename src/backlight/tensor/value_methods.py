@@ -1,7 +1,17 @@
 """Tensor's values: dtype, Python numbers, printing."""
 
+import numpy as np
+
 from backlight.devices import CPU, device
 from backlight.dtypes import BY_NUMPY, dtype
+from backlight.errors import ArgumentError, GraphError, ValueProblem
+from backlight.notices import warn_once
+from backlight.ops.promotion import FLOAT32, category, is_float
+
+TO_SCALAR = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+    "Consider using tensor.detach() first."
+)
 
 
 class ValueMethods:
@@ -18,3 +28,79 @@ class ValueMethods:
     def device(self) -> device:
         """Where the elements are: the CPU."""
         return CPU
+
+    def item(self):
+        """Return the only element as a Python number.
+
+        Raises:
+            RuntimeError: there are several elements, or none.
+        """
+        data = self._data
+        if data.size != 1:
+            raise GraphError(
+                f"a Tensor with {data.size} elements cannot be converted to Scalar; pick one element, or use tolist()"
+            )
+        return data.item() if data.dtype.kind != "V" else float(data.reshape(-1)[0])
+
+    def tolist(self):
+        """Return the elements as Python numbers in nested lists; of a 0-d tensor, the number."""
+        data = self._data
+        return (data if data.dtype.kind != "V" else data.astype(FLOAT32)).tolist()
+
+    def __len__(self) -> int:
+        if not self._data.ndim:
+            raise ArgumentError("len() of a 0-d tensor")
+        return self._data.shape[0]
+
+    def __iter__(self):
+        if not self._data.ndim:
+            raise ArgumentError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, element) -> bool:
+        if isinstance(element, ValueMethods):
+            element = element._data
+        elif not isinstance(element, (bool, int, float, np.generic)):
+            raise GraphError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+            )
+        return bool((self._data == element).any())
+
+    def __bool__(self) -> bool:
+        data = self._data
+        if data.size != 1:
+            amount = "no values" if data.size == 0 else "more than one value"
+            raise GraphError(
+                f"Boolean value of Tensor with {amount} is ambiguous; say what is meant with .any(), .all() or .item()"
+            )
+        return bool(data)
+
+    def __float__(self) -> float:
+        return float(_only_value(self))
+
+    def __int__(self) -> int:
+        return int(_only_value(self))
+
+    def __complex__(self) -> complex:
+        return complex(_only_value(self))
+
+    def __index__(self) -> int:
+        data = self._data
+        if data.size != 1 or category(data.dtype) == 2:
+            raise ArgumentError("only integer tensors of a single element can be converted to an index")
+        return int(data.item())
+
+    def is_floating_point(self) -> bool:
+        """Tell whether the elements are floats."""
+        return is_float(self._data.dtype)
+
+
+def _only_value(tensor):
+    """Return the only element for `float(tensor)` and the like, warning once if its history is lost by it."""
+    if tensor._data.size != 1:
+        raise ValueProblem(
+            f"only one element tensors can be converted to Python scalars; this one has {tensor._data.size}: use tolist()"
+        )
+    if tensor._edge is not None:
+        warn_once(TO_SCALAR, stacklevel=4)
+    return tensor.item()

@@ -1,0 +1,164 @@
+"""Numbers in Python's lists and tuples, read as one array by PyTorch's rules for sizes and dtypes."""
+
+import numpy as np
+
+from backlight import dtypes
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError, GraphError, ValueProblem
+from backlight.graph.state import TensorState
+from backlight.ops.promotion import FLOAT32, category, promote_types
+
+MOST_DIMS = 64  # NumPy's limit
+
+_PLAIN = {float, int, bool}
+
+
+def array_from(data, kind: np.dtype | None) -> np.ndarray:
+    """Return a new array of `kind` (by default: what the values ask for) from numbers nested in sequences.
+
+    Raises:
+        ValueError: the sequences are ragged or too deep.
+        TypeError: something in them is no number.
+        RuntimeError: a dtype can neither be told from the values nor hold them.
+    """
+    if isinstance(data, (str, bytes)):
+        raise _invalid(data)
+    sizes = _sizes(data)
+    flat = _flattened(data, sizes)
+    types = set(map(type, flat))
+    if kind is None:
+        kind = _kind_of_plain(types) if types <= _PLAIN else _kind_of_all(flat)
+    if not types <= _PLAIN:
+        flat = [_number(value, kind) for value in flat]
+    return _stored(flat, kind).reshape(sizes)
+
+
+def is_sequence(value) -> bool:
+    """Tell whether a value holds others in order: a list, a tuple, a range, an array with dims; never a tensor."""
+    if isinstance(value, (list, tuple)):
+        return True
+    if isinstance(value, (TensorState, dict)) or getattr(value, "ndim", 1) == 0:
+        return False
+    return hasattr(type(value), "__getitem__") and hasattr(type(value), "__len__")
+
+
+def _sizes(data) -> tuple[int, ...]:
+    """Return the shape that the first element of each level gives."""
+    sizes = []
+    while is_sequence(data):
+        sizes.append(len(data))
+        if len(sizes) > MOST_DIMS or isinstance(data, (str, bytes)):
+            raise ValueProblem(f"too many dimensions '{type(data).__name__}'")
+        if not len(data):
+            break
+        data = data[0]
+    return tuple(sizes)
+
+
+def _flattened(data, sizes) -> list:
+    """Return all elements in order, level by level."""
+    level = [data]
+    for dim, size in enumerate(sizes):
+        below = []
+        for row in level:
+            if not is_sequence(row):
+                raise ArgumentError("not a sequence")
+            if len(row) != size:
+                raise ValueProblem(
+                    f"expected sequence of length {size} at dim {dim} (got {len(row)}); a tensor's rows are equally long"
+                )
+            below.extend(row)
+        level = below
+    return level
+
+
+def _kind_of_plain(types: set[type]) -> np.dtype:
+    """Return the dtype for Python numbers of these types; without any, the default dtype."""
+    if float in types or not types:
+        return dtypes.get_default_dtype().numpy
+    return dtypes.int64.numpy if int in types else dtypes.bool.numpy
+
+
+def _kind_of_all(values) -> np.dtype:
+    """Return the common dtype of values among which are tensors, NumPy's numbers or things that are no numbers."""
+    common = None
+    for value in values:
+        kind = _kind_of(value)
+        common = kind if common is None else promote_types(common, kind)
+    return dtypes.get_default_dtype().numpy if common is None else common
+
+
+def _kind_of(value) -> np.dtype:
+    if isinstance(value, TensorState):
+        return value._data.dtype
+    if isinstance(value, np.generic):
+        return from_numpy_dtype(value.dtype).numpy
+    for number in (bool, int, float):
+        if isinstance(value, number):
+            return _kind_of_plain({number})
+    if isinstance(value, complex):
+        raise ArgumentError(
+            f"complex dtypes are not in backlight, got {value!r}: split it into real and imaginary parts"
+        )
+    if isinstance(value, (str, bytes)):
+        raise _invalid(value)
+    if is_sequence(value):
+        return _kind_of_all(value)
+    raise GraphError(f"Could not infer dtype of {type(value).__name__}")
+
+
+def _invalid(data) -> ArgumentError:
+    return ArgumentError(f"new(): invalid data type '{type(data).__name__}'; tensors hold numbers")
+
+
+def _number(value, kind: np.dtype):
+    """Return a value as a Python number, or raise what Python says of an object that is none."""
+    if isinstance(value, TensorState):
+        value = _only_element(value, kind)
+    if isinstance(value, np.generic):
+        return value.item() if value.dtype.kind != "V" else float(value)
+    if isinstance(value, (bool, int, float)):
+        return value
+    if hasattr(type(value), "__float__"):
+        return float(value)
+    if category(kind) == 2:
+        raise ArgumentError(f"must be real number, not {type(value).__name__}")
+    raise ArgumentError(f"'{type(value).__name__}' object cannot be interpreted as an integer")
+
+
+def _only_element(tensor, kind: np.dtype):
+    if tensor._data.size != 1:
+        if category(kind) == 2:
+            raise ValueProblem(
+                "only one element tensors can be converted to Python scalars; use torch.stack for tensors"
+            )
+        raise ArgumentError(
+            "only integer tensors of a single element can be converted to an index; use torch.stack for tensors"
+        )
+    return tensor._data.reshape(-1)[0]
+
+
+def _stored(flat: list, kind: np.dtype) -> np.ndarray:
+    """Return Python numbers as an array of `kind`, if it can hold them."""
+    if category(kind) == 1:
+        return _stored_integers(flat, kind)
+    with np.errstate(all="ignore"):
+        if kind.itemsize == 2:
+            return np.array(flat, FLOAT32).astype(kind)  # PyTorch rounds twice, too
+        return np.array(flat, kind)
+
+
+def _stored_integers(flat: list, kind: np.dtype) -> np.ndarray:
+    limits = np.iinfo(kind)
+    lowest = limits.min or -limits.max  # PyTorch lets -1 wrap round in uint8
+    try:
+        whole = np.array([int(value) for value in flat], np.int64)
+    except (ValueError, OverflowError):
+        if all(isinstance(value, int) for value in flat):
+            raise ValueProblem("Overflow when unpacking long long; int64 ends at 2**63 - 1") from None
+        raise GraphError(f"value cannot be converted to type {kind.name} without overflow") from None
+    if whole.size and (whole.min() < lowest or whole.max() > limits.max):
+        raise GraphError(
+            f"value cannot be converted to type {kind.name} without overflow; it holds {limits.min} to {limits.max}"
+        )
+    return whole.astype(kind)
