@@ -1,4 +1,5 @@
 """Floor 5, PyTorch's doors to differentiation."""
 
 from backlight.autograd.doors import Variable, backward, grad
+from backlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from backlight.graph.modes import enable_grad, inference_mode, no_grad, set_grad_enabled

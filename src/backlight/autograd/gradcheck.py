@@ -1,0 +1,395 @@
+"""Checks that derivatives are right, by finite differences: `gradcheck`, and `gradgradcheck` for second derivatives."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.autograd.jacobians import (
+    GradcheckError,
+    analytical_jacobians,
+    as_tuple,
+    differentiable,
+    numerical_jacobians,
+    numerical_slope,
+    vector_jacobian,
+)
+from backlight.errors import GraphError, ValueProblem
+from backlight.graph.node import Node, next_sequence
+from backlight.graph.provenance import user_place
+from backlight.graph.start import gradients_of
+from backlight.graph.state import LEAF, TensorState, edge_of, wrap
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+FAST_FAILED_ALONE = (
+    "Fast gradcheck failed but element-wise differences are small. This means that the test might've passed in "
+    "slow_mode! Call gradcheck with `fast_mode=False`."
+)
+
+
+@dataclass(frozen=True)
+class _Check:
+    """What is checked, and how exactly."""
+
+    func: Callable
+    inputs: tuple
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    check_grad_dtypes: bool
+
+    @property
+    def wanted(self) -> list:
+        """The inputs that require grad."""
+        return differentiable(self.inputs)
+
+
+def gradcheck(
+    func: Callable,
+    inputs: TensorState | Sequence,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Check the derivatives of `func` at `inputs` against finite differences.
+
+        |analytical − numerical| ≤ atol + rtol · |numerical|      for each element of each Jacobian
+
+    Args:
+        func: takes the inputs, returns a tensor or a tuple of tensors.
+        inputs: those that require grad should be float64; the others are passed as they are.
+        eps: the step of the finite differences.
+        atol: absolute tolerance.
+        rtol: relative tolerance.
+        raise_exception: raise where a derivative is wrong, rather than return False.
+        nondet_tol: how far two backward passes over the same graph may differ.
+        check_undefined_grad: check that a missing gradient of an output counts as zeros.
+        check_grad_dtypes: check that each gradient has the dtype of its input.
+        check_batched_grad: check that `is_grads_batched` agrees with one backward a row.
+        fast_mode: compare one random combination of rows and columns instead of whole Jacobians.
+
+    Raises:
+        GradcheckError: a derivative is wrong; the message names the output, the input and the element.
+        ValueError: no input requires grad, or forward mode is asked for.
+    """
+    if check_forward_ad or check_batched_forward_grad or not check_backward_ad:
+        raise ValueProblem("check_forward_ad must be False, got True: backlight differentiates in reverse mode only")
+    check = _Check(func, as_tuple(inputs), eps, atol, rtol, nondet_tol, check_grad_dtypes)
+    _check_inputs(check.inputs)
+    try:
+        _check_derivatives(check, fast_mode)
+        _check_zero_gradients(check)
+        if check_batched_grad:
+            _check_batches(check)
+        if check_undefined_grad:
+            _check_missing_gradients(check)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable,
+    inputs: TensorState | Sequence,
+    grad_outputs: TensorState | Sequence | None = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Check the derivatives of the gradients of `func`, with respect to its inputs and to `grad_outputs`.
+
+    Args:
+        grad_outputs: the gradients of the outputs; random ones in [-1, 1) by default.
+        gen_non_contig_grad_outputs: let the random ones be non-contiguous.
+
+    The other arguments, and what is raised, are those of `gradcheck`.
+    """
+    inputs = as_tuple(inputs)
+    if grad_outputs is None:
+        outputs = differentiable(func(*inputs))
+        grad_outputs = [
+            _random_gradient(out, number, gen_non_contig_grad_outputs) for number, out in enumerate(outputs)
+        ]
+    weights = as_tuple(grad_outputs)
+
+    def gradients(*arguments):
+        own = arguments[: len(inputs)]
+        outputs = differentiable(func(*own))
+        found = gradients_of(outputs, differentiable(own), list(arguments[len(inputs) :]), None, True, True, False)
+        return tuple(grad for grad in found if grad is not None)
+
+    return gradcheck(
+        gradients,
+        (*inputs, *weights),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+    )
+
+
+def _random_gradient(out, number: int, strided: bool):
+    shape = (*out._data.shape, 2) if strided else out._data.shape
+    values = np.asarray(np.random.default_rng(number).uniform(-1, 1, shape)).astype(out._data.dtype)
+    return wrap(values[..., 0] if strided else values, LEAF)
+
+
+def _check_inputs(inputs) -> None:
+    for place, tensor in enumerate(inputs):
+        if not isinstance(tensor, TensorState) or tensor._edge is None:
+            continue
+        data = np.asarray(tensor._data)
+        if data.dtype != np.float64:
+            warnings.warn(
+                f"Input #{place} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
+                UserWarning,
+                stacklevel=3,
+            )
+        if any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape)):
+            raise GraphError(
+                f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous on "
+                "the input before passing it to gradcheck."
+            )
+    if not differentiable(inputs):
+        raise ValueProblem(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+
+
+# --- derivatives -----------------------------------------------------------------------------------------------------
+
+
+def _check_derivatives(check: _Check, fast: bool) -> None:
+    everything = [out for out in as_tuple(check.func(*check.inputs)) if isinstance(out, TensorState)]
+    compare = _compare_slopes if fast else _compare_jacobians
+    if not any(out._edge is not None for out in everything):
+        for tensor in check.wanted:
+            if any(np.any(one) for one in numerical_jacobians(check.func, check.inputs, tensor, check.eps)):
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+        return
+    compare(check, everything)
+
+
+def _compare_jacobians(check: _Check, everything) -> None:
+    """Compare every element of every Jacobian."""
+    numerical = [numerical_jacobians(check.func, check.inputs, tensor, check.eps) for tensor in check.wanted]
+    places = [place for place, out in enumerate(everything) if out._edge is not None]
+    for number, place in enumerate(places):
+        out = everything[place]
+        _check_attributes(check, out)
+        analytical = analytical_jacobians(out, check.wanted)
+        for i, (found, measured) in enumerate(zip(analytical, (one[place] for one in numerical))):
+            _compare(check, out, number, i, found, measured)
+        _check_repeatable(check, analytical, analytical_jacobians(out, check.wanted))
+
+
+def _compare(check: _Check, out, number: int, i: int, found: np.ndarray, measured: np.ndarray) -> None:
+    """Raise if two Jacobians differ, and say where."""
+    wrong = ~np.isclose(found, measured, rtol=check.rtol, atol=check.atol)
+    if wrong.any():
+        raise GradcheckError(
+            f"Jacobian mismatch for output {number} with respect to input {i},\nnumerical:{measured}\n"
+            f"analytical:{found}\n{_element(check, out, i, wrong, found, measured)}"
+        )
+
+
+def _element(check, out, i, wrong, found, measured) -> str:
+    """Describe the worst wrong element of a Jacobian."""
+    distance = np.where(wrong, np.nan_to_num(np.abs(found - measured), nan=np.inf), -1)
+    row, column = np.unravel_index(np.argmax(distance), distance.shape)
+    varied = check.wanted[i]
+    argument = next(place for place, one in enumerate(check.inputs) if one is varied)
+    made = f", made by {out.grad_fn.name()} at {out.grad_fn.where}" if out.grad_fn is not None else ""
+    return (
+        f"{int(wrong.sum())} of {wrong.size} elements are wrong, the worst is ∂output{_index(out, row)}/"
+        f"∂input{_index(varied, column)}: finite differences give {measured[row, column]:.8g}, backward gives "
+        f"{found[row, column]:.8g} (input {i} is argument {argument}, of shape {list(varied._data.shape)}; the output has "
+        f"shape {list(out._data.shape)}{made})"
+    )
+
+
+def _index(tensor, flat: int) -> str:
+    return (
+        "".join(f"[{int(place)}]" for place in np.unravel_index(flat, tensor._data.shape)) if tensor._data.ndim else ""
+    )
+
+
+def _check_attributes(check: _Check, out) -> None:
+    """Raise if a gradient has not its input's shape or dtype."""
+    weight = np.ones(out._data.shape, out._data.dtype)
+    for i, (tensor, grad) in enumerate(zip(check.wanted, vector_jacobian(out, check.wanted, weight))):
+        if grad is None:
+            continue
+        if grad.shape != tensor._data.shape:
+            raise GradcheckError(
+                f"Analytical gradient has incorrect size: {list(grad.shape)} for input {i} of shape "
+                f"{list(tensor._data.shape)}"
+            )
+        if check.check_grad_dtypes and grad.dtype != tensor._data.dtype:
+            raise GradcheckError(
+                f"Gradient has dtype mismatch: {grad.dtype} for input {i}, which is {tensor._data.dtype}"
+            )
+
+
+def _check_repeatable(check: _Check, first, second) -> None:
+    for i, (one, other) in enumerate(zip(first, second)):
+        apart = np.abs(one - other).max(initial=0)
+        if apart > check.nondet_tol:
+            raise GradcheckError(
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                "different values, although analytical gradient matches numerical gradient.The tolerance for "
+                f"nondeterminism was {check.nondet_tol}.\nThe gradients of input {i} are up to {apart:g} apart"
+            )
+
+
+def _compare_slopes(check: _Check, everything) -> None:
+    """Compare vᵀ J u for one random v and u a Jacobian, instead of all of J."""
+    rng = np.random.default_rng(0)
+    columns = [_direction(rng, tensor) for tensor in check.wanted]
+    slopes = [numerical_slope(check.func, check.inputs, t, u, check.eps) for t, u in zip(check.wanted, columns)]
+    places = [place for place, out in enumerate(everything) if out._edge is not None]
+    for number, place in enumerate(places):
+        out = everything[place]
+        _check_attributes(check, out)
+        v = _direction(rng, out)
+        pulled, again = (_present(vector_jacobian(out, check.wanted, v.astype(out._data.dtype))) for _ in range(2))
+        for i, u in enumerate(columns):
+            measured, found = np.sum(v.reshape(-1) * slopes[i][place]), np.sum(u * pulled[i])
+            tolerance = check.atol * u.sum() * v.sum() + check.rtol * abs(measured)
+            if not abs(found - measured) <= tolerance:
+                _explain_slope(check, out, number, place, i, found, measured)
+        _check_repeatable(check, pulled, again)
+
+
+def _present(grads) -> list:
+    return [np.zeros(()) if grad is None else grad for grad in grads]
+
+
+def _direction(rng, tensor) -> np.ndarray:
+    values = np.asarray(rng.random(tensor._data.shape))
+    length = np.sqrt(np.sum(values * values))
+    return values / length if length else values
+
+
+def _explain_slope(check, out, number, place, i, found, measured):
+    """Raise for a failed fast check, after a look at the whole Jacobian."""
+    full = analytical_jacobians(out, check.wanted)[i]
+    finite = numerical_jacobians(check.func, check.inputs, check.wanted[i], check.eps)[place]
+    head = (
+        f"Jacobian mismatch for output {number} with respect to input {i},\nnumerical:{measured}\nanalytical:{found}\n"
+        "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode.\n"
+    )
+    wrong = ~np.isclose(full, finite, rtol=check.rtol, atol=check.atol)
+    raise GradcheckError(head + (_element(check, out, i, wrong, full, finite) if wrong.any() else FAST_FAILED_ALONE))
+
+
+# --- gradients of outputs that are zero, missing or batched ----------------------------------------------------------
+
+
+def _zeros(outputs) -> list:
+    return [wrap(np.zeros(out._data.shape, out._data.dtype)) for out in outputs]
+
+
+def _check_zero_gradients(check: _Check) -> None:
+    """Raise if zero gradients of the outputs do not give zero gradients of the inputs."""
+    outputs = differentiable(check.func(*check.inputs))
+    if not outputs:
+        return
+    found = gradients_of(outputs, check.wanted, _zeros(outputs), None, False, True, False)
+    for i, (grad, tensor) in enumerate(zip(found, check.wanted)):
+        if grad is None:
+            continue
+        if np.any(grad._data):
+            raise GradcheckError(f"backward not multiplied by grad_output: input {i} gets a gradient from zeros")
+        if grad._data.dtype != tensor._data.dtype:
+            raise GradcheckError(
+                f"grad is incorrect type: {grad._data.dtype} for input {i}, which is {tensor._data.dtype}"
+            )
+
+
+def _check_batches(check: _Check) -> None:
+    """Raise if a batch of weights does not give the batch of gradients (autograd.grad runs them one by one)."""
+    for number, out in enumerate(differentiable(check.func(*check.inputs))):
+        rng = np.random.default_rng(number)
+        rows = [rng.uniform(-1, 1, out._data.shape).astype(out._data.dtype) for _ in range(2)]
+        first, second = (vector_jacobian(out, check.wanted, row) for row in rows)
+        both = vector_jacobian(out, check.wanted, rows[0] + rows[1])
+        for i, (a, b, total) in enumerate(zip(first, second, both)):
+            if total is not None and not np.allclose(a + b, total, rtol=check.rtol, atol=check.atol):
+                raise GradcheckError(f"the gradient of input {i} is not linear in the gradient of output {number}")
+
+
+class UndefinedGrad(Node):
+    """Passes no gradient at all to the tensor it stands behind."""
+
+    __slots__ = ()
+
+    def backward(self, grad, edges, keep):
+        """Return a missing gradient."""
+        return (None,)
+
+
+def _without_gradient(out):
+    """Return the tensor once more; a gradient that arrives at it goes no further."""
+    node = UndefinedGrad()
+    node.edges, node.sequence, node.extra = (edge_of(out),), next_sequence(), None
+    node.code, node.lasti = user_place()
+    return wrap(out._data, node)
+
+
+def _check_missing_gradients(check: _Check) -> None:
+    """Raise if a backward fails, or invents a gradient, where all or one of the outputs have none."""
+    count = len(differentiable(check.func(*check.inputs)))
+    choices = [range(count)] if count < 2 else [range(count), *((one,) for one in range(count))]
+    for missing in choices:
+        outputs = differentiable(check.func(*check.inputs))
+        roots = [_without_gradient(out) if number in missing else out for number, out in enumerate(outputs)]
+        try:
+            found = gradients_of(roots, check.wanted, _zeros(roots), None, False, True, False) if roots else []
+        except (RuntimeError, TypeError, AttributeError) as problem:
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads: it failed with "
+                f"{type(problem).__name__}: {problem}"
+            ) from problem
+        for i, grad in enumerate(found):
+            if grad is not None and np.any(grad._data):
+                raise GradcheckError(
+                    "Expected all input grads to be undefined or zero when all output grads are undefined or zero; input "
+                    f"{i} gets a gradient"
+                )
