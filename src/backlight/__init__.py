@@ -39,6 +39,7 @@ from backlight.ops.reductions import *  # noqa: F403
 from backlight.ops.shaping import *  # noqa: F403
 from backlight.sizes import Size
 from backlight.tensor.creation import *  # noqa: F403
+from backlight.tensor.printing import *  # noqa: F403
 from backlight.tensor.tensor import Tensor
 
 from backlight import autograd  # isort: skip - after what it is made of

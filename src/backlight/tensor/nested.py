@@ -65,7 +65,7 @@ def _flattened(data, sizes) -> list:
                 raise ArgumentError("not a sequence")
             if len(row) != size:
                 raise ValueProblem(
-                    f"expected sequence of length {size} at dim {dim} (got {len(row)}); a tensor's rows are equally long"
+                    f"expected sequence of length {size} at dim {dim} (got {len(row)}); rows must be equally long"
                 )
             below.extend(row)
         level = below

@@ -5,8 +5,10 @@ import numpy as np
 from backlight.devices import CPU, device
 from backlight.dtypes import BY_NUMPY, dtype
 from backlight.errors import ArgumentError, GraphError, ValueProblem
+from backlight.graph.state import the_tensor_class
 from backlight.notices import warn_once
 from backlight.ops.promotion import FLOAT32, category, is_float
+from backlight.tensor.printing import tensor_string
 
 TO_SCALAR = (
     "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
@@ -28,6 +30,14 @@ class ValueMethods:
     def device(self) -> device:
         """Where the elements are: the CPU."""
         return CPU
+
+    def __repr__(self) -> str:
+        return tensor_string(self)
+
+    def __format__(self, spec: str) -> str:
+        if self._data.ndim == 0 and type(self) is the_tensor_class():
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
 
     def item(self):
         """Return the only element as a Python number.
@@ -99,7 +109,7 @@ def _only_value(tensor):
     """Return the only element for `float(tensor)` and the like, warning once if its history is lost by it."""
     if tensor._data.size != 1:
         raise ValueProblem(
-            f"only one element tensors can be converted to Python scalars; this one has {tensor._data.size}: use tolist()"
+            f"only one element tensors can be converted to Python scalars; it has {tensor._data.size}: use tolist()"
         )
     if tensor._edge is not None:
         warn_once(TO_SCALAR, stacklevel=4)
