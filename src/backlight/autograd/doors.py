@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from backlight.errors import GraphError, ValueProblem
 from backlight.graph.start import backward_from, gradients_of
 from backlight.graph.state import TensorState, the_tensor_class
 from backlight.tensor.tensor import Tensor
@@ -30,7 +31,7 @@ def backward(
     """
     if grad_variables is not None:
         if grad_tensors is not None:
-            raise RuntimeError(
+            raise GraphError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
                 "Please only use `grad_tensors`."
             )
@@ -68,7 +69,9 @@ def grad(
         ValueError: materialize_grads is combined with allow_unused=False.
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueProblem(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     unused = materialize_grads if allow_unused is None else allow_unused
     outputs, inputs = _listed(outputs), _listed(inputs)
     weights = None if grad_outputs is None else _listed(grad_outputs)

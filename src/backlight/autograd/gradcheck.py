@@ -183,8 +183,8 @@ def _check_inputs(inputs) -> None:
         if any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape)):
             raise GraphError(
                 f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous on "
-                "the input before passing it to gradcheck."
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                "on the input before passing it to gradcheck."
             )
     if not differentiable(inputs):
         raise ValueProblem(
@@ -239,8 +239,8 @@ def _element(check, out, i, wrong, found, measured) -> str:
     return (
         f"{int(wrong.sum())} of {wrong.size} elements are wrong, the worst is ∂output{_index(out, row)}/"
         f"∂input{_index(varied, column)}: finite differences give {measured[row, column]:.8g}, backward gives "
-        f"{found[row, column]:.8g} (input {i} is argument {argument}, of shape {list(varied._data.shape)}; the output has "
-        f"shape {list(out._data.shape)}{made})"
+        f"{found[row, column]:.8g} (input {i} is argument {argument}, of shape {list(varied._data.shape)}; the output "
+        f"has shape {list(out._data.shape)}{made})"
     )
 
 
@@ -272,8 +272,8 @@ def _check_repeatable(check: _Check, first, second) -> None:
         apart = np.abs(one - other).max(initial=0)
         if apart > check.nondet_tol:
             raise GradcheckError(
-                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
-                "different values, although analytical gradient matches numerical gradient.The tolerance for "
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                "gives different values, although analytical gradient matches numerical gradient.The tolerance for "
                 f"nondeterminism was {check.nondet_tol}.\nThe gradients of input {i} are up to {apart:g} apart"
             )
 
@@ -390,6 +390,6 @@ def _check_missing_gradients(check: _Check) -> None:
         for i, grad in enumerate(found):
             if grad is not None and np.any(grad._data):
                 raise GradcheckError(
-                    "Expected all input grads to be undefined or zero when all output grads are undefined or zero; input "
-                    f"{i} gets a gradient"
+                    "Expected all input grads to be undefined or zero when all output grads are undefined or zero; "
+                    f"input {i} gets a gradient"
                 )
