@@ -20,6 +20,7 @@ NOTE [Declaring an op]
 * What the decorator returns is the public function. Its code is generated at the first call (see ops/generate.py).
 """
 
+import threading
 from types import FunctionType
 
 from backlight.errors import BacklightError
@@ -176,11 +177,17 @@ def operator_of(public: FunctionType) -> FunctionType:
 
 
 def build_into(public, declared, flavour):
-    """Replace a stub's code by the generated one."""
-    from_source = _generators[0](declared, flavour, public.__globals__)
-    public.__defaults__ = from_source.__defaults__
-    public.__kwdefaults__ = from_source.__kwdefaults__
-    public.__code__ = from_source.__code__
+    """Replace a stub's code by the generated one; a thread that comes second finds it done."""
+    with _building:
+        if public.__code__ is not _stub.__code__:
+            return
+        from_source = _generators[0](declared, flavour, public.__globals__)
+        public.__defaults__ = from_source.__defaults__
+        public.__kwdefaults__ = from_source.__kwdefaults__
+        public.__code__ = from_source.__code__
+
+
+_building = threading.RLock()
 
 
 _generators: list = []
