@@ -1,5 +1,6 @@
 """Dims: negative ones counted from the end, ranges checked, duplicates refused, all in one place."""
 
+import functools
 from operator import index
 
 from backlight.errors import ArgumentError, DimError, ShapeError
@@ -35,6 +36,10 @@ def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
     """
     if isinstance(dims, int):
         return (normalise_dim(dims, ndim),)
+    if isinstance(dims, str):
+        raise ArgumentError(
+            f"argument 'dim' must be tuple of ints, not str; got {dims!r}: backlight's dims have no names"
+        )
     found = tuple([normalise_dim(dim, ndim) for dim in dims])
     if len(set(found)) != len(found):
         twice = next(dim for dim in found if found.count(dim) > 1)
@@ -50,3 +55,32 @@ def reduced_dims(dims, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     found = normalise_dims(dims, ndim)
     return found if ndim else ()
+
+
+def kept_shape(shape, dims) -> tuple[int, ...]:
+    """Return what is left of `shape` after a reduction over `dims` that keeps them, as sizes of 1."""
+    reduced = reduced_dims(dims, len(shape))
+    return tuple([1 if dim in reduced else size for dim, size in enumerate(shape)])
+
+
+def reduced_count(shape, dims) -> int:
+    """Return how many elements a reduction over `dims` puts into one."""
+    count = 1
+    for dim in reduced_dims(dims, len(shape)):
+        count *= shape[dim]
+    return count
+
+
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def with_numpy_names(function):
+    """Let `axis` and `keepdims` stand for a function's `dim` and `keepdim`, as PyTorch does."""
+
+    @functools.wraps(function)
+    def named(*args, **kwargs):
+        if not kwargs.keys().isdisjoint(NUMPY_NAMES):
+            kwargs = {NUMPY_NAMES.get(name, name): value for name, value in kwargs.items()}
+        return function(*args, **kwargs)
+
+    return named
