@@ -34,9 +34,11 @@ from backlight.graph.modes import (
     set_grad_enabled,
 )
 from backlight.ops.arithmetic import *  # noqa: F403 - each family lists its public names in __all__
+from backlight.ops.copying import *  # noqa: F403
 from backlight.ops.pointwise import *  # noqa: F403
 from backlight.ops.reductions import *  # noqa: F403
 from backlight.ops.shaping import *  # noqa: F403
+from backlight.ops.transposing import *  # noqa: F403
 from backlight.sizes import Size
 from backlight.tensor.creation import *  # noqa: F403
 from backlight.tensor.printing import *  # noqa: F403

@@ -1,6 +1,9 @@
 """`Size`, the tuple of ints that a tensor's shape is."""
 
 from math import prod
+from operator import index
+
+from backlight.errors import ArgumentError, ShapeError
 
 
 class Size(tuple):
@@ -32,3 +35,48 @@ class Size(tuple):
 
     def __reduce__(self):
         return (Size, (tuple(self),))
+
+
+def size_from(function: str, sizes: tuple) -> tuple[int, ...]:
+    """Return the shape that `function(*sizes)` was given: as several ints, or as one tuple or list of them.
+
+    Raises:
+        TypeError: there is none, or something in it is no int.
+        RuntimeError: a size is negative.
+    """
+    if not sizes:
+        raise ArgumentError(f'{function}() missing 1 required positional arguments: "size"')
+    spread = len(sizes) > 1 or not isinstance(sizes[0], (tuple, list))
+    found = sizes if spread else sizes[0]
+    shape = []
+    for place, size in enumerate(found):
+        try:
+            if isinstance(size, bool):
+                raise TypeError("True is no size")
+            shape.append(index(size))
+        except TypeError:
+            raise _no_size(function, size, place, spread) from None
+    if any(size < 0 for size in shape):
+        raise ShapeError(f"{function}: Dimension size must be non-negative, got {shape}")
+    return tuple(shape)
+
+
+def _no_size(function: str, size, place: int, spread: bool) -> ArgumentError:
+    kind, start = type(size).__name__, f"{function}(): argument 'size'"
+    if place:
+        return ArgumentError(
+            f"{start} failed to unpack the object at pos {place + 1} with error "
+            f'"type must be tuple of ints,but got {kind}"'
+        )
+    if spread:
+        return ArgumentError(f"{start} (position 1) must be tuple of ints, not {kind}")
+    return ArgumentError(f"{start} (position 1) must be tuple of ints, but found element of type {kind} at pos 0")
+
+
+def sizes_given(arguments: tuple) -> tuple:
+    """Return sizes (or dims) that a caller gave one by one, or as one sequence."""
+    if len(arguments) == 1:
+        first = arguments[0]
+        if isinstance(first, (tuple, list)):
+            return tuple(first)
+    return arguments

@@ -1,7 +1,11 @@
 """Tensor's methods that change a shape, a line each."""
 
-from backlight.ops import shaping
-from backlight.sizes import Size
+import numpy as np
+
+from backlight.layouts import contiguous_format
+from backlight.ops import shaping, transposing
+from backlight.ops.dims import normalise_dim
+from backlight.sizes import Size, sizes_given
 
 
 class ShapeMethods:
@@ -14,9 +18,84 @@ class ShapeMethods:
         """The size of each dim."""
         return Size(self._data.shape)
 
+    def size(self, dim=None):
+        """Return the size of each dim, or of one."""
+        return Size(self._data.shape) if dim is None else self._data.shape[normalise_dim(dim, self._data.ndim)]
+
     @property
-    def ndim(self) -> int:
+    def ndim(self):
         """How many dims there are."""
         return self._data.ndim
 
-    expand = shaping.expand
+    def dim(self):
+        """Return how many dims there are."""
+        return self._data.ndim
+
+    ndimension = dim
+
+    def numel(self):
+        """Return how many elements there are."""
+        return self._data.size
+
+    nelement = numel
+
+    def stride(self, dim=None):
+        """Return how many elements lie between neighbours in each dim, or in one."""
+        itemsize = self._data.dtype.itemsize
+        strides = tuple(stride // itemsize for stride in self._data.strides)
+        return strides if dim is None else strides[normalise_dim(dim, self._data.ndim)]
+
+    def element_size(self):
+        """Return the bytes of one element."""
+        return self._data.dtype.itemsize
+
+    itemsize = property(element_size)
+
+    @property
+    def nbytes(self):
+        """The bytes of all elements."""
+        return self._data.nbytes
+
+    def is_contiguous(self, memory_format=contiguous_format):
+        """Return whether the elements lie row by row in memory."""
+        return not isinstance(self._data, np.ndarray) or self._data.flags.c_contiguous
+
+    def view(self, *sizes, size=(), dtype=None):
+        """Return the same memory in another shape, or with its bytes read as another dtype."""
+        return shaping.view(self, sizes_given(sizes or (size,)))
+
+    def expand(self, *sizes, size=(), implicit=False):
+        """Return a view in which dims of size 1 are repeated."""
+        return shaping.expand(self, sizes_given(sizes or (size,)))
+
+    def expand_as(self, other):
+        """Return `expand(other.size())`."""
+        return shaping.expand(self, other._data.shape)
+
+    def view_as(self, other):
+        """Return `view(other.size())`."""
+        return shaping.view(self, other._data.shape)
+
+    def reshape_as(self, other):
+        """Return `reshape(other.size())`."""
+        return shaping.reshape(self, other._data.shape)
+
+    reshape = shaping.reshape
+    flatten = shaping.flatten
+    unflatten = shaping.unflatten
+    ravel = shaping.ravel
+    sum_to_size = shaping.sum_to_size
+    broadcast_to = shaping.broadcast_to
+
+    transpose = transposing.transpose
+    permute = transposing.permute
+    t = transposing.t
+    swapaxes = transposing.swapaxes
+    swapdims = transposing.swapdims
+    movedim = transposing.movedim
+    moveaxis = transposing.moveaxis
+    adjoint = transposing.adjoint
+    T = property(transposing.reversed_dims)
+    mT = property(transposing.matrix_transpose)  # noqa: N815 - PyTorch's name
+    H = property(transposing.hermitian_transpose)
+    mH = property(transposing.adjoint)  # noqa: N815 - PyTorch's name

@@ -2,6 +2,7 @@
 
 import backlight.ops.generate  # noqa: F401 - declares how ops become code
 from backlight.graph.state import TensorState, tensor_class
+from backlight.tensor.copy_methods import CopyMethods
 from backlight.tensor.graph_methods import GraphMethods
 from backlight.tensor.index_methods import IndexMethods
 from backlight.tensor.linear_methods import LinearMethods
@@ -18,6 +19,7 @@ class Tensor(
     PointwiseMethods,
     ReductionMethods,
     ShapeMethods,
+    CopyMethods,
     IndexMethods,
     LinearMethods,
     TensorState,

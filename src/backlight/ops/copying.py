@@ -1,0 +1,111 @@
+"""Copies: clone, casts, and writing one tensor into another."""
+
+import numpy as np
+
+from backlight import dtypes
+from backlight.devices import require_cpu
+from backlight.errors import ValueProblem
+from backlight.graph.state import TensorState
+from backlight.layouts import contiguous_format, memory_format, numpy_order, preserve_format
+from backlight.ops.declare import op
+from backlight.ops.promotion import is_float
+
+__all__ = ["clone"]
+
+ndarray = np.ndarray
+
+
+@op
+def clone(xp, input, *, memory_format: memory_format = preserve_format):
+    """A copy, part of the graph."""
+    return xp.array(input, order=numpy_order(memory_format))
+
+
+@clone.derivative("input", formula="grad")
+def clone_input(grad):
+    return grad
+
+
+def contiguous(input, memory_format=contiguous_format):
+    """Return the tensor with its elements row by row in memory: itself, if they lie so already."""
+    data = input._data
+    if data.__class__ is not ndarray or data.flags.c_contiguous:
+        return input
+    return clone(input, memory_format=contiguous_format)
+
+
+@op
+def to_copy(xp, input, kind: np.dtype):
+    """The elements in another floating point dtype."""
+    return input.astype(kind)
+
+
+@to_copy.derivative("input", formula="grad, cast back")
+def to_copy_input(grad, input_dtype, ops):
+    return grad if grad.dtype == input_dtype else ops.to_copy(grad, input_dtype)
+
+
+@op
+def to_discrete(xp, input, kind: np.dtype):
+    """The elements as integers or bools, through which no gradient flows."""
+    return input.astype(kind)
+
+
+def cast(input, kind: np.dtype):
+    """Return the tensor in a NumPy dtype: itself, if it has it."""
+    if input._data.dtype == kind:
+        return input
+    return to_copy(input, kind) if is_float(kind) else to_discrete(input, kind)
+
+
+def to(input, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=preserve_format):
+    """Return the tensor in another dtype: `to(dtype)`, `to(device, dtype)` or `to(other)`.
+
+    The tensor itself is returned where nothing changes, unless `copy` is set.
+
+    Raises:
+        RuntimeError: the device is not the CPU.
+    """
+    flags = []
+    for value in args:
+        if isinstance(value, TensorState):
+            dtype = value._data.dtype
+        elif isinstance(value, bool):
+            flags.append(value)
+        elif isinstance(value, (dtypes.dtype, np.dtype, type)):
+            dtype = value
+        elif value is not None:
+            device = value
+    if device is not None:
+        require_cpu(device)
+    kind = dtype if dtype is None or isinstance(dtype, np.dtype) else dtypes.to_numpy_dtype(dtype)
+    copied = copy or flags[1:] == [True]  # the first flag is non_blocking, which changes nothing on the CPU
+    if kind is None or kind == input._data.dtype:
+        return to_copy(input, input._data.dtype) if copied else input
+    return cast(input, kind)
+
+
+def type_name(kind: np.dtype) -> str:
+    """Return the old name of a tensor's type: `torch.FloatTensor`."""
+    return f"torch.{dtypes.from_numpy_dtype(kind).old_name}Tensor"
+
+
+def as_type(input, dtype=None, non_blocking: bool = False):
+    """Return the tensor in another dtype, given as a dtype or as an old name; without one, the tensor's own old name.
+
+    Raises:
+        ValueError: there is no type of that name.
+    """
+    if dtype is None:
+        return type_name(input._data.dtype)
+    if isinstance(dtype, str):
+        found = [kind.numpy for kind in dtypes.ALL if dtype in (f"torch.{kind.old_name}Tensor", repr(kind))]
+        if not found:
+            raise ValueProblem(f"invalid type: '{dtype}'; name a type as 'torch.FloatTensor', or pass torch.float32")
+        return cast(input, found[0])
+    return cast(input, dtypes.to_numpy_dtype(dtype))
+
+
+def type_as(input, other):
+    """Return the tensor in the dtype of another."""
+    return cast(input, other._data.dtype)
