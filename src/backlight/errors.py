@@ -27,3 +27,7 @@ class ValueProblem(BacklightError, ValueError):
 
 class InputError(BacklightError, ValueError):
     """What a person gave the command line (a file, a folder, a query) cannot be used."""
+
+
+class MissingMethodError(BacklightError, NotImplementedError):
+    """A class lacks a method that its user has to write."""

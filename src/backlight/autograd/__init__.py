@@ -1,10 +1,12 @@
 """Floor 5, PyTorch's doors to differentiation."""
 
 from backlight.autograd.doors import Variable, backward, grad
+from backlight.autograd.function import Function
 from backlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from backlight.graph.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = [
+    "Function",
     "GradcheckError",
     "Variable",
     "backward",

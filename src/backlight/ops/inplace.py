@@ -19,7 +19,7 @@ from backlight.graph.state import storage_of, wrap, writable
 from backlight.graph.storage import InferenceStorage
 from backlight.ops.declare import op
 from backlight.ops.promotion import category
-from backlight.ops.views import check_may_write, live_views
+from backlight.ops.views import CUSTOM, check_may_write, live_views, stale_view
 
 
 def inplace(public, name: str | None = None):
@@ -74,7 +74,7 @@ def write(target, result, name: str) -> None:
     storage.wrote(name, user_place(2))
     if result._edge is not None:
         _save_written_output(result, target)
-        _rewrite_history(target, result)
+        rewrite_history(target, result)
 
 
 def _check_fits(target, result) -> None:
@@ -105,7 +105,8 @@ def _save_written_output(result, target) -> None:
         node.out_version = node.out_storage.version
 
 
-def _rewrite_history(target, result) -> None:
+def rewrite_history(target, result) -> None:
+    """Let `target` continue the history of `result`, and with it its base and the other views of that."""
     base = target if target._view is None else target._view[0]
     if target is base:
         target._edge = result._edge
@@ -113,6 +114,9 @@ def _rewrite_history(target, result) -> None:
         positions = positions_in(base, target)
         base._edge = copy_slices(base, result, positions=positions)._edge
     for view in live_views(base):
+        if view._view[1] is CUSTOM:
+            view._edge = stale_view(view)
+            continue
         view._edge = as_strided_view(base, positions=positions_in(base, view), data=view._data)._edge
 
 

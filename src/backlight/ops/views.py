@@ -4,12 +4,20 @@ import weakref
 
 from backlight.errors import GraphError
 from backlight.graph.modes import modes
+from backlight.graph.node import Node, next_sequence
+from backlight.graph.provenance import user_place
 from backlight.graph.state import new, storage_of, the_tensor_class
 
 PLAIN = "plain"
 NO_GRAD = "made while recording was off"
 MULTI = "one of several views made by one op"
 CUSTOM = "made by a custom Function"
+
+MADE_BY_CUSTOM = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
+    "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
+    "gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+)
 
 
 def made_view(source, data, kind):
@@ -57,8 +65,7 @@ def check_may_write(tensor) -> None:
     Raises:
         RuntimeError: it is a leaf that requires grad, a view of one, or a view whose history would be ambiguous.
     """
-    if tensor._view is not None:
-        _check_view(tensor)
+    check_view(tensor)
     if tensor.requires_grad and tensor.is_leaf:
         raise GraphError(
             "a leaf Variable that requires grad is being used in an in-place operation.\n  Change a leaf inside "
@@ -66,7 +73,14 @@ def check_may_write(tensor) -> None:
         )
 
 
-def _check_view(tensor) -> None:
+def check_view(tensor) -> None:
+    """Raise unless a view may be written to.
+
+    Raises:
+        RuntimeError: it is a view of a leaf, or its history would be ambiguous.
+    """
+    if tensor._view is None:
+        return
     base, kind = tensor._view
     if not (tensor.requires_grad or base.requires_grad):
         return
@@ -87,14 +101,35 @@ def _check_view(tensor) -> None:
             "should replace the inplace operation by an out-of-place one."
         )
     if kind is CUSTOM:
-        raise GraphError(
-            f"Output {number} of {name} is a view and is being modified inplace. This view was created inside a custom "
-            "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
-            "override the custom backward associated with the custom Function, leading to incorrect gradients. This "
-            "behavior is forbidden. You can fix this by cloning the output of the custom Function."
-        )
+        raise GraphError(f"Output {number} of {name} is a view and is being modified inplace. {MADE_BY_CUSTOM}")
     if base.requires_grad and base.is_leaf:
         raise GraphError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation.\n  Write to a clone "
             "of the leaf, or inside `with torch.no_grad():`"
         )
+
+
+class StaleView(Node):
+    """Stands behind a custom Function's view whose base was written to since, and refuses to be differentiated."""
+
+    __slots__ = ("maker", "number")
+
+    def backward(self, grad, edges, keep):
+        """Raise: the custom backward knows nothing of the write."""
+        raise GraphError(
+            f"Output {self.number} of {self.maker} is a view and its base or another view of its base has been "
+            f"modified inplace. {MADE_BY_CUSTOM}"
+        )
+
+    def backward_graph(self, grad, edges):
+        """Raise, as `backward` does."""
+        return self.backward(grad, edges, True)
+
+
+def stale_view(view) -> StaleView:
+    """Return the node of a custom Function's view whose base has just been written to."""
+    made, node = view.grad_fn, StaleView()
+    node.number, node.maker = view.output_nr, made.name().split("Backward")[0]
+    node.edges, node.sequence, node.extra = (view._edge,), next_sequence(), None
+    node.code, node.lasti = user_place()
+    return node

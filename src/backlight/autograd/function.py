@@ -1,0 +1,235 @@
+"""Functions whose backward is written by the user: `Function`, and the `ctx` that its two methods share.
+
+NOTE [Two objects behind one ctx]
+PyTorch's ctx and the node in the graph are one object. Here the user's `ctx` is an object of its own, on which any
+attribute may be set without meeting the node's slots; each shows the other's attributes, so that
+`y.grad_fn.saved_tensors` and `ctx.next_functions` work.
+"""
+
+import functools
+import inspect
+import warnings
+import weakref
+
+from backlight.autograd.function_node import DelayedError, FunctionNode, saved_for
+from backlight.autograd.function_outputs import record_outputs
+from backlight.errors import ArgumentError, GraphError, MissingMethodError
+from backlight.graph.modes import is_grad_enabled, no_grad, set_recording
+from backlight.graph.node import Output, freed, next_sequence
+from backlight.graph.provenance import user_place
+from backlight.graph.state import LEAF, TensorState, edge_of, wrap
+
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "once_differentiable"]
+
+
+class FunctionCtx:
+    """What a Function's forward hands to its backward. Any attribute may be set on it."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+    saved_for_forward: tuple | None = None
+    to_save: tuple | None = None
+    dirty_tensors: tuple | None = None
+    non_differentiable: tuple | None = None
+    _materialize = True
+    _node = None  # weak reference to the node in the graph
+    _saved: tuple | None = ()  # what save_for_backward was given; None after it was freed
+
+    def save_for_backward(self, *tensors) -> None:
+        """Save inputs, outputs or other tensors (or None) for `backward`, which reads them as `ctx.saved_tensors`."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors) -> None:
+        """Keep tensors as `ctx.saved_for_forward`, which PyTorch's forward mode reads."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, TensorState):
+                raise ArgumentError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes "
+                    "on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args) -> None:
+        """Say which inputs forward changed in place; they must be returned too."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args) -> None:
+        """Say which outputs have no gradient; backward still takes one for each, all zeros."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Choose whether a missing gradient reaches backward as zeros (the default) or as None."""
+        self._materialize = value
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """The tensors given to `save_for_backward`.
+
+        Raises:
+            RuntimeError: the graph was freed, or a saved tensor was modified in place.
+        """
+        if self._saved is None:
+            raise freed(self._node())
+        return tuple(None if one is None else one.unpack() for one in self._saved)
+
+    def __getattr__(self, name: str):
+        node = None if self._node is None else self._node()
+        if node is None or name.startswith("__") or not hasattr(type(node), name):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(node, name)
+
+
+class BackwardCFunction(FunctionCtx):
+    """The ctx of one Function class, which is its `_forward_cls`."""
+
+
+class FunctionMeta(type):
+    """Gives each Function class the class of its ctx and of its node, `<Name>Backward`."""
+
+    def __init__(cls, name, bases, attrs):
+        super().__init__(name, bases, attrs)
+        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})
+        cls._node_class = type(f"{name}Backward", (FunctionNode,), {"function": cls})
+
+
+class Function(metaclass=FunctionMeta):
+    """A differentiable function with a backward of its own.
+
+    Write `forward` and `backward` as static methods of a subclass and call the subclass's `apply`:
+
+        class Exp(Function):
+            @staticmethod
+            def forward(ctx, x):
+                out = x.exp()
+                ctx.save_for_backward(out)
+                return out
+
+            @staticmethod
+            def backward(ctx, grad):
+                (out,) = ctx.saved_tensors
+                return grad * out
+
+        y = Exp.apply(x)
+    """
+
+    def __init__(self, *args, **kwargs):
+        warnings.warn(
+            f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            "version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
+        """Refuse: call `apply` on the class."""
+        raise GraphError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """Compute the outputs: `forward(ctx, *inputs)`, or `forward(*inputs)` beside a `setup_context`."""
+        raise MissingMethodError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple, output) -> None:
+        """Save on `ctx` what backward needs, where forward takes no ctx."""
+        raise MissingMethodError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """Return one gradient, or None, for each input of forward."""
+        raise MissingMethodError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    vjp = backward
+
+    @classmethod
+    def _run_backward(cls, ctx, *grads):
+        """Call the user's backward, under whichever of its two names it was written."""
+        backward, vjp = cls.backward, cls.vjp
+        if backward is not Function.backward and vjp is not Function.vjp:
+            raise GraphError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
+        return (backward if vjp is Function.vjp else vjp)(ctx, *grads)
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        """Run forward without recording, and record the whole call as one node."""
+        sets_up = cls.setup_context is not Function.setup_context
+        if sets_up or kwargs:
+            args = _positional(cls.forward, args, kwargs, sets_up)
+        ctx = cls._backward_cls()
+        tensors = [value for value in args if isinstance(value, TensorState)]
+        ctx.needs_input_grad = tuple(isinstance(value, TensorState) and value._edge is not None for value in args)
+        node = _new_node(cls, ctx, args) if is_grad_enabled() and any(ctx.needs_input_grad) else None
+        recording = set_recording(False)
+        try:
+            output = cls.forward(*args) if sets_up else cls.forward(ctx, *args)
+            if sets_up:
+                cls.setup_context(ctx, args, output)
+        finally:
+            set_recording(recording)
+        outputs = record_outputs(ctx, node, tensors, output if isinstance(output, tuple) else (output,))
+        if node is not None:
+            ctx._saved = saved_for(node, ctx.to_save or (), output, outputs)
+        ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = None
+        return outputs if isinstance(output, tuple) else outputs[0]
+
+
+def _positional(forward, args, kwargs, sets_up) -> tuple:
+    """Return keyword arguments in their places among the positional ones."""
+    leading = () if sets_up else (None,)
+    try:
+        bound = inspect.signature(forward).bind(*leading, *args, **kwargs)
+    except TypeError as problem:
+        raise ArgumentError(f"forward() got {problem}" if not sets_up else str(problem)) from None
+    if sets_up:
+        bound.apply_defaults()
+    return bound.args[len(leading) :]
+
+
+def _new_node(cls, ctx, args) -> FunctionNode:
+    node = cls._node_class()
+    node.ctx = ctx
+    node.sequence, node.extra = next_sequence(), None
+    node.code, node.lasti = user_place()
+    node.tensor_places = [place for place, value in enumerate(args) if isinstance(value, TensorState)]
+    node.edges = tuple(edge_of(args[place]) for place in node.tensor_places)
+    node.input_metas = [(tuple(args[place]._data.shape), args[place]._data.dtype) for place in node.tensor_places]
+    ctx._node = weakref.ref(node)
+    return node
+
+
+def once_differentiable(backward):
+    """Decorate a backward that is not written in differentiable operations: differentiating it again is an error."""
+
+    @functools.wraps(backward)
+    def run_once(ctx, *grads):
+        with no_grad():
+            found = backward(ctx, *grads)
+        if not is_grad_enabled() or not any(isinstance(g, TensorState) and g._edge is not None for g in grads):
+            return found
+        several = found if isinstance(found, tuple) else (found,)
+        blocked = _not_again(several, backward.__qualname__)
+        return blocked if isinstance(found, tuple) else blocked[0]
+
+    return run_once
+
+
+def _not_again(tensors: tuple, name: str) -> tuple:
+    node = DelayedError()
+    node.function_name, node.outputs = name, max(len(tensors), 1)
+    node.sequence, node.extra = next_sequence(), None
+    node.code, node.lasti = user_place()
+    node.edges = tuple(None if tensor is None else wrap(tensor._data, LEAF) for tensor in tensors)
+    return tuple(
+        None if tensor is None else wrap(tensor._data, node if node.outputs == 1 else Output(node, number))
+        for number, tensor in enumerate(tensors)
+    )

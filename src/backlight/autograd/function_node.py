@@ -1,0 +1,173 @@
+"""The node of a custom Function: it runs the user's backward on tensors, and checks what comes back."""
+
+import weakref
+
+import numpy as np
+
+from backlight.errors import ArgumentError, GraphError
+from backlight.graph.node import Node, Output, modified
+from backlight.graph.state import TensorState, storage_of, wrap
+from backlight.ops.operands import restore, restore_tensor, version_of
+
+
+class _SavedTensor:
+    """A tensor that was saved, and the version it had."""
+
+    __slots__ = ("node", "tensor", "version")
+
+    def __init__(self, node, tensor):
+        self.node = weakref.ref(node)
+        self.tensor = tensor
+        self.version = version_of(tensor)
+
+    def unpack(self):
+        tensor = self.tensor
+        if version_of(tensor) != self.version:
+            made = tensor.grad_fn
+            producer = "a leaf" if made is None else made.name().split("Backward")[0]
+            raise modified(self.node(), tensor._data, tensor._storage, self.version, producer)
+        return tensor
+
+
+class _SavedOutput:
+    """An output that its own node saved: without the tensor, which would hold the node in a cycle."""
+
+    __slots__ = ("data", "node", "number", "storage", "version")
+
+    def __init__(self, node, tensor):
+        self.node = weakref.ref(node)
+        self.number = tensor.output_nr
+        self.data = tensor._data
+        self.storage = storage_of(tensor)
+        self.version = self.storage.version
+
+    def unpack(self):
+        node = self.node()
+        if self.storage.version != self.version:
+            raise modified(node, self.data, self.storage, self.version, node.name().split("Backward")[0])
+        return wrap(self.data, node if node.outputs == 1 else Output(node, self.number), self.storage)
+
+
+class FunctionNode(Node):
+    """The node of one call of a Function: it runs the user's backward on tensors and checks what comes back."""
+
+    __slots__ = ("ctx", "input_metas", "output_metas", "outputs", "tensor_places")
+
+    wants_undefined = True
+
+    def backward(self, grad, edges, keep):
+        """Run the user's backward on arrays."""
+        arrived = (grad,) if self.outputs == 1 else grad or (None,) * self.outputs
+        found = self.call([None if one is None else wrap(one) for one in arrived])
+        if not keep:
+            self.free()
+        return tuple(
+            None if one is None or edge is None else restore(self.fitting(i, one)._data, self.input_metas[i])
+            for i, (one, edge) in enumerate(zip(found, edges))
+        )
+
+    def backward_graph(self, grad, edges):
+        """Run the user's backward on tensors, recorded."""
+        found = self.call((grad,) if self.outputs == 1 else grad or (None,) * self.outputs)
+        return tuple(
+            None if one is None or edge is None else restore_tensor(self.fitting(i, one), self.input_metas[i])
+            for i, (one, edge) in enumerate(zip(found, edges))
+        )
+
+    def call(self, grads) -> list:
+        """Call the user's backward, and return the gradients of the tensors among the inputs."""
+        if self.ctx._materialize:
+            grads = [_zeros(meta) if one is None else one for one, meta in zip(grads, self.output_metas)]
+        found = self.function._run_backward(self.ctx, *grads)
+        return self.of_tensors(found if isinstance(found, tuple) else (found,))
+
+    def of_tensors(self, found: tuple) -> list:
+        """Pick the gradients of tensors; the other inputs must have none."""
+        expected = len(self.ctx.needs_input_grad)
+        if len(found) > expected and all(one is None for one in found[expected:]):
+            found = found[:expected]
+        if len(found) != expected:
+            raise GraphError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got "
+                f"{len(found)}); backward returns one gradient, or None, for each input of forward"
+            )
+        for place, one in enumerate(found):
+            if place not in self.tensor_places and one is not None:
+                raise GraphError(
+                    f"function {self.name()} returned a gradient different than None at position {place + 1}, but the "
+                    "corresponding forward input was not a Variable"
+                )
+            if one is not None and not isinstance(one, TensorState):
+                raise GraphError(f"expected Variable or None (got {type(one).__name__}) as gradient {place}")
+        return [found[place] for place in self.tensor_places]
+
+    def fitting(self, i: int, grad):
+        """Return a gradient whose shape is its input's, or broadcasts from it.
+
+        Raises:
+            RuntimeError: the shape is another.
+        """
+        wanted, found = self.input_metas[i][0], tuple(grad._data.shape)
+        if found != wanted:
+            aligned = found[len(found) - len(wanted) :]
+            if len(found) < len(wanted) or any(size not in (1, other) for size, other in zip(wanted, aligned)):
+                raise GraphError(
+                    f"Function {self.name()} returned an invalid gradient at index {i} - got {list(found)} but "
+                    f"expected shape compatible with {list(wanted)}"
+                )
+        return grad
+
+    def free(self) -> None:
+        """Drop what `save_for_backward` saved; other attributes of ctx stay."""
+        self.ctx._saved = None
+
+    def __getattr__(self, name: str):
+        if name == "ctx":  # not set yet
+            raise AttributeError(name)
+        return getattr(self.ctx, name)
+
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
+
+
+def _zeros(meta):
+    return None if meta is None else wrap(np.zeros(*meta))
+
+
+def saved_for(node, tensors, output, outputs) -> tuple:
+    """Return what save_for_backward was given in a form that notices in-place writes and makes no cycle."""
+    before = output if isinstance(output, tuple) else (output,)
+    recorded = {id(old): new for old, new in zip(before, outputs)}
+    made = []
+    for place, tensor in enumerate(tensors):
+        if tensor is not None and not isinstance(tensor, TensorState):
+            raise ArgumentError(
+                f"save_for_backward can only save variables, but argument {place} is of type {type(tensor).__name__}"
+            )
+        own = recorded.get(id(tensor), tensor)
+        if tensor is None:
+            made.append(None)
+        else:
+            made.append(_SavedOutput(node, own) if own.grad_fn is node else _SavedTensor(node, tensor))
+    return tuple(made)
+
+
+class DelayedError(Node):
+    """Stands behind the gradients of a once-differentiable function, and fails when it is to be differentiated."""
+
+    __slots__ = ("function_name", "outputs")
+
+    def name(self) -> str:
+        """Return PyTorch's name for it."""
+        return "torch::autograd::Error"
+
+    def backward(self, grad, edges, keep):
+        """Raise: this is the second derivative that does not exist."""
+        raise GraphError(
+            "trying to differentiate twice a function that was marked with @once_differentiable; write "
+            f"{self.function_name} without the decorator, in differentiable operations, to allow it"
+        )
+
+    def backward_graph(self, grad, edges):
+        """Raise, as `backward` does."""
+        return self.backward(grad, edges, True)

@@ -1,0 +1,85 @@
+"""How what a Function's forward returned becomes the outputs of its node: fresh tensors, inputs, views, no tensors."""
+
+from backlight.errors import GraphError
+from backlight.graph.modes import enable_grad, no_grad
+from backlight.graph.node import Output
+from backlight.graph.state import TensorState, storage_of, wrap, writable
+from backlight.ops.inplace import rewrite_history
+from backlight.ops.promotion import is_float
+from backlight.ops.views import CUSTOM, MULTI, check_view, made_view, remember_view
+
+
+def record_outputs(ctx, node, inputs: list, outputs: tuple) -> tuple:
+    """Return the outputs of a Function as its caller gets them.
+
+    Args:
+        ctx: knows which were marked dirty or not differentiable.
+        node: the call's node, or None if nothing is recorded.
+        inputs: the tensors given to forward.
+        outputs: what forward returned.
+
+    Raises:
+        RuntimeError: a dirty tensor is a leaf that requires grad, a view of one, or was not returned.
+    """
+    dirty = _marked(ctx.dirty_tensors, "mark_dirty can only accept variables, but argument")
+    constant = _marked(ctx.non_differentiable, "mark_non_differentiable only accepts variable arguments, but got")
+    if not dirty <= {id(out) for out in outputs}:
+        raise GraphError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function."
+        )
+    given = {id(tensor) for tensor in inputs}
+    if node is not None:
+        node.outputs = len(outputs)
+        node.output_metas = [(o._data.shape, o._data.dtype) if isinstance(o, TensorState) else None for o in outputs]
+    made, differentiable = [], []
+    for number, out in enumerate(outputs):
+        if isinstance(out, TensorState):
+            differs = node is not None and id(out) not in constant and is_float(out._data.dtype)
+            edge = None if not differs else node if len(outputs) == 1 else Output(node, number)
+            out = _recorded(out, edge, id(out) in given, id(out) in dirty)
+            differentiable += [out] if differs else []
+        made.append(out)
+    if len(differentiable) > 1:
+        for out in differentiable:
+            if out._view is not None:
+                out._view = (out._view[0], MULTI)
+    return tuple(made)
+
+
+def _marked(tensors, complaint: str) -> set:
+    """Return the identities of marked tensors."""
+    for place, tensor in enumerate(tensors or ()):
+        if not isinstance(tensor, TensorState):
+            raise GraphError(f"{complaint} {place}, which is of type {type(tensor).__name__}")
+    return {id(tensor) for tensor in tensors or ()}
+
+
+def _recorded(out, edge, is_input: bool, is_dirty: bool):
+    """Return one output with its history."""
+    if is_dirty:
+        return _rewritten(out, edge) if edge is not None else out
+    if is_input:
+        if edge is None and out._edge is not None:
+            return wrap(writable(out), None, storage_of(out))
+        with no_grad():
+            out = made_view(out, writable(out)[...], CUSTOM)
+    out._edge = edge
+    if out._view is not None and edge is not None:
+        base = out._view[0]
+        out._view = (base, CUSTOM)
+        remember_view(base, out)
+    return out
+
+
+def _rewritten(out, edge):
+    """Give an input that forward changed in place its new history."""
+    if out._view is None and out.requires_grad and out.is_leaf:
+        raise GraphError(
+            "a leaf Variable that requires grad has been used in an in-place operation.\n  Change a clone of it, or a "
+            "tensor that does not require grad"
+        )
+    check_view(out)
+    with enable_grad():
+        rewrite_history(out, wrap(out._data, edge))
+    return out
