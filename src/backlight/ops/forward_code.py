@@ -1,0 +1,213 @@
+"""The source of an op's public function: operands, forward, output, and the node if one is recorded."""
+
+from itertools import pairwise
+
+from backlight.ops.declare import ARRAY, ARRAYS, OPTION, OPTIONAL, Op
+from backlight.ops.plan import Plan
+
+
+def signature(op: Op) -> str:
+    """Return the public signature's parameters as source."""
+    parts, starred = [], False
+    for number, param in enumerate(op.params):
+        if param.keyword_only and not starred:
+            parts.append("*")
+            starred = True
+        parts.append(param.name + (f"=DEFAULTS[{number}]" if param.has_default else ""))
+    return ", ".join(parts)
+
+
+def function_source(plan: Plan) -> str:
+    """Return the source of the public function: operands, forward, output, and the node if one is recorded."""
+    op = plan.op
+    lines = [f"def generated({signature(op)}):"]
+    lines += ["    " + line for line in _operand_lines(plan) + _forward_lines(plan) + _output_lines(plan)]
+    return "\n".join(lines) + "\n"
+
+
+def _operand_lines(plan: Plan) -> list[str]:
+    """Read the data and the edge of each input; take the slow path where one is no tensor."""
+    op = plan.op
+    singles = [p for p in plan.arrays if p.kind == ARRAY]
+    reads = [f"d_{p.name} = {p.name}._data" for p in singles]
+    reads += [f"e_{p.name} = {p.name}._edge" for p in singles if p in plan.differentiable]
+    lines = []
+    if singles:
+        names = ", ".join(p.name for p in singles)
+        unpack = names + ("," if len(singles) == 1 else "")
+        lines += ["try:", *("    " + read for read in reads), "except AttributeError:"]
+        lines += [f"    found = operands.coerce(op, flavour, ({unpack}))"]
+        lines += ["    if found is NotImplemented:", "        return NotImplemented", f"    {unpack} = found"]
+        lines += ["    " + read for read in reads]
+    for p in plan.arrays:
+        if p.kind == OPTIONAL:
+            lines += [f"d_{p.name} = None if {p.name} is None else operands.optional_data(op, {p.name!r}, {p.name})"]
+            if p in plan.differentiable:
+                lines += [f"e_{p.name} = None if {p.name} is None else {p.name}._edge"]
+        elif p.kind == ARRAYS:
+            lines += [f"{p.name} = operands.tensor_list(op, {p.name})"]
+            lines += [f"d_{p.name} = [tensor._data for tensor in {p.name}]"]
+    if op.view:
+        first = plan.arrays[0].name
+        lines += [f"if d_{first}.__class__ is not ndarray:", f"    d_{first} = writable({first})"]
+    if op.promote:
+        lines += _promotion_lines(plan, singles)
+    return lines
+
+
+def _promotion_lines(plan: Plan, singles) -> list[str]:
+    names = [f"d_{p.name}" for p in singles]
+    tests = [f"{a}.dtype is not {b}.dtype" for a, b in pairwise(names)]
+    if plan.op.promote == "float":
+        tests.append(f"{names[0]}.dtype.kind != 'f'")
+    if any(p.kind == OPTIONAL for p in plan.arrays):
+        names += [f"d_{p.name}" for p in plan.arrays if p.kind == OPTIONAL]
+        listed = ", ".join(names)
+        return ["mixed = True", f"{listed} = operands.unify_present(op, ({listed}))"]
+    if not tests:
+        return ["mixed = False"]
+    listed = ", ".join(names) + ("," if len(names) == 1 else "")
+    return [
+        "mixed = False",
+        f"if {' or '.join(tests)}:",
+        f"    {listed} = operands.unify(op, ({listed}))",
+        "    mixed = True",
+    ]
+
+
+def _forward_lines(plan: Plan) -> list[str]:
+    """Call the forward; explain shapes that do not broadcast."""
+    op = plan.op
+    values = [p.name if p.kind == OPTION else f"d_{p.name}" for p in op.params]
+    arguments = ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in zip(op.params, values))
+    results = "data" + "".join(f", {name}" for name in op.keeps)
+    names = dict(zip((param.name for param in op.params), values), xp="xp")
+    call = plan.inlined(op.forward, names, "forward") or f"forward(xp, {arguments})"
+    lines = ["try:", f"    {results} = {call}", "except RuntimeWarning:"]
+    lines += [f"    {results} = operands.quietly(forward, {arguments})"]
+    if op.promote:
+        listed = "".join(f"d_{p.name}, " for p in plan.arrays)
+        lines += [
+            "except ValueError as problem:",
+            f"    raise operands.broadcast_problem(problem, ({listed})) from None",
+        ]
+    return lines
+
+
+def _output_lines(plan: Plan) -> list[str]:
+    op = plan.op
+    if plan.several:
+        make = ["outs = [wrap(part) for part in data]"]
+        if op.view:
+            make = [f"outs = [made_view({plan.arrays[0].name}, part, MULTI) for part in data]"]
+        finish = "return returns(*outs)" if op.returns is not None else "return tuple(outs)"
+    else:
+        make = ["out = new(Tensor)", "out._data = data"]
+        if op.view:
+            first = plan.arrays[0].name
+            make = [f"out = made_view({first}, data, PLAIN)"]
+        else:
+            make += ["out._storage = None", "out._view = None"]
+        finish = "return out"
+    lines = list(make)
+    record = _record_lines(plan)
+    if record:
+        lines += [f"if {_any_edge(plan)} and (recording.everywhere or modes.grad_enabled):"]
+        lines += ["    " + line for line in record]
+        lines += ["else:"]
+    body = "    " if record else ""
+    if plan.several:
+        lines += [body + "operands.unrecorded_outputs(outs)"]
+    else:
+        lines += [body + "out._edge = None"]
+        if not op.view:
+            lines += [body + "if modes.inference:", body + "    out._storage = InferenceStorage()"]
+        else:
+            lines += [body + "operands.unrecorded_view(out)"]
+    return lines + [finish]
+
+
+def _any_edge(plan: Plan) -> str:
+    parts = []
+    for p in plan.differentiable:
+        if p.kind == ARRAYS:
+            parts.append(f"operands.any_edge({p.name})")
+        else:
+            parts.append(f"e_{p.name} is not None")
+    return f"({' or '.join(parts)})"
+
+
+def _record_lines(plan: Plan) -> list[str]:
+    """Make the node: edges, provenance, what it keeps."""
+    op = plan.op
+    if not op.rules:
+        return []
+    lines, edges = [], []
+    for p in plan.differentiable:
+        if p.kind == ARRAYS:
+            edges.append(f"*[edge_of(tensor) for tensor in {p.name}]")
+        else:
+            lines += [f"if e_{p.name} is LEAF:", f"    e_{p.name} = {p.name}"]
+            edges.append(f"e_{p.name}")
+    lines += ["node = NodeClass()", f"node.edges = ({', '.join(edges)},)", "node.sequence = next_sequence()"]
+    lines += ["frame = getframe(1)", "code = frame.f_code", "if code.co_filename not in USER_FILES:"]
+    lines += ["    frame = user_frame(frame)", "    code = frame.f_code"]
+    lines += ["node.code = code", "node.lasti = frame.f_lasti", "node.extra = None"]
+    lines += _keep_lines(plan)
+    if not plan.several:
+        lines += ["out._edge = node"]
+    elif op.outputs == "many":
+        lines += ["node.outputs = len(outs)", "operands.link_outputs(node, outs)"]
+    elif plan.single_grad:
+        lines += [
+            "for other_out in outs:",
+            "    other_out._edge = None",
+            f"outs[{plan.output_numbers[0]}]._edge = node",
+        ]
+    else:
+        lines += [f"operands.link_outputs(node, outs, {plan.output_numbers!r})"]
+    return lines
+
+
+def _keep_lines(plan: Plan) -> list[str]:
+    op, lines = plan.op, []
+    if op.promote:
+        tensors = ", ".join(p.name for p in plan.differentiable)
+        singles = [p.name for p in plan.arrays]
+        if len(singles) == 1:
+            lines += [f"node.fix = operands.restoration(data, ({tensors},)) if mixed else None"]
+        else:
+            equal = " == ".join(f"d_{n}.shape" for n in singles if plan.kinds[n] == ARRAY)
+            apart = "True" if any(plan.kinds[n] == OPTIONAL for n in singles) else f"mixed or not ({equal})"
+            lines += [f"node.fix = operands.restoration(data, ({tensors},)) if {apart} else None"]
+    for p in plan.inputs:
+        name = p.name
+        if p.kind == ARRAYS:
+            lines += [
+                f"node.{name} = {name}",
+                f"node.{name}_version = [operands.version_of(tensor) for tensor in {name}]",
+            ]
+        elif p.kind == OPTIONAL:
+            lines += [f"node.{name} = {name}"]
+            lines += [f"node.{name}_version = 0 if {name} is None else operands.version_of({name})"]
+        else:
+            lines += [f"node.{name} = {name}", f"storage = {name}._storage"]
+            lines += [f"node.{name}_version = 0 if storage is None else storage.version"]
+    if plan.out:
+        if plan.several:
+            lines += ["node.out = data", "node.out_storage = [storage_of(one) for one in outs]"]
+            lines += ["node.out_version = [0] * len(outs)"]
+        elif op.view:
+            lines += ["node.out = data", "node.out_storage = out._storage", "node.out_version = out._storage.version"]
+        else:
+            lines += ["node.out = data", "node.out_storage = out._storage = Storage()", "node.out_version = 0"]
+    lines += [f"node.{name} = {name}" for name in plan.options + plan.kept]
+    for p in plan.shapes:
+        value = f"d_{p.name}.shape"
+        if p.kind == ARRAYS:
+            value = f"[array.shape for array in d_{p.name}]"
+        elif p.kind == OPTIONAL:
+            value = f"None if d_{p.name} is None else d_{p.name}.shape"
+        lines += [f"node.{p.name}_shape = {value}"]
+    lines += [f"node.{p.name}_dtype = {p.name}._data.dtype" for p in plan.dtypes]
+    return lines

@@ -1,0 +1,70 @@
+"""What a node of an op keeps, worked out from what the op's rules ask for."""
+
+from backlight.errors import BacklightError
+from backlight.ops.composites import asks
+from backlight.ops.declare import OPTION, Op
+from backlight.ops.inline import expression_of
+
+SPECIAL = ("grad", "out", "ops", "needs", "xp")
+
+
+class Plan:
+    """What a node of this op keeps, worked out from what its rules ask for."""
+
+    def __init__(self, op: Op):
+        self.op = op
+        self.inlined_globals: dict = {}
+        self.arrays = op.arrays
+        self.kinds = {param.name: param.kind for param in op.params}
+        self.differentiable = [p for p in self.arrays if any(p.name in rule.inputs for rule in op.rules)]
+        wanted = {name for rule in op.rules for name in rule.wants}
+        if op.composite is not None:
+            wanted |= {param.name for param in op.params} | set(asks(op.composite))
+        self.out = "out" in wanted
+        self.inputs = [p for p in self.arrays if p.name in wanted]
+        self.options = [p.name for p in op.params if p.kind == OPTION and p.name in wanted]
+        self.kept = [name for name in op.keeps if name in wanted]
+        self.shapes = [p for p in self.arrays if f"{p.name}_shape" in wanted]
+        self.dtypes = [p for p in self.arrays if f"{p.name}_dtype" in wanted]
+        known = {p.name for p in op.params} | set(op.keeps) | set(SPECIAL)
+        known |= {f"{p.name}_{what}" for p in self.arrays for what in ("shape", "dtype")}
+        if wanted - known:
+            raise BacklightError(
+                f"derivatives of {op.name} ask for {sorted(wanted - known)}, which the node cannot keep"
+            )
+        self.several = op.outputs != 1
+        self.output_numbers = None
+        if self.several:
+            everything = () if op.outputs == "many" else tuple(range(op.outputs))
+            self.output_numbers = everything if op.differentiable is None else op.differentiable
+
+    @property
+    def single_grad(self) -> bool:
+        """Whether the node has one differentiable output."""
+        return not self.several or (self.output_numbers is not None and len(self.output_numbers) == 1)
+
+    def inlined(self, function, arguments: dict[str, str], prefix: str) -> str | None:
+        """Return a one-expression function as source, and note the globals that the source needs."""
+        found = expression_of(function, arguments, prefix)
+        if found is None:
+            return None
+        self.inlined_globals.update(found[1])
+        return found[0]
+
+    def slots(self) -> list[str]:
+        """Names of the slots of the node class."""
+        names = ["fix"] if self.op.promote else []
+        for param in self.inputs:
+            names += [param.name, param.name + "_version"]
+        if self.out:
+            names += ["out", "out_storage", "out_version"]
+        names += self.options + self.kept
+        names += [p.name + "_shape" for p in self.shapes] + [p.name + "_dtype" for p in self.dtypes]
+        if self.op.outputs == "many":
+            names.append("outputs")
+        return names
+
+    def freed_slots(self) -> tuple[str, ...]:
+        """Names of the slots that are emptied when the graph is freed."""
+        names = [p.name for p in self.inputs] + self.kept
+        return tuple(names + (["out", "out_storage"] if self.out else []))
