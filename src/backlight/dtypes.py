@@ -1,19 +1,47 @@
 """The element types, under PyTorch's names and printed as PyTorch prints them."""
 
+import builtins
+
 import ml_dtypes
 import numpy as np
 
 from backlight.errors import ArgumentError
 
-FLOATS, INTEGERS, BOOLS = "float", "integer", "bool"
+__all__ = [
+    "bfloat16",
+    "bool",
+    "cdouble",
+    "cfloat",
+    "complex64",
+    "complex128",
+    "double",
+    "dtype",
+    "finfo",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "get_default_dtype",
+    "half",
+    "iinfo",
+    "int",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "long",
+    "set_default_dtype",
+    "short",
+    "uint8",
+]
+
+FLOATS, INTEGERS, BOOLS, COMPLEX = "float", "integer", "bool", "complex"
 
 
 class dtype:  # noqa: N801 - PyTorch's name
     """An element type; `dtype.numpy` is NumPy's object for the same type."""
 
-    __slots__ = ("name", "numpy", "kind", "old_name", "is_floating_point")
-
-    is_complex = False
+    __slots__ = ("is_complex", "is_floating_point", "kind", "name", "numpy", "old_name")
 
     def __init__(self, name: str, numpy_type, kind: str, old_name: str):
         self.name = name
@@ -21,6 +49,7 @@ class dtype:  # noqa: N801 - PyTorch's name
         self.kind = kind
         self.old_name = old_name
         self.is_floating_point = kind == FLOATS
+        self.is_complex = kind == COMPLEX
 
     @property
     def itemsize(self) -> int:
@@ -28,9 +57,9 @@ class dtype:  # noqa: N801 - PyTorch's name
         return self.numpy.itemsize
 
     @property
-    def is_signed(self) -> bool:
+    def is_signed(self) -> builtins.bool:
         """Whether the type holds negative numbers."""
-        return self.kind == FLOATS or self.numpy.kind == "i"
+        return self.kind in (FLOATS, COMPLEX) or self.numpy.kind == "i"
 
     def to_complex(self):
         """Refuse: backlight has no complex types."""
@@ -45,18 +74,22 @@ class dtype:  # noqa: N801 - PyTorch's name
 
 float16 = half = dtype("float16", np.float16, FLOATS, "Half")
 bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOATS, "BFloat16")
-float32 = float = dtype("float32", np.float32, FLOATS, "Float")  # noqa: A001 - PyTorch's name
+float32 = float = dtype("float32", np.float32, FLOATS, "Float")
 float64 = double = dtype("float64", np.float64, FLOATS, "Double")
 int8 = dtype("int8", np.int8, INTEGERS, "Char")
 uint8 = dtype("uint8", np.uint8, INTEGERS, "Byte")
 int16 = short = dtype("int16", np.int16, INTEGERS, "Short")
-int32 = int = dtype("int32", np.int32, INTEGERS, "Int")  # noqa: A001 - PyTorch's name
+int32 = int = dtype("int32", np.int32, INTEGERS, "Int")
 int64 = long = dtype("int64", np.int64, INTEGERS, "Long")
-bool = dtype("bool", np.bool_, BOOLS, "Bool")  # noqa: A001 - PyTorch's name
+bool = dtype("bool", np.bool_, BOOLS, "Bool")
+
+# Names that a script may compare a dtype with; no tensor is of these, and asking for one says so.
+complex64 = cfloat = dtype("complex64", np.complex64, COMPLEX, "ComplexFloat")
+complex128 = cdouble = dtype("complex128", np.complex128, COMPLEX, "ComplexDouble")
 
 ALL = (float16, bfloat16, float32, float64, int8, uint8, int16, int32, int64, bool)
 BY_NUMPY = {kind.numpy: kind for kind in ALL}
-BY_NAME = {kind.name: kind for kind in ALL}
+BY_NAME = {kind.name: kind for kind in (*ALL, complex64, complex128)}
 
 _default = float32
 
@@ -74,7 +107,7 @@ def set_default_dtype(d: dtype) -> None:
     """Set the dtype that Python floats become; it must be a floating point one."""
     global _default
     if not (isinstance(d, dtype) and d.is_floating_point):
-        raise ArgumentError(f"only floating-point types are supported as the default type, got {d}: pass torch.float32 …")
+        raise ArgumentError(f"only floating-point types are supported as the default type, got {d}: pass torch.float64")
     _default = d
 
 
@@ -82,9 +115,10 @@ def from_numpy_dtype(numpy_type: np.dtype) -> dtype:
     """Return the backlight dtype of a NumPy one, or raise PyTorch's error for a type that has none."""
     found = BY_NUMPY.get(numpy_type)
     if found is None:
-        supported = ", ".join(kind.name for kind in ALL)
+        *supported, last = (kind.name for kind in ALL)
         raise ArgumentError(
-            f"can't convert np.ndarray of type {numpy_type}. The only supported types are: {supported}."
+            f"can't convert np.ndarray of type numpy.{numpy_type.type.__name__}. The only supported types are: "
+            f"{', '.join(supported)}, and {last}."
         )
     return found
 
@@ -94,13 +128,15 @@ def to_numpy_dtype(kind) -> np.dtype | None:
     if kind is None:
         return None
     if isinstance(kind, dtype):
+        if kind.is_complex:
+            raise ArgumentError(f"complex dtypes are not in backlight, got {kind}: keep real and imaginary part apart")
         return kind.numpy
     if kind in _PYTHON_TYPES:
         return _PYTHON_TYPES[kind].numpy
-    raise ArgumentError(f"dtype must be a torch.dtype, got {kind!r} of type {type(kind).__name__}: pass torch.float32 …")
+    raise ArgumentError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}; pass torch.float32, say")
 
 
-_PYTHON_TYPES = {type(0.0): float64, type(0): int64, type(True): bool}
+_PYTHON_TYPES = {builtins.float: float64, builtins.int: int64, builtins.bool: bool}
 
 
 class finfo:  # noqa: N801 - PyTorch's name
@@ -114,8 +150,9 @@ class finfo:  # noqa: N801 - PyTorch's name
             )
         limits = ml_dtypes.finfo(kind.numpy)
         self.dtype, self.bits = kind.name, limits.bits
-        for name in ("eps", "max", "min", "tiny", "smallest_normal", "resolution"):
-            setattr(self, name, type(0.0)(getattr(limits, name)))
+        self.resolution = builtins.float(10.0**-limits.precision)
+        for name in ("eps", "max", "min", "tiny", "smallest_normal"):
+            setattr(self, name, builtins.float(getattr(limits, name)))
 
     def __repr__(self) -> str:
         return (
@@ -134,7 +171,7 @@ class iinfo:  # noqa: N801 - PyTorch's name
             )
         limits = np.iinfo(kind.numpy)
         self.dtype, self.bits = kind.name, limits.bits
-        self.max, self.min = type(0)(limits.max), type(0)(limits.min)
+        self.max, self.min = builtins.int(limits.max), builtins.int(limits.min)
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

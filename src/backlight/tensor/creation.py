@@ -5,15 +5,17 @@ import warnings
 import numpy as np
 
 from backlight.devices import require_cpu
-from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
-from backlight.errors import GraphError
+from backlight.dtypes import from_numpy_dtype, get_default_dtype, to_numpy_dtype
+from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.modes import modes
-from backlight.graph.state import LEAF, TensorState, wrap
+from backlight.graph.state import LEAF, TensorState, storage_of, wrap
 from backlight.graph.storage import InferenceStorage
+from backlight.layouts import require_strided
+from backlight.notices import warn_once
 from backlight.ops.promotion import is_float
 from backlight.tensor.nested import array_from
 
-__all__ = ["from_numpy", "tensor"]
+__all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
 
 COPY_CONSTRUCT = (
     "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -36,17 +38,20 @@ def leaf(data, requires_grad: bool = False):
     return wrap(data if data.ndim else data[()], LEAF if requires_grad else None, storage)
 
 
-def refuse_pinning(pin_memory: bool) -> None:
-    """Say that memory cannot be pinned where there is no accelerator to copy it to.
+def made(data: np.ndarray, requires_grad: bool, device, layout=None, pin_memory: bool = False):
+    """Return a tensor over an array, for a function that was given PyTorch's usual options.
 
     Raises:
-        RuntimeError: `pin_memory` is true.
+        RuntimeError: an option asks for what is not here: an accelerator, sparse or pinned memory.
     """
+    require_cpu(device)
+    require_strided(layout)
     if pin_memory:
         raise GraphError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
             "this system. Leave pin_memory out"
         )
+    return leaf(data, requires_grad)
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False):
@@ -66,18 +71,154 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
     tensor([[1, 2],
             [3, 4]])
     """
-    require_cpu(device)
-    refuse_pinning(pin_memory)
-    kind = to_numpy_dtype(dtype)
     if isinstance(data, TensorState):
         warnings.warn(COPY_CONSTRUCT, UserWarning, stacklevel=2)
-        return leaf(np.array(data._data, kind), requires_grad)
+    return made(copied(data, to_numpy_dtype(dtype)), requires_grad, device, None, pin_memory)
+
+
+def copied(data, kind: np.dtype | None) -> np.ndarray:
+    """Return a new array of `kind` (by default: as `tensor` says) with the values of `data`."""
+    if isinstance(data, TensorState):
+        return converted(data._data, kind or data._data.dtype, copy=True)
     if isinstance(data, (np.ndarray, np.generic)):
-        from_numpy_dtype(data.dtype)
-        return leaf(np.array(data, kind, order="C"), requires_grad)
-    return leaf(array_from(data, kind), requires_grad)
+        check_array(data)
+        return np.ascontiguousarray(converted(data, kind or data.dtype, copy=True)).reshape(data.shape)
+    return array_from(data, kind)
+
+
+def converted(data, kind: np.dtype, copy: bool = False) -> np.ndarray:
+    """Return an array in another dtype; what does not fit becomes inf, or wraps round, without NumPy's warning."""
+    with np.errstate(all="ignore"):
+        return np.asarray(data).astype(kind, copy=copy)
+
+
+def check_array(array) -> None:
+    """Raise unless backlight has a dtype for the elements of a NumPy array.
+
+    Raises:
+        TypeError: it has none.
+        ValueError: the bytes of an element are in the other order.
+    """
+    if not array.dtype.isnative:
+        raise ValueProblem(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+            "currently not supported. Convert it with array.astype(array.dtype.newbyteorder('='))"
+        )
+    from_numpy_dtype(array.dtype)
 
 
 def from_numpy(array: np.ndarray):
-    """Return a tensor that shares the array's memory."""
-    return wrap(array)
+    """Return a tensor that shares the array's memory: what is written to one shows in the other.
+
+    Raises:
+        TypeError: it is no array, or of a dtype that backlight does not have.
+        ValueError: the array runs backward through its memory, or its bytes are swapped.
+    """
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"expected np.ndarray (got {type(array).__name__}); use torch.tensor for other data")
+    check_array(array)
+    if any(stride < 0 for stride in array.strides):
+        raise ValueProblem(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array  with "
+            "array.copy().) "
+        )
+    if not array.flags.writeable:
+        warn_once(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to the "
+            "tensor will fail. You may want to copy the array to protect its data or make it writable before "
+            "converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
+            stacklevel=3,
+        )
+    shared = wrap(array.view(np.ndarray))
+    storage_of(shared)
+    return shared
+
+
+def as_tensor(data, dtype=None, device=None):
+    """Return `data` as a tensor, sharing its memory (and history) where dtype and kind allow.
+
+    Args:
+        data: as for `tensor`; a tensor or a NumPy array of the right dtype is not copied.
+    """
+    require_cpu(device)
+    kind = to_numpy_dtype(dtype)
+    if isinstance(data, TensorState):
+        return data if kind in (None, data._data.dtype) else data.to(from_numpy_dtype(kind))
+    if isinstance(data, np.ndarray) and kind in (None, data.dtype):
+        return from_numpy(data)
+    return leaf(copied(data, kind))
+
+
+def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool = False):
+    """Return `obj` as a tensor.
+
+    Args:
+        obj: a tensor, a NumPy array, an object with DLPack or the buffer protocol, a number or nested lists.
+        copy: True always copies; False never does; None copies where it must.
+        requires_grad: whether the result requires grad; without it the result has no history.
+
+    Raises:
+        ValueError: `copy` is False, and the dtype or the kind of `obj` asks for a copy.
+    """
+    require_cpu(device)
+    kind = to_numpy_dtype(dtype)
+    shared = _shared(obj, kind)
+    if copy is False and (shared is None or kind not in (None, shared._data.dtype)):
+        raise ValueProblem(f"can't alias arbitrary sequence into a tensor of {dtype}: leave copy=False out")
+    if shared is None or copy:
+        shared = leaf(copied(obj if shared is None else shared, kind))
+    elif kind not in (None, shared._data.dtype):
+        shared = shared.to(from_numpy_dtype(kind))
+    if requires_grad:
+        return shared if shared.requires_grad else shared.detach().requires_grad_()
+    return shared.detach() if shared.requires_grad else shared
+
+
+def _shared(obj, kind: np.dtype | None):
+    """Return a tensor over the memory of an object that has any, else None."""
+    if isinstance(obj, TensorState):
+        return obj
+    if isinstance(obj, np.ndarray):
+        return from_numpy(obj)
+    if hasattr(obj, "__dlpack__"):
+        return from_dlpack(obj)
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        return frombuffer(obj, dtype=from_numpy_dtype(kind or get_default_dtype().numpy))
+    return None
+
+
+def from_dlpack(ext_tensor):
+    """Return a tensor that shares the memory of another library's tensor, through its `__dlpack__`."""
+    return from_numpy(np.from_dlpack(ext_tensor))
+
+
+def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False):
+    """Return a tensor of one dim over the memory of a buffer, as of a bytearray.
+
+    Args:
+        count: how many elements; by default all that follow `offset`.
+        offset: bytes to skip.
+
+    Raises:
+        ValueError: the buffer is empty, or holds no whole number of elements.
+    """
+    kind = to_numpy_dtype(dtype)
+    length = memoryview(buffer).nbytes
+    if length == 0 or count == 0:
+        raise ValueProblem(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueProblem(
+            f"offset must be non-negative and no greater than buffer length ({length}) , but got {offset}"
+        )
+    if count < 0 and (length - offset) % kind.itemsize:
+        raise ValueProblem(
+            f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({kind.itemsize})"
+        )
+    if count > 0 and offset + count * kind.itemsize > length:
+        raise ValueProblem(
+            f"requested buffer length ({count} * {kind.itemsize} bytes) after offset ({offset} bytes) must not be "
+            f"greater than actual buffer length ({length} bytes)"
+        )
+    return from_numpy(np.frombuffer(buffer, kind, count, offset)).requires_grad_(requires_grad)

@@ -1,0 +1,52 @@
+"""Layouts and memory formats: names that PyTorch's functions take and that NumPy's strides make plain here."""
+
+from backlight.errors import GraphError
+
+__all__ = ["channels_last", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
+
+
+class layout:  # noqa: N801 - PyTorch's name
+    """How elements lie in memory: always `strided`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+class memory_format(layout):  # noqa: N801 - PyTorch's name
+    """The order of dims in memory that a copy is to have."""
+
+    __slots__ = ()
+
+
+strided = layout("strided")
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+
+_ORDERS = {None: "K", preserve_format: "K", contiguous_format: "C"}
+
+
+def require_strided(wanted: layout | None) -> None:
+    """Say that a layout other than `strided` is not available here.
+
+    Raises:
+        RuntimeError: it is another one.
+    """
+    if wanted is not None and wanted is not strided:
+        raise GraphError(f"layout must be torch.strided, got {wanted!r}: backlight has no sparse tensors")
+
+
+def numpy_order(wanted: memory_format | None) -> str:
+    """Return NumPy's letter for the memory format of a copy; None preserves what is there.
+
+    Raises:
+        RuntimeError: backlight does not lay memory out so.
+    """
+    if wanted not in _ORDERS:
+        raise GraphError(f"memory_format must be torch.contiguous_format or torch.preserve_format, got {wanted!r}")
+    return _ORDERS[wanted]

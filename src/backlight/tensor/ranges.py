@@ -1,0 +1,192 @@
+"""Tensors of evenly spaced numbers, and the identity matrix."""
+
+import math
+import operator
+import warnings
+
+import numpy as np
+
+from backlight import dtypes
+from backlight.dtypes import to_numpy_dtype
+from backlight.errors import ArgumentError, ShapeError
+from backlight.graph.state import TensorState
+from backlight.kernels.fused import multiply_add
+from backlight.ops.operands import is_number
+from backlight.ops.promotion import INT64, category
+from backlight.tensor.creation import converted, made
+from backlight.tensor.filled import float_dtype
+
+__all__ = ["arange", "eye", "linspace", "logspace", "range"]
+
+
+def arange(
+    start=None,
+    end=None,
+    step=1,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+):
+    """Make the numbers start, start + step, … that come before `end`: `arange(end)` or `arange(start, end, step)`.
+
+    Ints give int64, and a float among them the default dtype.
+
+    Raises:
+        RuntimeError: `step` is 0, or leads away from `end`.
+    """
+    if start is not None and end is None:
+        start, end = 0, start
+    elif start is None:
+        start = 0
+    if end is None:
+        raise ArgumentError("arange() missing 1 required positional arguments: 'end'; call arange(end)")
+    start, end, step = (_number("arange", *given) for given in (("start", start), ("end", end), ("step", step)))
+    kind = to_numpy_dtype(dtype) or _range_kind(start, end, step)
+    if kind.kind == "b":
+        raise ShapeError("\"arange_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
+    if kind == INT64:
+        start, end, step = map(_whole, (start, end, step))
+    count = math.ceil(_steps(start, end, step))
+    return made(_spaced(start, step, count, kind), requires_grad, device, layout, pin_memory)
+
+
+def range(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, requires_grad=False):
+    """Make the numbers start, start + step, … up to `end` itself. Deprecated: use `arange`."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    if end is None:
+        raise ArgumentError("range() missing 1 required positional arguments: 'end'")
+    start, end, step = (_number("range", *given) for given in (("start", start), ("end", end), ("step", step)))
+    count = math.floor(_steps(start, end, step)) + 1
+    return made(_spaced(start, step, count, float_dtype(dtype)), requires_grad, device, layout)
+
+
+def _number(function: str, name: str, value):
+    """Return a Python number, from a number or a tensor of one element."""
+    if isinstance(value, TensorState) and value._data.size == 1:
+        return value.item()
+    if isinstance(value, np.generic):
+        return value.item()
+    if not is_number(value):
+        raise ArgumentError(f"{function}(): argument '{name}' must be Number, not {type(value).__name__}")
+    return value
+
+
+def _range_kind(*limits) -> np.dtype:
+    if any(isinstance(limit, float) for limit in limits):
+        return dtypes.get_default_dtype().numpy
+    return dtypes.int64.numpy
+
+
+def _whole(limit):
+    """Cut a limit of a range of ints to a whole number."""
+    return int(limit) if math.isfinite(limit) else limit
+
+
+def _steps(start, end, step):
+    """Return how many steps lead from `start` to `end`."""
+    if step == 0:
+        raise ShapeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise ShapeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise ShapeError(
+            f"upper bound and lower bound inconsistent with step sign: {start} to {end} in steps of {step}"
+        )
+    return (end - start) / step
+
+
+def _spaced(start, step, count: int, kind: np.dtype) -> np.ndarray:
+    """Return start + i · step for i < count."""
+    if category(kind) == 1:
+        return (_whole(start) + _whole(step) * np.arange(count)).astype(kind)
+    return (start + step * np.arange(count, dtype=np.float64)).astype(kind)
+
+
+def linspace(
+    start,
+    end,
+    steps: int,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+):
+    """Make `steps` evenly spaced numbers, from `start` up to `end` itself.
+
+    Raises:
+        RuntimeError: `steps` is negative.
+    """
+    kind = float_dtype(dtype)
+    limits = _number("linspace", "start", start), _number("linspace", "end", end)
+    array = _between(*limits, _count(steps), kind).astype(kind)
+    return made(array, requires_grad, device, layout, pin_memory)
+
+
+def logspace(
+    start,
+    end,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+):
+    """Make `steps` powers of `base` with evenly spaced exponents, from `start` up to `end` itself."""
+    kind = float_dtype(dtype)
+    limits = _number("logspace", "start", start), _number("logspace", "end", end)
+    exponents = _between(*limits, _count(steps), kind).astype(np.float64)
+    return made(converted(np.power(base, exponents), kind), requires_grad, device, layout, pin_memory)
+
+
+def _count(steps) -> int:
+    try:
+        count = operator.index(steps)
+    except TypeError:
+        raise ArgumentError(f"argument 'steps' (position 3) must be int, not {type(steps).__name__}") from None
+    if count < 0:
+        raise ShapeError(f"number of steps must be non-negative, got {count}")
+    return count
+
+
+def _between(start, end, steps: int, kind: np.dtype) -> np.ndarray:
+    """Return evenly spaced numbers, counted from the nearer end and rounded as PyTorch rounds them."""
+    if category(kind) == 1:
+        start, end, kind = _whole(start), _whole(end), np.dtype(np.float64)
+    start, end = kind.type(start), kind.type(end)
+    if steps <= 1:
+        return np.full(steps, start)
+    step = (end - start) / kind.type(steps - 1)
+    numbers = np.arange(steps)
+    from_start = multiply_add(np.full(1, step), numbers.astype(kind), start)
+    from_end = multiply_add(np.full(1, -step), numbers[::-1].astype(kind), end)
+    return np.where(numbers < steps // 2, from_start, from_end)
+
+
+def eye(n: int, m: int | None = None, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Make a matrix of `n` rows and `m` columns (by default `n`) with 1 on the diagonal and 0 elsewhere."""
+    rows = _side("n", n)
+    array = np.eye(rows, rows if m is None else _side("m", m), dtype=float_dtype(dtype))
+    return made(array, requires_grad, device, layout, pin_memory)
+
+
+def _side(name: str, value) -> int:
+    try:
+        side = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"eye(): argument '{name}' must be int, not {type(value).__name__}") from None
+    if side < 0:
+        raise ShapeError(f"{name} must be greater or equal to 0, got {side}")
+    return side
