@@ -1,0 +1,1 @@
+"""Array functions that are fast in NumPy: no tensors, no graph."""

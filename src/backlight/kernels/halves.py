@@ -1,0 +1,23 @@
+"""float16 and bfloat16: computed in float32 and rounded once, as PyTorch's CPU kernels do."""
+
+import ml_dtypes
+import numpy as np
+
+FLOAT16 = np.dtype(np.float16)
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+HALVES = (FLOAT16, BFLOAT16)
+
+
+def is_half(array) -> bool:
+    """Tell whether an array holds float16 or bfloat16."""
+    return array.dtype.itemsize == 2 and array.dtype in HALVES
+
+
+def widened(array):
+    """Return a float16 or bfloat16 array as float32, any other array as it is (None too)."""
+    return array.astype(np.float32) if array is not None and is_half(array) else array
+
+
+def rounded(array, kind):
+    """Return an array in dtype `kind`, itself if it has that dtype."""
+    return array if array.dtype == kind else array.astype(kind)

@@ -1,0 +1,3 @@
+"""Neural networks."""
+
+from backlight.nn import functional

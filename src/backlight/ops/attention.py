@@ -1,0 +1,175 @@
+"""Scaled dot-product attention as one op.
+
+NOTE [Attention]
+The forward keeps its probabilities, so that backward is four products and one pass. Scores are never shifted by the
+maxima of their rows where they are all small (see kernels/rows.py). A row that may look at nothing gives zeros.
+"""
+
+import math
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ShapeError
+from backlight.kernels import rows
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.declare import op
+from backlight.ops.operands import sum_to_shape
+from backlight.ops.products import check_stacks, not_a_tensor
+from backlight.ops.promotion import is_float
+from backlight.ops.softmax import along
+
+__all__ = []
+
+
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    """Return softmax(query · keyᵀ · scale + mask) · value.
+
+    Shapes: query (…, queries, dim), key (…, keys, dim), value (…, keys, out) -> (…, queries, out)
+
+    Args:
+        attn_mask: broadcasts to (…, queries, keys); booleans say what may be looked at, numbers are added to the scores.
+        dropout_p: the share of the probabilities that is dropped.
+        is_causal: let query i look at keys 0 to i only.
+        scale: 1 / √dim by default.
+        enable_gqa: each head of key and value serves several heads of the query.
+
+    Raises:
+        RuntimeError: shapes or dtypes do not fit, or a mask comes with `is_causal`.
+    """
+    _check(query, key, value, attn_mask, is_causal)
+    if enable_gqa:
+        key, value = _repeated_heads(query, key), _repeated_heads(query, value)
+    if scale is None:
+        scale = 1 / math.sqrt(query._data.shape[-1]) if query._data.shape[-1] else math.inf
+    return attention(query, key, value, attn_mask, None, bool(is_causal), float(scale))
+
+
+def _check(query, key, value, attn_mask, is_causal) -> None:
+    try:
+        q, k, v = query._data, key._data, value._data
+    except AttributeError:
+        raise not_a_tensor("scaled_dot_product_attention", query=query, key=key, value=value) from None
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise ShapeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+            f"{q.ndim} key.dim: {k.ndim} and value.dim: {v.ndim} instead."
+        )
+    if not q.dtype == k.dtype == v.dtype:
+        names = [from_numpy_dtype(array.dtype).old_name.lower() for array in (q, k, v)]
+        raise ShapeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {names[0]} key.dtype: "
+            f"{names[1]} and value.dtype: {names[2]} instead."
+        )
+    if attn_mask is None:
+        return
+    if is_causal:
+        raise ShapeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True; "
+            "combine the two in one mask"
+        )
+    kind = attn_mask._data.dtype
+    if kind.kind != "b" and kind != q.dtype and kind != "float32":
+        names = [
+            {"Long": "long int"}.get(n, n.lower()) for n in (from_numpy_dtype(d).old_name for d in (kind, q.dtype))
+        ]
+        raise ShapeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{names[0]} and  query.dtype: {names[1]} instead."
+        )
+
+
+def _repeated_heads(query, tensor):
+    """Return key or value with each head repeated so that there are as many as the query has."""
+    wanted, found = query._data.shape[-3], tensor._data.shape[-3]
+    if wanted == found:
+        return tensor
+    if found == 0 or wanted % found:
+        raise ShapeError(
+            f"Number of heads in key and value must divide the number of heads in query; got {found} and {wanted}"
+        )
+    return tensor.repeat_interleave(wanted // found, -3)
+
+
+@op(name="scaled_dot_product_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", keeps=("probabilities",))
+def attention(xp, query, key, value, attn_mask: "Array | None", kept: "Array | None", is_causal: bool, scale: float):
+    """softmax(query · keyᵀ · scale + mask) · value; `kept` multiplies the probabilities (dropout)."""
+    check_stacks(xp, query, key.mT)
+    check_rows(key, value)
+    wide_query, wide_key, wide_value = widened(query), widened(key), widened(value)
+    scores = (wide_query * wide_query.dtype.type(scale)) @ wide_key.mT
+    if is_causal:
+        attn_mask = xp.tri(scores.shape[-2], scores.shape[-1], dtype=bool)
+    if attn_mask is not None:
+        scores = masked_scores(xp, scores, attn_mask)
+    probabilities = rows.softmax(scores)
+    if attn_mask is not None:
+        xp.nan_to_num(probabilities, copy=False)
+    dropped = probabilities if kept is None else probabilities * kept
+    return rounded(dropped @ wide_value, query.dtype), probabilities
+
+
+def check_rows(key, value) -> None:
+    """Raise PyTorch's error unless there is one value for each key."""
+    if key.shape[-2] != value.shape[-2]:
+        count = math.prod(value.shape[:-2])
+        raise ShapeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {key.shape[-2]}] but got: "
+            f"[{count}, {value.shape[-2]}].\n  There are {key.shape[-2]} keys and {value.shape[-2]} values; each key "
+            "needs one value"
+        )
+
+
+def masked_scores(xp, scores, mask):
+    """Return scores with −inf where a boolean mask is False, or plus a mask of numbers."""
+    if mask.dtype.kind == "b":
+        return xp.where(mask, scores, scores.dtype.type(-xp.inf))
+    return scores + mask.astype(scores.dtype)
+
+
+@attention.derivative(
+    "query",
+    "key",
+    "value",
+    "attn_mask",
+    formula="with p the probabilities and d = grad · valueᵀ, s = p · (d − Σ d · p): s · key · scale; sᵀ · query · scale; "
+    "pᵀ · grad; s",
+)
+def attention_all(grad, query, key, value, attn_mask, kept, scale, probabilities, needs, xp):
+    wide = widened(grad)
+    g_query = g_key = g_value = g_mask = None
+    if needs[2]:
+        dropped = probabilities if kept is None else probabilities * kept
+        g_value = _fitting(dropped.mT @ wide, value)
+    if needs[0] or needs[1] or needs[3]:
+        slopes = wide @ widened(value).mT
+        if kept is not None:
+            slopes *= kept
+        slopes = rows.softmax_gradient(slopes, probabilities)
+        factor = slopes.dtype.type(scale)
+        if needs[0]:
+            g_query = _fitting(slopes @ widened(key) * factor, query)
+        if needs[1]:
+            g_key = _fitting(slopes.mT @ widened(query) * factor, key)
+        if needs[3]:
+            g_mask = _fitting(slopes, attn_mask)
+    return g_query, g_key, g_value, g_mask
+
+
+def _fitting(grad, like):
+    """Sum a gradient over broadcast dims, and round it to the dtype of its input."""
+    return rounded(sum_to_shape(grad, like.shape) if grad.shape != like.shape else grad, like.dtype)
+
+
+@attention.composed
+def attention_composed(query, key, value, attn_mask, kept, is_causal, scale, probabilities):
+    scores = (query * scale) @ key.mT
+    if is_causal:
+        attn_mask = scores.detach().new_ones(scores.shape[-2:]).tril() > 0
+    if attn_mask is not None:
+        scores = (
+            scores.masked_fill(~attn_mask, -math.inf) if not is_float(attn_mask._data.dtype) else scores + attn_mask
+        )
+    blind = probabilities.sum(-1, keepdim=True) == 0
+    found = along(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
+    return (found if kept is None else found * kept) @ value

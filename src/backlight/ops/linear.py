@@ -1,0 +1,133 @@
+"""Layers that multiply with a weight: linear and bilinear.
+
+NOTE [Rows]
+A weight sees its input as rows: all dims but the last are one. The op takes an input of any shape and returns rows; a
+view in the caller's shape follows. So backward is two matrix products, in memory that is already in the right order.
+"""
+
+from backlight.errors import ShapeError
+from backlight.ops.declare import op
+from backlight.ops.products import (
+    big_name,
+    careful_product,
+    check_matrices,
+    matmul,
+    not_a_tensor,
+)
+from backlight.ops.shaping import unsafe_view
+
+__all__ = []
+
+
+def linear(input, weight, bias=None):
+    """Apply x · weightᵀ + bias to the last dim.
+
+    Shapes: input (…, in), weight (out, in) or (in,), bias (out,) or None -> (…, out) or (…)
+
+    Raises:
+        RuntimeError: the sizes or the dtypes do not fit.
+    """
+    try:
+        shape, sizes = input._data.shape, weight._data.shape
+        bias_shape = None if bias is None else bias._data.shape
+    except AttributeError:
+        raise not_a_tensor("linear", input=input, weight=weight, **({} if bias is None else {"bias": bias})) from None
+    if len(sizes) != 2 or not shape or (bias_shape is not None and bias_shape != sizes[:1]):
+        product = matmul(input, weight.T if len(sizes) == 2 else weight)
+        return product if bias is None else product + _expandable(bias, product)
+    if bias is None:
+        if len(shape) == 1:
+            return matmul(input, weight.T)
+        rows = linear_without_bias(input, weight)
+        return rows if len(shape) == 2 else unsafe_view(rows, shape[:-1] + sizes[:1])
+    rows = linear_with_bias(input, weight, bias)
+    return rows if len(shape) == 2 else view_of_rows(rows, shape[:-1] + sizes[:1])
+
+
+def _expandable(bias, product):
+    """Return the bias, or raise PyTorch's error if it is larger than the product it is added to."""
+    wanted, found = list(product._data.shape), list(bias._data.shape)
+    for dim, size in enumerate(reversed(found), 1):
+        if dim > len(wanted) or size not in (1, wanted[-dim]):
+            at = len(wanted) - dim
+            raise ShapeError(
+                f"The expanded size of the tensor ({wanted[at]}) must match the existing size ({size}) at non-singleton "
+                f"dimension {at}.  Target sizes: {wanted}.  Tensor sizes: {found}\n  A bias has one number for each "
+                "row of the weight"
+            )
+    return bias
+
+
+def rows_of(input):
+    """Return an array with all dims but the last made one."""
+    return input if input.ndim == 2 else input.reshape((-1, input.shape[-1]))
+
+
+@op(name="linear_without_bias", node="MmBackward0")
+def linear_without_bias(xp, input, weight):
+    """Rows times the transposed weight."""
+    rows = rows_of(input)
+    try:
+        if input.dtype is weight.dtype and input.dtype.itemsize > 2:
+            return rows @ weight.T
+    except ValueError:
+        pass
+    check_matrices(rows, weight.T)
+    return careful_product(xp, rows, weight.T)
+
+
+@linear_without_bias.derivative("input", formula="grad · weight")
+def linear_without_bias_input(grad, weight, input_shape, ops):
+    return ops.mm(grad, weight).reshape(input_shape)
+
+
+@linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
+def linear_without_bias_weight(grad, input, ops):
+    return ops.mm(grad.T, input.reshape((-1, input.shape[-1])))
+
+
+@op(name="linear_with_bias", node="AddmmBackward0")
+def linear_with_bias(xp, input, weight, bias):
+    """Rows times the transposed weight, plus bias."""
+    rows = rows_of(input)
+    try:
+        if input.dtype is weight.dtype and input.dtype is bias.dtype and input.dtype.itemsize > 2:
+            out = rows @ weight.T
+            out += bias
+            return out
+    except ValueError:
+        pass
+    check_matrices(rows, weight.T)
+    if bias.dtype != input.dtype:
+        raise ShapeError(
+            f"self and mat2 must have the same dtype, but got {big_name(bias.dtype)} and {big_name(weight.dtype)}; "
+            "convert the bias with .to(dtype)"
+        )
+    wide = xp.float32 if input.dtype.itemsize == 2 and input.dtype.kind not in "iu" else input.dtype
+    return (rows.astype(wide) @ weight.T.astype(wide) + bias.astype(wide)).astype(input.dtype)
+
+
+@linear_with_bias.derivative("input", formula="grad · weight")
+def linear_with_bias_input(grad, weight, input_shape, ops):
+    return ops.mm(grad, weight).reshape(input_shape)
+
+
+@linear_with_bias.derivative("weight", formula="gradᵀ · rows of input")
+def linear_with_bias_weight(grad, input, ops):
+    return ops.mm(grad.T, input.reshape((-1, input.shape[-1])))
+
+
+@linear_with_bias.derivative("bias", formula="Σ grad over rows")
+def linear_with_bias_bias(grad, ops):
+    return ops.sum(grad, (0,))
+
+
+@op(name="view_of_rows", node="ViewBackward0")
+def view_of_rows(xp, input, size: tuple):
+    """A fresh result in another shape."""
+    return input.reshape(size)
+
+
+@view_of_rows.derivative("input", formula="grad in the shape of input")
+def view_of_rows_input(grad, input_shape):
+    return grad.reshape(input_shape)

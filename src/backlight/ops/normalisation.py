@@ -1,0 +1,99 @@
+"""Layers that bring activations to mean 0 and variance 1."""
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels import rows
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.declare import op
+from backlight.ops.softmax import check_float
+
+__all__ = ["layer_norm"]
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    """Normalise over the last dims, then scale and shift.
+
+        (x − mean) / √(variance + eps) · weight + bias
+
+    Shapes: input (…, *normalized_shape), weight and bias (*normalized_shape) -> as input
+
+    Raises:
+        RuntimeError: the input does not end in `normalized_shape`, or weight or bias have another shape.
+    """
+    if isinstance(normalized_shape, int):
+        raise ArgumentError("layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not int")
+    return native_layer_norm(input, weight, bias, tuple(normalized_shape), eps)
+
+
+@op(name="layer_norm", node="NativeLayerNormBackward0", keeps=("normal", "inverse"))
+def native_layer_norm(
+    xp, input, weight: "Array | None", bias: "Array | None", normalized_shape: tuple, eps: float = 1e-5
+):
+    """(x − mean) / √(variance + eps) · weight + bias over the last dims."""
+    check_layer_norm(input, weight, bias, normalized_shape)
+    count = 1
+    for size in normalized_shape:
+        count *= size
+    normal, inverse = rows.normalised(widened(input).reshape((-1, count)), eps)
+    out = normal.copy() if weight is None else normal * widened(weight).reshape(count)
+    if bias is not None:
+        out += widened(bias).reshape(count)
+    return rounded(out.reshape(input.shape), input.dtype), normal, inverse
+
+
+@native_layer_norm.derivative(
+    "input",
+    "weight",
+    "bias",
+    formula="with g = grad · weight: (g − mean(g) − n · mean(g · n)) / √(variance + eps); Σ grad · n; Σ grad",
+)
+def native_layer_norm_all(grad, weight, normal, inverse, input_shape, normalized_shape, needs, xp):
+    flat = widened(grad).reshape(normal.shape)
+    g_input = g_weight = g_bias = None
+    if needs[0]:
+        weighted = flat if weight is None else flat * widened(weight).reshape(-1)
+        g_input = rounded(rows.normalised_gradient(weighted, normal, inverse).reshape(input_shape), grad.dtype)
+    if needs[1]:
+        g_weight = rounded((flat * normal).sum(0).reshape(normalized_shape), weight.dtype)
+    if needs[2]:
+        g_bias = rounded(flat.sum(0).reshape(normalized_shape), grad.dtype)
+    return g_input, g_weight, g_bias
+
+
+@native_layer_norm.composed
+def native_layer_norm_composed(input, weight, bias, normalized_shape, eps):
+    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    centred = input - input.mean(dims, keepdim=True)
+    out = centred * ((centred * centred).mean(dims, keepdim=True) + eps).rsqrt()
+    out = out if weight is None else out * weight
+    return out if bias is None else out + bias
+
+
+def check_layer_norm(input, weight, bias, normalized_shape) -> None:
+    """Raise PyTorch's error for shapes and dtypes that do not fit."""
+    check_float(input, "LayerNormKernelImpl")
+    shape = list(normalized_shape)
+    if not shape:
+        raise ShapeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []; name the sizes of the last dims"
+        )
+    for name, array in (("weight", weight), ("bias", bias)):
+        if array is None:
+            continue
+        if list(array.shape) != shape:
+            raise ShapeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(array.shape)} "
+                f"and normalized_shape = {shape}"
+            )
+        if array.dtype != input.dtype and input.dtype.itemsize > 2:
+            raise ShapeError(
+                f"mixed dtype (CPU): expect parameter to have scalar type of {from_numpy_dtype(input.dtype).old_name}; "
+                f"{name} is {from_numpy_dtype(array.dtype).old_name}"
+            )
+    if list(input.shape[-len(shape) :]) != shape:
+        wanted = ", ".join(map(str, shape))
+        raise ShapeError(
+            f"Given normalized_shape={shape}, expected input with shape [*, {wanted}], but got input of size"
+            f"{list(input.shape)}"
+        )

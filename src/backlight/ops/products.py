@@ -1,0 +1,340 @@
+"""Products of vectors, matrices and batches of matrices.
+
+NOTE [Products in PyTorch's dtypes]
+NumPy multiplies mixed dtypes by promoting them; PyTorch refuses. NumPy multiplies halves in slow loops, and bfloat16 to
+float32; PyTorch gives halves. So a forward takes NumPy's product only where both operands are of one wide dtype, and
+leaves all else, errors too, to `careful_product`. Rules ask `grad.dtype.itemsize > 2` for the same reason: `@` is the
+short way, `ops.mm` the careful one.
+"""
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError, ShapeError
+from backlight.graph.state import TensorState
+from backlight.kernels.halves import is_half
+from backlight.ops.declare import op
+from backlight.ops.shaping import unsafe_view
+
+__all__ = ["bmm", "dot", "matmul", "mm", "mv", "vdot"]
+
+
+def careful_product(xp, a, b):
+    """Return a @ b in the operands' dtype; halves are multiplied as float32."""
+    if is_half(a):
+        return (a.astype(xp.float32) @ b.astype(xp.float32)).astype(a.dtype)
+    if a.dtype.kind == "b":
+        raise ShapeError("\"addmm_impl_cpu_\" not implemented for 'Bool'; convert the operands with .to(torch.int64)")
+    return a @ b
+
+
+def small_name(kind) -> str:
+    """Return a dtype as PyTorch's products name it: float, double, long int."""
+    name = from_numpy_dtype(kind).old_name
+    return {"Half": "c10::Half", "BFloat16": "c10::BFloat16", "Long": "long int"}.get(name, name.lower())
+
+
+def big_name(kind) -> str:
+    """Return a dtype by its old name: Float, Double, Long."""
+    return from_numpy_dtype(kind).old_name
+
+
+def times(shape) -> str:
+    """Return a shape as 2x3."""
+    return "x".join(map(str, shape))
+
+
+# --- matrices ---------------------------------------------------------------------------------------------------------
+
+
+def mm(input, mat2):
+    """Multiply two matrices.
+
+    Shapes: input (n, k), mat2 (k, m) -> (n, m)
+    """
+    for name, matrix in (("self", input), ("mat2", mat2)):
+        if isinstance(matrix, TensorState) and matrix._data.ndim != 2:
+            raise ShapeError(f"{name} must be a matrix; it has shape {list(matrix._data.shape)}: see torch.matmul")
+    return matrix_product(input, mat2)
+
+
+@op(name="mm")
+def matrix_product(xp, input, mat2):
+    """Multiply two matrices."""
+    try:
+        if input.dtype is mat2.dtype and input.dtype.itemsize > 2:
+            return input @ mat2
+    except ValueError:
+        pass
+    check_matrices(input, mat2)
+    return careful_product(xp, input, mat2)
+
+
+@matrix_product.derivative("input", formula="grad · mat2ᵀ")
+def matrix_product_input(grad, mat2, ops):
+    return grad @ mat2.T if grad.dtype.itemsize > 2 else ops.mm(grad, mat2.T)
+
+
+@matrix_product.derivative("mat2", formula="inputᵀ · grad")
+def matrix_product_mat2(grad, input, ops):
+    return input.T @ grad if grad.dtype.itemsize > 2 else ops.mm(input.T, grad)
+
+
+def check_matrices(a, b) -> None:
+    """Raise PyTorch's error unless a (n, k) and b (k, m) can be multiplied.
+
+    Raises:
+        RuntimeError: the inner sizes or the dtypes differ.
+    """
+    if a.shape[1] != b.shape[0]:
+        raise ShapeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({times(a.shape)} and {times(b.shape)}); the inner sizes, "
+            f"{a.shape[1]} and {b.shape[0]}, must be equal"
+        )
+    if a.dtype != b.dtype:
+        raise ShapeError(
+            f"expected m1 and m2 to have the same dtype, but got: {small_name(a.dtype)} != {small_name(b.dtype)}; "
+            "convert one of them with .to(dtype)"
+        )
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def bmm(input, mat2):
+    """Multiply two batches of matrices, pair by pair.
+
+    Shapes: input (b, n, k), mat2 (b, k, m) -> (b, n, m)
+    """
+    for name, batch in (("batch1", input), ("batch2", mat2)):
+        if isinstance(batch, TensorState) and batch._data.ndim != 3:
+            raise ShapeError(f"{name} must be a 3D tensor; it has shape {list(batch._data.shape)}: see torch.matmul")
+    if isinstance(input, TensorState) and isinstance(mat2, TensorState):
+        check_batches(input._data, mat2._data)
+    return batch_product(input, mat2)
+
+
+def check_batches(a, b) -> None:
+    """Raise PyTorch's error unless a (b, n, k) and b (b, k, m) can be multiplied."""
+    expected = [a.shape[0], a.shape[2]]
+    if list(b.shape[:2]) != expected:
+        raise ShapeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: {list(b.shape[:2])}."
+            f"\n  The shapes are {list(a.shape)} and {list(b.shape)}: one matrix for each, and inner sizes equal"
+        )
+
+
+@op(name="bmm")
+def batch_product(xp, input, mat2):
+    """Multiply stacks of matrices; batch dims broadcast."""
+    try:
+        if input.dtype is mat2.dtype and input.dtype.itemsize > 2:
+            return input @ mat2
+    except ValueError:
+        pass
+    check_stacks(xp, input, mat2)
+    return careful_product(xp, input, mat2)
+
+
+@batch_product.derivative("input", formula="grad · mat2ᵀ, summed over broadcast dims")
+def batch_product_input(grad, mat2, input_shape, ops):
+    return ops.sum_to_size(ops.bmm(grad, mat2.mT), input_shape)
+
+
+@batch_product.derivative("mat2", formula="inputᵀ · grad, summed over broadcast dims")
+def batch_product_mat2(grad, input, mat2_shape, ops):
+    return ops.sum_to_size(ops.bmm(input.mT, grad), mat2_shape)
+
+
+def check_stacks(xp, a, b) -> None:
+    """Raise PyTorch's error unless stacks of matrices can be multiplied and their batch dims broadcast."""
+    if a.dtype != b.dtype:
+        raise ShapeError(
+            f"expected scalar type {big_name(a.dtype)} but found {big_name(b.dtype)}; convert one with .to(dtype)"
+        )
+    lead_a, lead_b = a.shape[:-2], b.shape[:-2]
+    for place, (left, right) in enumerate(zip(reversed(lead_a), reversed(lead_b)), 1):
+        if left != right and 1 not in (left, right):
+            dim = max(len(lead_a), len(lead_b)) - place
+            raise ShapeError(
+                f"The size of tensor a ({left}) must match the size of tensor b ({right}) at non-singleton dimension "
+                f"{dim}; the shapes are {list(a.shape)} and {list(b.shape)}: all dims but the last two must broadcast"
+            )
+    if a.shape[-1] != b.shape[-2]:
+        count = xp.broadcast_shapes(lead_a, lead_b)
+        count = 1 if not count else int(xp.prod(count))
+        raise ShapeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {a.shape[-1]}] but got: "
+            f"[{count}, {b.shape[-2]}].\n  The shapes are {list(a.shape)} and {list(b.shape)}: the inner sizes, "
+            f"{a.shape[-1]} and {b.shape[-2]}, must be equal"
+        )
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------------
+
+
+def mv(input, vec):
+    """Multiply a matrix with a vector.
+
+    Shapes: input (n, k), vec (k,) -> (n,)
+    """
+    if isinstance(input, TensorState) and isinstance(vec, TensorState):
+        dims = input._data.ndim, vec._data.ndim
+        if dims != (2, 1):
+            raise ShapeError(f"vector + matrix @ vector expected, got 1, {dims[0]}, {dims[1]}; see torch.matmul")
+    return matrix_vector_product(input, vec)
+
+
+@op(name="mv")
+def matrix_vector_product(xp, input, vec):
+    """Multiply a matrix, or each of a stack of matrices, with a vector."""
+    check_matrix_and_vector(input, vec)
+    return careful_product(xp, input, vec)
+
+
+@matrix_vector_product.derivative("input", formula="grad · vecᵀ")
+def matrix_vector_product_input(grad, vec):
+    return grad.reshape((*grad.shape, 1)) * vec
+
+
+@matrix_vector_product.derivative("vec", formula="inputᵀ · grad")
+def matrix_vector_product_vec(grad, input, ops):
+    return ops.mv(input.reshape((-1, input.shape[-1])).T, grad.reshape((-1,)))
+
+
+def check_matrix_and_vector(a, b) -> None:
+    """Raise PyTorch's error unless a (…, n, k) and b (k,) can be multiplied."""
+    if a.shape[-1] != b.shape[0]:
+        rows = a.size // a.shape[-1] if a.shape[-1] else a.shape[-2]
+        raise ShapeError(
+            f"size mismatch, got input ({rows}), mat ({rows}x{a.shape[-1]}), vec ({b.shape[0]}); the vector must have "
+            f"{a.shape[-1]} numbers"
+        )
+    if a.dtype != b.dtype:
+        raise ShapeError(
+            f"addmv input tensors must have the same dtype, but got {big_name(b.dtype)}, {big_name(a.dtype)}, and "
+            f"{big_name(b.dtype)}; convert one of them with .to(dtype)"
+        )
+
+
+@op(name="vm", node="SqueezeBackward4")
+def vector_matrix_product(xp, input, mat2):
+    """Multiply a vector with a matrix."""
+    check_matrices(input[None], mat2)
+    return careful_product(xp, input, mat2)
+
+
+@vector_matrix_product.derivative("input", formula="mat2 · grad")
+def vector_matrix_product_input(grad, mat2, ops):
+    return ops.mv(mat2, grad)
+
+
+@vector_matrix_product.derivative("mat2", formula="input · gradᵀ")
+def vector_matrix_product_mat2(grad, input):
+    return input.reshape((-1, 1)) * grad
+
+
+@op
+def dot(xp, input, tensor):
+    """Multiply two vectors element by element and add up.
+
+    Shapes: input (n,), tensor (n,) -> ()
+    """
+    check_vectors(input, tensor)
+    return careful_product(xp, input, tensor)
+
+
+@dot.derivative("input", formula="grad · tensor")
+def dot_input(grad, tensor):
+    return grad * tensor
+
+
+@dot.derivative("tensor", formula="grad · input")
+def dot_tensor(grad, input):
+    return grad * input
+
+
+@op
+def vdot(xp, input, other):
+    """Multiply two vectors element by element and add up, as `dot` does for real numbers."""
+    check_vectors(input, other)
+    return careful_product(xp, input, other)
+
+
+@vdot.derivative("input", formula="grad · other")
+def vdot_input(grad, other):
+    return grad * other
+
+
+@vdot.derivative("other", formula="grad · input")
+def vdot_other(grad, input):
+    return grad * input
+
+
+def check_vectors(a, b) -> None:
+    """Raise PyTorch's error unless a and b are vectors of one size and dtype."""
+    if a.ndim != 1 or b.ndim != 1:
+        raise ShapeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors; see torch.matmul")
+    if a.dtype != b.dtype:
+        raise ShapeError(
+            f"dot : expected both vectors to have same dtype, but found {big_name(a.dtype)} and {big_name(b.dtype)}; "
+            "convert one of them with .to(dtype)"
+        )
+    if a.shape != b.shape:
+        raise ShapeError(
+            f"inconsistent tensor size, expected tensor [{a.size}] and src [{b.size}] to have the same number of "
+            f"elements, but got {a.size} and {b.size} elements respectively"
+        )
+
+
+# --- any of them ------------------------------------------------------------------------------------------------------
+
+
+def matmul(input, other):
+    """Multiply vectors, matrices or stacks of matrices.
+
+    A vector counts as a row on the left and as a column on the right. Dims before the last two broadcast.
+
+    Shapes: input (…, n, k), other (…, k, m) -> (…, n, m)
+
+    Raises:
+        RuntimeError: an operand is 0-d, the inner sizes or the dtypes differ, or the batch dims do not broadcast.
+    """
+    try:
+        left, right = input._data.ndim, other._data.ndim
+    except AttributeError:
+        raise not_a_tensor("matmul", input=input, other=other) from None
+    if left == 2 and right == 2:
+        return matrix_product(input, other)
+    if left == 0 or right == 0:
+        raise ShapeError(
+            f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D; use * for numbers"
+        )
+    if right == 1:
+        if left == 1:
+            return dot(input, other)
+        product = matrix_vector_product(input, other)
+        return product if left == 2 else unsafe_view(product, product._data.shape)
+    if left == 1:
+        if right == 2:
+            return vector_matrix_product(input, other)
+        return unsafe_view(*sized(matrix_vector_product(other.mT, input)))
+    if right == 2:
+        shape = input._data.shape
+        rows = matrix_product(input.reshape((-1, shape[-1])), other)
+        return unsafe_view(rows, shape[:-1] + (other._data.shape[1],))
+    return unsafe_view(*sized(batch_product(input, other)))
+
+
+def sized(tensor):
+    """Return a tensor and its shape."""
+    return tensor, tensor._data.shape
+
+
+def not_a_tensor(name: str, **arguments) -> ArgumentError:
+    """Return PyTorch's error for the first argument that is no tensor."""
+    place, wrong = next(
+        (place, name) for place, (name, value) in enumerate(arguments.items(), 1) if not isinstance(value, TensorState)
+    )
+    return ArgumentError(
+        f"{name}(): argument '{wrong}' (position {place}) must be Tensor, not {type(arguments[wrong]).__name__}; "
+        "wrap it with torch.tensor(…)"
+    )
