@@ -11,7 +11,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
-from backlight.ops.declare import op
+from backlight.ops.declare import Array, op
 from backlight.ops.operands import sum_to_shape
 from backlight.ops.products import check_stacks, not_a_tensor
 from backlight.ops.promotion import is_float
@@ -92,7 +92,7 @@ def _repeated_heads(query, tensor):
 
 
 @op(name="scaled_dot_product_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", keeps=("probabilities",))
-def attention(xp, query, key, value, attn_mask: "Array | None", kept: "Array | None", is_causal: bool, scale: float):
+def attention(xp, query, key, value, attn_mask: Array | None, kept: Array | None, is_causal: bool, scale: float):
     """softmax(query · keyᵀ · scale + mask) · value; `kept` multiplies the probabilities (dropout)."""
     check_stacks(xp, query, key.mT)
     check_rows(key, value)

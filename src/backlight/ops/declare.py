@@ -9,8 +9,8 @@ NOTE [Declaring an op]
     def tanh_input(grad, out):
         return grad * (1 - out * out)
 
-* `xp` is the array module. A parameter without annotation is an array, `Array | None` an array that may be missing,
-  `Arrays` a list of arrays; any other annotation marks an option.
+* `xp` is the array module. A parameter without annotation is an array, one annotated `Array | None` an array that may be
+  missing, `Arrays` a list of arrays; any other annotation marks an option.
 * A derivative's parameters are exactly what the node keeps: `grad`, `out`, an input, an option, `x_shape` (the shape of
   input x), a value in `keeps`. Beside these it may ask for `ops` (the op table, on whatever kind of value the rule runs
   on) and `needs` (which of the inputs named in its decorator want a gradient, when it names several).
@@ -28,6 +28,17 @@ from backlight.errors import BacklightError
 ARRAY, OPTIONAL, ARRAYS, OPTION = "array", "optional", "arrays", "option"
 
 TABLE: dict[str, "Op"] = {}
+
+
+class Array:
+    """Annotates a forward's parameter that is an array."""
+
+
+class Arrays:
+    """Annotates a forward's parameter that is a list of arrays."""
+
+
+KINDS = {None: ARRAY, Array: ARRAY, Array | None: OPTIONAL, Arrays: ARRAYS, "Array | None": OPTIONAL, "Arrays": ARRAYS}
 
 
 class Param:
@@ -122,9 +133,8 @@ def parameters_of(forward) -> list[Param]:
     keyword_only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     defaults = dict(zip(reversed(positional), reversed(forward.__defaults__ or ())))
     defaults.update(forward.__kwdefaults__ or {})
-    kinds = {None: ARRAY, "Array": ARRAY, "Array | None": OPTIONAL, "Arrays": ARRAYS}
     return [
-        Param(name, kinds.get(annotations.get(name), OPTION), name in defaults, defaults.get(name), name in keyword_only)
+        Param(name, KINDS.get(annotations.get(name), OPTION), name in defaults, defaults.get(name), name in keyword_only)
         for name in (*positional[1:], *keyword_only)
     ]
 

@@ -6,7 +6,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError, ValueProblem
 from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
-from backlight.ops.declare import op
+from backlight.ops.declare import Array, op
 from backlight.ops.products import not_a_tensor
 from backlight.ops.promotion import is_float
 from backlight.ops.softmax import check_float, log_softmax
@@ -124,7 +124,7 @@ def _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp):
 
 
 @op(name="cross_entropy", node="NllLossBackward0", keeps=("logs", "classes", "factors"))
-def cross_entropy_of_classes(xp, input, target, weight: "Array | None", reduction: str, ignore_index: int):
+def cross_entropy_of_classes(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−log softmax at the target, for one row or rows."""
     return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
 
@@ -135,7 +135,7 @@ def cross_entropy_of_classes_input(grad, input_shape, logs, classes, factors, xp
 
 
 @op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("logs", "classes", "factors"))
-def cross_entropy_of_maps(xp, input, target, weight: "Array | None", reduction: str, ignore_index: int):
+def cross_entropy_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−log softmax over dim 1 at the target, for inputs with more dims."""
     return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
 
@@ -171,7 +171,7 @@ def _nll_forward(xp, input, target, weight, reduction, ignore_index):
 
 
 @op(name="nll_loss", node="NllLossBackward0", keeps=("factors",))
-def nll(xp, input, target, weight: "Array | None", reduction: str, ignore_index: int):
+def nll(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)
 
@@ -182,7 +182,7 @@ def nll_input(grad, target, input_shape, factors, ignore_index, ops):
 
 
 @op(name="nll_loss2d", node="NllLoss2DBackward0", keeps=("factors",))
-def nll_of_maps(xp, input, target, weight: "Array | None", reduction: str, ignore_index: int):
+def nll_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target, classes in dim 1."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)
 

@@ -4,7 +4,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
-from backlight.ops.declare import op
+from backlight.ops.declare import Array, op
 from backlight.ops.softmax import check_float
 
 __all__ = ["layer_norm"]
@@ -27,7 +27,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
 
 @op(name="layer_norm", node="NativeLayerNormBackward0", keeps=("normal", "inverse"))
 def native_layer_norm(
-    xp, input, weight: "Array | None", bias: "Array | None", normalized_shape: tuple, eps: float = 1e-5
+    xp, input, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5
 ):
     """(x − mean) / √(variance + eps) · weight + bias over the last dims."""
     check_layer_norm(input, weight, bias, normalized_shape)
