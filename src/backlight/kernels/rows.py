@@ -35,7 +35,7 @@ def dots(a: np.ndarray, b: np.ndarray, dim: int = -1) -> np.ndarray:
 
 def _all_small(x: np.ndarray) -> bool:
     """Tell whether exp may be taken of all of x unshifted: two fast passes, while the maxima of rows are slow."""
-    return x.size > 0 and -_SAFE < x.min() and x.max() < _SAFE
+    return x.size > 0 and x.min() > -_SAFE and x.max() < _SAFE
 
 
 def shifted(x: np.ndarray, dim: int) -> np.ndarray:
@@ -52,6 +52,44 @@ def softmax(x: np.ndarray, dim: int = -1) -> np.ndarray:
         np.exp(weights, out=weights)
     weights *= np.reciprocal(sums(weights, dim))
     return weights
+
+
+def attention_weights(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Turn scores, which are overwritten, into softmax(scores + mask) over the last dim.
+
+    A boolean mask says which scores count. A row where none counts gives zeros.
+    """
+    if mask is not None and np.broadcast_shapes(scores.shape, mask.shape) != scores.shape:
+        scores = np.broadcast_to(scores, np.broadcast_shapes(scores.shape, mask.shape)).copy()
+    if _all_small(scores) and (mask is None or _is_switch(mask)):
+        np.exp(scores, out=scores)
+        if mask is not None:
+            scores *= mask if mask.dtype.kind == "b" else np.exp(mask)
+    else:
+        _exp_shifted(scores, mask)
+    total = sums(scores)
+    scores *= np.reciprocal(total, out=np.zeros_like(total), where=total != 0)
+    return scores
+
+
+def _is_switch(mask: np.ndarray) -> bool:
+    """Tell whether exp(scores) · exp(mask) keeps all digits: in each row −inf only, or something near 0."""
+    if mask.dtype.kind == "b":
+        return True
+    tops = mask.max(-1) if mask.size else mask
+    return bool(np.all((np.abs(tops) < _SAFE) | (tops == -np.inf)))
+
+
+def _exp_shifted(scores: np.ndarray, mask: np.ndarray | None) -> None:
+    """Overwrite scores with exp(scores + mask − maximum of the row)."""
+    if mask is not None and mask.dtype.kind == "b":
+        np.copyto(scores, -np.inf, where=~mask)
+    elif mask is not None:
+        scores += mask
+    if scores.size:
+        tops = scores.max(-1, keepdims=True)
+        scores -= np.where(tops == -np.inf, tops.dtype.type(0), tops)
+        np.exp(scores, out=scores)
 
 
 def log_softmax(x: np.ndarray, dim: int = -1) -> np.ndarray:

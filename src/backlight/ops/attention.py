@@ -13,8 +13,7 @@ from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.operands import sum_to_shape
-from backlight.ops.products import check_stacks, not_a_tensor
-from backlight.ops.promotion import is_float
+from backlight.ops.products import check_stacks, not_a_tensor, small_name
 from backlight.ops.softmax import along
 
 __all__ = []
@@ -28,7 +27,7 @@ def scaled_dot_product_attention(
     Shapes: query (…, queries, dim), key (…, keys, dim), value (…, keys, out) -> (…, queries, out)
 
     Args:
-        attn_mask: broadcasts to (…, queries, keys); booleans say what may be looked at, numbers are added to the scores.
+        attn_mask: broadcasts to (…, queries, keys); booleans say what may be looked at, numbers are added to scores.
         dropout_p: the share of the probabilities that is dropped.
         is_causal: let query i look at keys 0 to i only.
         scale: 1 / √dim by default.
@@ -100,11 +99,10 @@ def attention(xp, query, key, value, attn_mask: Array | None, kept: Array | None
     scores = (wide_query * wide_query.dtype.type(scale)) @ wide_key.mT
     if is_causal:
         attn_mask = xp.tri(scores.shape[-2], scores.shape[-1], dtype=bool)
-    if attn_mask is not None:
-        scores = masked_scores(xp, scores, attn_mask)
-    probabilities = rows.softmax(scores)
-    if attn_mask is not None:
-        xp.nan_to_num(probabilities, copy=False)
+    mask = attn_mask
+    if mask is not None and mask.dtype.kind != "b":
+        mask = rounded(mask, scores.dtype)
+    probabilities = rows.attention_weights(scores, mask)
     dropped = probabilities if kept is None else probabilities * kept
     return rounded(dropped @ wide_value, query.dtype), probabilities
 
@@ -120,19 +118,12 @@ def check_rows(key, value) -> None:
         )
 
 
-def masked_scores(xp, scores, mask):
-    """Return scores with −inf where a boolean mask is False, or plus a mask of numbers."""
-    if mask.dtype.kind == "b":
-        return xp.where(mask, scores, scores.dtype.type(-xp.inf))
-    return scores + mask.astype(scores.dtype)
-
-
 @attention.derivative(
     "query",
     "key",
     "value",
     "attn_mask",
-    formula="with p the probabilities and d = grad · valueᵀ, s = p · (d − Σ d · p): s · key · scale; sᵀ · query · scale; "
+    formula="with p the probabilities, d = grad · valueᵀ, s = p · (d − Σ d · p): s · key · scale; sᵀ · query · scale; "
     "pᵀ · grad; s",
 )
 def attention_all(grad, query, key, value, attn_mask, kept, scale, probabilities, needs, xp):

@@ -9,8 +9,8 @@ NOTE [Declaring an op]
     def tanh_input(grad, out):
         return grad * (1 - out * out)
 
-* `xp` is the array module. A parameter without annotation is an array, one annotated `Array | None` an array that may be
-  missing, `Arrays` a list of arrays; any other annotation marks an option.
+* `xp` is the array module. A parameter without annotation is an array, one annotated `Array | None` an array that may
+  be missing, `Arrays` a list of arrays; any other annotation marks an option.
 * A derivative's parameters are exactly what the node keeps: `grad`, `out`, an input, an option, `x_shape` (the shape of
   input x), a value in `keeps`. Beside these it may ask for `ops` (the op table, on whatever kind of value the rule runs
   on) and `needs` (which of the inputs named in its decorator want a gradient, when it names several).
@@ -134,8 +134,9 @@ def parameters_of(forward) -> list[Param]:
     defaults = dict(zip(reversed(positional), reversed(forward.__defaults__ or ())))
     defaults.update(forward.__kwdefaults__ or {})
     return [
-        Param(name, KINDS.get(annotations.get(name), OPTION), name in defaults, defaults.get(name), name in keyword_only)
+        Param(name, KINDS.get(kind, OPTION), name in defaults, defaults.get(name), name in keyword_only)
         for name in (*positional[1:], *keyword_only)
+        for kind in [annotations.get(name)]
     ]
 
 
