@@ -1,0 +1,304 @@
+"""Scans: running sums, products and extremes along a dim, and differences of neighbours."""
+
+import numpy as np
+from ml_dtypes import finfo
+
+from backlight import return_types
+from backlight.dtypes import bool as bool_dtype
+from backlight.errors import ShapeError
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.declare import op
+from backlight.ops.dims import normalise_dim, with_numpy_names
+from backlight.ops.promotion import INT64, is_float
+from backlight.ops.reductions import has_zero, in_dtype
+from backlight.ops.tables import TENSOR_OPS
+
+__all__ = [
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "cumulative_trapezoid",
+    "diff",
+    "logcumsumexp",
+    "trapezoid",
+    "trapz",
+]
+
+
+def scan(accumulate, input, dim):
+    """Run a ufunc's `accumulate` along `dim`: integers in int64, half precision in float32."""
+    dim = normalise_dim(dim, input.ndim)
+    values = widened(input) if is_float(input.dtype) else input.astype(INT64)
+    out = accumulate(values.reshape(input.shape or (1,)), dim).reshape(input.shape)
+    return rounded(out, input.dtype) if is_float(input.dtype) else out
+
+
+# --- sums ------------------------------------------------------------------------------------------------------------
+
+
+@op(name="cumsum", node="CumsumBackward0")
+def running_sum(xp, input, dim: int):
+    """Running sums along `dim`."""
+    return scan(xp.add.accumulate, input, dim)
+
+
+@running_sum.derivative("input", formula="Σ_{i≥k} grad_i")
+def running_sum_input(grad, dim, ops):
+    return ops.reverse_cumsum(grad, dim)
+
+
+@op(node="FlipBackward0")
+def reverse_cumsum(xp, input, dim: int):
+    """Running sums along `dim` from the end: the derivative of cumsum."""
+    return xp.flip(scan(xp.add.accumulate, xp.flip(input, dim), dim), dim) if input.ndim else input
+
+
+@reverse_cumsum.derivative("input", formula="Σ_{i≤k} grad_i")
+def reverse_cumsum_input(grad, dim, ops):
+    return ops.cumsum(grad, dim)
+
+
+@with_numpy_names
+def cumsum(input, dim, *, dtype=None):
+    """Return running sums along `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
+    return running_sum(in_dtype(input, dtype), dim)
+
+
+# --- products, and the recurrence that differentiates them -----------------------------------------------------------
+
+
+@op
+def shift(xp, input, dim: int, by: int, fill: float = 0.0):
+    """Move the elements `by` places along `dim`; what falls off the end is lost, the gap is filled."""
+    if input.ndim == 0:
+        return xp.full_like(input, fill)
+    out = xp.full_like(input, fill)
+    length = input.shape[dim]
+    to = (slice(None),) * (dim % input.ndim)
+    out[(*to, slice(max(by, 0), length + min(by, 0)))] = input[(*to, slice(max(-by, 0), length - max(by, 0)))]
+    return out
+
+
+@shift.derivative("input", formula="grad, moved back")
+def shift_input(grad, dim, by, ops):
+    return ops.shift(grad, dim, -by)
+
+
+@op
+def linear_recurrence(xp, factors, terms, *, dim: int, reverse: bool = False):
+    """Solve out_k = terms_k + factors_k · out_{k−1} (out_{k+1} with `reverse`) along `dim`.
+
+    Two steps are again a step of that form, so that log₂ n passes over whole arrays are enough.
+    """
+    order = (slice(None, None, -1),) if reverse else (slice(None),)
+    factors = xp.array(xp.moveaxis(factors, dim, 0)[order])
+    out = xp.array(xp.moveaxis(terms, dim, 0)[order])
+    step = 1
+    while step < len(out):
+        out[step:] += factors[step:] * out[:-step]
+        factors[step:] = factors[step:] * factors[:-step]
+        step *= 2
+    return xp.moveaxis(out[order], 0, dim)
+
+
+def adjoint(grad, factors, dim, reverse, ops):
+    """Return λ_k = grad_k + factors_{k+1} · λ_{k+1}, the gradient of a recurrence's terms: it runs the other way."""
+    return ops.linear_recurrence(ops.shift(factors, dim, 1 if reverse else -1), grad, dim=dim, reverse=not reverse)
+
+
+@linear_recurrence.derivative("factors", formula="λ_k · out_{k−1}, with λ_k = grad_k + factors_{k+1} · λ_{k+1}")
+def linear_recurrence_factors(grad, factors, out, dim, reverse, ops):
+    return adjoint(grad, factors, dim, reverse, ops) * ops.shift(out, dim, -1 if reverse else 1)
+
+
+@linear_recurrence.derivative("terms", formula="λ_k = grad_k + factors_{k+1} · λ_{k+1}")
+def linear_recurrence_terms(grad, factors, dim, reverse, ops):
+    return adjoint(grad, factors, dim, reverse, ops)
+
+
+@op(name="cumprod", node="CumprodBackward0")
+def running_product(xp, input, dim: int):
+    """Running products along `dim`."""
+    return scan(xp.multiply.accumulate, input, dim)
+
+
+@running_product.derivative("input", formula="Σ_{i≥k} grad_i · ∏_{j≤i, j≠k} input_j")
+def running_product_input(grad, input, out, dim, ops):
+    if input.ndim == 0:
+        return grad
+    if has_zero(input):
+        return adjoint(grad, input, dim, False, ops) * ops.shift(out, dim, 1, 1.0)
+    return ops.reverse_cumsum(grad * out, dim) / input
+
+
+@with_numpy_names
+def cumprod(input, dim, *, dtype=None):
+    """Return running products along `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
+    return running_product(in_dtype(input, dtype), dim)
+
+
+# --- logcumsumexp ----------------------------------------------------------------------------------------------------
+
+
+@op(name="logcumsumexp", promote="float")
+def running_logsumexp(xp, input, dim: int):
+    """Running log Σ exp along `dim`."""
+    return scan(xp.logaddexp.accumulate, input, dim)
+
+
+@running_logsumexp.derivative(
+    "input", formula="λ_k · exp(input_k − out_k), with λ_k = grad_k + exp(out_k − out_{k+1}) · λ_{k+1}"
+)
+def running_logsumexp_input(grad, input, out, dim, ops):
+    if input.ndim == 0:
+        return grad
+    reached = ops.clamp(out, lowest(out.dtype))  # -inf until the first finite element: no difference of infinities
+    steps = ops.exp(reached - ops.shift(reached, dim, -1, np.inf))
+    return ops.exp(input - reached) * ops.linear_recurrence(steps, grad, dim=dim, reverse=True)
+
+
+def lowest(kind) -> float:
+    """Return the smallest finite number of a floating point dtype, NumPy's or backlight's."""
+    return float(finfo(getattr(kind, "numpy", kind)).min)
+
+
+@with_numpy_names
+def logcumsumexp(input, dim):
+    """Return running log Σ exp(input) along `dim`, safe for large values."""
+    return running_logsumexp(input, dim)
+
+
+# --- running extremes ------------------------------------------------------------------------------------------------
+
+
+def running_extreme(xp, extreme, input, dim):
+    """Return running extremes along `dim`, and where each was found: the latest place among equals."""
+    dim = normalise_dim(dim, input.ndim)
+    row = input.reshape(input.shape or (1,))
+    values = extreme.accumulate(row, dim)
+    found = (row == values) | (row != row)  # NaN, once met, stays
+    places = np.arange(row.shape[dim]).reshape((-1,) + (1,) * (row.ndim - 1 - dim))
+    indices = xp.maximum.accumulate(xp.where(found, places, 0), dim)
+    return values.reshape(input.shape), indices.reshape(input.shape)
+
+
+@op(
+    name="cummax",
+    node="CummaxBackward0",
+    outputs=2,
+    differentiable=(0,),
+    keeps=("indices",),
+    returns=return_types.cummax,
+)
+def running_max(xp, input, dim: int):
+    """Running maxima along `dim`."""
+    values, indices = running_extreme(xp, xp.maximum, input, dim)
+    return (values, indices), xp.array(indices)
+
+
+@running_max.derivative("input", formula="Σ grad_i over the i whose extreme is this element")
+def running_max_input(grad, dim, indices, ops):
+    return ops.cummaxmin_backward(grad, indices, dim)
+
+
+@op(
+    name="cummin",
+    node="CumminBackward0",
+    outputs=2,
+    differentiable=(0,),
+    keeps=("indices",),
+    returns=return_types.cummin,
+)
+def running_min(xp, input, dim: int):
+    """Running minima along `dim`."""
+    values, indices = running_extreme(xp, xp.minimum, input, dim)
+    return (values, indices), xp.array(indices)
+
+
+@running_min.derivative("input", formula="Σ grad_i over the i whose extreme is this element")
+def running_min_input(grad, dim, indices, ops):
+    return ops.cummaxmin_backward(grad, indices, dim)
+
+
+@op(node="ScatterAddBackward0")
+def cummaxmin_backward(xp, grad_output, indices, dim: int):
+    """Add each gradient at the place where its running extreme was found."""
+    if grad_output.ndim == 0:
+        return grad_output
+    out = xp.zeros_like(grad_output)
+    places = list(np.ix_(*map(np.arange, out.shape)))
+    places[dim] = indices
+    xp.add.at(out, tuple(places), grad_output)
+    return out
+
+
+@cummaxmin_backward.derivative("grad_output", formula="grad, taken where the extremes were found")
+def cummaxmin_backward_grad_output(grad, indices, dim, ops):
+    return ops.gather(grad, dim, indices)
+
+
+@with_numpy_names
+def cummax(input, dim):
+    """Return running maxima along `dim` and where each was found, as (values, indices)."""
+    return running_max(input, dim)
+
+
+@with_numpy_names
+def cummin(input, dim):
+    """Return running minima along `dim` and where each was found, as (values, indices)."""
+    return running_min(input, dim)
+
+
+# --- differences and areas -------------------------------------------------------------------------------------------
+
+
+@with_numpy_names
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    """Return the n-th differences of neighbours along `dim`; `prepend` and `append` are put at the ends first."""
+    if input.ndim == 0:
+        raise ShapeError("diff expects input to be at least one-dimensional\n  Give it a dim: x.reshape(-1)")
+    if n < 0:
+        raise ShapeError(f"order must be non-negative but got {n}")
+    ends = [end for end in (prepend, input, append) if end is not None]
+    values = TENSOR_OPS.cat(ends, dim) if len(ends) > 1 else input
+    for _ in range(min(n, values.shape[dim])):
+        length = values.shape[dim]
+        left, right = values.narrow(dim, 0, length - 1), values.narrow(dim, 1, length - 1)
+        values = right ^ left if values.dtype is bool_dtype else right - left
+    return values if n else values.clone()
+
+
+def _panels(y, x, dx, dim):
+    """Return twice the area between neighbours along `dim`."""
+    dim = normalise_dim(dim, y.ndim)
+    length = y.shape[dim]
+    panels = max(length - 1, 0)
+    sums = y.narrow(dim, 0, panels) + y.narrow(dim, length - panels, panels)
+    if x is None:
+        return sums if dx is None else sums * dx
+    if x.ndim == 1:
+        if x.shape[0] != length:
+            raise ShapeError(
+                "trapezoid: There must be one `x` value for each sample point\n"
+                f"  y has {length} points along dim {dim}, x has {x.shape[0]} values"
+            )
+        x = x.reshape((-1,) + (1,) * (y.ndim - 1 - dim))
+    elif x.ndim < y.ndim:
+        x = x.reshape((1,) * (y.ndim - x.ndim) + tuple(x.shape))
+    return sums * diff(x, dim=dim - y.ndim)
+
+
+def trapezoid(y, x=None, *, dx=None, dim=-1):
+    """Return the area under `y` along `dim` by the trapezoidal rule, at the points `x` or at steps of `dx` (1)."""
+    return _panels(y, x, dx, dim).sum(dim) / 2
+
+
+def trapz(y, x=None, *, dx=None, dim=-1):
+    """Return the area under `y` along `dim`: the old name of `trapezoid`."""
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
+    """Return the running area under `y` along `dim` by the trapezoidal rule."""
+    return (_panels(y, x, dx, dim) / 2).cumsum(dim)
