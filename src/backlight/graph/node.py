@@ -39,7 +39,6 @@ class Node:
     is_end = False
     outputs = 1
     wants_undefined = False  # whether it runs even if no gradient reached it
-    saved_names: dict[str, str] = {}  # PyTorch's `_saved_x` -> the slot that holds it
 
     def name(self) -> str:
         """Return the node's name, as PyTorch spells it."""
@@ -110,12 +109,6 @@ class Node:
         """Run this node's derivative on gradients of its outputs, and return one gradient an edge."""
         from_user = grads[0] if self.outputs == 1 else grads
         return self.backward_graph(from_user, self.edges)
-
-    def __getattr__(self, name: str):
-        slot = type(self).saved_names.get(name)
-        if slot is None:
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        return self.saved_value(slot)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"

@@ -88,8 +88,7 @@ def make_node_class(plan: Plan) -> type:
     saved = {_torch_name(name): name for name in [p.name for p in plan.inputs] + plan.options + plan.kept}
     if plan.out:
         saved["_saved_result"] = "out"
-    body["saved_names"] = saved
-    body["saved_value"] = operands.saved_value
+    body.update({name: operands.saved_property(slot) for name, slot in saved.items()})
     namespace = {
         "operands": operands,
         "ARRAY_OPS": ARRAY_OPS,

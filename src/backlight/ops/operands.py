@@ -279,6 +279,14 @@ def free_saved(node) -> None:
         setattr(node, slot, None)
 
 
+def saved_property(slot: str) -> property:
+    """Return the property that shows what nodes keep in `slot`, as PyTorch's `_saved_…` do.
+
+    Not `__getattr__`: with it every attribute of a node, slots too, would take Python's slow path.
+    """
+    return property(lambda node: saved_value(node, slot))
+
+
 def saved_value(node, slot: str):
     """Return what `grad_fn._saved_x` gives: a tensor that is still what it was, or an option."""
     if slot not in node.freed_slots:
