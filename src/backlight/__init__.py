@@ -17,18 +17,26 @@ from backlight.ops.copying import *  # noqa: F403
 from backlight.ops.embedding import *  # noqa: F403
 from backlight.ops.normalisation import *  # noqa: F403
 from backlight.ops.pointwise import *  # noqa: F403
+from backlight.ops.extremes import *  # noqa: F403
+from backlight.ops.medians import *  # noqa: F403
+from backlight.ops.norms import *  # noqa: F403
 from backlight.ops.reductions import *  # noqa: F403
+from backlight.ops.scans import *  # noqa: F403
+from backlight.ops.sorting import *  # noqa: F403
+from backlight.ops.statistics import *  # noqa: F403
 from backlight.ops.products import *  # noqa: F403
 from backlight.ops.shaping import *  # noqa: F403
 from backlight.ops.softmax import *  # noqa: F403
 from backlight.ops.transposing import *  # noqa: F403
 from backlight.sizes import Size
 from backlight.tensor.creation import *  # noqa: F403
+from backlight.tensor.drawn import *  # noqa: F403
 from backlight.tensor.filled import *  # noqa: F403
 from backlight.tensor.printing import *  # noqa: F403
+from backlight.tensor.random import *  # noqa: F403
 from backlight.tensor.ranges import *  # noqa: F403
 from backlight.tensor.tensor import Tensor
 
-from backlight import autograd  # isort: skip - after what it is made of
+from backlight import autograd, linalg, return_types  # isort: skip - after what it is made of
 
 __version__ = "0.1.0"

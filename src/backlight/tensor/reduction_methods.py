@@ -1,11 +1,62 @@
-"""Tensor's reductions, a line each."""
+"""Tensor's reductions, scans and orders, a line each."""
 
-from backlight.ops import reductions
+from backlight.ops import extremes, medians, norms, reductions, scans, sorting, statistics
+from backlight.ops.inplace import inplace
 
 
 class ReductionMethods:
-    """The part of Tensor that reduces."""
+    """The part of Tensor that reduces, scans and sorts."""
 
     __slots__ = ()
 
-    sum = reductions.sum_all
+    sum = reductions.sum
+    nansum = reductions.nansum
+    mean = reductions.mean
+    nanmean = reductions.nanmean
+    prod = reductions.prod
+    all = reductions.all
+    any = reductions.any
+    count_nonzero = reductions.count_nonzero
+    logsumexp = reductions.logsumexp
+
+    max = extremes.max
+    min = extremes.min
+    amax = extremes.amax
+    amin = extremes.amin
+    aminmax = extremes.aminmax
+    argmax = extremes.argmax
+    argmin = extremes.argmin
+
+    var = statistics.var
+    std = statistics.std
+    median = medians.median
+    nanmedian = medians.nanmedian
+    mode = medians.mode
+    quantile = medians.quantile
+    nanquantile = medians.nanquantile
+    cov = statistics.cov
+    corrcoef = statistics.corrcoef
+
+    norm = norms.norm
+    dist = norms.dist
+    renorm = norms.renorm
+    renorm_ = inplace(norms.renorm)
+
+    cumsum = scans.cumsum
+    cumprod = scans.cumprod
+    cummax = scans.cummax
+    cummin = scans.cummin
+    logcumsumexp = scans.logcumsumexp
+    diff = scans.diff
+    cumsum_ = inplace(scans.cumsum)
+    cumprod_ = inplace(scans.cumprod)
+
+    sort = sorting.sort
+    argsort = sorting.argsort
+    msort = sorting.msort
+    topk = sorting.topk
+    kthvalue = sorting.kthvalue
+    unique = sorting.unique
+    unique_consecutive = sorting.unique_consecutive
+    histc = sorting.histc
+    bincount = sorting.bincount

@@ -1,0 +1,256 @@
+"""Norms and distances."""
+
+import math
+
+import numpy as np
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.declare import op
+from backlight.ops.dims import kept_shape, normalise_dim, normalise_dims, reduced_dims
+from backlight.ops.extremes import amax, amin
+from backlight.ops.promotion import is_float
+from backlight.ops.reductions import in_dtype
+
+__all__ = ["cdist", "dist", "norm", "renorm"]
+
+
+@op(promote="same", node="MaskedFillBackward0")
+def divide_or_zero(xp, input, other):
+    """Divide, with 0 where the divisor is 0: the slope that PyTorch gives to a norm at 0."""
+    zero = other == 0
+    return rounded(input / (other + zero) * ~zero, input.dtype)
+
+
+@divide_or_zero.derivative("input", formula="grad / other, 0 where other is 0")
+def divide_or_zero_input(grad, other, ops):
+    return ops.divide_or_zero(grad, other)
+
+
+@divide_or_zero.derivative("other", formula="−grad · out / other, 0 where other is 0")
+def divide_or_zero_other(grad, other, out, ops):
+    return -ops.divide_or_zero(grad * out, other)
+
+
+# --- one formula for all p -------------------------------------------------------------------------------------------
+
+
+def length_of(xp, values, ord, dims, keepdim):
+    """Return (Σ |x|^ord)^(1/ord) over `dims` and its limits: 0 counts what is not 0, ±inf take an extreme."""
+    if ord == 2:
+        return xp.sqrt(xp.add.reduce(values * values, dims, None, None, keepdim))
+    if ord == 0:
+        return xp.add.reduce(values != 0, dims, values.dtype, None, keepdim)
+    sizes = xp.abs(values)
+    if ord == math.inf:
+        return xp.maximum.reduce(sizes, dims, None, None, keepdim)
+    if ord == -math.inf:
+        return xp.minimum.reduce(sizes, dims, None, None, keepdim)
+    if ord == 1:
+        return xp.add.reduce(sizes, dims, None, None, keepdim)
+    return xp.add.reduce(sizes**ord, dims, None, None, keepdim) ** (1 / ord)
+
+
+def slope_of_length(grad, values, length, ord, dim, ops):
+    """Return the gradient of a norm, `grad` and `length` having the reduced dims with size 1; 0 where the norm is 0.
+
+    ∂‖x‖/∂x = sign(x) · |x|^(ord − 1) / ‖x‖^(ord − 1)
+    """
+    if ord == 0:
+        return None
+    if ord == 2:
+        return values * ops.divide_or_zero(grad, length)
+    signs = ops.sign(values)
+    if ord == 1:
+        return signs * grad
+    if abs(ord) == math.inf:
+        return signs * grad * ops.tie_weights(abs(values), length, dim)
+    sizes = abs(values) + (values == 0)  # 1 where the sign is 0: a power of 0 may be infinite
+    return signs * sizes ** (ord - 1) * ops.divide_or_zero(grad, length ** (ord - 1))
+
+
+@op(node="LinalgVectorNormBackward0")
+def linalg_vector_norm(xp, input, ord: float = 2, dim=None, keepdim: bool = False):
+    """The norm of the elements over `dim`, taken as a vector."""
+    dims = reduced_dims(dim, input.ndim)
+    check_norm(input, ord, dims)
+    return rounded(length_of(xp, widened(input), ord, dims, keepdim), input.dtype)
+
+
+@linalg_vector_norm.derivative("input", formula="grad · sign(input) · (|input| / out)^(ord − 1); 0 where out is 0")
+def linalg_vector_norm_input(grad, input, out, ord, dim, ops):
+    kept = kept_shape(input.shape, dim)
+    return slope_of_length(grad.reshape(kept), input, out.reshape(kept), ord, dim, ops)
+
+
+def check_norm(input, ord, dims) -> None:
+    """Raise PyTorch's error for a norm that does not exist."""
+    if isinstance(ord, str):
+        raise ArgumentError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str; got {ord!r}")
+    if not is_float(input.dtype):
+        raise ShapeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{from_numpy_dtype(input.dtype).old_name}\n  Convert it first (.float())"
+        )
+    if input.size == 0 and (ord < 0 or ord == math.inf) and (not dims or 0 in [input.shape[dim] for dim in dims]):
+        whole = len(dims) == input.ndim
+        where = (
+            "an empty tensor because the"
+            if whole
+            else f"the dimension {dims[0]}because this dimension is empty and the"
+        )
+        raise ShapeError(
+            f"linalg.vector_norm cannot compute the {ord} norm on {where} operation does not have an identity"
+        )
+
+
+# --- public forms ----------------------------------------------------------------------------------------------------
+
+
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    """Return the norm of all elements, or of the vectors over `dim` (an int or several).
+
+    Args:
+        ord: any number; inf and −inf take the largest and smallest size, 0 counts what is not 0.
+        dtype: compute in this dtype, which must not be narrower.
+    """
+    if dtype is not None and np.promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
+        raise ShapeError(
+            f"linalg.vector_norm: the dtype of the input ({x.dtype.old_name}) should be convertible without narrowing "
+            f"to the specified dtype ({dtype.old_name})"
+        )
+    return linalg_vector_norm(in_dtype(x, dtype), ord, dim, keepdim)
+
+
+def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):  # noqa: N803 - PyTorch's name
+    """Return the norm of the matrices that the two dims `dim` make.
+
+    Args:
+        ord: "fro", 1 and −1 (largest and smallest sum of a column's sizes), inf and −inf (of a row's).
+    """
+    if A.ndim < 2:
+        raise ShapeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    if isinstance(dim, int) or len(dim) != 2:
+        raise ShapeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
+    rows, columns = [normalise_dim(one, A.ndim) for one in dim]
+    if rows == columns:
+        raise ShapeError(f"linalg.matrix_norm: dims must be different. Got {tuple(dim)}")
+    if ord == "fro":
+        return vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype)
+    if ord not in (1, -1, math.inf, -math.inf):
+        _refuse_order(ord)
+    if abs(ord) == math.inf:
+        rows, columns = columns, rows
+    sums = vector_norm(A, 1, rows, True, dtype=dtype)
+    found = (amax if ord > 0 else amin)(sums, columns, True)
+    return found if keepdim else found.squeeze((rows, columns))
+
+
+def _refuse_order(ord) -> None:
+    if ord in (2, -2, "nuc"):
+        raise ShapeError(
+            f"linalg.matrix_norm: Order {ord} not supported.\n  It takes singular values, which backlight does not "
+            'compute: there are "fro", 1, -1, inf and -inf'
+        )
+    raise ShapeError(f"linalg.matrix_norm: Order {ord} not supported.")
+
+
+def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):  # noqa: N803 - PyTorch's name
+    """Return the norm of vectors (one dim, or no `ord`) or of matrices (two dims, or an `ord` that is a word)."""
+    if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
+        raise ShapeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
+    if ord is None:
+        return vector_norm(A, 2, dim, keepdim, dtype=dtype)
+    if dim is None and A.ndim not in (1, 2):
+        raise ShapeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
+    of_matrices = A.ndim == 2 if dim is None else not isinstance(dim, int) and len(dim) == 2
+    if of_matrices or isinstance(ord, str):
+        return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
+    """Return the p-norm of all elements, or of the vectors over `dim`; "fro" is 2, None too."""
+    if p == "nuc":
+        return matrix_norm(input, p, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
+
+
+# --- distances -------------------------------------------------------------------------------------------------------
+
+
+@op(promote="same", node="DistBackward0")
+def dist(xp, input, other, p: float = 2):
+    """The p-norm of input − other."""
+    return rounded(length_of(xp, widened(input - other), p, None, False), input.dtype)
+
+
+@dist.derivative("input", formula="the slope of the p-norm at input − other")
+def dist_input(grad, input, other, out, p, ops):
+    return slope_of_length(grad, input - other, out, p, None, ops)
+
+
+@dist.derivative("other", formula="minus the slope of the p-norm at input − other")
+def dist_other(grad, input, other, out, p, ops):
+    return slope_of_length(-grad, input - other, out, p, None, ops)
+
+
+@op(name="cdist", node="CdistBackward0")
+def pairwise(xp, x1, x2, p: float = 2):
+    """The p-norms of the differences between each row of x1 and each row of x2."""
+    return length_of(xp, x1[..., :, None, :] - x2[..., None, :, :], p, -1, False)
+
+
+@pairwise.derivative("x1", "x2", formula="the slope of the p-norm at x1_i − x2_j, summed over the others")
+def pairwise_inputs(grad, x1, x2, out, p, ops):
+    slopes = slope_of_length(grad[..., None], x1[..., :, None, :] - x2[..., None, :, :], out[..., None], p, -1, ops)
+    if slopes is None:
+        return None, None
+    return ops.sum_to_size(slopes.sum(-2), tuple(x1.shape)), -ops.sum_to_size(slopes.sum(-3), tuple(x2.shape))
+
+
+def cdist(x1, x2, p=2.0, compute_mode=None):
+    """Return the p-norm distance between each row of `x1` and each row of `x2`.
+
+    Shapes: x1 (..., n, d), x2 (..., m, d) -> (..., n, m)
+    """
+    for name, points in (("X1", x1), ("X2", x2)):
+        if points.ndim < 2:
+            raise ShapeError(f"cdist only supports at least 2D tensors, {name} got: {points.ndim}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    if p < 0:
+        raise ShapeError(f"cdist only supports non-negative p values, got {p}")
+    return pairwise(x1, x2, p)
+
+
+@op(node="RenormBackward0")
+def renorm(xp, input, p: float, dim: int, maxnorm: float):
+    """The input with each slice along `dim` whose p-norm exceeds `maxnorm` scaled down to it."""
+    others = other_dims(input, p, dim, maxnorm)
+    norms = length_of(xp, widened(input), p, others, True)
+    return rounded(input * xp.where(norms > maxnorm, maxnorm / (norms + 1e-7), norms.dtype.type(1)), input.dtype)
+
+
+@renorm.derivative("input", formula="grad · factor + (Σ grad · input) · ∂factor/∂norm · ∂norm/∂input")
+def renorm_input(grad, input, p, dim, maxnorm, ops):
+    others = other_dims(input, p, dim, maxnorm)
+    norms = ops.linalg_vector_norm(input, p, others, True)
+    over, factors = norms > maxnorm, maxnorm / (norms + 1e-7)
+    direct = grad * (factors * over + (norms <= maxnorm))
+    slope = -ops.sum(grad * input, others, True) * factors / (norms + 1e-7) * over
+    through = slope_of_length(slope, input, norms, p, others, ops)
+    return direct if through is None else direct + through
+
+
+def other_dims(input, p, dim, maxnorm) -> tuple:
+    """Return all dims but `dim`, or raise PyTorch's error for arguments that renorm cannot take."""
+    if p <= 0:
+        raise ShapeError("renorm: non-positive-norm not supported")
+    if input.ndim < 2:
+        raise ShapeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
+    if maxnorm < 0:
+        raise ShapeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    kept = normalise_dim(dim, input.ndim)
+    return normalise_dims([other for other in range(input.ndim) if other != kept], input.ndim)

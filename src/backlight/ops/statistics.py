@@ -1,0 +1,159 @@
+"""Statistics: variances, standard deviations, covariances."""
+
+import math
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.declare import op
+from backlight.ops.dims import kept_shape, reduced_count, reduced_dims, with_numpy_names
+from backlight.ops.promotion import is_float
+
+__all__ = ["corrcoef", "cov", "std", "std_mean", "var", "var_mean"]
+
+
+# --- variance --------------------------------------------------------------------------------------------------------
+
+
+def variance(xp, input, dim, correction, keepdim):
+    """Return (variance, mean) of an array over `dim`, half precision as float32."""
+    if not is_float(input.dtype):
+        raise ShapeError(
+            "std and var only support floating point and complex dtypes\n"
+            f"  Got {from_numpy_dtype(input.dtype)}: convert it first (.float())"
+        )
+    values, dims = widened(input), reduced_dims(dim, input.ndim)
+    count = reduced_count(input.shape, dim)
+    mean = xp.divide(xp.add.reduce(values, dims, None, None, True), values.dtype.type(count))
+    apart = values - mean
+    spread = xp.add.reduce(apart * apart, dims, None, None, keepdim)
+    return xp.divide(spread, values.dtype.type(max(count - correction, 0))), mean if keepdim else mean.squeeze(dims)
+
+
+def variance_gradient(grad, input, dim, correction, ops):
+    """Return 2 / (n − correction) · grad · (input − mean)."""
+    freedom = reduced_count(input.shape, dim) - correction
+    slope = grad.reshape(kept_shape(input.shape, dim)) * (2 / freedom if freedom else math.inf)
+    return slope * (input - ops.mean(input, dim, True))
+
+
+@op(name="var", node="VarBackward0")
+def var_dims(xp, input, dim=None, correction: float = 1, keepdim: bool = False):
+    """The variance over `dim`."""
+    return rounded(variance(xp, input, dim, correction, keepdim)[0], input.dtype)
+
+
+@var_dims.derivative("input", formula="2 / (n − correction) · grad · (input − mean)")
+def var_input(grad, input, dim, correction, ops):
+    return variance_gradient(grad, input, dim, correction, ops)
+
+
+@op(name="std", node="StdBackward0")
+def std_dims(xp, input, dim=None, correction: float = 1, keepdim: bool = False):
+    """The standard deviation over `dim`."""
+    return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim)[0]), input.dtype)
+
+
+@std_dims.derivative("input", formula="1 / (n − correction) · grad / std · (input − mean); 0 where std is 0")
+def std_input(grad, input, out, dim, correction, ops):
+    return variance_gradient(ops.divide_or_zero(grad, 2 * out), input, dim, correction, ops)
+
+
+@op(name="var_mean", node="VarMeanBackward0", outputs=2)
+def var_mean_dims(xp, input, dim=None, correction: float = 1, keepdim: bool = False):
+    """The variance and the mean over `dim`."""
+    found, mean = variance(xp, input, dim, correction, keepdim)
+    return rounded(found, input.dtype), rounded(mean, input.dtype)
+
+
+@var_mean_dims.derivative("input", formula="that of the variance plus that of the mean")
+def var_mean_input(grad, input, dim, correction, ops):
+    found = None if grad[0] is None else variance_gradient(grad[0], input, dim, correction, ops)
+    return with_mean_gradient(found, grad[1], input, dim, ops)
+
+
+@op(name="std_mean", node="StdMeanBackward0", outputs=2)
+def std_mean_dims(xp, input, dim=None, correction: float = 1, keepdim: bool = False):
+    """The standard deviation and the mean over `dim`."""
+    found, mean = variance(xp, input, dim, correction, keepdim)
+    return rounded(xp.sqrt(found), input.dtype), rounded(mean, input.dtype)
+
+
+@std_mean_dims.derivative("input", formula="that of the standard deviation plus that of the mean")
+def std_mean_input(grad, input, out, dim, correction, ops):
+    slope = None if grad[0] is None else ops.divide_or_zero(grad[0], 2 * out[0])
+    found = None if slope is None else variance_gradient(slope, input, dim, correction, ops)
+    return with_mean_gradient(found, grad[1], input, dim, ops)
+
+
+def with_mean_gradient(found, grad, input, dim, ops):
+    """Return `found` plus grad / n repeated over `dim`; either may be missing."""
+    if grad is None:
+        return found
+    dims = reduced_dims(dim, input.ndim)
+    slope = ops.spread(grad / reduced_count(input.shape, dim), tuple(input.shape), dims)
+    return slope if found is None else found + slope
+
+
+def _with_correction(of_dims, name: str, what: str):
+    """Return the public form of a variance: `unbiased` is the old way to say a correction of 1 or 0."""
+
+    def public(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if unbiased is not None:
+            if correction is not None:
+                raise ArgumentError(f"{name}() received an invalid combination of arguments: unbiased and correction")
+            correction = int(unbiased)
+        return of_dims(input, dim, 1 if correction is None else correction, keepdim)
+
+    public.__name__ = public.__qualname__ = name
+    public.__doc__ = f"Return {what}, of all elements or over `dim`; Σ (x − mean)² is divided by n − `correction` (1)."
+    return with_numpy_names(public)
+
+
+var = _with_correction(var_dims, "var", "the variance")
+std = _with_correction(std_dims, "std", "the standard deviation")
+var_mean = _with_correction(var_mean_dims, "var_mean", "(variance, mean)")
+std_mean = _with_correction(std_mean_dims, "std_mean", "(standard deviation, mean)")
+
+
+# --- covariance ------------------------------------------------------------------------------------------------------
+
+
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    """Return the covariances of variables (rows) over observations (columns).
+
+    Args:
+        fweights: how often each observation counts, integers of shape (observations,).
+        aweights: how much each observation counts, of shape (observations,).
+    """
+    if input.ndim > 2:
+        raise ShapeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim}")
+    rows = input.reshape(1, -1) if input.ndim < 2 else input
+    weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
+    if weights is None:
+        total, mean = rows.shape[1], rows.mean(1, keepdim=True)
+    else:
+        total = weights.sum()
+        mean = (rows * weights).sum(1, keepdim=True) / total
+    freedom = total - correction
+    if weights is not None and correction and aweights is not None:
+        freedom = total - correction * (weights * aweights).sum() / total
+    apart = rows - mean
+    weighted = apart if weights is None else apart * weights
+    least = max(freedom, 0) if weights is None else freedom.clamp(min=0)
+    return ((apart @ weighted.t()) / least).squeeze()
+
+
+def corrcoef(input):
+    """Return the correlation coefficients of variables (rows) over observations (columns)."""
+    if input.ndim > 2:
+        raise ShapeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
+    found = cov(input)
+    if found.ndim == 0:
+        return found / found
+    deviations = found.diagonal().sqrt()
+    return (found / deviations.unsqueeze(1) / deviations.unsqueeze(0)).clip(-1, 1)
