@@ -157,10 +157,6 @@ class DelayedError(Node):
 
     __slots__ = ("function_name", "outputs")
 
-    def name(self) -> str:
-        """Return PyTorch's name for it."""
-        return "torch::autograd::Error"
-
     def backward(self, grad, edges, keep):
         """Raise: this is the second derivative that does not exist."""
         raise GraphError(
@@ -171,3 +167,6 @@ class DelayedError(Node):
     def backward_graph(self, grad, edges):
         """Raise, as `backward` does."""
         return self.backward(grad, edges, True)
+
+
+DelayedError.__name__ = "Error"  # what PyTorch prints

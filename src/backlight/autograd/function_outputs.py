@@ -3,6 +3,7 @@
 from backlight.errors import GraphError
 from backlight.graph.modes import enable_grad, no_grad
 from backlight.graph.node import Output
+from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
 from backlight.ops.inplace import rewrite_history
 from backlight.ops.promotion import is_float
@@ -80,6 +81,7 @@ def _rewritten(out, edge):
             "tensor that does not require grad"
         )
     check_view(out)
+    storage_of(out).wrote("mark_dirty", user_place())
     with enable_grad():
         rewrite_history(out, wrap(out._data, edge))
     return out

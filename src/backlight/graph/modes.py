@@ -13,7 +13,7 @@ class _Modes(threading.local):
 
 
 class _Recording:
-    """Whether all threads record. An op reads this plain attribute first: a thread-local one costs ten times as much."""
+    """Whether all threads record. An op reads this plain attribute first: a thread-local one costs ten times more."""
 
     def __init__(self):
         self.everywhere = True

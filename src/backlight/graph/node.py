@@ -3,6 +3,7 @@
 import itertools
 import sys
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from backlight.graph.hooks import HookHandle
 from backlight.graph.provenance import describe_place, line_number
 
 next_sequence = itertools.count().__next__
+
+# Nodes that PyTorch wrote by hand: `name()` gives their C++ namespace too.
+_IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error"}
 
 
 class NodeExtra:
@@ -42,7 +46,8 @@ class Node:
 
     def name(self) -> str:
         """Return the node's name, as PyTorch spells it."""
-        return type(self).__name__
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name in _IN_NAMESPACE else name
 
     @property
     def next_functions(self) -> tuple:
@@ -75,12 +80,6 @@ class Node:
         """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
         return HookHandle(extra_of(self).prehooks, hook)
 
-    def backward(self, grad, edges, keep):
-        raise NotImplementedError  # every concrete node has its own
-
-    def backward_graph(self, grad, edges):
-        raise NotImplementedError  # every concrete node has its own
-
     def walk(self, grad, keep, buffers, owned, add_to_output) -> None:
         """Run backward on arrays and add its gradients to the walk's buffers.
 
@@ -106,9 +105,9 @@ class Node:
         """Drop what was saved for backward."""
 
     def __call__(self, *grads):
-        """Run this node's derivative on gradients of its outputs, and return one gradient an edge."""
-        from_user = grads[0] if self.outputs == 1 else grads
-        return self.backward_graph(from_user, self.edges)
+        """Run this node's derivative on gradients of its outputs; return one gradient an edge (alone if it is one)."""
+        found = tuple(self.backward_graph(grads[0] if self.outputs == 1 else list(grads), self.edges))
+        return found[0] if len(found) == 1 else found
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
@@ -139,16 +138,15 @@ class AccumulateGrad(Node):
         self.lasti = 0
         self.extra = None
 
-    def name(self) -> str:
-        """Return the name that PyTorch gives to accumulators."""
-        return "torch::autograd::AccumulateGrad"
-
     def _sequence_nr(self) -> int:
         return 2**64 - 1
 
 
 def accumulator(leaf) -> AccumulateGrad:
-    """Return the node that stands for adding into `leaf.grad`: the same one as long as anything holds it."""
+    """Return the node that stands for adding into `leaf.grad`.
+
+    It is the same one as long as anything holds it; the leaf itself does once it has hooks or metadata (`extra_of`).
+    """
     reference = leaf._accumulator
     node = None if reference is None else reference()
     if node is None:
@@ -171,10 +169,30 @@ def public_edge(edge) -> tuple:
     return node_and_number(edge)
 
 
+class GradientEdge(NamedTuple):
+    """One output of a node, for which a gradient can be asked as for a tensor.
+
+    `ownership_token` keeps alive what PyTorch needs kept; here the node does.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: object = None
+
+
+def edge_from_public(edge: GradientEdge):
+    """Return the edge that the engine uses."""
+    if edge.node.__class__ is AccumulateGrad:
+        return edge.node.variable
+    return edge.node if edge.node.outputs == 1 else Output(edge.node, edge.output_nr)
+
+
 def extra_of(node: Node) -> NodeExtra:
     """Return the node's rarely used part, made at the first call."""
     if node.extra is None:
         node.extra = NodeExtra()
+        if node.__class__ is AccumulateGrad:
+            node.variable._accumulator = lambda: node
     return node.extra
 
 

@@ -6,49 +6,42 @@ import numpy as np
 
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.graph import engine
+from backlight.graph.deposit import own_copy
+from backlight.graph.hook_calls import keep_gradient
+from backlight.graph.node import GradientEdge, edge_from_public
 from backlight.graph.state import TensorState, edge_of, wrap
 
 
 def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> None:
     """Add the gradients of `tensors` to the `.grad` of leaves, or of `inputs` where these are given."""
     keep = create_graph if retain_graph is None else retain_graph
+    wanted = None if inputs is None else [inputs] if isinstance(inputs, TensorState) else list(inputs)
+    if wanted is not None and not wanted:
+        raise GraphError("`inputs` argument to `backward()` cannot be empty. Leave it out to reach all leaves")
     roots, root_grads = starting_points(tensors, gradients, create_graph)
     if create_graph:
         _warn_of_cycle()
-    if inputs is None:
+    if wanted is None:
         engine.run(roots, root_grads, keep_graph=keep, create_graph=create_graph)
         return
-    wanted = [inputs] if isinstance(inputs, TensorState) else list(inputs)
-    if not wanted:
-        raise GraphError("`inputs` argument to `backward` cannot be empty; leave it out to reach all leaves")
-    for number, tensor in enumerate(wanted):
-        if tensor._edge is None:
-            raise GraphError(f"One of the differentiated Tensors does not require grad (number {number} of inputs)")
-    found = engine.run(
-        roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=[edge_of(tensor) for tensor in wanted]
-    )
-    for tensor, grad in zip(wanted, found):
-        if grad is not None:
-            engine.add_to_grad(tensor, grad, create_graph)
+    edges = [wanted_edge(tensor) for tensor in wanted]
+    for tensor in wanted:
+        if isinstance(tensor, TensorState) and not tensor.is_leaf:
+            keep_gradient(tensor)
+    engine.run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges, into_grad=True)
 
 
 def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads) -> tuple:
     """Return the gradient of the outputs for each input; see autograd.grad."""
     keep = create_graph if retain_graph is None else retain_graph
-    for tensor in inputs:
-        if not isinstance(tensor, TensorState):
-            raise ArgumentError(f"inputs must be tensors, got {type(tensor).__name__}")
-        if tensor._edge is None:
-            raise GraphError(
-                "One of the differentiated Tensors does not require grad; call requires_grad_() on it before the "
-                "computation"
-            )
+    if not inputs:
+        raise GraphError("`inputs` argument to `grad()` cannot be empty. Name what to differentiate for")
     roots, root_grads = starting_points(outputs, grad_outputs, create_graph)
-    edges = [edge_of(tensor) for tensor in inputs]
+    edges = [wanted_edge(tensor) for tensor in inputs]
     found = engine.run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges)
-    results = []
+    results, used = [], {id(grad) for grad in root_grads}
     for number, (tensor, grad) in enumerate(zip(inputs, found)):
-        if grad is None and materialize_grads:
+        if grad is None and materialize_grads and isinstance(tensor, TensorState):
             grad = np.zeros(tensor._data.shape, tensor._data.dtype)
             grad = wrap(grad) if create_graph else grad
         if grad is None and not allow_unused:
@@ -56,15 +49,30 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
                 f"The differentiated Tensor at index {number} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
-        results.append(grad if grad is None or create_graph else wrap(_unshared(grad)))
+        if isinstance(grad, np.ndarray):
+            if grad.base is not None or id(grad) in used:  # it may be somebody else's memory
+                grad = own_copy(grad)
+            used.add(id(grad))
+        results.append(grad if grad is None or create_graph else wrap(grad))
     return tuple(results)
 
 
-def _unshared(grad):
-    """Return an array that is nobody else's memory and may be written to."""
-    if isinstance(grad, np.ndarray) and not (grad.base is None and grad.flags.writeable):
-        return np.array(grad, order="C")
-    return grad
+def wanted_edge(tensor):
+    """Return the edge whose gradient is asked for.
+
+    Raises:
+        RuntimeError: this is no tensor, or one that does not require grad.
+    """
+    if isinstance(tensor, GradientEdge):
+        return edge_from_public(tensor)
+    if not isinstance(tensor, TensorState):
+        raise GraphError(f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}")
+    if tensor._edge is None:
+        raise GraphError(
+            "One of the differentiated Tensors does not require grad; call requires_grad_() on it before the "
+            "computation"
+        )
+    return edge_of(tensor)
 
 
 def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
@@ -79,35 +87,66 @@ def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
         raise GraphError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
     roots, root_grads = [], []
     for number, (tensor, gradient) in enumerate(zip(tensors, gradients)):
-        gradient = _first_gradient(tensor, gradient, number)
-        if tensor._edge is None:
-            raise GraphError(
-                f"element {number} of tensors does not require grad and does not have a grad_fn; it was made without "
-                "recording: from tensors with requires_grad=False, under no_grad, or through .detach(), .item() or .data"
-            )
-        roots.append(edge_of(tensor))
+        _check_gradient(gradient)
+        if isinstance(tensor, GradientEdge):
+            edge, gradient = edge_from_public(tensor), _gradient_of_edge(gradient)
+        else:
+            edge, gradient = _edge_to_start_from(tensor, gradient, number)
+        roots.append(edge)
         root_grads.append(gradient if create_graph else gradient._data)
     return roots, root_grads
 
 
-def _first_gradient(tensor, gradient, number):
-    data = tensor._data
-    if gradient is None:
-        if tensor._edge is not None and data.size != 1:
-            raise GraphError(
-                f"grad can be implicitly created only for scalar outputs; this one has shape {list(data.shape)}: reduce it "
-                "(.sum(), .mean()), or pass gradient= of that shape"
-            )
-        one = data.dtype.type(1)
-        return wrap(np.full(data.shape, one) if isinstance(data, np.ndarray) and data.ndim else one)
-    if not isinstance(gradient, TensorState):
+def _check_gradient(gradient) -> None:
+    if gradient is not None and not isinstance(gradient, TensorState):
         raise ArgumentError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
-    if tuple(gradient._data.shape) != tuple(data.shape):
-        raise ShapeError(
-            f"Mismatch in shape: grad_output[{number}] has a shape of {gradient.shape} and output[{number}] has a shape "
-            f"of {tensor.shape}."
+
+
+def _gradient_of_edge(gradient):
+    if gradient is None:
+        raise GraphError(
+            "grad can be implicitly created only for scalar outputs; a GradientEdge needs its gradient given"
         )
-    return gradient if gradient._data.dtype == data.dtype else gradient.to(tensor.dtype)
+    return gradient
+
+
+def _edge_to_start_from(tensor, gradient, number):
+    """Return a tensor's edge and its gradient in its own dtype."""
+    if not isinstance(tensor, TensorState):
+        raise ArgumentError(f"Expected output to be a torch.Tensor, got {type(tensor).__name__}")
+    gradient = _implied(tensor) if gradient is None else _matching(tensor, gradient, number)
+    if tensor._edge is None:
+        raise GraphError(
+            f"element {number} of tensors does not require grad and does not have a grad_fn; it was made without "
+            "recording: from tensors with requires_grad=False, under no_grad, or through .detach(), .item() or .data"
+        )
+    return edge_of(tensor), gradient
+
+
+def _implied(tensor):
+    """Return a gradient of ones, for a tensor of one element."""
+    data = tensor._data
+    if tensor._edge is not None and data.size != 1:
+        raise GraphError(
+            f"grad can be implicitly created only for scalar outputs; this one has shape {list(data.shape)}: reduce it "
+            "(.sum(), .mean()), or pass gradient= of that shape"
+        )
+    one = data.dtype.type(1)
+    return wrap(np.full(data.shape, one) if data.ndim else one)
+
+
+def _matching(tensor, gradient, number):
+    """Return a given gradient in the tensor's dtype.
+
+    Raises:
+        RuntimeError: its shape is not the tensor's.
+    """
+    if tuple(gradient._data.shape) != tuple(tensor._data.shape):
+        raise ShapeError(
+            f"Mismatch in shape: grad_output[{number}] has a shape of {gradient.shape} and output[{number}] has a "
+            f"shape of {tensor.shape}."
+        )
+    return gradient if gradient._data.dtype == tensor._data.dtype else gradient.to(tensor.dtype)
 
 
 def _warn_of_cycle() -> None:
@@ -117,5 +156,5 @@ def _warn_of_cycle() -> None:
         "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
         "the cycle and avoid the leak.",
         UserWarning,
-        stacklevel=5,
+        stacklevel=4,
     )

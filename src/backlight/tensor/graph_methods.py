@@ -1,26 +1,25 @@
 """A tensor's place in the graph: what it requires, what made it, its gradient, hooks, backward."""
 
 import warnings
-import weakref
 
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, GraphError, ShapeError
-from backlight.graph.engine import register_tensor_hook
+from backlight.graph.hook_calls import keep_gradient, register_tensor_hook
 from backlight.graph.hooks import HookDict, HookHandle
 from backlight.graph.modes import modes
-from backlight.graph.node import extra_of, node_and_number
+from backlight.graph.node import node_and_number
 from backlight.graph.start import backward_from
-from backlight.graph.state import LEAF, TensorState, edge_of, storage_of, wrap, writable
+from backlight.graph.state import LEAF, TensorState, storage_of, wrap, writable
 from backlight.graph.storage import InferenceStorage
 from backlight.ops.promotion import is_float
 
 NON_LEAF_GRAD = (
-    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
-    "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
-    ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
-    "Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information."
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+    "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
+    "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the "
+    "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information."
 )
 
 
@@ -84,7 +83,7 @@ class GraphMethods:
 
     @property
     def grad(self):
-        """The gradient that backward added up here, or None. Only leaves, and tensors after `retain_grad()`, get one."""
+        """The gradient that backward added up here, or None. Only leaves get one, and tensors after `retain_grad()`."""
         if self._grad is None and not self.is_leaf and not self._retains_grad:
             warnings.warn(NON_LEAF_GRAD, UserWarning, stacklevel=2)
         return self._grad
@@ -101,7 +100,9 @@ class GraphMethods:
 
     def _check_grad(self, value) -> None:
         if not isinstance(value, TensorState):
-            raise ArgumentError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            raise ArgumentError(
+                f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+            )
         if value is self:
             raise GraphError("can't assign Variable as its own grad")
         if value._data.shape != self._data.shape:
@@ -110,12 +111,13 @@ class GraphMethods:
                 f"'{list(self._data.shape)}'. Please ensure that the gradient and the tensor are the same size"
             )
         if value._data.dtype != self._data.dtype:
-            own, other = from_numpy_dtype(self._data.dtype).old_name, from_numpy_dtype(value._data.dtype).old_name.lower()
+            own, other = (from_numpy_dtype(one._data.dtype).old_name for one in (self, value))
             raise ShapeError(
-                f"attempting to assign a gradient with dtype '{other}' to a tensor with grad_dtype '{own}'. The gradient "
-                "must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's "
-                "grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. "
-                "Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."
+                f"attempting to assign a gradient with dtype '{other.lower()}' to a tensor with grad_dtype '{own}'. "
+                "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
+                "tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
+                "caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume "
+                "they match."
             )
 
     @property
@@ -135,12 +137,7 @@ class GraphMethods:
             )
         if self.is_leaf:
             return
-        node, number = node_and_number(self._edge)
-        if retain:
-            extra_of(node).retained[number] = weakref.ref(self)
-        else:
-            extra_of(node).retained.pop(number, None)
-        self._retains_grad = retain
+        keep_gradient(self, retain)
 
     def register_hook(self, hook) -> HookHandle:
         """Call `hook(grad)` whenever this tensor's gradient is computed.

@@ -1,0 +1,81 @@
+"""How a gradient that has arrived gets into a tensor's `.grad`: stolen, copied or added.
+
+NOTE [Stealing]
+A gradient becomes `.grad` as it is if nothing else can reach its memory, which its reference count tells: the array
+is held by one local variable and nothing else. Another edge's buffer, a hook's tensor, the tensor that the user passed
+to backward each count one more, and then the array is copied. A view is always copied: its base belongs to somebody.
+"""
+
+import sys
+import threading
+
+import numpy as np
+
+from backlight.graph.node import Node, next_sequence
+from backlight.graph.provenance import user_place
+from backlight.graph.state import edge_of, storage_of, wrap
+
+ndarray = np.ndarray
+_accumulating = threading.RLock()
+
+
+def _count_of_a_local() -> int:
+    array = np.empty(1)
+    return sys.getrefcount(array)
+
+
+# Held at the place of the check by one local and the check itself: 2 in CPython 3.11; other versions count otherwise.
+HELD_BY_ONE_LOCAL = _count_of_a_local()
+
+
+def may_be_stolen(grad: ndarray, references: int) -> bool:
+    """Tell whether `.grad` may take this array as it is, given its reference count where it is a local's alone."""
+    return references <= HELD_BY_ONE_LOCAL and grad.base is None and grad.flags.c_contiguous
+
+
+def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
+    """Add a gradient to `tensor.grad`; the first one is copied unless it may be stolen."""
+    with _accumulating:
+        present = tensor._grad
+        if graph:
+            tensor._grad = _recorded_copy(grad) if present is None else present + grad
+            return
+        dtype = tensor._data.dtype
+        if grad.dtype is not dtype and grad.dtype != dtype:
+            grad, steal = grad.astype(dtype), True
+        if present is None:
+            tensor._grad = wrap(grad if steal or grad.__class__ is not ndarray else own_copy(grad))
+        elif present._data.__class__ is ndarray and present._data.flags.writeable:
+            np.add(present._data, grad, out=present._data)
+            storage_of(present).wrote("AccumulateGrad", (None, 0))
+        else:
+            present._data = present._data + grad
+
+
+def own_copy(grad: ndarray) -> ndarray:
+    """Return a copy that is contiguous row by row."""
+    return np.array(grad, order="C", copy=True)
+
+
+class CopyBackwards(Node):
+    """A copy of a gradient that is itself part of a graph."""
+
+    __slots__ = ()
+
+    def backward(self, grad, edges, keep):
+        """Pass the gradient on; the memory that was written to has none."""
+        return None, grad
+
+    def backward_graph(self, grad, edges):
+        """Pass the gradient on."""
+        return None, grad
+
+
+def _recorded_copy(grad):
+    """Return a copy of a gradient under create_graph."""
+    made = wrap(own_copy(grad._data))
+    if grad._edge is not None:
+        node = made._edge = CopyBackwards()
+        node.edges, node.sequence, node.extra = (None, edge_of(grad)), next_sequence(), None
+        node.code, node.lasti = user_place()
+    return made
