@@ -7,6 +7,7 @@ from backlight.tensor.graph_methods import GraphMethods
 from backlight.tensor.index_methods import IndexMethods
 from backlight.tensor.linear_methods import LinearMethods
 from backlight.tensor.pointwise_methods import PointwiseMethods
+from backlight.tensor.random_methods import RandomMethods
 from backlight.tensor.reduction_methods import ReductionMethods
 from backlight.tensor.shape_methods import ShapeMethods
 from backlight.tensor.value_methods import ValueMethods
@@ -16,6 +17,7 @@ from backlight.tensor.value_methods import ValueMethods
 class Tensor(
     GraphMethods,
     ValueMethods,
+    RandomMethods,
     PointwiseMethods,
     ReductionMethods,
     ShapeMethods,

@@ -1,0 +1,100 @@
+"""PyTorch's CPU generator of random bits, bit for bit: the same seed gives the same stream, and the same state bytes.
+
+It is the Mersenne Twister MT19937, seeded by its 32-bit recipe; NumPy has the same twister and makes the bits here.
+"""
+
+import os
+import struct
+import threading
+
+import numpy as np
+
+from backlight.errors import GraphError, ValueProblem
+
+DEFAULT_SEED = 67280421310721
+_WORDS = 624
+# seed, draws left before the next twist (+ 1), seeded, next word, words, an unused sample, the spare sample, another
+# unused one, whether there is a spare; then a spare float32 sample and whether there is one, which the CPU never has
+_STATE = struct.Struct(f"=QiiQ{_WORDS}Qdddi4xf?3x")
+
+
+class MersenneTwister:
+    """A stream of random bits, and the second of two normal numbers that were made at once (`spare`)."""
+
+    def __init__(self, seed: int = DEFAULT_SEED):
+        self.lock = threading.RLock()
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """Start the stream that belongs to a seed; of its 64 bits the lower 32 count.
+
+        Raises:
+            ValueError: the seed has more than 64 bits.
+        """
+        if not -(2**63) <= seed < 2**64:
+            raise ValueProblem(f"Overflow when unpacking long long: a seed has at most 64 bits, got {seed}")
+        with self.lock:
+            self.initial_seed = seed % 2**64
+            self.spare = None
+            self._bits = None  # made at the first draw: NumPy loads its random module then
+
+    def bits32(self, count: int) -> np.ndarray:
+        """Return `count` numbers of 32 random bits, as uint64."""
+        if not count:
+            return np.empty(0, np.uint64)
+        if self._bits is None:
+            with self.lock:
+                self._bits = self._bits or _seeded(self.initial_seed)
+        return self._bits.random_raw(count)
+
+    def bits64(self, count: int) -> np.ndarray:
+        """Return `count` numbers of 64 random bits: two draws each, the first one above."""
+        pairs = self.bits32(2 * count).reshape(count, 2)
+        return (pairs[:, 0] << np.uint64(32)) | pairs[:, 1]
+
+    def state(self) -> bytes:
+        """Return all that decides the stream from here on, in the layout of `torch.get_rng_state()`."""
+        with self.lock:
+            found = (self._bits or _seeded(self.initial_seed)).state["state"]
+            place = found["pos"]
+            left, following = (1, 0) if self._bits is None else (_WORDS - place + 1, place)
+            spare, has_spare = self.spare or 0.0, self.spare is not None
+        words = found["key"].tolist()
+        return _STATE.pack(self.initial_seed, left, 1, following, *words, 0.0, spare, 0.0, has_spare, 0.0, False)
+
+    def restore(self, state: bytes) -> None:
+        """Continue from a state that `state()`, or PyTorch, returned.
+
+        Raises:
+            RuntimeError: it is not of that length.
+        """
+        if len(state) != _STATE.size:
+            raise GraphError(
+                f"Expected a CPUGeneratorImplState of size {_STATE.size} but found the input RNG state size to be "
+                f"{len(state)}: pass what get_rng_state() returned"
+            )
+        seed, left, _, following, *rest = _STATE.unpack(state)
+        words, (_, spare, _, has_spare, _, _) = rest[:_WORDS], rest[_WORDS:]
+        with self.lock:
+            self.initial_seed = seed
+            self._bits = None if (left, following) == (1, 0) else _at(np.array(words, np.uint32), following)
+            self.spare = spare if has_spare else None
+
+
+def _seeded(seed: int) -> np.random.MT19937:
+    return _at(np.random.RandomState(seed % 2**32).get_state(legacy=False)["state"]["key"], _WORDS)
+
+
+def _at(words: np.ndarray, place: int) -> np.random.MT19937:
+    """Return NumPy's twister with these words, about to give the one at `place`."""
+    twister = np.random.MT19937(0)
+    twister.state = {"bit_generator": "MT19937", "state": {"key": words, "pos": place}}
+    return twister
+
+
+def fresh_seed() -> int:
+    """Return a seed that nobody can foretell, of 64 bits as PyTorch's."""
+    return int.from_bytes(os.urandom(8), "little")
+
+
+default_twister = MersenneTwister(fresh_seed())
