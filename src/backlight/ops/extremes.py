@@ -36,7 +36,7 @@ def check_any(name: str, input, kind=ShapeError) -> None:
 
 
 @op
-def tie_weights(xp, input, extreme, dim=None):
+def tie_weights(xp, input, extreme, dim: tuple | None = None):
     """Return 1/n at the n elements that equal the extreme over `dim`, 0 elsewhere; NaN equals NaN."""
     reached = extreme.reshape(kept_shape(input.shape, dim))
     tied = (input == reached) | ((input != input) & (reached != reached))
@@ -166,7 +166,7 @@ def extreme_over(name, extreme, input, dim, keepdim):
 
 
 @op(name="amax", node="AmaxBackward0")
-def amax_dims(xp, input, dim=None, keepdim: bool = False):
+def amax_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """The largest elements over `dim`."""
     return extreme_over("amax", xp.maximum, input, dim, keepdim)
 
@@ -177,7 +177,7 @@ def amax_input(grad, input, out, dim, ops):
 
 
 @op(name="amin", node="AminBackward0")
-def amin_dims(xp, input, dim=None, keepdim: bool = False):
+def amin_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """The smallest elements over `dim`."""
     return extreme_over("amin", xp.minimum, input, dim, keepdim)
 
@@ -192,7 +192,7 @@ amin = with_numpy_names(amin_dims)
 
 
 @op(name="aminmax", node="AminmaxBackward0", outputs=2, returns=return_types.aminmax)
-def both_extremes(xp, input, *, dim=None, keepdim: bool = False):
+def both_extremes(xp, input, *, dim: int | None = None, keepdim: bool = False):
     """The smallest and the largest elements, of all or along one dim."""
     if dim is None and input.size == 0:
         raise ShapeError(

@@ -71,7 +71,7 @@ def slope_of_length(grad, values, length, ord, dim, ops):
 
 
 @op(node="LinalgVectorNormBackward0")
-def linalg_vector_norm(xp, input, ord: float = 2, dim=None, keepdim: bool = False):
+def linalg_vector_norm(xp, input, ord: float = 2, dim: tuple | None = None, keepdim: bool = False):
     """The norm of the elements over `dim`, taken as a vector."""
     dims = reduced_dims(dim, input.ndim)
     check_norm(input, ord, dims)

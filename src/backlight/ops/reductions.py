@@ -75,7 +75,7 @@ def sum_all_input(grad, input_shape, ops):
 
 
 @op(name="sum", node="SumBackward1")
-def sum_dims(xp, input, dim=None, keepdim: bool = False):
+def sum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`."""
     return add_up(xp, input, reduced_dims(dim, input.ndim), keepdim)
 
@@ -101,7 +101,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, **said):
 
 
 @op(name="nansum", node="NansumBackward0")
-def nansum_dims(xp, input, dim=None, keepdim: bool = False):
+def nansum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`, NaN counted as 0."""
     present = xp.where(xp.isnan(input), input.dtype.type(0), input) if is_float(input.dtype) else input
     return add_up(xp, present, reduced_dims(dim, input.ndim), keepdim)
@@ -149,7 +149,7 @@ def mean_all_input(grad, input_shape, ops):
 
 
 @op(name="mean", node="MeanBackward1")
-def mean_dims(xp, input, dim=None, keepdim: bool = False):
+def mean_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """The mean over `dim`."""
     return average(xp, input, reduced_dims(dim, input.ndim), keepdim)
 
@@ -254,13 +254,13 @@ def truth(reduce, input, dim, keepdim):
 
 
 @op(name="all")
-def all_true(xp, input, dim=None, keepdim: bool = False):
+def all_true(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether no element is 0, of all elements or over `dim`."""
     return truth(xp.logical_and.reduce, input, dim, keepdim)
 
 
 @op(name="any")
-def any_true(xp, input, dim=None, keepdim: bool = False):
+def any_true(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """Tell whether some element is not 0, of all elements or over `dim`."""
     return truth(xp.logical_or.reduce, input, dim, keepdim)
 
@@ -270,7 +270,7 @@ any = with_numpy_names(any_true)
 
 
 @op
-def count_nonzero(xp, input, dim=None):
+def count_nonzero(xp, input, dim: tuple | None = None):
     """Count the elements that are not 0, all of them or over `dim`."""
     return xp.add.reduce(input != 0, reduced_dims(dim, input.ndim), INT64)
 
@@ -279,7 +279,7 @@ def count_nonzero(xp, input, dim=None):
 
 
 @op(name="logsumexp", promote="float")
-def logsumexp_dims(xp, input, dim, keepdim: bool = False):
+def logsumexp_dims(xp, input, dim: tuple, keepdim: bool = False):
     """The logarithm of the sum of exponentials over `dim`, safe for large values."""
     dims = reduced_dims(dim, input.ndim)
     values = widened(input)

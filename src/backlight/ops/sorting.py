@@ -153,7 +153,7 @@ def kthvalue(input, k, dim=-1, keepdim=False):
 
 
 @op(name="unique", outputs=3)
-def distinct(xp, input, dim=None):
+def distinct(xp, input, dim: int | None = None):
     """The distinct values in order; for each element, which one it is; how often each occurs."""
     if dim is None:
         values, inverse, counts = xp.unique(input, return_inverse=True, return_counts=True, equal_nan=False)
@@ -165,7 +165,7 @@ def distinct(xp, input, dim=None):
 
 
 @op(name="unique_consecutive", outputs=3)
-def distinct_runs(xp, input, dim=None):
+def distinct_runs(xp, input, dim: int | None = None):
     """The values with each run of equals made one; for each element, its run; how long each run is."""
     rows = input.reshape(-1) if dim is None else xp.moveaxis(input, normalise_dim(dim, input.ndim), 0)
     length = len(rows)

@@ -38,7 +38,7 @@ def variance_gradient(grad, input, dim, correction, ops):
 
 
 @op(name="var", node="VarBackward0")
-def var_dims(xp, input, dim=None, correction: float = 1, keepdim: bool = False):
+def var_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance over `dim`."""
     return rounded(variance(xp, input, dim, correction, keepdim)[0], input.dtype)
 
@@ -49,7 +49,7 @@ def var_input(grad, input, dim, correction, ops):
 
 
 @op(name="std", node="StdBackward0")
-def std_dims(xp, input, dim=None, correction: float = 1, keepdim: bool = False):
+def std_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation over `dim`."""
     return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim)[0]), input.dtype)
 
@@ -60,7 +60,7 @@ def std_input(grad, input, out, dim, correction, ops):
 
 
 @op(name="var_mean", node="VarMeanBackward0", outputs=2)
-def var_mean_dims(xp, input, dim=None, correction: float = 1, keepdim: bool = False):
+def var_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim)
     return rounded(found, input.dtype), rounded(mean, input.dtype)
@@ -73,7 +73,7 @@ def var_mean_input(grad, input, dim, correction, ops):
 
 
 @op(name="std_mean", node="StdMeanBackward0", outputs=2)
-def std_mean_dims(xp, input, dim=None, correction: float = 1, keepdim: bool = False):
+def std_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation and the mean over `dim`."""
     found, mean = variance(xp, input, dim, correction, keepdim)
     return rounded(xp.sqrt(found), input.dtype), rounded(mean, input.dtype)
