@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from backlight.kernels.fused import multiply_add
+from backlight.kernels.fused import multiply_add, multiply_add32
 from backlight.kernels.generator import MersenneTwister
 
 float32, float64 = np.float32, np.float64
@@ -107,7 +107,12 @@ def _box_muller(uniform: np.ndarray) -> np.ndarray:
     return np.stack([radius * cosine, radius * sine], 1).ravel()
 
 
-_LOG = (
+def _single(*numbers: float) -> tuple[float, ...]:
+    """Return numbers as float32 holds them."""
+    return tuple(np.array(numbers, float32).tolist())
+
+
+_LOG = _single(
     7.0376836292e-2,
     -1.1514610310e-1,
     1.1676998740e-1,
@@ -118,40 +123,42 @@ _LOG = (
     -2.4999993993e-1,
     3.3333331174e-1,
 )
+_LOG_2 = _single(0.693359375, -2.12194440e-4)  # log 2 in two pieces
+_SINE = _single(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_COSINE = _single(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+_EIGHTH = _single(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)  # −π/4 in three pieces
+_PER_EIGHTH = float32(1.27323954473516)  # 4/π
+_ROOT_HALF = float32(0.707106781186547524)
 
 
-def _polynomial(x: np.ndarray, coefficients) -> np.ndarray:
+def _polynomial(x: np.ndarray, coefficients: tuple[float, ...]) -> np.ndarray:
     """Return a polynomial by Horner's rule, the highest power first."""
-    value = np.full(x.shape, coefficients[0], float32)
-    for coefficient in coefficients[1:]:
-        value = multiply_add(value, x, float32(coefficient))
+    value = multiply_add32(x, *coefficients[:2])
+    for coefficient in coefficients[2:]:
+        value = multiply_add32(value, x, coefficient)
     return value
 
 
 def _log(x: np.ndarray) -> np.ndarray:
     """Return the logarithm of float32 numbers from (0, 1], by Cephes' logf."""
     fraction, exponent = np.frexp(x)
-    exponent = exponent.astype(float32)
-    small = fraction < float32(0.707106781186547524)
-    x = np.where(small, (fraction - float32(1)) + fraction, fraction - float32(1))
-    exponent = np.where(small, exponent - float32(1), exponent)
+    small = fraction < _ROOT_HALF
+    exponent = (exponent - small).astype(float32)
+    x = (fraction - float32(1)) + np.where(small, fraction, float32(0))
     square = x * x
-    value = multiply_add(_polynomial(x, _LOG) * x, square, exponent * float32(-2.12194440e-4))
-    value = x + multiply_add(square, float32(-0.5), value)
-    return multiply_add(exponent, float32(0.693359375), value)
+    value = multiply_add32(_polynomial(x, _LOG) * x, square, exponent * float32(_LOG_2[1]))
+    return multiply_add32(exponent, _LOG_2[0], x + multiply_add32(square, -0.5, value))
 
 
 def _sine_cosine(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return sine and cosine of float32 angles from [0, 2π), by Cephes' sinf and cosf."""
-    octant = ((angle * float32(1.27323954473516)).astype(np.int32) + 1) & ~1
-    x = angle
-    for part in (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8):  # π/4 in three pieces
-        x = multiply_add(octant.astype(float32), float32(part), x)
+    octant = ((angle * _PER_EIGHTH).astype(np.int32) + 1) & ~1
+    x, octants = angle, octant.astype(float32)
+    for part in _EIGHTH:
+        x = multiply_add32(octants, part, x)
     square = x * x
-    cosine = _polynomial(square, (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)) * square
-    cosine = multiply_add(cosine, square, -(square * float32(0.5))) + float32(1)
-    sine = _polynomial(square, (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)) * square
-    sine = multiply_add(sine, x, x)
+    cosine = multiply_add32(_polynomial(square, _COSINE) * square, square, square * float32(-0.5)) + float32(1)
+    sine = multiply_add32(_polynomial(square, _SINE) * square, x, x)
     even = octant & 2 == 0
     sine, cosine = np.where(even, sine, cosine), np.where(even, cosine, sine)
     return np.where(octant & 4, -sine, sine), np.where((octant - 2) & 4, cosine, -cosine)

@@ -14,7 +14,7 @@ def multiply_add(a, b, c):
     """
     kind = np.asarray(a).dtype
     if kind == np.float32:
-        return (np.float64(a) * b + c).astype(kind)
+        return multiply_add32(a, b, c)
     if kind != np.float64:
         return a * b + c
     product = a * b
@@ -22,6 +22,11 @@ def multiply_add(a, b, c):
     part = total - product
     sum_error = (product - (total - part)) + (c - part)
     return total + (sum_error + _product_error(a, b, product))
+
+
+def multiply_add32(a, b, c):
+    """Return a · b + c, rounded once to float32: all are float32, or Python floats that float32 holds."""
+    return (a.astype(np.float64) * b + c).astype(np.float32)
 
 
 def _product_error(a, b, product):
