@@ -1,0 +1,205 @@
+"""First values of parameters: each function fills a tensor in place, without recording, and returns it."""
+
+import math
+import warnings
+
+import numpy as np
+
+from backlight.errors import ValueProblem
+from backlight.graph.modes import no_grad
+from backlight.tensor.creation import from_numpy
+from backlight.tensor.filled import empty_like
+from backlight.tensor.tensor import Tensor
+
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
+
+LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid")
+GAINS = {**dict.fromkeys(LINEAR, 1), "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return the factor that keeps the variance of activations through a nonlinearity.
+
+    Args:
+        nonlinearity: its name in `nn.functional`.
+        param: the negative slope of leaky_relu, 0.01 by default.
+
+    Raises:
+        ValueError: no gain is known for it.
+    """
+    if nonlinearity != "leaky_relu":
+        if nonlinearity not in GAINS:
+            raise ValueProblem(f"Unsupported nonlinearity {nonlinearity}: choose from {sorted((*GAINS, 'leaky_relu'))}")
+        return GAINS[nonlinearity]
+    slope = 0.01 if param is None else param
+    if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+        raise ValueProblem(f"negative_slope {param} not a valid number")
+    return math.sqrt(2 / (1 + slope**2))
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
+    """Draw from the uniform distribution over [a, b)."""
+    with no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
+    """Draw from the normal distribution."""
+    with no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with one value."""
+    with no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with ones."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with zeros."""
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with the identity.
+
+    Raises:
+        ValueError: the tensor is no matrix.
+    """
+    if tensor.ndim != 2:
+        raise ValueProblem(f"Only tensors with 2 dimensions are supported, got {tensor.ndim}")
+    return _filled(tensor, np.eye(*tensor.shape))
+
+
+def _filled(tensor: Tensor, array: np.ndarray) -> Tensor:
+    with no_grad():
+        return tensor.copy_(from_numpy(array))
+
+
+def fans(tensor: Tensor) -> tuple[int, int]:
+    """Return how many inputs each output of a weight sums over, and how many outputs each input feeds.
+
+    Raises:
+        ValueError: the tensor has fewer than two dims.
+    """
+    if tensor.ndim < 2:
+        raise ValueProblem(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions; this one has "
+            f"{tensor.ndim}: use uniform_ or normal_ for biases"
+        )
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+    """Draw from the uniform distribution over ±gain · √(6 / (fan_in + fan_out)).
+
+    Source: Xavier Glorot, Yoshua Bengio: Understanding the difficulty of training deep feedforward neural networks,
+    2010
+    """
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / sum(fans(tensor))))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+    """Draw from the normal distribution with a deviation of gain · √(2 / (fan_in + fan_out)).
+
+    Source: Xavier Glorot, Yoshua Bengio: Understanding the difficulty of training deep feedforward neural networks,
+    2010
+    """
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
+
+
+def _kaiming_deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
+    """Return gain / √fan, or None, with a warning, for a tensor without elements."""
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        return None
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueProblem(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    fan = fans(tensor)[mode.lower() == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+) -> Tensor:
+    """Draw from the uniform distribution over ±gain · √(3 / fan).
+
+    Args:
+        a: the negative slope of leaky_relu.
+        mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
+
+    Source: Kaiming He et al.: Delving Deep into Rectifiers, 2015, arXiv:1502.01852
+    """
+    deviation = _kaiming_deviation(tensor, a, mode, nonlinearity)
+    if deviation is None:
+        return tensor
+    bound = math.sqrt(3.0) * deviation
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+) -> Tensor:
+    """Draw from the normal distribution with a deviation of gain / √fan; see `kaiming_uniform_`."""
+    deviation = _kaiming_deviation(tensor, a, mode, nonlinearity)
+    return tensor if deviation is None else normal_(tensor, 0, deviation, generator)
+
+
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
+) -> Tensor:
+    """Draw from the normal distribution, again and again until every value lies in [a, b]."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
+            stacklevel=2,
+        )
+    normal_(tensor, mean, std, generator)
+    values = tensor.detach().numpy()
+    outside = (values < a) | (values > b)
+    while outside.any():
+        again = normal_(empty_like(tensor.detach()), mean, std, generator).numpy()
+        values[outside] = again[outside]
+        outside = (values < a) | (values > b)
+    return tensor
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
+    """Fill with a matrix whose rows, or columns if these are fewer, are orthonormal, times `gain`.
+
+    Source: Andrew M. Saxe et al.: Exact solutions to the nonlinear dynamics of learning, 2013, arXiv:1312.6120
+
+    Raises:
+        ValueError: the tensor has fewer than two dims.
+    """
+    if tensor.ndim < 2:
+        raise ValueProblem(f"Only tensors with 2 or more dimensions are supported, got {tensor.ndim}")
+    if 0 in tensor.shape:
+        return tensor
+    matrix = normal_(empty_like(tensor.detach()), 0, 1, generator).numpy().reshape(tensor.shape[0], -1)
+    wide = matrix.shape[0] < matrix.shape[1]
+    q, r = np.linalg.qr(matrix.T if wide else matrix)
+    q = q * np.sign(np.diag(r))  # which makes all orthogonal matrices equally likely
+    return _filled(tensor, np.ascontiguousarray(gain * (q.T if wide else q)).reshape(tensor.shape))

@@ -1,0 +1,238 @@
+"""Nonlinear layers, each a function of `nn.functional` with its options kept."""
+
+from backlight.nn import functional as F
+from backlight.nn.modules.module import Module
+from backlight.tensor.tensor import Tensor
+
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "SELU",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+]
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(−x)), element by element."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the sigmoid."""
+        return input.sigmoid()
+
+
+class Tanh(Module):
+    """The hyperbolic tangent, element by element."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the hyperbolic tangent."""
+        return input.tanh()
+
+
+class LogSigmoid(Module):
+    """log(1 / (1 + exp(−x))), element by element."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the logarithm of the sigmoid."""
+        return F.logsigmoid(input)
+
+
+class Softsign(Module):
+    """x / (1 + |x|), element by element."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the softsign."""
+        return F.softsign(input)
+
+
+class Rectifier(Module):
+    """What layers that may write into their input share: `inplace`, printed only where it is True."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
+
+    def options(self) -> list[str]:
+        """Return the printed form of the other options."""
+        return []
+
+    def extra_repr(self) -> str:
+        """Return the options."""
+        return ", ".join(self.options() + (["inplace=True"] if self.inplace else []))
+
+
+class ReLU(Rectifier):
+    """max(x, 0), element by element."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the positive part."""
+        return F.relu(input, self.inplace)
+
+
+class SELU(Rectifier):
+    """An exponential linear unit scaled so that activations keep mean 0 and variance 1.
+
+    Source: Günter Klambauer et al.: Self-Normalizing Neural Networks, 2017, arXiv:1706.02515
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the scaled exponential linear unit."""
+        return F.selu(input, self.inplace)
+
+
+class SiLU(Rectifier):
+    """x · sigmoid(x), element by element."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x · sigmoid(x)."""
+        return F.silu(input, self.inplace)
+
+
+class Mish(Rectifier):
+    """x · tanh(softplus(x)), element by element."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x · tanh(softplus(x))."""
+        return F.mish(input, self.inplace)
+
+
+class LeakyReLU(Rectifier):
+    """max(x, 0) + negative_slope · min(x, 0), element by element."""
+
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
+        super().__init__(inplace)
+        self.negative_slope = negative_slope
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the positive part, and the negative part times the slope."""
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def options(self) -> list[str]:
+        """Return the slope."""
+        return [f"negative_slope={self.negative_slope}"]
+
+
+class ELU(Rectifier):
+    """x where positive, alpha · (exp(x) − 1) elsewhere."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False):
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the exponential linear unit."""
+        return F.elu(input, self.alpha, self.inplace)
+
+    def options(self) -> list[str]:
+        """Return alpha."""
+        return [f"alpha={self.alpha}"]
+
+
+class CELU(ELU):
+    """max(x, 0) + min(0, alpha · (exp(x / alpha) − 1))."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the continuously differentiable exponential linear unit."""
+        return F.celu(input, self.alpha, self.inplace)
+
+
+class Hardtanh(Rectifier):
+    """x cut off at two bounds."""
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
+        super().__init__(inplace)
+        if max_val <= min_val:
+            raise AssertionError(f"max_val must be larger than min_val, got {max_val} and {min_val}")
+        self.min_val = min_val
+        self.max_val = max_val
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input cut off."""
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def options(self) -> list[str]:
+        """Return the bounds."""
+        return [f"min_val={self.min_val}", f"max_val={self.max_val}"]
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6), element by element."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__(0.0, 6.0, inplace)
+
+    def options(self) -> list[str]:
+        """Return nothing: the bounds are in the name."""
+        return []
+
+
+class GELU(Module):
+    """x · Φ(x), where Φ is the normal distribution's function; `approximate="tanh"` takes the faster formula.
+
+    Source: Dan Hendrycks, Kevin Gimpel: Gaussian Error Linear Units, 2016, arXiv:1606.08415
+    """
+
+    def __init__(self, approximate: str = "none"):
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return x · Φ(x)."""
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self) -> str:
+        """Return the formula's name."""
+        return f"approximate={self.approximate!r}"
+
+
+class Softplus(Module):
+    """log(1 + exp(beta · x)) / beta, and x itself where beta · x is above the threshold."""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0):
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the softplus."""
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        """Return the options."""
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class Softmax(Module):
+    """exp(x) / Σ exp(x) along a dim."""
+
+    def __init__(self, dim: int | None = None):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the softmax."""
+        return F.softmax(input, self.dim, _stacklevel=5)
+
+    def extra_repr(self) -> str:
+        """Return the dim."""
+        return f"dim={self.dim}"
+
+
+class LogSoftmax(Softmax):
+    """The logarithm of softmax along a dim."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the logarithm of softmax."""
+        return F.log_softmax(input, self.dim, _stacklevel=5)

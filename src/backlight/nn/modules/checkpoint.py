@@ -1,0 +1,169 @@
+"""A module's state as a dict of tensors, and back."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from backlight.errors import ArgumentError, ShapeError
+from backlight.graph.provenance import user_place
+from backlight.graph.state import TensorState, storage_of, wrap, writable
+from backlight.nn.parameter import Parameter
+from backlight.sizes import Size
+from backlight.tensor.creation import from_numpy
+
+
+class IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` found on one side only."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+    __str__ = __repr__
+
+
+class Findings:
+    """What goes wrong while a state is loaded, collected so that all of it is said at once."""
+
+    def __init__(self):
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.errors: list[str] = []
+
+    def messages(self, strict: bool) -> list[str]:
+        """Return the lines of the error: missing names first, then names too many, then what does not fit."""
+        lines = list(self.errors)
+        if strict and self.unexpected:
+            lines.insert(0, f"Unexpected key(s) in state_dict: {_quoted(self.unexpected)}. ")
+        if strict and self.missing:
+            lines.insert(0, f"Missing key(s) in state_dict: {_quoted(self.missing)}. ")
+        return lines
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+class Checkpoint:
+    """The part of Module that saves and loads."""
+
+    _version = 1  # of the layout of a class's state, kept in the state's metadata as PyTorch does
+
+    def state_dict(self, *, destination: dict | None = None, prefix: str = "", keep_vars: bool = False) -> dict:
+        """Return parameters and persistent buffers by dotted name, sharing their memory.
+
+        Args:
+            destination: a dict to fill instead of a new one.
+            prefix: put before every name.
+            keep_vars: give the parameters themselves, not detached twins.
+        """
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = {"version": self._version}
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        return destination
+
+    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
+        """Put this module's own tensors into `destination`; a class with a layout of its own overrides this."""
+        for name, tensor in self._own_state().items():
+            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+
+    def _own_state(self) -> dict:
+        """Return this module's parameters and persistent buffers."""
+        both = {**self._parameters, **self._buffers}
+        return {
+            name: tensor
+            for name, tensor in both.items()
+            if tensor is not None and name not in self._non_persistent_buffers_set
+        }
+
+    def load_state_dict(self, state_dict: Mapping, strict: bool = True, assign: bool = False) -> IncompatibleKeys:
+        """Copy tensors or NumPy arrays into the parameters and buffers of the same names.
+
+        Args:
+            strict: whether names on one side only are an error.
+            assign: take the tensors themselves instead of copying them.
+
+        Returns:
+            The names that were missing and the names that were too many.
+
+        Raises:
+            RuntimeError: a shape differs, or, with `strict`, the names do not match.
+            TypeError: `state_dict` is no mapping.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise ArgumentError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        findings = Findings()
+        self._load_below(dict(state_dict), "", assign, findings)
+        messages = findings.messages(strict)
+        if messages:
+            raise ShapeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(messages))
+        return IncompatibleKeys(findings.missing, findings.unexpected)
+
+    def _load_below(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
+        self._load_from_state_dict(state, prefix, assign, findings)
+        for name, module in self._modules.items():
+            if module is not None:
+                below = f"{prefix}{name}."
+                part = {key: value for key, value in state.items() if key.startswith(below)}
+                module._load_below(part, below, assign, findings)
+
+    def _load_from_state_dict(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
+        """Load this module's own tensors; a class whose layout has changed overrides this."""
+        own = self._own_state()
+        for name, tensor in own.items():
+            key = prefix + name
+            if key not in state:
+                findings.missing.append(key)
+                continue
+            problem = self._load_one(name, tensor, key, state[key], assign)
+            if problem:
+                findings.errors.append(problem)
+        for key in state:
+            name, dot, _ = key[len(prefix) :].partition(".")
+            if name not in (self._modules if dot else own):
+                findings.unexpected.append(key)
+
+    def _load_one(self, name: str, tensor, key: str, value, assign: bool) -> str | None:
+        """Load one tensor, or return what is wrong with it."""
+        if not isinstance(value, TensorState) and not hasattr(value, "__array__"):
+            return (
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+                f"checkpoint but received {type(value)}"
+            )
+        array = value._data if isinstance(value, TensorState) else np.asarray(value)
+        if tensor._data.ndim == 0 and array.shape == (1,):
+            array = array[0]  # how PyTorch before 0.4 wrote 0-d tensors
+        if array.shape != tensor._data.shape:
+            return (
+                f"size mismatch for {key}: copying a param with shape {Size(array.shape)} from checkpoint, the shape "
+                f"in current model is {Size(tensor._data.shape)}."
+            )
+        if assign:
+            setattr(self, name, _as_its_kind(tensor, value))
+        else:
+            np.copyto(writable(tensor), array, casting="unsafe")
+            storage_of(tensor).wrote("load_state_dict", user_place())
+        return None
+
+
+def _as_its_kind(old, value):
+    """Return a value as what it replaces: a parameter, or a plain tensor."""
+    if not isinstance(value, TensorState):
+        value = from_numpy(np.asarray(value))
+    if not isinstance(old, Parameter):
+        return value
+    if isinstance(value, Parameter):
+        return value.requires_grad_(old.requires_grad)
+    return Parameter(wrap(writable(value), None, storage_of(value)), old.requires_grad)

@@ -1,0 +1,131 @@
+"""Watching the gradients that pass backward through one call of a module.
+
+NOTE [Two doors]
+The inputs pass through an identity node and the outputs through another. Backward reaches the outputs' node first,
+which notes the gradients of the outputs, and the inputs' node last, when all that the module computed has run.
+"""
+
+import warnings
+
+from backlight.autograd.function import Function
+from backlight.errors import GraphError
+from backlight.graph.modes import is_grad_enabled
+from backlight.graph.state import TensorState
+
+
+class BackwardHookFunction(Function):
+    """The identity, as a node of its own."""
+
+    @staticmethod
+    def forward(ctx, *tensors):
+        ctx.mark_non_differentiable(*[tensor for tensor in tensors if not tensor.requires_grad])
+        return tensors
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return grads
+
+
+class GradientWatch:
+    """Runs the backward hooks of one call (see NOTE [Two doors])."""
+
+    def __init__(self, module, pre_hooks: list, hooks: list):
+        self.module = module
+        self.pre_hooks = pre_hooks
+        self.hooks = hooks
+        self.grad_outputs: tuple | None = None
+        self.inputs = self.outputs = 0  # how many there are, tensors or not
+        self.input_places: list[int] | None = None  # which of them are tensors; None if none requires grad
+        self.output_places: list[int] | None = None
+
+    def watch_inputs(self, args: tuple) -> tuple:
+        """Return the arguments with their tensors led through the first door."""
+        self.inputs = len(args)
+        args, self.input_places = _through_door(args, self._at_inputs)
+        return args
+
+    def watch_outputs(self, result):
+        """Return the result, a tensor or a tuple, with its tensors led through the second door."""
+        if not isinstance(result, (TensorState, tuple)):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
+                f"{type(result)}",
+                stacklevel=4,
+            )
+        several = result if isinstance(result, tuple) else (result,)
+        self.outputs = len(several)
+        several, self.output_places = _through_door(several, self._at_outputs)
+        return several if isinstance(result, tuple) else several[0]
+
+    def _at_outputs(self, _, grads: tuple):
+        """Note the gradients of the outputs, and let the pre-hooks replace them."""
+        self.grad_outputs = _spread(self.output_places, grads, self.outputs)
+        for hook in self.pre_hooks:
+            answer = hook(self.module, self.grad_outputs)
+            if answer is not None:
+                self.grad_outputs = self._same_count(answer, self.outputs, "pre hook", "grad_output")
+        passed_on = tuple(self.grad_outputs[place] for place in self.output_places)
+        if self.input_places is None:
+            self._without_inputs()
+        return passed_on
+
+    def _without_inputs(self) -> None:
+        """Run the hooks at once: no gradient will ever reach the first door."""
+        warnings.warn(
+            "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
+            "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+            "#torch.nn.Module.register_full_backward_hook for more details.",
+            stacklevel=5,
+        )
+        for hook in self.hooks:
+            answer = hook(self.module, (None,) * self.inputs, self.grad_outputs)
+            if answer is not None and not (isinstance(answer, tuple) and all(grad is None for grad in answer)):
+                raise GraphError(
+                    "Backward hook for Modules where no input requires gradient should always return None or None for "
+                    "all gradients."
+                )
+        self.grad_outputs = None
+
+    def _at_inputs(self, grads: tuple, _):
+        """Run the hooks on the gradients of the inputs, and let them replace these."""
+        if self.grad_outputs is None:
+            return None
+        found = _spread(self.input_places, grads, self.inputs)
+        for hook in self.hooks:
+            answer = hook(self.module, found, self.grad_outputs)
+            if answer is not None:
+                found = self._same_count(answer, self.inputs, "hook", "grad_input")
+        self.grad_outputs = None
+        return tuple(found[place] for place in self.input_places)
+
+    @staticmethod
+    def _same_count(answer, count: int, kind: str, what: str) -> tuple:
+        answer = answer if isinstance(answer, (tuple, list)) else (answer,)
+        if len(answer) != count:
+            raise GraphError(
+                f"Backward {kind} returned an invalid number of {what}, got {len(answer)}, but expected {count}"
+            )
+        return tuple(answer)
+
+
+def _through_door(values: tuple, hook) -> tuple[tuple, list[int] | None]:
+    """Lead the tensors among `values` through an identity node with a hook; give their places too."""
+    places = [place for place, value in enumerate(values) if isinstance(value, TensorState)]
+    tensors = [values[place] for place in places]
+    if not (is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
+        return values, None
+    led = BackwardHookFunction.apply(*tensors)
+    node = next(tensor.grad_fn for tensor in led if tensor.grad_fn is not None)
+    node.register_hook(hook)
+    replaced = list(values)
+    for place, tensor in zip(places, led):
+        replaced[place] = tensor
+    return tuple(replaced), places
+
+
+def _spread(places: list[int], grads: tuple, count: int) -> tuple:
+    """Return gradients in the places of their tensors, None elsewhere."""
+    found = [None] * count
+    for place, grad in zip(places, grads):
+        found[place] = grad
+    return tuple(found)

@@ -1,0 +1,142 @@
+"""Hooks on a module's call: before forward, after it, and on the gradients that pass through it."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from backlight.errors import GraphError
+from backlight.graph.hooks import HookDict, HookHandle
+from backlight.nn.modules.gradient_watch import GradientWatch
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A function to call, and how: with keyword arguments too, and even if forward raised."""
+
+    function: Callable
+    with_kwargs: bool = False
+    always_call: bool = False
+
+
+class Hooks:
+    """All hooks of one module. A module has none of this until the first hook is registered."""
+
+    def __init__(self):
+        self.before = HookDict()
+        self.after = HookDict()
+        self.backward_before = HookDict()
+        self.backward = HookDict()
+
+    def call(self, module, args: tuple, kwargs: dict):
+        """Call the module's forward between its hooks."""
+        result, finished = None, set()
+        try:
+            args, kwargs = self._run_before(module, args, kwargs)
+            watch = self._watch(module)
+            if watch is not None:
+                args = watch.watch_inputs(args)
+            result = module.forward(*args, **kwargs)
+            for number, hook in list(self.after.items()):
+                finished.add(number)
+                answer = _run_after(hook, module, args, kwargs, result)
+                result = result if answer is None else answer
+            return result if watch is None else watch.watch_outputs(result)
+        except Exception:
+            self._run_always_called(module, args, kwargs, result, finished)
+            raise
+
+    def _run_before(self, module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        for hook in list(self.before.values()):
+            if hook.with_kwargs:
+                answer = hook.function(module, args, kwargs)
+                if answer is None:
+                    continue
+                if not (isinstance(answer, tuple) and len(answer) == 2):
+                    raise GraphError(
+                        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {answer}."
+                    )
+                args, kwargs = answer
+            else:
+                answer = hook.function(module, args)
+                if answer is not None:
+                    args = answer if isinstance(answer, tuple) else (answer,)
+        return args, kwargs
+
+    def _watch(self, module) -> GradientWatch | None:
+        if not (self.backward or self.backward_before):
+            return None
+        return GradientWatch(
+            module,
+            [hook.function for hook in self.backward_before.values()],
+            [hook.function for hook in self.backward.values()],
+        )
+
+    def _run_always_called(self, module, args, kwargs, result, finished: set) -> None:
+        """After an error, run those forward hooks that asked for it and have not run yet."""
+        for number, hook in self.after.items():
+            if not hook.always_call or number in finished:
+                continue
+            try:
+                answer = _run_after(hook, module, args, kwargs, result)
+                result = result if answer is None else answer
+            except Exception as problem:
+                warnings.warn(
+                    "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                    f"error was raised in forward: {problem}",
+                    stacklevel=4,
+                )
+
+
+def _run_after(hook: Hook, module, args, kwargs, result):
+    return hook.function(module, args, kwargs, result) if hook.with_kwargs else hook.function(module, args, result)
+
+
+class HookRegistration:
+    """The part of Module that registers hooks."""
+
+    _hooks: Hooks | None = None
+
+    def register_forward_pre_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Call `hook(module, args)` before forward; it may return other arguments.
+
+        Args:
+            prepend: call it before the hooks that are there.
+            with_kwargs: call `hook(module, args, kwargs)`; it may return both.
+        """
+        return self._register("before", Hook(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> HookHandle:
+        """Call `hook(module, args, output)` after forward; it may return another output.
+
+        Args:
+            prepend: call it before the hooks that are there.
+            with_kwargs: call `hook(module, args, kwargs, output)`.
+            always_call: call it even if forward raises.
+        """
+        return self._register("after", Hook(hook, with_kwargs, always_call), prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> HookHandle:
+        """Call `hook(module, grad_output)` before gradients pass backward through the module; it may replace them."""
+        return self._register("backward_before", Hook(hook), prepend)
+
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> HookHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs are known.
+
+        The hook may return other gradients for the inputs.
+        """
+        return self._register("backward", Hook(hook), prepend)
+
+    def _register(self, moment: str, hook: Hook, prepend: bool) -> HookHandle:
+        if self._hooks is None:
+            object.__setattr__(self, "_hooks", Hooks())
+        hooks = getattr(self._hooks, moment)
+        earlier = dict(hooks) if prepend else {}
+        if prepend:
+            hooks.clear()
+        handle = HookHandle(hooks, hook)
+        hooks.update(earlier)
+        return handle

@@ -1,0 +1,58 @@
+"""Linear layers."""
+
+import math
+
+from backlight.nn import functional as F
+from backlight.nn import init
+from backlight.nn.modules.module import Module
+from backlight.nn.parameter import Parameter
+from backlight.tensor.filled import empty
+from backlight.tensor.tensor import Tensor
+
+__all__ = ["Identity", "Linear"]
+
+
+class Identity(Module):
+    """Return the input; takes and ignores any arguments, so that it can stand for any layer."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input itself."""
+        return input
+
+
+class Linear(Module):
+    """Multiply by a weight and add a bias: y = x · weightᵀ + bias.
+
+    Shapes: input (…, in_features) -> (…, out_features)
+
+    Both start uniform over ±1/√in_features.
+
+    Args:
+        bias: whether there is one.
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new values."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # the gain √(1/3) makes the bound 1/√in_features
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return input · weightᵀ + bias."""
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Return the sizes."""
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

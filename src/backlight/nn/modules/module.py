@@ -1,0 +1,136 @@
+"""`Module`: what every layer and every model is made from."""
+
+from backlight.devices import device as device_kind
+from backlight.devices import require_cpu
+from backlight.dtypes import bfloat16, dtype, float16, float32, float64
+from backlight.errors import ArgumentError, MissingMethodError
+from backlight.graph.state import TensorState
+from backlight.nn.modules.checkpoint import Checkpoint
+from backlight.nn.modules.hooks import HookRegistration
+from backlight.nn.modules.registry import Registry
+from backlight.nn.modules.tree import Tree
+
+__all__ = ["Module"]
+
+
+class Module(Registry, Tree, Checkpoint, HookRegistration):
+    """A part of a model: it owns parameters and other modules, and `forward` says what it computes.
+
+    Assign parameters and modules as attributes in `__init__`, after `super().__init__()`, and write `forward`; call the
+    module, not its `forward`, so that hooks run.
+
+    >>> import backlight as torch
+    >>> class Twice(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layer = torch.nn.Linear(2, 2)
+    ...     def forward(self, x):
+    ...         return self.layer(self.layer(x))
+    >>> Twice()
+    Twice(
+      (layer): Linear(in_features=2, out_features=2, bias=True)
+    )
+    """
+
+    training: bool
+
+    def __call__(self, *args, **kwargs):
+        if self._hooks is None:
+            return self.forward(*args, **kwargs)
+        return self._hooks.call(self, args, kwargs)
+
+    def forward(self, *args, **kwargs):
+        """Compute the output; every subclass has its own.
+
+        Raises:
+            NotImplementedError: the subclass has none.
+        """
+        raise MissingMethodError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def to(self, *args, device=None, dtype=None, non_blocking: bool = False):
+        """Convert floating point parameters and buffers, in place: `to(dtype)`, `to(device)`, `to(tensor)`.
+
+        Raises:
+            TypeError: the dtype is no floating point one.
+            RuntimeError: the device is not the CPU.
+        """
+        for value in args:
+            device, dtype = _device_and_dtype(value, device, dtype)
+        require_cpu(device)
+        if dtype is not None and not dtype.is_floating_point:
+            raise ArgumentError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype="
+                f"{dtype}; pass torch.float32, torch.float64, torch.float16 or torch.bfloat16"
+            )
+        return self if dtype is None else self._cast(dtype)
+
+    def _cast(self, kind: dtype):
+        return self._apply(lambda tensor: tensor.to(kind) if tensor.is_floating_point() else tensor)
+
+    def type(self, dst_type: dtype):
+        """Convert all parameters and buffers, also those of integers, to a dtype."""
+        return self._apply(lambda tensor: tensor.to(dst_type))
+
+    def float(self):
+        """Convert floating point parameters and buffers to float32."""
+        return self._cast(float32)
+
+    def double(self):
+        """Convert floating point parameters and buffers to float64."""
+        return self._cast(float64)
+
+    def half(self):
+        """Convert floating point parameters and buffers to float16."""
+        return self._cast(float16)
+
+    def bfloat16(self):
+        """Convert floating point parameters and buffers to bfloat16."""
+        return self._cast(bfloat16)
+
+    def cpu(self):
+        """Return the module, which is on the CPU already."""
+        return self
+
+    def cuda(self, device=None):
+        """Say that there is no CUDA here.
+
+        Raises:
+            RuntimeError: always.
+        """
+        require_cpu("cuda")
+
+    def extra_repr(self) -> str:
+        """Return what is printed between the parentheses; layers name their sizes here."""
+        return ""
+
+    def _get_name(self) -> str:
+        return self.__class__.__name__
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        children = [f"({name}): " + indented(repr(module)) for name, module in self._modules.items()]
+        lines = (extra.split("\n") if extra else []) + children
+        if not children and len(lines) == 1:
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}(" + ("\n  " + "\n  ".join(lines) + "\n" if lines else "") + ")"
+
+
+def indented(text: str) -> str:
+    """Return a text with all lines but the first moved right by two spaces."""
+    return text.replace("\n", "\n  ")
+
+
+def _device_and_dtype(value, device, kind):
+    """Return (device, dtype) as one positional argument of `to` changes them."""
+    if isinstance(value, dtype):
+        return device, value
+    if isinstance(value, TensorState):
+        return value.device, value.dtype
+    if isinstance(value, (str, device_kind)):
+        return value, kind
+    if value is None or isinstance(value, (bool, int)):
+        return device, kind  # non_blocking, or a device left out
+    raise ArgumentError(
+        f"to() received an invalid combination of arguments - got ({type(value).__name__}); pass a dtype, a device "
+        "or a tensor"
+    )

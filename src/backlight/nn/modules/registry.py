@@ -1,0 +1,234 @@
+"""What a module owns: parameters, buffers and children, kept in dicts and reached as attributes.
+
+NOTE [Three registries]
+A `Parameter` assigned as an attribute goes into `_parameters`, a `Module` into `_modules`, a tensor under a registered
+name into `_buffers`; everything else is an ordinary attribute. A name lives in one place only: whoever comes last owns
+it.
+"""
+
+from backlight.errors import ArgumentError, ValueProblem
+from backlight.graph.state import TensorState
+from backlight.nn.parameter import Parameter
+from backlight.tensor.tensor import Tensor
+
+
+def typename(value) -> str:
+    """Return the name of a value's type as PyTorch's messages give it: `torch.FloatTensor`, `int`, `package.Class`."""
+    if type(value) is Tensor:
+        return value.type()
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+class Registry:
+    """The part of Module that keeps parameters, buffers and children (see NOTE [Three registries])."""
+
+    def __init__(self):
+        keep = object.__setattr__  # not our own, which would look into the registries that are made here
+        keep(self, "training", True)
+        keep(self, "_parameters", {})
+        keep(self, "_buffers", {})
+        keep(self, "_non_persistent_buffers_set", set())
+        keep(self, "_modules", {})
+
+    def __getattr__(self, name: str):
+        """Find a parameter, buffer or child; ordinary attributes never come here."""
+        own = self.__dict__
+        for registry in ("_parameters", "_buffers", "_modules"):
+            if registry in own and name in own[registry]:
+                return own[registry][name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value) -> None:
+        own = self.__dict__
+        if isinstance(value, Parameter):
+            self._require_registries("parameters")
+            self._forget(name, "_buffers", "_modules")
+            self.register_parameter(name, value)
+        elif name in own.get("_parameters", ()):
+            if value is not None:
+                raise ArgumentError(
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected); "
+                    "wrap it: torch.nn.Parameter(…), or change its memory in a torch.no_grad() block"
+                )
+            self.register_parameter(name, None)
+        elif _is_module(value):
+            self._require_registries("module")
+            self._forget(name, "_parameters", "_buffers")
+            own["_modules"][name] = value
+        elif name in own.get("_modules", ()):
+            if value is not None:
+                raise ArgumentError(
+                    f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                )
+            own["_modules"][name] = None
+        elif name in own.get("_buffers", ()):
+            if not (value is None or isinstance(value, TensorState)):
+                raise ArgumentError(
+                    f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None "
+                    "expected)"
+                )
+            self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        for registry in (self._parameters, self._buffers, self._modules):
+            if name in registry:
+                del registry[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self):
+        names = [*super().__dir__(), *self._parameters, *self._modules, *self._buffers]
+        return sorted(name for name in set(names) if not name[0].isdigit())
+
+    def _require_registries(self, what: str) -> None:
+        if "_parameters" not in self.__dict__:
+            raise AttributeError(
+                f"cannot assign {what} before Module.__init__() call; begin your __init__ with super().__init__()"
+            )
+
+    def _forget(self, name: str, *registries: str) -> None:
+        """Drop a name from where it lived before it moves to another registry."""
+        own = self.__dict__
+        own.pop(name, None)
+        for registry in registries:
+            own[registry].pop(name, None)
+        own["_non_persistent_buffers_set"].discard(name)
+
+    def _check_name(self, name: str, kind: str, registry: dict) -> None:
+        if not isinstance(name, str):
+            raise ArgumentError(f"{kind} name should be a string. Got {typename(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if hasattr(self, name) and name not in registry:
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter under a name; None keeps the name and no parameter.
+
+        Raises:
+            TypeError: `param` is no Parameter.
+            ValueError: it was computed by an op, and so is no leaf.
+            KeyError: the name is empty, has a dot or is taken.
+        """
+        self._require_registries("parameter")
+        self._check_name(name, "parameter", self._parameters)
+        if param is not None and not isinstance(param, Parameter):
+            raise ArgumentError(
+                f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+            )
+        if param is not None and param.grad_fn is not None:
+            raise ValueProblem(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
+                f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
+            )
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that belongs to the module's state and is not trained.
+
+        Args:
+            persistent: whether it is part of `state_dict()`.
+
+        Raises:
+            TypeError: `tensor` is no tensor.
+            KeyError: the name is empty, has a dot or is taken.
+        """
+        self._require_registries("buffer")
+        self._check_name(name, "buffer", self._buffers)
+        if tensor is not None and not isinstance(tensor, TensorState):
+            raise ArgumentError(
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module) -> None:
+        """Add a child under a name; None keeps the name and no module.
+
+        Raises:
+            TypeError: `module` is no Module.
+            KeyError: the name is empty, has a dot or is taken.
+        """
+        if not (module is None or _is_module(module)):
+            raise ArgumentError(f"{typename(module)} is not a Module subclass")
+        self._check_name(name, "module", self._modules)
+        self._modules[name] = module
+
+    def register_module(self, name: str, module) -> None:
+        """Do what `add_module` does."""
+        self.add_module(name, module)
+
+    def get_submodule(self, target: str):
+        """Return the module at a dotted path; the empty path is this module.
+
+        Raises:
+            AttributeError: there is none.
+        """
+        found = self
+        for name in target.split(".") if target else ():
+            if not hasattr(found, name):
+                raise AttributeError(f"{type(found).__name__} has no attribute `{name}`")
+            found = getattr(found, name)
+            if not _is_module(found):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return found
+
+    def set_submodule(self, target: str, module, strict: bool = False) -> None:
+        """Put a module at a dotted path; with `strict` there must be one already.
+
+        Raises:
+            ValueError: the path is empty, or `module` is no Module.
+            AttributeError: the path leads nowhere.
+        """
+        if target == "":
+            raise ValueProblem("Cannot set the submodule without a target name!")
+        if not _is_module(module):
+            raise ValueProblem(f'"module" is not an nn.Module, found {type(module)}')
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Return the parameter at a dotted path.
+
+        Raises:
+            AttributeError: there is none.
+        """
+        found = self._named(target)
+        if not isinstance(found, Parameter):
+            raise AttributeError(f"`{target.rpartition('.')[2]}` is not an nn.Parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Return the buffer at a dotted path.
+
+        Raises:
+            AttributeError: there is none.
+        """
+        found = self._named(target)
+        path, _, name = target.rpartition(".")
+        if name not in self.get_submodule(path)._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return found
+
+    def _named(self, target: str):
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if not hasattr(owner, name):
+            raise AttributeError(f"{type(owner).__name__} has no attribute `{name}`")
+        return getattr(owner, name)
+
+
+def _is_module(value) -> bool:
+    return isinstance(value, Registry)

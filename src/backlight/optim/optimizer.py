@@ -1,0 +1,290 @@
+"""`Optimizer`: parameter groups, their state, and how both are saved.
+
+NOTE [Steps write into memory]
+A step changes the arrays of parameters and of its own state in place, and counts the write in the parameter's storage,
+so that a backward through a graph from before the step fails as it does in PyTorch.
+
+NOTE [Writing an optimizer]
+Write `updater(group)`: it reads the group's options once and returns a function that changes one parameter. Or override
+`step`, as for PyTorch.
+"""
+
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from itertools import chain
+
+import numpy as np
+
+from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
+from backlight.graph.hooks import HookDict, HookHandle
+from backlight.graph.modes import enable_grad
+from backlight.graph.provenance import user_place
+from backlight.graph.state import TensorState, storage_of, wrap, writable
+from backlight.tensor.tensor import Tensor
+
+__all__ = ["Optimizer"]
+
+required = object()
+
+
+class Optimizer:
+    """What all optimizers share: groups, state, saving (see NOTE [Writing an optimizer]).
+
+    Args:
+        params: tensors, (name, tensor) pairs, or dicts with the key "params" and options of their own.
+        defaults: the options of groups that do not set them.
+
+    Raises:
+        ValueError: there are no parameters, or one is no leaf.
+        TypeError: `params` is one tensor, or holds something that is no tensor.
+    """
+
+    def __init__(self, params: Iterable, defaults: dict):
+        if isinstance(params, TensorState):
+            raise ArgumentError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                f"{params.type()}; pass [tensor]"
+            )
+        self.defaults = defaults
+        self.state: defaultdict = defaultdict(dict)
+        self.param_groups: list[dict] = []
+        self._before_step, self._after_step = HookDict(), HookDict()
+        groups = list(params)
+        if not groups:
+            raise ValueProblem(
+                "optimizer got an empty parameter list; layers in a plain list or dict are not seen by parameters(): "
+                "use nn.ModuleList or nn.ModuleDict"
+            )
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict) -> None:
+        """Add parameters with options of their own.
+
+        Raises:
+            TypeError: the group is no dict, or its parameters are a set or no tensors.
+            ValueError: a parameter is no leaf, or is in another group already.
+        """
+        if not isinstance(param_group, dict):
+            raise ArgumentError(f"param_group must be a dict, but got {type(param_group)}")
+        names, param_group["params"] = _names_and_tensors(param_group["params"])
+        if names:
+            param_group["param_names"] = names
+        self._check_parameters(param_group["params"])
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueProblem(f"parameter group didn't specify a value of required optimization parameter {name}")
+            param_group.setdefault(name, default)
+        self._check_against_other_groups(param_group)
+        self.param_groups.append(param_group)
+
+    def _check_parameters(self, params: list) -> None:
+        for param in params:
+            if not isinstance(param, TensorState):
+                kind = type(param)
+                name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+                raise ArgumentError(f"optimizer can only optimize Tensors, but one of the params is {name}")
+            if not (param.is_leaf or param.retains_grad):
+                raise ValueProblem(
+                    "can't optimize a non-leaf Tensor; it was computed by "
+                    f"{param.grad_fn.name()} at {param.grad_fn.where}: optimize what it was computed from, or "
+                    ".detach().requires_grad_() it"
+                )
+
+    def _check_against_other_groups(self, param_group: dict) -> None:
+        numbers = {id(param) for param in param_group["params"]}
+        if len(numbers) != len(param_group["params"]):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=4,
+            )
+        for group in self.param_groups:
+            if ("param_names" in param_group) != ("param_names" in group):
+                what = "with names" if "param_names" in param_group else "without names"
+                raise ValueProblem(
+                    "all optimizer param groups should be with/without names. cannot add param group "
+                    f"{what} to the optimizer"
+                )
+            if any(id(param) in numbers for param in group["params"]):
+                raise ValueProblem("some parameters appear in more than one parameter group")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradient of every parameter, or fill it with zeros."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param._grad = None
+                elif param._grad is not None:
+                    param._grad._edge = None
+                    param._grad.zero_()
+
+    def step(self, closure: Callable | None = None):
+        """Change every parameter that has a gradient.
+
+        Args:
+            closure: clears the gradients, computes the loss, calls backward and returns the loss.
+
+        Returns:
+            What `closure` returned.
+        """
+        if self._before_step or self._after_step:
+            return self._step_between_hooks(closure)
+        return self._step(closure)
+
+    def _step(self, closure):
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        place = user_place()
+        name = f"{type(self).__name__}.step"
+        with np.errstate(all="ignore"):
+            for group in self.param_groups:
+                update = self.updater(group)
+                for param in group["params"]:
+                    grad = param._grad
+                    if grad is not None:
+                        update(param, writable(param), grad._data)
+                        storage_of(param).wrote(name, place)
+        return loss
+
+    def _step_between_hooks(self, closure):
+        args, kwargs = (self, closure), {}
+        for hook in list(self._before_step.values()):
+            answer = hook(self, args, kwargs)
+            if answer is not None:
+                args, kwargs = answer
+        result = self._step(*args[1:], **kwargs)
+        for hook in list(self._after_step.values()):
+            hook(self, args, kwargs)
+        return result
+
+    def updater(self, group: dict) -> Callable:
+        """Return the function that changes one parameter: it is given the tensor, its array and its gradient's array.
+
+        Raises:
+            NotImplementedError: the subclass has none.
+        """
+        raise MissingMethodError(f"{type(self).__name__} must have a method updater(group)")
+
+    def register_step_pre_hook(self, hook: Callable) -> HookHandle:
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs)."""
+        return HookHandle(self._before_step, hook)
+
+    def register_step_post_hook(self, hook: Callable) -> HookHandle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return HookHandle(self._after_step, hook)
+
+    def state_dict(self) -> dict:
+        """Return the state and the groups, with a number in place of each parameter."""
+        params = list(chain.from_iterable(group["params"] for group in self.param_groups))
+        numbers: dict[int, int] = {}
+        for number, param in enumerate(params):
+            numbers.setdefault(id(param), number)
+        groups = [
+            {
+                **{name: value for name, value in group.items() if name != "params"},
+                "params": [numbers[id(param)] for param in group["params"]],
+            }
+            for group in self.param_groups
+        ]
+        state = {numbers[id(key)] if isinstance(key, TensorState) else key: value for key, value in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Take over state and options from what `state_dict` of an optimizer over like parameters returned.
+
+        Raises:
+            ValueError: the groups are not of the same number and sizes.
+        """
+        saved = deepcopy(state_dict["param_groups"])
+        if len(saved) != len(self.param_groups):
+            raise ValueProblem(
+                "loaded state dict has a different number of parameter groups: "
+                f"{len(saved)}, and the optimizer has {len(self.param_groups)}"
+            )
+        for own, other in zip(self.param_groups, saved):
+            if len(own["params"]) != len(other["params"]):
+                raise ValueProblem(
+                    "loaded state dict contains a parameter group that doesn't match the size of optimizer's group: "
+                    f"{len(other['params'])} parameters for {len(own['params'])}"
+                )
+        own_params = chain.from_iterable(group["params"] for group in self.param_groups)
+        by_number = dict(zip(chain.from_iterable(group["params"] for group in saved), own_params))
+        state: defaultdict = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            param = by_number.get(key)
+            state[key if param is None else param] = value if param is None else _fitted(value, param)
+        for own, other in zip(self.param_groups, saved):
+            other["params"] = own["params"]
+            if "param_names" in own:
+                other.setdefault("param_names", own["param_names"])
+        self.state, self.param_groups = state, saved
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def _names_and_tensors(params) -> tuple[list[str], list]:
+    """Split what a group was given into names, if there are any, and tensors."""
+    if isinstance(params, TensorState):
+        return [], [params]
+    if isinstance(params, set):
+        raise ArgumentError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+            "will change between runs. Please use a list instead."
+        )
+    params = list(params)
+    names = [param[0] for param in params if isinstance(param, tuple)]
+    if names and len(names) != len(params):
+        raise ValueProblem("all optimizer params should be with/without names. Some param names are missing")
+    return names, [param[1] for param in params] if names else params
+
+
+def _fitted(value, param: Tensor):
+    """Return a copy of a parameter's state, its float tensors in the parameter's dtype; a step count stays as it is."""
+    return {
+        name: _copied(entry, None if name == "step" else param._data.dtype) if isinstance(entry, TensorState) else entry
+        for name, entry in value.items()
+    }
+
+
+def _copied(tensor: Tensor, kind: np.dtype | None) -> Tensor:
+    return wrap(np.array(tensor._data, kind))
+
+
+def number(value) -> float:
+    """Return an option that may be a tensor of one element as a Python number."""
+    return value.item() if isinstance(value, TensorState) else value
+
+
+def check_options(*, lr, foreach, fused, differentiable, **options) -> None:
+    """Raise unless the options that all optimizers have, and those that must not be negative, can be used.
+
+    Raises:
+        ValueError: a number is negative, or a tensor has several elements.
+        RuntimeError: options contradict each other.
+    """
+    if isinstance(lr, TensorState) and lr.numel() != 1:
+        raise ValueProblem("Tensor lr must be 1-element")
+    if not lr >= 0.0:
+        raise ValueProblem(f"Invalid learning rate: {lr}")
+    for name, value in options.items():
+        if not value >= 0.0:
+            raise ValueProblem(f"Invalid {name} value: {value}")
+    if differentiable:
+        raise ValueProblem(
+            "differentiable=True is not in backlight: a step writes into the parameters' memory; write the update as "
+            "ordinary operations to differentiate it"
+        )
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
