@@ -1,10 +1,15 @@
 """`backward` and `grad`: the two ways to start a backward pass."""
 
+import warnings
 from collections.abc import Sequence
 
-from backlight.errors import GraphError, ValueProblem
+import numpy as np
+
+from backlight.errors import GraphError, ShapeError, ValueProblem
+from backlight.graph.node import GradientEdge
 from backlight.graph.start import backward_from, gradients_of
-from backlight.graph.state import TensorState, the_tensor_class
+from backlight.graph.state import TensorState, wrap
+from backlight.ops.tables import TENSOR_OPS
 from backlight.tensor.tensor import Tensor
 
 
@@ -30,6 +35,7 @@ def backward(
         RuntimeError: a tensor does not require grad, a gradient is missing or misshapen, or the graph was freed.
     """
     if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise GraphError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
@@ -60,6 +66,7 @@ def grad(
         grad_outputs: the weight of each output, of its shape; may be None for one element.
         retain_graph: keep what nodes saved, for another backward; by default as `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
+        only_inputs: PyTorch's old argument, ignored.
         allow_unused: give None for an input that the outputs do not depend on, instead of an error.
         is_grads_batched: the first dim of each grad_output counts several weights, run one after another.
         materialize_grads: give zeros for an input that the outputs do not depend on.
@@ -68,6 +75,13 @@ def grad(
         RuntimeError: an input was not used, a weight is missing or misshapen, or the graph was freed.
         ValueError: materialize_grads is combined with allow_unused=False.
     """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if materialize_grads and allow_unused is False:
         raise ValueProblem(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -82,19 +96,49 @@ def grad(
 
 def _batched(outputs, inputs, weights, retain_graph, create_graph, unused, materialize):
     """Run one backward for each row of the weights and stack what comes back."""
-    rows = len(weights[0])
-    runs = []
+    rows, runs = _rows(outputs, weights), []
     for row in range(rows):
-        last = row == rows - 1
-        keep = True if not last or create_graph else retain_graph
-        picked = [None if weight is None else weight[row] for weight in weights]
+        keep = retain_graph if row == rows - 1 else True
+        picked = [None if weight is None else _row(weight, row) for weight in weights]
         runs.append(gradients_of(outputs, inputs, picked, keep, create_graph, unused, materialize))
-    from_stack = the_tensor_class().stack_all
-    return tuple(None if parts[0] is None else from_stack(parts) for parts in zip(*runs))
+    return tuple(None if parts[0] is None else _stacked(parts, create_graph) for parts in zip(*runs))
+
+
+def _rows(outputs, weights) -> int:
+    """Return the size of the batch that the weights' first dim counts.
+
+    Raises:
+        RuntimeError: a weight has not its output's shape behind that dim, or there is no weight.
+    """
+    for number, (out, weight) in enumerate(zip(outputs, weights or ())):
+        if weight is not None and tuple(weight._data.shape[1:]) != tuple(out._data.shape):
+            raise ShapeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{number}] has a shape of {weight.shape} and "
+                f"output[{number}] has a shape of {out.shape}."
+            )
+    sizes = {len(weight._data) for weight in weights or () if weight is not None}
+    if len(sizes) != 1:
+        raise ShapeError(
+            f"is_grads_batched=True needs grad_outputs with one and the same first dim, got {sorted(sizes)}: give each "
+            "output a batch of weights"
+        )
+    return sizes.pop()
+
+
+def _row(weight, row: int):
+    return wrap(weight._data[row]) if weight._edge is None else TENSOR_OPS.select(weight, 0, row)
+
+
+def _stacked(parts, create_graph: bool):
+    if create_graph:
+        return TENSOR_OPS.stack(parts, 0)
+    return wrap(np.stack([part._data for part in parts]))
 
 
 def _listed(values) -> list:
-    return [values] if isinstance(values, TensorState) else list(values)
+    return [values] if isinstance(values, (TensorState, GradientEdge)) else list(values)
 
 
 def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:  # noqa: N802 - PyTorch's old name

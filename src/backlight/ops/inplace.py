@@ -13,6 +13,7 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ShapeError
+from backlight.graph.hook_calls import keep_gradient
 from backlight.graph.modes import modes
 from backlight.graph.provenance import user_place
 from backlight.graph.state import storage_of, wrap, writable
@@ -52,6 +53,13 @@ def write(target, result, name: str) -> None:
         RuntimeError: the shapes differ, the dtype cannot hold the result, the memory overlaps itself, or `target` was
             made in inference mode and recording is on.
     """
+    storage = storage_of(target)
+    if storage.__class__ is InferenceStorage and not modes.inference:
+        raise GraphError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed."
+            "You can make a clone to get a normal tensor before doing inplace update."
+            "See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
     _check_fits(target, result)
     if result._edge is not None and result._data.dtype != target._data.dtype:
         result = result.to(from_numpy_dtype(target._data.dtype))
@@ -64,13 +72,6 @@ def write(target, result, name: str) -> None:
         np.copyto(target._data, result._data, casting="unsafe")
     else:
         target._data = target._data.dtype.type(result._data)
-    storage = storage_of(target)
-    if storage.__class__ is InferenceStorage and not modes.inference:
-        raise GraphError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed."
-            "You can make a clone to get a normal tensor before doing inplace update."
-            "See https://github.com/pytorch/rfcs/pull/17 for more details."
-        )
     storage.wrote(name, user_place(2))
     if result._edge is not None:
         _save_written_output(result, target)
@@ -109,15 +110,25 @@ def rewrite_history(target, result) -> None:
     """Let `target` continue the history of `result`, and with it its base and the other views of that."""
     base = target if target._view is None else target._view[0]
     if target is base:
-        target._edge = result._edge
+        _continue(target, result._edge)
     else:
         positions = positions_in(base, target)
-        base._edge = copy_slices(base, result, positions=positions)._edge
+        _continue(base, copy_slices(base, result, positions=positions)._edge)
     for view in live_views(base):
         if view._view[1] is CUSTOM:
-            view._edge = stale_view(view)
-            continue
-        view._edge = as_strided_view(base, positions=positions_in(base, view), data=view._data)._edge
+            _continue(view, stale_view(view))
+        else:
+            _continue(view, as_strided_view(base, positions=positions_in(base, view), data=view._data)._edge)
+
+
+def _continue(tensor, edge) -> None:
+    """Give a tensor a new edge; a gradient that it is to retain is the one for its new value."""
+    if tensor._retains_grad:
+        keep_gradient(tensor, False)
+        tensor._edge = edge
+        keep_gradient(tensor)
+    else:
+        tensor._edge = edge
 
 
 def positions_in(base, view) -> np.ndarray:
@@ -212,3 +223,19 @@ def put_positions_values(grad, positions, ops):
 def new_zeros(xp, input, size: tuple):
     """Zeros of another shape, of the dtype of `input`; for derivatives."""
     return xp.zeros(size, input.dtype)
+
+
+def inplace_view(public, name: str):
+    """Return the in-place form of an op that makes a view: the tensor itself takes the view's shape and history."""
+
+    def take_shape(self, *args, **kwargs):
+        if modes.grad_enabled and (self._edge is not None or self._view is not None):
+            check_may_write(self)
+        out = public(wrap(writable(self), self._edge), *args, **kwargs)
+        self._data, self._edge = out._data, out._edge if modes.grad_enabled else self._edge
+        storage_of(self).wrote(name, user_place(2))
+        return self
+
+    take_shape.__name__ = take_shape.__qualname__ = name
+    take_shape.__doc__ = f"Do what `{name[:-1]}` does to this tensor itself, and return it."
+    return take_shape

@@ -245,12 +245,8 @@ class GraphMethods:
             RuntimeError: the tensor requires grad; NumPy could not follow the graph.
         """
         if self._edge is not None and not force:
-            raise GraphError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-            )
+            raise GraphError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         storage_of(self)
         return writable(self)
 
     __hash__ = object.__hash__
-
-

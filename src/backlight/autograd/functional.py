@@ -1,0 +1,335 @@
+"""Derivatives of functions as values: vjp, jvp, Jacobians, Hessians and their products with vectors.
+
+All are made of backward passes. A product J·u, which forward mode would give at once, comes from the double backward
+trick: vᵀJ is linear in v, so that its own derivative for v along u is J·u.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
+from backlight.graph.modes import enable_grad
+from backlight.graph.start import gradients_of
+from backlight.graph.state import LEAF, TensorState, wrap
+from backlight.ops.tables import TENSOR_OPS
+from backlight.tensor.tensor import Tensor
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+Tensors = Tensor | tuple[Tensor, ...]
+
+
+def vjp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False):
+    """Return (outputs of `func`, vᵀJ): the gradient of its outputs weighted by `v`, for each input.
+
+    Args:
+        func: takes the inputs, returns a tensor or a tuple of tensors.
+        inputs: a tensor or a tuple of tensors.
+        v: shaped as the outputs; may be left out for one output of one element.
+        create_graph: let both results be differentiated.
+        strict: raise where an output does not depend on an input, instead of giving zeros.
+    """
+    call = _called(func, inputs, create_graph, strict, "vjp")
+    weights = _vector(v, call.outputs, call.several_outputs, create_graph, "vjp", _ONE_OUTPUT)
+    found = _gradients(call.outputs, call.inputs, weights, create_graph)
+    return call.finish(_filled(found, call.inputs, strict, create_graph, _INDEPENDENT_OUTPUT), call.several_inputs)
+
+
+def jvp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False):
+    """Return (outputs of `func`, J·v): how its outputs change when the inputs move along `v`.
+
+    The arguments are those of `vjp`; `v` is shaped as the inputs.
+    """
+    call = _called(func, inputs, create_graph, strict, "jvp")
+    direction = _vector(v, call.inputs, call.several_inputs, create_graph, "jvp", _ONE_INPUT)
+    moved = _double_backward(call.outputs, call.inputs, direction, create_graph, strict)
+    return call.finish(_filled(moved, call.outputs, strict, create_graph, _INDEPENDENT_ENTRY), call.several_outputs)
+
+
+def jacobian(
+    func: Callable,
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+):
+    """Return ∂output/∂input, of the output's shape followed by the input's.
+
+    For several inputs the result is a tuple with one Jacobian each; for several outputs a tuple of these.
+
+    Args:
+        vectorize: accepted for PyTorch's sake; rows are computed one after another.
+        strategy: "reverse-mode", or "forward-mode", which gives the same numbers; both run backward here.
+
+    The other arguments are those of `vjp`.
+    """
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise ValueProblem(f'Expected strategy to be either "forward-mode" or "reverse-mode", got {strategy!r}')
+    if strict and vectorize:
+        raise GraphError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+            "Please either set `strict=False` or `vectorize=False`."
+        )
+    call = _called(func, inputs, create_graph, strict, "jacobian")
+    rows = [_jacobian_of(out, number, call.inputs, create_graph, strict) for number, out in enumerate(call.outputs)]
+    parts = [_unpacked(_finished(row, create_graph), call.several_inputs) for row in rows]
+    return _unpacked(tuple(parts), call.several_outputs)
+
+
+def hessian(
+    func: Callable,
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+):
+    """Return the second derivatives of a function of one element: for inputs i and j, ∂²f/∂iₐ∂j_b.
+
+    For several inputs the result is a tuple of tuples. The arguments are those of `jacobian`.
+    """
+    several, inputs = _listed(inputs, "inputs", "hessian")
+
+    def slopes(*values):
+        found = jacobian(lambda *args: _one_element(func(*args), "hessian", strict), values, create_graph=True)
+        _require_grad(found, strict, _INDEPENDENT_SLOPE)
+        return found
+
+    found = jacobian(slopes, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return found if several else found[0][0]
+
+
+def vhp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False):
+    """Return (output of `func`, vᵀH): the product of a vector, shaped as the inputs, and the Hessian.
+
+    The arguments are those of `vjp`; the function has one element.
+    """
+    call = _called(func, inputs, create_graph, strict, "vhp")
+    weights = _vector(v, call.inputs, call.several_inputs, create_graph, "vhp", _ONE_INPUT)
+    slopes = _slopes(call, "vhp", strict)
+    found = _gradients(slopes, call.inputs, weights, create_graph)
+    return call.finish(_filled(found, call.inputs, strict, create_graph, _INDEPENDENT_JACOBIAN), call.several_inputs)
+
+
+def hvp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False):
+    """Return (output of `func`, H·v). Where second derivatives are continuous, `vhp` gives the same with less work.
+
+    The arguments are those of `vjp`; the function has one element and `v` is shaped as the inputs.
+    """
+    call = _called(func, inputs, create_graph, strict, "hvp")
+    direction = _vector(v, call.inputs, call.several_inputs, create_graph, "hvp", _ONE_INPUT)
+    slopes = _slopes(call, "hvp", strict)
+    found = _double_backward(slopes, call.inputs, direction, create_graph, strict)
+    return call.finish(_filled(found, call.inputs, strict, create_graph, _INDEPENDENT_HESSIAN), call.several_inputs)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of the user's function on inputs of our own, so that they differ from tensors it closes over."""
+
+    inputs: tuple
+    outputs: tuple
+    several_inputs: bool
+    several_outputs: bool
+    create_graph: bool
+
+    def finish(self, derivative: tuple, several: bool) -> tuple:
+        """Return the outputs and the derivative as the user expects them."""
+        outputs = _unpacked(_finished(self.outputs, self.create_graph), self.several_outputs)
+        return outputs, _unpacked(_finished(derivative, self.create_graph), several)
+
+
+def _called(func, inputs, create_graph, strict, name) -> _Call:
+    several, inputs = _listed(inputs, "inputs", name)
+    with enable_grad():
+        inputs = _own(inputs, create_graph, True)
+        several_outputs, outputs = _listed(func(*inputs), "outputs of the user-provided function", name)
+    _require_grad(outputs, strict, _CONSTANT_OUTPUT)
+    return _Call(inputs, outputs, several, several_outputs, create_graph)
+
+
+def _listed(values, what: str, name: str) -> tuple[bool, tuple]:
+    """Return whether a tuple was given, and the values as a tuple.
+
+    Raises:
+        TypeError: one is not a tensor.
+    """
+    several = isinstance(values, tuple)
+    for place, value in enumerate(values if several else (values,)):
+        if not isinstance(value, TensorState):
+            which = f"value at index {place}" if several else f"given {what}"
+            raise ArgumentError(
+                f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the {which} has type "
+                f"{type(value)}."
+            )
+    return several, values if several else (values,)
+
+
+def _own(tensors, create_graph: bool, requires_grad: bool) -> tuple:
+    """Return tensors of our own over the same memory; part of the user's graph only under create_graph."""
+    return tuple(
+        TENSOR_OPS.alias(tensor)
+        if create_graph and tensor._edge is not None
+        else tensor.detach().requires_grad_(requires_grad)
+        for tensor in tensors
+    )
+
+
+def _unpacked(values: tuple, several: bool):
+    return values if several else values[0]
+
+
+def _finished(values: tuple, create_graph: bool) -> tuple:
+    return values if create_graph else tuple(value.detach() for value in values)
+
+
+def _vector(v, like, several, create_graph, name, message):
+    """Return the given vector as a tuple that fits `like`, or None if it may be left out."""
+    if v is None:
+        if len(like) != 1 or like[0]._data.size != 1:
+            raise GraphError(message)
+        return (wrap(np.ones(like[0]._data.shape, like[0]._data.dtype)),)
+    _, listed = _listed(v, "v", name)
+    if len(listed) != len(like):
+        raise GraphError(
+            f"v is a tuple of invalid length: should be {len(like)} but got {len(listed)}."
+            if several
+            else "The given v should contain a single Tensor."
+        )
+    for place, (one, other) in enumerate(zip(listed, like)):
+        if tuple(one._data.shape) != tuple(other._data.shape):
+            entry = f"Entry {place} in " if several else ""
+            raise ShapeError(f"{entry}v has invalid size: should be {other.shape} but got {one.shape}.")
+    return _own(listed, create_graph, False)
+
+
+def _gradients(outputs, inputs, weights, create_graph, keep=None) -> tuple:
+    """Return the gradients, None where an output does not depend on an input."""
+    pairs = [(out, weight) for out, weight in zip(outputs, weights) if out is not None and out._edge is not None]
+    if not pairs:
+        return (None,) * len(inputs)
+    roots, root_weights = zip(*pairs)
+    return gradients_of(list(roots), list(inputs), list(root_weights), keep, create_graph, True, False)
+
+
+def _double_backward(outputs, inputs, direction, create_graph, strict) -> tuple:
+    """Return J·direction for each output: the derivative of v ↦ vᵀJ, taken at v = 0."""
+    probes = tuple(wrap(np.zeros(out._data.shape, out._data.dtype), LEAF) for out in outputs)
+    with enable_grad():
+        pulled = _gradients(outputs, inputs, probes, True)
+    _require_grad(pulled, strict, _INDEPENDENT_GRADIENT)
+    return _gradients(pulled, probes, direction, create_graph)
+
+
+def _slopes(call: _Call, name: str, strict: bool) -> tuple:
+    """Return the first derivatives of a function of one element."""
+    out = _one_element(call.outputs if call.several_outputs else call.outputs[0], name, strict)
+    with enable_grad():
+        found = _gradients((out,), call.inputs, (None,), True)
+    _require_grad(found, strict, _INDEPENDENT_SLOPE)
+    return found
+
+
+def _one_element(out, name: str, strict: bool):
+    several, outputs = _listed(out, "outputs of the user-provided function", name)
+    _require_grad(outputs, strict, _CONSTANT_OUTPUT)
+    if several:
+        raise GraphError(f"The function given to {name} should return a single Tensor")
+    if out._data.size != 1:
+        raise GraphError(f"The Tensor returned by the function given to {name} should contain a single element")
+    return out
+
+
+def _jacobian_of(out, number: int, inputs, create_graph: bool, strict: bool) -> tuple:
+    """Return the Jacobian of one output for each input, row by row."""
+    rows = []
+    for row in range(out._data.size):
+        weight = np.zeros(out._data.shape, out._data.dtype)
+        weight.reshape(-1)[row] = 1
+        found = _gradients((out,), inputs, (wrap(weight),), create_graph, keep=True)
+        if strict:
+            _check_row(found, number, create_graph)
+        rows.append([_zeros_like(x) if grad is None else grad for grad, x in zip(found, inputs)])
+    return tuple(_stacked(out, x, [row[place] for row in rows], create_graph) for place, x in enumerate(inputs))
+
+
+def _check_row(found, number: int, create_graph: bool) -> None:
+    for place, grad in enumerate(found):
+        if grad is None:
+            raise GraphError(
+                f"Output {number} of the user-provided function is independent of input {place}. This is not allowed "
+                "in strict mode."
+            )
+        if create_graph and grad._edge is None:
+            raise GraphError(
+                f"The jacobian of the user-provided function is independent of input {number}. This is not allowed in "
+                "strict mode when create_graph=True."
+            )
+
+
+def _stacked(out, x, rows, create_graph: bool):
+    shape = (*out._data.shape, *x._data.shape)
+    if create_graph and rows:
+        return TENSOR_OPS.stack(rows, 0).reshape(shape)
+    return wrap(np.array([row._data for row in rows], x._data.dtype).reshape(shape))
+
+
+def _zeros_like(tensor):
+    return wrap(np.zeros(tensor._data.shape, tensor._data.dtype))
+
+
+def _filled(grads, like, strict: bool, create_graph: bool, message: str) -> tuple:
+    """Return zeros where a gradient is missing, or raise in strict mode."""
+    for place, grad in enumerate(grads if strict else ()):
+        if grad is None:
+            raise GraphError(message.format(place))
+        if create_graph and grad._edge is None:
+            raise GraphError(message.format(place)[:-1] + " when create_graph=True.")
+    return tuple(_zeros_like(other) if grad is None else grad for grad, other in zip(grads, like))
+
+
+def _require_grad(tensors, strict: bool, message: str) -> None:
+    for place, tensor in enumerate(tensors if strict else ()):
+        if tensor is None:
+            raise GraphError(_INDEPENDENT_OUTPUT.format(place))
+        if tensor._edge is None:
+            raise GraphError(message.format(place))
+
+
+_ONE_OUTPUT = (
+    "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
+)
+_ONE_INPUT = (
+    "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element."
+)
+_CONSTANT_OUTPUT = (
+    "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
+    "differentiable manner from the input when running in strict mode."
+)
+_INDEPENDENT_OUTPUT = (
+    "The output of the user-provided function is independent of input {}. This is not allowed in strict mode."
+)
+_INDEPENDENT_GRADIENT = (
+    "The gradient with respect to input {} is independent of the inputs of the user-provided function. This is not "
+    "allowed in strict mode."
+)
+_INDEPENDENT_ENTRY = (
+    "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
+    "backward trick to compute forward mode gradients. This is not allowed in strict mode."
+)
+_INDEPENDENT_SLOPE = (
+    "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is "
+    "independent of the input. This is not allowed in strict mode. You should ensure that your function is twice "
+    "differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for "
+    "example)."
+)
+_INDEPENDENT_JACOBIAN = (
+    "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode."
+)
+_INDEPENDENT_HESSIAN = (
+    "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed in "
+    "strict mode as it prevents from using the double backward trick to replace forward mode AD."
+)
