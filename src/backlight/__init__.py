@@ -13,6 +13,12 @@ from backlight.graph.modes import (
 )
 from backlight.layouts import *  # noqa: F403
 from backlight.ops.arithmetic import *  # noqa: F403 - each family lists its public names in __all__
+from backlight.ops.cross_entropy import *  # noqa: F403
+from backlight.ops.losses import *  # noqa: F403
+from backlight.ops.distances import *  # noqa: F403
+from backlight.ops.matrix_sums import *  # noqa: F403
+from backlight.ops.contractions import *  # noqa: F403
+from backlight.ops.einsum import *  # noqa: F403
 from backlight.ops.copying import *  # noqa: F403
 from backlight.ops.embedding import *  # noqa: F403
 from backlight.ops.normalisation import *  # noqa: F403
@@ -27,6 +33,18 @@ from backlight.ops.statistics import *  # noqa: F403
 from backlight.ops.products import *  # noqa: F403
 from backlight.ops.shaping import *  # noqa: F403
 from backlight.ops.softmax import *  # noqa: F403
+from backlight.ops.flipping import *  # noqa: F403
+from backlight.ops.indexing import *  # noqa: F403
+from backlight.ops.joining import *  # noqa: F403
+from backlight.ops.masking import *  # noqa: F403
+from backlight.ops.padding import *  # noqa: F403
+from backlight.ops.repeating import *  # noqa: F403
+from backlight.ops.scattering import *  # noqa: F403
+from backlight.ops.selecting import *  # noqa: F403
+from backlight.ops.slicing import *  # noqa: F403
+from backlight.ops.splitting import *  # noqa: F403
+from backlight.ops.striding import *  # noqa: F403
+from backlight.ops.triangles import *  # noqa: F403
 from backlight.ops.transposing import *  # noqa: F403
 from backlight.sizes import Size
 from backlight.tensor.creation import *  # noqa: F403

@@ -80,3 +80,23 @@ def sizes_given(arguments: tuple) -> tuple:
         if isinstance(first, (tuple, list)):
             return tuple(first)
     return arguments
+
+
+def broadcast(*shapes: tuple) -> tuple:
+    """Return the shape that arrays of these shapes broadcast to.
+
+    Raises:
+        RuntimeError: two sizes meet that differ and are not 1.
+    """
+    found = ()
+    for shape in shapes:
+        dims = max(len(found), len(shape))
+        left, right = (1,) * (dims - len(found)) + found, (1,) * (dims - len(shape)) + shape
+        for dim in reversed(range(dims)):
+            if left[dim] != right[dim] and 1 not in (left[dim], right[dim]):
+                raise ShapeError(
+                    f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) at "
+                    f"non-singleton dimension {dim}; the shapes are {list(found)} and {list(shape)}"
+                )
+        found = tuple(b if a == 1 else a for a, b in zip(left, right))
+    return found

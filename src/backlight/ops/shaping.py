@@ -1,29 +1,29 @@
-"""Other shapes for the same elements: view, reshape, expand, and what is made of them."""
+"""Other shapes for the same elements: view, reshape, flatten, squeeze, and what is made of them."""
 
 import operator
 from math import prod
 
 import numpy as np
 
+from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
+from backlight.graph.state import writable
 from backlight.layouts import contiguous_format
 from backlight.ops.copying import clone
 from backlight.ops.declare import op
-from backlight.ops.dims import normalise_dim
-from backlight.ops.operands import sum_to_shape
-from backlight.sizes import Size, sizes_given
+from backlight.ops.dims import normalise_dim, normalise_dims
+from backlight.sizes import sizes_given
 
 __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
-    "broadcast_shapes",
-    "broadcast_tensors",
-    "broadcast_to",
     "flatten",
     "ravel",
     "reshape",
+    "squeeze",
     "unflatten",
+    "unsqueeze",
 ]
 
 ndarray = np.ndarray
@@ -52,6 +52,36 @@ def view(xp, input, size: tuple):
 @view.derivative("input", formula="grad in the shape of input")
 def view_input(grad, input_shape):
     return grad.reshape(input_shape)
+
+
+@op(view=True, node="ViewBackward1")
+def view_as_dtype(xp, input, kind: np.dtype):
+    """The same bytes, read as elements of another dtype."""
+    return input.view(kind)
+
+
+def view_bytes(input, kind: np.dtype):
+    """Return the same memory read as elements of another dtype; the last dim grows or shrinks with their size.
+
+    Raises:
+        RuntimeError: the last dim does not hold a whole number of the new elements.
+    """
+    data = writable(input)
+    if data.dtype.itemsize != kind.itemsize:
+        _check_bytes(data, kind)
+    return view_as_dtype(input, kind)
+
+
+def _check_bytes(data, kind: np.dtype) -> None:
+    names = [from_numpy_dtype(one).old_name for one in (data.dtype, kind)]
+    what = f"to view {names[0]} as {names[1]} (different element sizes)"
+    if not data.ndim:
+        raise ShapeError(f"self.dim() cannot be 0 {what}")
+    if data.strides[-1] != data.itemsize and data.shape[-1] > 1:
+        raise ShapeError(f"self.stride(-1) must be 1 {what}, but got {data.strides[-1] // data.itemsize}")
+    times = kind.itemsize // data.itemsize
+    if times > 1 and data.shape[-1] % times:
+        raise ShapeError(f"self.size(-1) must be divisible by {times} {what}, but got {data.shape[-1]}")
 
 
 @op(node="UnsafeViewBackward0")
@@ -119,146 +149,6 @@ def view_problem(name: str, data, size) -> Exception:
     )
 
 
-@op(view=True)
-def expand(xp, input, size: tuple):
-    """Repeat dims of size 1, and add dims in front, without copying; -1 keeps a size."""
-    return repeated_view(xp, input, size)
-
-
-@expand.derivative("input", formula="grad, summed over the repeated dims")
-def expand_input(grad, input_shape, ops):
-    return grad if grad.shape == input_shape else ops.sum_to_size(grad, input_shape)
-
-
-def repeated_view(xp, data, size):
-    """Return a view of an array in a larger shape, with stride 0 where it repeats.
-
-    `np.broadcast_to` does the same in 2 µs; this takes a fraction where the memory is contiguous.
-    """
-    shape, strides = data.shape, data.strides
-    added = len(size) - len(shape)
-    if added < 0:
-        raise _expand_problem(data, size)
-    new_shape, new_strides = list(size), [0] * len(size)
-    for dim, present in enumerate(shape, added):
-        wanted = new_shape[dim]
-        if wanted == present or wanted == -1:
-            new_shape[dim] = present
-            new_strides[dim] = strides[dim - added]
-        elif present != 1 or wanted < 0:
-            raise _expand_problem(data, size)
-    if added and min(new_shape[:added]) < 0:
-        raise _expand_problem(data, size)
-    if data.__class__ is not ndarray:
-        data = xp.asarray(data)
-    if data.flags.c_contiguous and data.size:
-        try:
-            return ndarray(new_shape, data.dtype, data, 0, new_strides)
-        except ValueError:  # NumPy cannot lend memory of this dtype
-            pass
-    return np.lib.stride_tricks.as_strided(data, new_shape, new_strides)
-
-
-def _expand_problem(data, size) -> Exception:
-    shape, added = data.shape, len(size) - data.ndim
-    if added < 0:
-        return ShapeError(
-            f"expand(Tensor{list(shape)}, size={list(size)}): the number of sizes provided ({len(size)}) must be "
-            f"greater or equal to the number of dimensions in the tensor ({data.ndim})"
-        )
-    for dim in reversed(range(len(size))):
-        wanted = size[dim]
-        if dim < added and wanted < 0:
-            return ShapeError(
-                f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing dimension {dim}; "
-                "-1 keeps the size of a dim that exists"
-            )
-        if dim >= added and wanted not in (-1, shape[dim - added]) and (shape[dim - added] != 1 or wanted < 0):
-            return ShapeError(
-                f"The expanded size of the tensor ({wanted}) must match the existing size ({shape[dim - added]}) at "
-                f"non-singleton dimension {dim}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}\n"
-                "  Only dims of size 1 can be expanded: see repeat() for copies of a longer one"
-            )
-    return ShapeError(f"cannot expand {list(shape)} to {list(size)}")
-
-
-def broadcast_to(input, size):
-    """Return a view of `input` in a larger shape, as broadcasting would stretch it."""
-    return expand(input, tuple(size))
-
-
-@op(name="sum_to_size", node="SumBackward1")
-def summed_to_size(xp, input, size: tuple):
-    """The sum over those dims that broadcasting from `size` to the shape of `input` would stretch."""
-    return sum_to_shape(input, size)
-
-
-@summed_to_size.derivative("input", formula="grad, repeated over the summed dims")
-def summed_to_size_input(grad, input_shape, ops):
-    return ops.expand(grad, input_shape)
-
-
-def sum_to_size(input, *sizes, size=()):
-    """Sum over dims so that the result has the given size, from which broadcasting leads back.
-
-    Raises:
-        RuntimeError: broadcasting does not lead from `size` to the shape of the tensor.
-    """
-    wanted = tuple(sizes_given(sizes or (size,)))
-    shape = input._data.shape
-    if wanted == shape:
-        return input
-    tail = shape[len(shape) - len(wanted) :]
-    if len(wanted) > len(shape) or any(one not in (1, present) for one, present in zip(wanted, tail)):
-        raise ShapeError(
-            f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.; each size must be 1 or "
-            "the tensor's own"
-        )
-    return summed_to_size(input, wanted)
-
-
-def broadcast_shapes(*shapes) -> Size:
-    """Return the shape that tensors of these shapes broadcast to."""
-    listed = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
-    dims = max(map(len, listed), default=0)
-    found = [1] * dims
-    for shape in listed:
-        for dim, size in enumerate(shape, dims - len(shape)):
-            if size < 0:
-                raise ShapeError(f"Trying to create tensor with negative dimension ({size}): ({size})")
-            if size != 1:
-                if found[dim] not in (1, size):
-                    raise ShapeError(
-                        "Shape mismatch: objects cannot be broadcast to a single shape; sizes "
-                        f"{found[dim]} and {size} meet at dimension {dim}"
-                    )
-                found[dim] = size
-    return Size(found)
-
-
-def broadcast_tensors(*tensors) -> tuple:
-    """Return all tensors expanded to their common shape."""
-    tensors = sizes_given(tensors)
-    size = tuple(_common_shape(tensors))
-    return tuple(tensor if tensor._data.shape == size else expand(tensor, size) for tensor in tensors)
-
-
-def _common_shape(tensors) -> Size:
-    size = ()
-    for tensor in tensors:
-        shape = tensor._data.shape
-        dims = max(len(size), len(shape))
-        left, right = (1,) * (dims - len(size)) + size, (1,) * (dims - len(shape)) + shape
-        for dim in reversed(range(dims)):
-            if left[dim] != right[dim] and 1 not in (left[dim], right[dim]):
-                raise ShapeError(
-                    f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) at "
-                    f"non-singleton dimension {dim}"
-                )
-        size = tuple(b if a == 1 else a for a, b in zip(left, right))
-    return Size(size)
-
-
 def flatten(input, start_dim: int = 0, end_dim: int = -1):
     """Return the tensor with the dims from `start_dim` to `end_dim` joined into one."""
     shape = input._data.shape
@@ -281,6 +171,8 @@ def unflatten(input, dim: int, sizes):
     sizes = tuple(sizes)
     if not sizes:
         raise ShapeError("unflatten: sizes must be non-empty")
+    if sizes.count(-1) > 1:
+        raise ShapeError("unflatten got an unexpected error:\nonly one dimension can be inferred")
     known = prod(size for size in sizes if size != -1)
     if (known != shape[dim] and -1 not in sizes) or (-1 in sizes and (known == 0 or shape[dim] % known)):
         raise ShapeError(
@@ -297,6 +189,60 @@ def ravel(input):
     if data.__class__ is ndarray and not data.flags.c_contiguous:
         input = clone(input, memory_format=contiguous_format)
     return view(input, (-1,))
+
+
+@op(name="squeeze_all", node="SqueezeBackward0", view=True)
+def squeezed(xp, input):
+    """Drop all dims of size 1."""
+    return input.squeeze()
+
+
+@squeezed.derivative("input", formula="grad in the shape of input")
+def squeezed_input(grad, input_shape):
+    return grad.reshape(input_shape)
+
+
+@op(name="squeeze", node="SqueezeBackward1", view=True)
+def squeezed_dim(xp, input, dim: int):
+    """Drop one dim if its size is 1."""
+    dim = normalise_dim(dim, input.ndim)
+    return input.squeeze(dim) if input.ndim and input.shape[dim] == 1 else input[...]
+
+
+@squeezed_dim.derivative("input", formula="grad in the shape of input")
+def squeezed_dim_input(grad, input_shape):
+    return grad.reshape(input_shape)
+
+
+@op(name="squeeze_dims", node="SqueezeBackward2", view=True)
+def squeezed_dims(xp, input, dim: tuple):
+    """Drop those of the named dims whose size is 1."""
+    dims = normalise_dims(dim, input.ndim)
+    return input.squeeze(tuple(one for one in dims if input.ndim and input.shape[one] == 1))
+
+
+@squeezed_dims.derivative("input", formula="grad in the shape of input")
+def squeezed_dims_input(grad, input_shape):
+    return grad.reshape(input_shape)
+
+
+def squeeze(input, dim=None):
+    """Drop the dims of size 1: all of them, or those among `dim`, an int or several."""
+    if dim is None:
+        return squeezed(input)
+    return squeezed_dims(input, tuple(dim)) if isinstance(dim, (tuple, list)) else squeezed_dim(input, dim)
+
+
+@op(view=True)
+def unsqueeze(xp, input, dim: int):
+    """Add a dim of size 1 before `dim`; -1 adds it at the end."""
+    dim = normalise_dim(dim, input.ndim + 1)
+    return input.reshape((*input.shape[:dim], 1, *input.shape[dim:]))
+
+
+@unsqueeze.derivative("input", formula="grad without the dim")
+def unsqueeze_input(grad, input_shape):
+    return grad.reshape(input_shape)
 
 
 def _each(function):
@@ -323,7 +269,7 @@ def atleast_2d(input):
     """Return the tensor, or each of several, with at least two dims, added in front."""
     if input._data.ndim == 0:
         return reshape(input, 1, 1)
-    return input.unsqueeze(0) if input._data.ndim == 1 else input
+    return unsqueeze(input, 0) if input._data.ndim == 1 else input
 
 
 @_each
@@ -333,5 +279,5 @@ def atleast_3d(input):
     if ndim == 0:
         return reshape(input, 1, 1, 1)
     if ndim == 1:
-        return input.unsqueeze(0).unsqueeze(-1)
-    return input.unsqueeze(-1) if ndim == 2 else input
+        return unsqueeze(unsqueeze(input, 0), -1)
+    return unsqueeze(input, -1) if ndim == 2 else input

@@ -140,21 +140,32 @@ def reversed_dims(input):
     return permuted(input, tuple(range(ndim - 1, -1, -1)))
 
 
-def matrix_transpose(input, name: str = "mT"):
+def _same(input, warning: str):
+    """Return a 0-d tensor as a view of itself, with PyTorch's warning that this is going away."""
+    warnings.warn(warning, UserWarning, stacklevel=4)
+    return transpose(input, 0, 0)
+
+
+def matrix_transpose(input):
     """Return `input.mT`: the last two dims swapped."""
     ndim = input._data.ndim
+    if ndim == 0:
+        return _same(input, "Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
     if ndim < 2:
-        raise ShapeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
+        raise ShapeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
     return transpose(input, -2, -1)
 
 
 def hermitian_transpose(input):
     """Return `input.H`: the transpose of a matrix (of real numbers)."""
     ndim = input._data.ndim
+    if ndim == 0:
+        return _same(input, "Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
     if ndim != 2:
-        if ndim == 0:
-            return transpose(input, 0, 0)
-        raise ShapeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.")
+        raise ShapeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor. For "
+            "batches of matrices, consider using tensor.mH"
+        )
     return transpose(input, 0, 1)
 
 

@@ -1,10 +1,14 @@
 """Tensor's methods that change a shape, a line each."""
 
+from math import prod
+
 import numpy as np
 
+from backlight import dtypes
 from backlight.layouts import contiguous_format
-from backlight.ops import shaping, transposing
+from backlight.ops import repeating, shaping, striding, transposing
 from backlight.ops.dims import normalise_dim
+from backlight.ops.inplace import inplace_view
 from backlight.sizes import Size, sizes_given
 
 
@@ -41,9 +45,16 @@ class ShapeMethods:
 
     def stride(self, dim=None):
         """Return how many elements lie between neighbours in each dim, or in one."""
-        itemsize = self._data.dtype.itemsize
-        strides = tuple(stride // itemsize for stride in self._data.strides)
+        data = self._data
+        if data.size:
+            strides = tuple(stride // data.dtype.itemsize for stride in data.strides)
+        else:
+            strides = tuple(prod(max(size, 1) for size in data.shape[place + 1 :]) for place in range(data.ndim))
         return strides if dim is None else strides[normalise_dim(dim, self._data.ndim)]
+
+    def storage_offset(self):
+        """Return where the first element lies in the memory of the tensor's base."""
+        return striding.storage_offset_of(self)
 
     def element_size(self):
         """Return the bytes of one element."""
@@ -62,15 +73,19 @@ class ShapeMethods:
 
     def view(self, *sizes, size=(), dtype=None):
         """Return the same memory in another shape, or with its bytes read as another dtype."""
+        if dtype is None and sizes and isinstance(sizes[0], dtypes.dtype):
+            dtype = sizes[0]
+        if dtype is not None:
+            return shaping.view_bytes(self, dtypes.to_numpy_dtype(dtype))
         return shaping.view(self, sizes_given(sizes or (size,)))
 
     def expand(self, *sizes, size=(), implicit=False):
         """Return a view in which dims of size 1 are repeated."""
-        return shaping.expand(self, sizes_given(sizes or (size,)))
+        return repeating.expand(self, sizes_given(sizes or (size,)))
 
     def expand_as(self, other):
         """Return `expand(other.size())`."""
-        return shaping.expand(self, other._data.shape)
+        return repeating.expand(self, other._data.shape)
 
     def view_as(self, other):
         """Return `view(other.size())`."""
@@ -84,10 +99,18 @@ class ShapeMethods:
     flatten = shaping.flatten
     unflatten = shaping.unflatten
     ravel = shaping.ravel
-    sum_to_size = shaping.sum_to_size
-    broadcast_to = shaping.broadcast_to
+    squeeze = shaping.squeeze
+    unsqueeze = shaping.unsqueeze
+    squeeze_ = inplace_view(shaping.squeeze, "squeeze_")
+    unsqueeze_ = inplace_view(shaping.unsqueeze, "unsqueeze_")
+    sum_to_size = repeating.sum_to_size
+    broadcast_to = repeating.broadcast_to
 
     transpose = transposing.transpose
+    transpose_ = inplace_view(transposing.transpose, "transpose_")
+    swapaxes_ = inplace_view(transposing.swapaxes, "swapaxes_")
+    swapdims_ = inplace_view(transposing.swapdims, "swapdims_")
+    t_ = inplace_view(transposing.t, "t_")
     permute = transposing.permute
     t = transposing.t
     swapaxes = transposing.swapaxes

@@ -1,0 +1,288 @@
+"""Slices named by a vector of indices, and elements named by their place: index_select, index_add, take, put …
+
+NOTE [Adding where places repeat]
+`np.add.at` has one fast path: flat positions into flat memory. `add_rows` brings sums over repeated rows to that form.
+"""
+
+import numpy as np
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import DimError, ShapeError
+from backlight.graph.state import TensorState, wrap
+from backlight.ops.declare import op
+from backlight.ops.dims import normalise_dim
+
+__all__ = ["index_add", "index_copy", "index_fill", "index_select", "put", "take", "unravel_index"]
+
+INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32))
+
+
+def add_rows(out, rows, values) -> None:
+    """Add `values[i]` to `out[rows[i]]` for every i, in place; rows may repeat (NOTE [Adding where places repeat]).
+
+    Shapes: out (n, …) C-contiguous, rows (m,), values (m, …)
+    """
+    size = out[:1].size
+    positions = rows.astype(np.int64)
+    if size != 1:
+        positions = (positions[:, None] * size + np.arange(size)).reshape(-1)
+    np.add.at(out.reshape(-1), positions, values.reshape(-1))
+
+
+def check_range(index, size: int, message: str, error=DimError, lowest: int = 0) -> None:
+    """Raise unless all indices lie in [lowest, size); the message names the first that does not."""
+    if index.size and (index.min() < lowest or index.max() >= size):
+        wrong = index[(index < lowest) | (index >= size)].reshape(-1)[0]
+        raise error(message.format(index=int(wrong), size=size))
+
+
+def check_vector(name: str, index) -> None:
+    """Raise unless `index` may name slices: a vector (or one number) of integers."""
+    if index.ndim > 1:
+        raise DimError(f"{name}(): Index is supposed to be a vector; got one of shape {list(index.shape)}")
+    if index.dtype not in INDEX_KINDS:
+        raise ShapeError(f"{name}(): Expected dtype int32 or int64 for index; convert it with .long()")
+
+
+def _at(dim: int, index) -> tuple:
+    return (slice(None),) * dim + (index,)
+
+
+def check_same_dtype(message: str, input, source) -> None:
+    """Raise PyTorch's error, in which {0} and {1} are the old names of the dtypes, if they differ."""
+    if input.dtype != source.dtype:
+        names = [from_numpy_dtype(array.dtype).old_name for array in (input, source)]
+        raise ShapeError(message.format(*names) + "; convert one with .to(…)")
+
+
+@op
+def index_select(xp, input, dim: int, index):
+    """The slices along `dim` that a vector of indices names."""
+    dim = normalise_dim(dim, input.ndim)
+    check_vector("index_select", index)
+    if not input.ndim:
+        input = input.reshape(1)
+        check_range(index, 1, "index out of range in self: {index} of {size}")
+        return input[index.reshape(-1)].reshape(())
+    check_range(index, input.shape[dim], "index out of range in self: {index} of {size}")
+    return xp.take(input, index.reshape(-1), axis=dim)
+
+
+@index_select.derivative("input", formula="grad, added at the slices taken")
+def index_select_input(grad, dim, index, input_shape, ops):
+    return ops.index_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+
+
+@op
+def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
+    """`input` with the slices of `source`, times alpha, added at the indices along `dim`."""
+    dim = normalise_dim(dim, input.ndim)
+    check_vector("index_add", index)
+    check_same_dtype("index_add_(): self ({0}) and source ({1}) must have the same scalar type", input, source)
+    shape, rows = input.shape, index.reshape(-1)
+    if source.ndim and source.shape[dim] != rows.size:
+        raise ShapeError(
+            f"index_add_(): Number of indices ({rows.size}) should be equal to source.size(dim): "
+            f"({source.shape[dim]}), for dim: {dim}"
+        )
+    if source.shape[:dim] + source.shape[dim + 1 :] != shape[:dim] + shape[dim + 1 :]:
+        raise ShapeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(shape)} source.shape = {list(source.shape)}"
+        )
+    check_range(
+        rows,
+        shape[dim] if shape else 1,
+        f"index {{index}} is out of bounds for dimension {dim} with size {{size}}",
+        ShapeError,
+    )
+    if alpha != 1:
+        source = source * source.dtype.type(alpha)
+    if not shape:
+        return input + source.reshape(-1).sum(dtype=source.dtype)
+    out = xp.array(xp.moveaxis(input, dim, 0), order="C")
+    add_rows(out, rows, xp.moveaxis(source, dim, 0) if source.ndim else source.reshape(1))
+    return xp.moveaxis(out, 0, dim)
+
+
+@index_add.derivative("input", formula="grad")
+def index_add_input(grad):
+    return grad
+
+
+@index_add.derivative("source", formula="alpha · grad at the indices")
+def index_add_source(grad, dim, index, source_shape, alpha, ops):
+    taken = ops.index_select(grad, dim, index).reshape(source_shape)
+    return taken if alpha == 1 else taken * alpha
+
+
+@op
+def index_copy(xp, input, dim: int, index, source):
+    """`input` with the slices at the indices along `dim` replaced by those of `source`."""
+    dim = normalise_dim(dim, input.ndim)
+    check_vector("index_copy", index)
+    message = "index_copy_(): self and source expected to have the same dtype, but got (self) {0} and (source) {1}"
+    check_same_dtype(message, input, source)
+    shape, rows = input.shape, index.reshape(-1)
+    _check_copied_slices(shape, source.shape, dim, rows)
+    message = f"index_copy_(): index {{index}} is out of bounds for dimension {dim} with size {{size}}"
+    check_range(rows, shape[dim] if shape else 1, message)
+    if not shape:
+        return source.reshape(-1)[-1:].reshape(()) if rows.size else input
+    out = xp.array(input)
+    out[_at(dim, rows)] = source if source.ndim else source.reshape(1)
+    return out
+
+
+def _check_copied_slices(shape, source_shape, dim: int, rows) -> None:
+    wanted = shape[:dim] + shape[dim + 1 :]
+    found = source_shape[:dim] + source_shape[dim + 1 :]
+    if wanted != found:
+        raise ShapeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, wanted))} at dimension {dim} and source slice shape: {' '.join(map(str, found))} at "
+            f"dimension {dim}."
+        )
+    count = source_shape[dim] if source_shape else 1
+    if count != rows.size:
+        raise DimError(f"index_copy_(): Number of indices ({rows.size}) should be equal to source.size(dim) ({count})")
+
+
+@index_copy.derivative("input", formula="grad, 0 at the indices")
+def index_copy_input(grad, dim, index, ops):
+    return ops.index_fill(grad, dim, index, 0)
+
+
+@index_copy.derivative("source", formula="grad at the indices")
+def index_copy_source(grad, dim, index, source_shape, ops):
+    return ops.index_select(grad, dim, index).reshape(source_shape)
+
+
+@op(name="index_fill", node="IndexFillBackward0")
+def index_fill_number(xp, input, dim: int, index, value: float):
+    """`input` with the slices at the indices along `dim` filled with a number."""
+    return _filled(xp, input, dim, index, value)
+
+
+@index_fill_number.derivative("input", formula="grad, 0 at the indices")
+def index_fill_number_input(grad, dim, index, ops):
+    return ops.index_fill(grad, dim, index, 0)
+
+
+@op(node="IndexFillBackward1")
+def index_fill_tensor(xp, input, dim: int, index, value):
+    """`input` with the slices at the indices along `dim` filled with a 0-d tensor."""
+    if value.ndim:
+        raise ShapeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    return _filled(xp, input, dim, index, value)
+
+
+@index_fill_tensor.derivative("input", formula="grad, 0 at the indices")
+def index_fill_tensor_input(grad, dim, index, ops):
+    return ops.index_fill(grad, dim, index, 0)
+
+
+@index_fill_tensor.derivative("value", formula="Σ grad at the indices")
+def index_fill_tensor_value(grad, dim, index, ops):
+    return ops.index_select(grad, dim, index).sum()
+
+
+def _filled(xp, input, dim, index, value):
+    dim = normalise_dim(dim, input.ndim)
+    if index.dtype != INDEX_KINDS[0]:
+        raise DimError("index_fill_(): Expected dtype int64 for index.; convert it with .long()")
+    size = input.shape[dim] if input.ndim else 1
+    check_range(index, size, f"index {{index}} is out of bounds for dimension {dim} with size {{size}}", lowest=-size)
+    out = xp.array(input.reshape(1) if not input.ndim else input)
+    out[_at(dim, index.reshape(-1))] = value
+    return out.reshape(input.shape) if not input.ndim else out
+
+
+def index_fill(input, dim, index, value):
+    """Fill the slices at the indices along `dim` with one value, a number or a 0-d tensor."""
+    if isinstance(value, TensorState):
+        return index_fill_tensor(input, dim, index, value)
+    return index_fill_number(input, dim, index, value)
+
+
+def _check_places(input, index, name: str) -> None:
+    if index.dtype != INDEX_KINDS[0]:
+        kind = from_numpy_dtype(index.dtype).old_name
+        raise ShapeError(f"{name}(): Expected a long tensor for index, but got {kind}; convert it with .long()")
+    message = f"out of range: tried to access index {{index}} on a tensor of {input.size} elements."
+    check_range(index, input.size, message, lowest=-input.size)
+
+
+@op
+def take(xp, input, index):
+    """The elements at places counted row by row, in the shape of `index`."""
+    _check_places(input, index, "take")
+    return input.reshape(-1)[index]
+
+
+@take.derivative("input", formula="grad, added at the places taken")
+def take_input(grad, index, input_shape, ops):
+    return ops.put(ops.new_zeros(grad, input_shape), index, grad, True)
+
+
+@op
+def put(xp, input, index, source, accumulate: bool = False):
+    """`input` with the elements at places counted row by row replaced by those of `source`, or these added to them."""
+    _check_places(input, index, "put_")
+    message = "put_(): self and source expected to have the same dtype, but got self.dtype = {0} and source.dtype = {1}"
+    check_same_dtype(message, input, source)
+    if source.size != index.size:
+        raise DimError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.size}, index.numel() = {index.size}"
+        )
+    out = xp.array(input, order="C")
+    if accumulate:
+        xp.add.at(out.reshape(-1), index.reshape(-1), source.reshape(-1))
+    else:
+        out.reshape(-1)[index.reshape(-1)] = source.reshape(-1)
+    return out
+
+
+@put.derivative("input", formula="grad, 0 at the places replaced")
+def put_input(grad, index, source_shape, accumulate, ops):
+    return grad if accumulate else ops.put(grad, index, ops.new_zeros(grad, source_shape))
+
+
+@put.derivative("source", formula="grad at the places")
+def put_source(grad, index, source_shape, ops):
+    return ops.take(grad, index).reshape(source_shape)
+
+
+def one_hot(tensor, num_classes=-1):
+    """Return, for each class number, a row of zeros with a one at that place.
+
+    Args:
+        num_classes: how long the rows are; by default one more than the largest number.
+
+    Raises:
+        RuntimeError: a number is negative or too large, or the dtype is not int64.
+    """
+    data = tensor._data
+    if data.dtype != INDEX_KINDS[0]:
+        raise ShapeError("one_hot is only applicable to index tensor of type LongTensor.; convert it with .long()")
+    if not data.size and num_classes <= 0:
+        raise ShapeError("Can not infer total number of classes from empty tensor.; give num_classes")
+    if data.size and data.min() < 0:
+        raise ShapeError(f"Class values must be non-negative.; the smallest is {data.min()}")
+    count = int(data.max()) + 1 if num_classes == -1 else num_classes
+    if data.size and data.max() >= count:
+        raise ShapeError(f"Class values must be smaller than num_classes.; the largest is {data.max()}")
+    return wrap((data[..., None] == np.arange(count)).astype(np.int64))
+
+
+def unravel_index(indices, shape):
+    """Return, for places counted row by row, the index along each dim of an array of the given shape.
+
+    Raises:
+        ValueError: a place lies outside.
+    """
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    return tuple(wrap(np.asarray(places)) for places in np.unravel_index(indices._data, shape))

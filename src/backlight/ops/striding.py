@@ -1,0 +1,183 @@
+"""Views by size and stride: windows along a dim, and as_strided."""
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided as strided
+
+from backlight.errors import ShapeError
+from backlight.graph.state import wrap, writable
+from backlight.ops.copying import fill_into
+from backlight.ops.declare import op
+from backlight.ops.dims import normalise_dim
+from backlight.ops.inplace import positions_in
+from backlight.ops.slicing import at, check_slice
+
+__all__ = ["as_strided", "as_strided_scatter", "unfold_copy"]
+
+
+@op(view=True)
+def unfold(xp, input, dimension: int, size: int, step: int):
+    """All windows of `size` slices along a dim, each `step` further, the window's slices as a new last dim."""
+    dim = normalise_dim(dimension, input.ndim)
+    length = input.shape[dim] if input.ndim else 1
+    if size < 0:
+        raise ShapeError(f"size is {size} but must be >= 0")
+    if size > length:
+        raise ShapeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
+    if step <= 0:
+        raise ShapeError(f"step is {step} but must be > 0")
+    if not input.ndim:
+        return strided(input, (size,), (input.itemsize,))
+    shape, strides = list(input.shape), list(input.strides)
+    shape[dim] = (length - size) // step + 1
+    shape.append(size)
+    strides.append(strides[dim])
+    strides[dim] *= step
+    return strided(input, shape, strides)
+
+
+@unfold.derivative("input", formula="grad, summed over the windows that hold an element")
+def unfold_input(grad, dimension, size, step, input_shape, ops):
+    return ops.unfold_backward(grad, input_shape, dimension, size, step)
+
+
+@op(node="UnfoldBackwardBackward0")
+def unfold_backward(xp, grad_in, input_sizes: tuple, dim: int, size: int, step: int):
+    """The sum over all windows, each at its place."""
+    out = xp.zeros(input_sizes or (1,), grad_in.dtype)
+    dim = normalise_dim(dim, out.ndim)
+    count = (out.shape[dim] - size) // step + 1
+    for place in range(size):
+        window = slice(place, place + (count - 1) * step + 1, step)
+        out[at(dim, window)] += grad_in[..., place].reshape(out[at(dim, window)].shape)
+    return out.reshape(input_sizes)
+
+
+@unfold_backward.derivative("grad_in", formula="the windows of grad")
+def unfold_backward_grad_in(grad, dim, size, step, ops):
+    return ops.unfold_copy(grad, dim, size, step)
+
+
+@op(node="UnfoldBackward0_copy")
+def unfold_copy(xp, input, dimension: int, size: int, step: int):
+    """The same as `unfold`, copied."""
+    return xp.array(unfold.op.forward(xp, xp.asarray(input), dimension, size, step), order="C")
+
+
+@unfold_copy.derivative("input", formula="grad, summed over the windows that hold an element")
+def unfold_copy_input(grad, dimension, size, step, input_shape, ops):
+    return ops.unfold_backward(grad, input_shape, dimension, size, step)
+
+
+@op(name="as_strided", view=True)
+def strided_view(xp, input, positions: np.ndarray, data: np.ndarray):
+    """A view of memory that the tensor shares: `data`, whose elements lie at `positions` of it, counted row by row."""
+    return data
+
+
+@strided_view.derivative("input", formula="grad, added at the places that the view shows")
+def strided_view_input(grad, input_shape, positions, ops):
+    return ops.add_positions(grad, shape=input_shape, positions=positions)
+
+
+def as_strided(input, size, stride, storage_offset=None):
+    """Return a view with any size, strides and offset (counted in elements) into the memory of the tensor's base.
+
+    Raises:
+        RuntimeError: the view would reach beyond that memory, or, of a tensor that requires grad, beyond the tensor.
+    """
+    data = _strided_memory(input, tuple(size), tuple(stride), storage_offset)
+    return strided_view(input, _places_in(input, data), data)
+
+
+def _places_in(input, data):
+    """Return for each element of a strided view its place in the input, if a gradient will need it."""
+    if input._edge is None:
+        return None
+    try:
+        return positions_in(input, wrap(data))
+    except (ValueError, TypeError):
+        raise ShapeError(
+            "as_strided of a tensor that requires grad must stay within its own elements, got a view that reaches "
+            "beyond them: take it of the base"
+        ) from None
+
+
+def _strided_memory(input, size, stride, storage_offset):
+    """Return the array that shows the memory of the tensor's base by size and strides."""
+    if len(size) != len(stride):
+        raise ShapeError(f"mismatch in length of strides and shape; got {list(stride)} and {list(size)}")
+    if any(step < 0 for step in stride):
+        raise ShapeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if any(one < 0 for one in size):
+        raise ShapeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    base = writable(input if input._view is None else input._view[0])
+    offset = storage_offset_of(input) if storage_offset is None else storage_offset
+    last = offset + sum((one - 1) * step for one, step in zip(size, stride))
+    if 0 not in size and (offset < 0 or last >= base.size):
+        raise ShapeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+            f"{base.itemsize} requiring a storage size of {(last + 1) * base.itemsize} are out of bounds for storage "
+            f"of size {base.nbytes}"
+        )
+    flat = base.ravel(order="K")
+    if base.size and not np.shares_memory(flat, base):
+        raise ShapeError("as_strided needs a base whose elements lie without gaps in memory; call .contiguous() first")
+    return strided(flat[offset:], size, [step * base.itemsize for step in stride])
+
+
+def storage_offset_of(tensor) -> int:
+    """Return where a tensor's first element lies in the memory of its base, counted in elements."""
+    if tensor._view is None or not tensor._data.size:
+        return 0
+    base = writable(tensor._view[0])
+    start, own = (array.__array_interface__["data"][0] for array in (base, tensor._data))
+    return (own - start) // base.itemsize
+
+
+@op(node="AsStridedScatterBackward0")
+def strided_scatter(xp, input, src, positions: np.ndarray):
+    """`input` with the elements at flat positions replaced by `src`."""
+    out = xp.array(input, order="C")
+    out.reshape(-1)[positions.reshape(-1)] = src.reshape(-1)
+    return out
+
+
+@strided_scatter.derivative("input", formula="grad, 0 at the places replaced")
+def strided_scatter_input(grad, positions, ops):
+    return ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
+
+
+@strided_scatter.derivative("src", formula="grad at the places replaced")
+def strided_scatter_src(grad, positions, ops):
+    return ops.take_positions(grad, positions=positions)
+
+
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """Return a copy of `input` in which what `as_strided` would show is replaced by `src`."""
+    data = _strided_memory(input, tuple(size), tuple(stride), storage_offset)
+    check_slice(src._data.shape, tuple(size))
+    return strided_scatter(input, src, positions_in(input, wrap(data)))
+
+
+def fill_diagonal_(input, fill_value, wrap=False):
+    """Write one value to the main diagonal, of more than two dims all equal; return the tensor.
+
+    Args:
+        wrap: begin again after the last column, with a row between, where a matrix has more rows than columns.
+
+    Raises:
+        RuntimeError: there are fewer than two dims, or more than two that differ.
+    """
+    shape, itemsize = input._data.shape, input._data.itemsize
+    if len(shape) < 2:
+        raise ShapeError(f"dimensions must larger than 1; this tensor has {len(shape)}")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise ShapeError(f"all dimensions of input must be of equal length; got {list(shape)}")
+    step = sum(input._data.strides) // itemsize
+    fill_into(as_strided(input, (min(shape),), (step,)), fill_value)
+    if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
+        rows, columns = shape
+        start = storage_offset_of(input) + (columns + 1) * input._data.strides[0] // itemsize
+        count = -(-((rows - columns - 1) * columns) // (columns + 1))
+        fill_into(as_strided(input, (count,), (step,), start), fill_value)
+    return input
