@@ -58,14 +58,14 @@ CASES = [
     ),
     Case(
         "searchsorted/rows",
-        lambda t, s, x: t.searchsorted(s, x, side="right"),
+        lambda t, s, x: t.searchsorted(s.contiguous(), x.contiguous(), side="right"),
         [ROWS_OF_EDGES, given([[0.5, 0.6], [0.0, 2.0]])],
         dtypes=WIDE,
         differentiable=False,
     ),
     Case(
         "searchsorted/bucketize",
-        lambda t, s, x: (t.bucketize(x, s), t.bucketize(x, s, right=True)),
+        lambda t, s, x: (t.bucketize(x.contiguous(), s), t.bucketize(x.contiguous(), s, right=True)),
         [EDGES, given([[0.5, 0.6], [0.0, 2.0]])],
         dtypes=WIDE,
         differentiable=False,

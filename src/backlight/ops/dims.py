@@ -1,7 +1,10 @@
 """Dims: negative ones counted from the end, ranges checked, duplicates refused, all in one place."""
 
 import functools
+import math
 from operator import index
+
+import numpy as np
 
 from backlight.errors import ArgumentError, DimError, ShapeError
 
@@ -69,6 +72,19 @@ def reduced_count(shape, dims) -> int:
     for dim in reduced_dims(dims, len(shape)):
         count *= shape[dim]
     return count
+
+
+def flat_places(indices, shape, dim: int):
+    """Return where the elements that `indices` names along `dim` lie in an array of `shape`, counted row by row.
+
+    Shapes: (elements before dim, indices along dim), with a third size for the elements after dim if there are any.
+    """
+    before, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
+    rows = np.arange(before) * (shape[dim] * inner)
+    if inner == 1:
+        return indices.reshape(before, -1 if indices.size else 0) + rows[:, None]
+    columns = indices.reshape(before, -1 if indices.size else 0, inner)
+    return columns * inner + rows[:, None, None] + np.arange(inner)
 
 
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}

@@ -6,7 +6,7 @@ from backlight import return_types
 from backlight.errors import DimError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
-from backlight.ops.dims import kept_shape, normalise_dim, reduced_dims, with_numpy_names
+from backlight.ops.dims import flat_places, kept_shape, normalise_dim, reduced_dims, with_numpy_names
 from backlight.ops.promotion import INT64
 from backlight.ops.tables import TENSOR_OPS
 
@@ -38,10 +38,13 @@ def check_any(name: str, input, kind=ShapeError) -> None:
 @op
 def tie_weights(xp, input, extreme, dim: tuple | None = None):
     """Return 1/n at the n elements that equal the extreme over `dim`, 0 elsewhere; NaN equals NaN."""
+    if dim is None:
+        extreme = extreme.reshape(())
+        tied = input == extreme if extreme == extreme else input != input
+        return xp.multiply(tied, input.dtype.type(1 / (xp.count_nonzero(tied) or 1)))
     reached = extreme.reshape(kept_shape(input.shape, dim))
     tied = (input == reached) | ((input != input) & (reached != reached))
-    counts = xp.add.reduce(tied, reduced_dims(dim, input.ndim), input.dtype, None, True)
-    return tied / counts if tied.dtype == input.dtype else (tied / counts).astype(input.dtype)
+    return tied / xp.add.reduce(tied, reduced_dims(dim, input.ndim), input.dtype, None, True)
 
 
 def shared_between_ties(grad, input, out, dim, ops):
@@ -55,9 +58,8 @@ def value_selecting_reduction_backward(xp, grad_output, indices, size: tuple, di
     if not size:
         return grad_output
     out = xp.zeros(size, grad_output.dtype)
-    if not keepdim:
-        grad_output, indices = xp.expand_dims(grad_output, dim), xp.expand_dims(indices, dim)
-    xp.put_along_axis(out, indices, grad_output, dim)
+    places = flat_places(indices, size, normalise_dim(dim, len(size)))
+    out.reshape(-1)[places] = grad_output.reshape(places.shape)
     return out
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from backlight import return_types
 from backlight.errors import DimError, ShapeError
 from backlight.graph.state import TensorState, wrap
+from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import kept_shape, normalise_dim, with_numpy_names
 from backlight.ops.extremes import shared_between_ties
@@ -21,7 +22,7 @@ __all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
 def median_of_all(input, ignore_nan: bool):
     """Return the lower median of all elements; NaN if there are none, or if one is NaN and none may be ignored."""
     _check_median(input)
-    order = np.sort(input.reshape(-1), kind="stable")  # NaN comes last
+    order = rounded(np.sort(widened(input.reshape(-1))), input.dtype)  # NaN comes last
     present = order.size if not is_float(input.dtype) else int(np.count_nonzero(order == order))
     if order.size == 0:
         return np.asarray(np.nan).astype(input.dtype)

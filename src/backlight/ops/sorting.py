@@ -9,7 +9,7 @@ from backlight.graph.modes import no_grad
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels.halves import widened
 from backlight.ops.declare import Array, op
-from backlight.ops.dims import normalise_dim, with_numpy_names
+from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.promotion import INT64, common_dtype, is_float
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
 
 def order_along(values, dim: int, descending: bool = False):
     """Return the indices that sort an array along `dim`: equals keep their order, NaN counts as the greatest."""
+    values = widened(values)  # NumPy orders NaN in float32, not in bfloat16
     if not descending:
         return np.argsort(values, dim, kind="stable")
     turned = np.argsort(np.flip(values, dim), dim, kind="stable")
@@ -41,7 +42,8 @@ def order_along(values, dim: int, descending: bool = False):
 
 def picked(values, indices, dim: int):
     """Return (values, indices) with the values at `indices` along `dim`; two arrays that nobody else holds."""
-    return np.take_along_axis(values, indices, dim), np.ascontiguousarray(indices)
+    places = flat_places(indices, values.shape, dim)
+    return values.reshape(-1)[places].reshape(indices.shape), np.ascontiguousarray(indices)
 
 
 @op(name="sort", node="SortBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.sort)

@@ -24,10 +24,11 @@ def variance(xp, input, dim, correction, keepdim):
         )
     values, dims = widened(input), reduced_dims(dim, input.ndim)
     count = reduced_count(input.shape, dim)
-    mean = xp.divide(xp.add.reduce(values, dims, None, None, True), values.dtype.type(count))
+    mean = xp.add.reduce(values, dims, None, None, True) / count if count else values.mean(dims, keepdims=True)
     apart = values - mean
     spread = xp.add.reduce(apart * apart, dims, None, None, keepdim)
-    return xp.divide(spread, values.dtype.type(max(count - correction, 0))), mean if keepdim else mean.squeeze(dims)
+    freedom = values.dtype.type(max(count - correction, 0))
+    return xp.divide(spread, freedom), mean if keepdim else mean.squeeze(dims)
 
 
 def variance_gradient(grad, input, dim, correction, ops):
