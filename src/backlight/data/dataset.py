@@ -1,0 +1,164 @@
+"""Datasets: what can be indexed, or iterated, sample by sample."""
+
+import bisect
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Generic, TypeVar
+
+from backlight.errors import MissingMethodError, ValueProblem
+from backlight.tensor.drawn import randperm
+from backlight.tensor.tensor import Tensor
+
+__all__ = [
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
+
+Sample = TypeVar("Sample", covariant=True)
+
+
+class Dataset(Generic[Sample]):
+    """Samples reached by index: a subclass writes `__getitem__`, and `__len__` for the usual samplers."""
+
+    def __getitem__(self, index) -> Sample:
+        """Return one sample.
+
+        Raises:
+            NotImplementedError: the subclass has no `__getitem__`.
+        """
+        raise MissingMethodError("Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other: "Dataset") -> "ConcatDataset":
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[Sample], Iterable[Sample]):
+    """Samples that come one after the other: a subclass writes `__iter__`."""
+
+    def __add__(self, other: "IterableDataset") -> "ChainDataset":
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """Rows of tensors: sample i is the tuple of the i-th element of each."""
+
+    def __init__(self, *tensors: Tensor):
+        if any(len(tensor) != len(tensors[0]) for tensor in tensors):
+            raise AssertionError(f"Size mismatch between tensors: lengths {[len(tensor) for tensor in tensors]}")
+        self.tensors = tensors
+
+    def __getitem__(self, index) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+
+class ConcatDataset(Dataset[Sample]):
+    """Datasets one after the other as one."""
+
+    def __init__(self, datasets: Iterable[Dataset]):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset; use ChainDataset")
+        self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> Sample:
+        if index < 0:
+            if -index > len(self):
+                raise ValueProblem("absolute value of index should not exceed dataset length")
+            index += len(self)
+        number = bisect.bisect_right(self.cumulative_sizes, index)
+        before = self.cumulative_sizes[number - 1] if number else 0
+        return self.datasets[number][index - before]
+
+
+class ChainDataset(IterableDataset):
+    """Iterable datasets one after the other as one."""
+
+    def __init__(self, datasets: Iterable[IterableDataset]):
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator:
+        for dataset in self._checked():
+            yield from dataset
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self._checked())
+
+    def _checked(self) -> Iterator:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
+
+class Subset(Dataset[Sample]):
+    """Those samples of a dataset whose indices are given."""
+
+    def __init__(self, dataset: Dataset, indices: Sequence[int]):
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index) -> Sample:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[Sample]:
+        """Return several samples, in one call where the dataset can."""
+        chosen = [self.indices[i] for i in indices]
+        fetch = getattr(self.dataset, "__getitems__", None)
+        return fetch(chosen) if callable(fetch) else [self.dataset[i] for i in chosen]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Dataset, lengths: Sequence[int | float], generator=None) -> list[Subset]:
+    """Split a dataset at random into parts that do not overlap.
+
+    Args:
+        lengths: how many samples each part gets; or fractions that sum to 1, where what is left over after rounding
+            down goes to the first parts, one each.
+        generator: where the random order comes from.
+
+    Raises:
+        ValueError: the lengths do not sum to the dataset's, or a fraction is not between 0 and 1.
+    """
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        lengths = _from_fractions(lengths, len(dataset))
+    if sum(lengths) != len(dataset):
+        raise ValueProblem(
+            "Sum of input lengths does not equal the length of the input dataset! They sum to "
+            f"{sum(lengths)}, and there are {len(dataset)} samples"
+        )
+    order = randperm(sum(lengths), generator=generator).tolist()
+    return [Subset(dataset, order[end - length : end]) for end, length in zip(accumulate(lengths), lengths)]
+
+
+def _from_fractions(fractions: Sequence[float], count: int) -> list[int]:
+    for place, fraction in enumerate(fractions):
+        if not 0 <= fraction <= 1:
+            raise ValueProblem(f"Fraction at index {place} is not between 0 and 1, but {fraction}")
+    lengths = [math.floor(count * fraction) for fraction in fractions]
+    for extra in range(count - sum(lengths)):
+        lengths[extra % len(lengths)] += 1
+    for place, length in enumerate(lengths):
+        if length == 0:
+            warnings.warn(
+                f"Length of split at index {place} is 0. This might result in an empty dataset.", stacklevel=3
+            )
+    return lengths
