@@ -48,8 +48,8 @@ CASES = [
     Case(
         "searchsorted",
         lambda t, s, x: (
-            t.searchsorted(s, x),
-            t.searchsorted(s, x, right=True, out_int32=True),
+            t.searchsorted(s, x.contiguous()),
+            t.searchsorted(s, x.contiguous(), right=True, out_int32=True),
             t.searchsorted(s, 0.5),
         ),
         [EDGES, uniform(2, 3, low=0.0, high=1.0)],

@@ -54,6 +54,8 @@ def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
 
 def reduced_dims(dims, ndim: int) -> tuple[int, ...]:
     """Return the dims to reduce over: all of them for None or an empty sequence."""
+    if dims.__class__ is int and -ndim <= dims < ndim:
+        return (dims % ndim,)
     if dims is None or (not isinstance(dims, int) and len(dims) == 0):
         return tuple(range(ndim))
     found = normalise_dims(dims, ndim)
@@ -95,7 +97,7 @@ def with_numpy_names(function):
 
     @functools.wraps(function)
     def named(*args, **kwargs):
-        if not kwargs.keys().isdisjoint(NUMPY_NAMES):
+        if kwargs and not kwargs.keys().isdisjoint(NUMPY_NAMES):
             kwargs = {NUMPY_NAMES.get(name, name): value for name, value in kwargs.items()}
         return function(*args, **kwargs)
 

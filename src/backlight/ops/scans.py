@@ -260,13 +260,15 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
         raise ShapeError("diff expects input to be at least one-dimensional\n  Give it a dim: x.reshape(-1)")
     if n < 0:
         raise ShapeError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return input.clone()
     ends = [end for end in (prepend, input, append) if end is not None]
     values = TENSOR_OPS.cat(ends, dim) if len(ends) > 1 else input
     for _ in range(min(n, values.shape[dim])):
         length = values.shape[dim]
         left, right = values.narrow(dim, 0, length - 1), values.narrow(dim, 1, length - 1)
         values = right ^ left if values.dtype is bool_dtype else right - left
-    return values if n else values.clone()
+    return values
 
 
 def _panels(y, x, dx, dim):
