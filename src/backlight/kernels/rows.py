@@ -50,7 +50,8 @@ def softmax(x: np.ndarray, dim: int = -1) -> np.ndarray:
     else:
         weights = shifted(x, dim)
         np.exp(weights, out=weights)
-    weights *= np.reciprocal(sums(weights, dim))
+    if weights.size:
+        weights *= np.reciprocal(sums(weights, dim))
     return weights
 
 

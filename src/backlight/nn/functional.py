@@ -1,34 +1,143 @@
 """PyTorch's `torch.nn.functional`: layers as functions."""
 
+import warnings
+
+import numpy as np
+
+from backlight.graph.state import wrap
+from backlight.kernels import draws
+from backlight.kernels.generator import default_twister
+from backlight.ops import dropout as dropouts
 from backlight.ops import embedding as tables
 from backlight.ops import softmax as softmaxes
 from backlight.ops.attention import scaled_dot_product_attention
-from backlight.ops.linear import linear
-from backlight.ops.losses import cross_entropy, nll_loss
-from backlight.ops.normalisation import layer_norm
+from backlight.ops.bags import embedding_bag
+from backlight.ops.channel_norms import batch_norm as normalise_batch
+from backlight.ops.channel_norms import check_several, group_norm
+from backlight.ops.channel_norms import instance_norm as normalise_instances
+from backlight.ops.cross_entropy import cross_entropy, nll_loss
+from backlight.ops.distances import cosine_similarity, pairwise_distance, pdist
+from backlight.ops.dropout import dropout1d, dropout2d, dropout3d
+from backlight.ops.linear import bilinear, linear
+from backlight.ops.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    gaussian_nll_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+)
+from backlight.ops.normalisation import layer_norm, local_response_norm, normalize, rms_norm
 
 __all__ = [
+    "alpha_dropout",
+    "batch_norm",
+    "bilinear",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_similarity",
     "cross_entropy",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
     "embedding",
+    "embedding_bag",
+    "feature_alpha_dropout",
+    "gaussian_nll_loss",
+    "group_norm",
+    "gumbel_softmax",
+    "huber_loss",
+    "instance_norm",
+    "kl_div",
+    "l1_loss",
     "layer_norm",
     "linear",
+    "local_response_norm",
     "log_softmax",
+    "mse_loss",
     "nll_loss",
+    "normalize",
+    "pairwise_distance",
+    "pdist",
+    "poisson_nll_loss",
+    "rms_norm",
     "scaled_dot_product_attention",
+    "smooth_l1_loss",
+    "soft_margin_loss",
     "softmax",
+    "softmin",
 ]
+
+
+# --- softmax ----------------------------------------------------------------------------------------------------------
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
     """Return exp(x) / Σ exp(x) along `dim`."""
-    return softmaxes.softmax(input, softmaxes.implicit_dim("softmax", input.ndim) if dim is None else dim, dtype)
+    dim = softmaxes.implicit_dim("softmax", input.ndim) if dim is None else dim
+    return softmaxes.softmax(input, dim, dtype)
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """Return the logarithm of softmax along `dim`."""
-    return softmaxes.log_softmax(
-        input, softmaxes.implicit_dim("log_softmax", input.ndim) if dim is None else dim, dtype
-    )
+    dim = softmaxes.implicit_dim("log_softmax", input.ndim) if dim is None else dim
+    return softmaxes.log_softmax(input, dim, dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """Return softmax(−x) along `dim`."""
+    dim = softmaxes.implicit_dim("softmin", input.ndim) if dim is None else dim
+    return softmaxes.softmax(-input, dim, dtype)
+
+
+def gumbel_softmax(logits, tau=1.0, hard=False, eps=1e-10, dim=-1):
+    """Draw from the distribution softmax(logits), smoothed so that the draw has a gradient.
+
+        softmax((logits + g) / tau), g = −log(−log(u)), u uniform
+
+    Args:
+        tau: the temperature; the smaller, the nearer to one-hot.
+        hard: return the one-hot draw itself, with the gradient of the smooth one.
+
+    Source: Jang, Gu and Poole, Categorical Reparameterization with Gumbel-Softmax, 2016, arXiv 1611.01144.
+    """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", UserWarning, stacklevel=2)
+    data = logits._data
+    waits = draws.exponential(default_twister, data.size).reshape(data.shape).astype(data.dtype)
+    smooth = softmaxes.softmax((logits + wrap(-np.log(waits))) / tau, dim)
+    if not hard:
+        return smooth
+    places = np.expand_dims(smooth._data.argmax(dim), dim)
+    one_hot = np.zeros_like(data)
+    np.put_along_axis(one_hot, places, 1, dim)
+    return wrap(one_hot) - smooth.detach() + smooth
+
+
+# --- dropout ----------------------------------------------------------------------------------------------------------
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Set each element to 0 with probability p while training, and divide the others by 1 − p."""
+    return dropouts.dropout(input, p, training, inplace)
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Drop elements so that mean and variance stay, for networks of SELU units."""
+    return dropouts.alpha_dropout(input, p, training, inplace)
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Drop whole channels so that mean and variance stay, for networks of SELU units."""
+    return dropouts.feature_alpha_dropout(input, p, training, inplace)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -53,3 +162,32 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     if max_norm is not None:
         tables.shorten_rows(weight, input, max_norm, norm_type)
     return tables.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+# --- channels ---------------------------------------------------------------------------------------------------------
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """Normalise each channel over batch and space, then scale and shift it.
+
+    In training mean and variance are the batch's own, and the running ones move towards them by `momentum`. Else the
+    running ones are used.
+
+    Shapes: input (batch, channels, …), all others (channels,) -> as input
+    """
+    if training:
+        check_several(input._data.shape, "value per channel")
+    return normalise_batch(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+):
+    """Normalise each channel of each example over space, then scale and shift the channel.
+
+    Shapes: input (batch, channels, …), all others (channels,) -> as input
+    """
+    shape = input._data.shape
+    if use_input_stats:
+        check_several((1, shape[0] * shape[1], *shape[2:]), "spatial element", shape)
+    return normalise_instances(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)

@@ -13,7 +13,7 @@ from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.operands import sum_to_shape
-from backlight.ops.products import check_stacks, not_a_tensor, small_name
+from backlight.ops.products import check_stacks, not_a_tensor
 from backlight.ops.softmax import along
 
 __all__ = []
@@ -158,9 +158,8 @@ def attention_composed(query, key, value, attn_mask, kept, is_causal, scale, pro
     if is_causal:
         attn_mask = scores.detach().new_ones(scores.shape[-2:]).tril() > 0
     if attn_mask is not None:
-        scores = (
-            scores.masked_fill(~attn_mask, -math.inf) if not is_float(attn_mask._data.dtype) else scores + attn_mask
-        )
+        boolean = attn_mask._data.dtype.kind == "b"
+        scores = scores.masked_fill(~attn_mask, -math.inf) if boolean else scores + attn_mask
     blind = probabilities.sum(-1, keepdim=True) == 0
     found = along(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
     return (found if kept is None else found * kept) @ value

@@ -7,6 +7,7 @@ view in the caller's shape follows. So backward is two matrix products, in memor
 
 from backlight.errors import ShapeError
 from backlight.ops.declare import op
+from backlight.ops.einsum import einsum
 from backlight.ops.products import (
     big_name,
     careful_product,
@@ -16,7 +17,7 @@ from backlight.ops.products import (
 )
 from backlight.ops.shaping import unsafe_view
 
-__all__ = []
+__all__ = ["bilinear"]
 
 
 def linear(input, weight, bias=None):
@@ -51,8 +52,9 @@ def _expandable(bias, product):
         if dim > len(wanted) or size not in (1, wanted[-dim]):
             at = len(wanted) - dim
             raise ShapeError(
-                f"The expanded size of the tensor ({wanted[at]}) must match the existing size ({size}) at non-singleton "
-                f"dimension {at}.  Target sizes: {wanted}.  Tensor sizes: {found}\n  A bias has one number for each "
+                f"The expanded size of the tensor ({wanted[at]}) must match the existing size ({size}) at "
+                f"non-singleton dimension {at}.  Target sizes: {wanted}.  Tensor sizes: {found}\n  A bias has one "
+                "number for each "
                 "row of the weight"
             )
     return bias
@@ -78,12 +80,13 @@ def linear_without_bias(xp, input, weight):
 
 @linear_without_bias.derivative("input", formula="grad · weight")
 def linear_without_bias_input(grad, weight, input_shape, ops):
-    return ops.mm(grad, weight).reshape(input_shape)
+    return (grad @ weight if grad.dtype.itemsize > 2 else ops.mm(grad, weight)).reshape(input_shape)
 
 
 @linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
 def linear_without_bias_weight(grad, input, ops):
-    return ops.mm(grad.T, input.reshape((-1, input.shape[-1])))
+    rows = input.reshape((-1, input.shape[-1]))
+    return grad.T @ rows if grad.dtype.itemsize > 2 else ops.mm(grad.T, rows)
 
 
 @op(name="linear_with_bias", node="AddmmBackward0")
@@ -109,12 +112,13 @@ def linear_with_bias(xp, input, weight, bias):
 
 @linear_with_bias.derivative("input", formula="grad · weight")
 def linear_with_bias_input(grad, weight, input_shape, ops):
-    return ops.mm(grad, weight).reshape(input_shape)
+    return (grad @ weight if grad.dtype.itemsize > 2 else ops.mm(grad, weight)).reshape(input_shape)
 
 
 @linear_with_bias.derivative("weight", formula="gradᵀ · rows of input")
 def linear_with_bias_weight(grad, input, ops):
-    return ops.mm(grad.T, input.reshape((-1, input.shape[-1])))
+    rows = input.reshape((-1, input.shape[-1]))
+    return grad.T @ rows if grad.dtype.itemsize > 2 else ops.mm(grad.T, rows)
 
 
 @linear_with_bias.derivative("bias", formula="Σ grad over rows")
@@ -131,3 +135,25 @@ def view_of_rows(xp, input, size: tuple):
 @view_of_rows.derivative("input", formula="grad in the shape of input")
 def view_of_rows_input(grad, input_shape):
     return grad.reshape(input_shape)
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """Apply x1ᵀ · weight · x2 + bias to the last dims, one weight matrix for each output.
+
+    Shapes: input1 (…, n), input2 (…, m), weight (out, n, m), bias (out,) or None -> (…, out)
+
+    Raises:
+        RuntimeError: the sizes do not fit.
+    """
+    left, right, sizes = input1._data.shape, input2._data.shape, weight._data.shape
+    if left[:-1] != right[:-1]:
+        raise ShapeError(
+            "bilinear(): input batch dimensions do not match: the shapes are "
+            f"{list(left)} and {list(right)}, which may differ in the last dim only"
+        )
+    for name, found, wanted in (("input1", left[-1], sizes[1]), ("input2", right[-1], sizes[2])):
+        if found != wanted:
+            raise ShapeError(f"bilinear(): {name} size does not match weight size: got {found} but expected {wanted}")
+    rows = einsum("bi,oij,bj->bo", input1.reshape((-1, left[-1])), weight, input2.reshape((-1, right[-1])))
+    out = rows.reshape((*left[:-1], sizes[0]))
+    return out if bias is None else out + bias

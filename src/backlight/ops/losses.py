@@ -1,60 +1,21 @@
-"""Losses for classes: cross-entropy and negative log-likelihood."""
+"""Losses that compare numbers: squared, absolute, logarithmic.
 
-import numpy as np
+Each op computes one loss an element, then the reduction. Where its derivative has cases (clipped, saturated), the rule
+runs on arrays, and the composite beside it is what create_graph differentiates.
+"""
+
+import math
+import warnings
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import DimError, ShapeError, ValueProblem
-from backlight.kernels import rows
+from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
-from backlight.ops.products import not_a_tensor
 from backlight.ops.promotion import is_float
-from backlight.ops.softmax import check_float, log_softmax
+from backlight.ops.repeating import broadcast_tensors
+from backlight.sizes import Size
 
 __all__ = []
-
-
-# --- by class numbers -------------------------------------------------------------------------------------------------
-
-
-def cross_entropy(
-    input,
-    target,
-    weight=None,
-    size_average=None,
-    ignore_index=-100,
-    reduce=None,
-    reduction="mean",
-    label_smoothing=0.0,
-):
-    """Return −log softmax(input) at the target classes.
-
-    Shapes: input (classes,), (batch, classes) or (batch, classes, …); target the same without classes if it names
-    classes, or as input if it holds probabilities
-
-    Args:
-        weight: one factor a class.
-        ignore_index: positions with this target count for nothing.
-        reduction: "mean" (over the weights of the targets), "sum" or "none".
-        label_smoothing: the share of the target that is spread evenly over all classes.
-
-    Raises:
-        IndexError: a target is no class.
-        RuntimeError, ValueError: shapes or dtypes do not fit.
-    """
-    reduction = reduction_of(reduction, size_average, reduce)
-    try:
-        shape, target_shape = input._data.shape, target._data.shape
-    except AttributeError:
-        raise not_a_tensor("cross_entropy_loss", input=input, target=target) from None
-    if not 0 <= label_smoothing <= 1:
-        raise ShapeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    if shape == target_shape:
-        return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
-    if label_smoothing:
-        return _smoothed_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
-    by_class = cross_entropy_of_classes if len(shape) <= 2 else cross_entropy_of_maps
-    return by_class(input, target, weight, reduction, ignore_index)
 
 
 def reduction_of(reduction: str, size_average=None, reduce=None) -> str:
@@ -64,250 +25,410 @@ def reduction_of(reduction: str, size_average=None, reduce=None) -> str:
         ValueError: there is no such reduction.
     """
     if size_average is not None or reduce is not None:
-        if reduce is False:
-            return "none"
-        return "sum" if size_average is False else "mean"
+        warnings.warn(
+            "size_average and reduce args will be deprecated, please use "
+            f"reduction='{_old_names(size_average, reduce)}' "
+            "instead.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return _old_names(size_average, reduce)
     if reduction not in ("mean", "sum", "none"):
         raise ValueProblem(f"{reduction} is not a valid value for reduction; it must be 'mean', 'sum' or 'none'")
     return reduction
 
 
-def _class_weights(target, weight, ignore_index, kind):
-    """Return each target with ignored ones replaced by 0, and its weight: 0 where ignored."""
-    counted = target != ignore_index
-    classes = np.where(counted, target, 0)
-    if weight is None:
-        return classes, counted.astype(kind)
-    return classes, weight.astype(kind)[classes] * counted
+def _old_names(size_average, reduce) -> str:
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
 
 
-def _reduced(losses, weights, reduction, shape):
-    """Return the loss that is asked for, and the factor that turns its gradient into that of each position."""
-    if reduction == "none":
-        return losses.reshape(shape), None
-    total = losses.sum()
-    if reduction == "sum":
-        return total, total.dtype.type(1)
-    with np.errstate(all="ignore"):
-        factor = np.reciprocal(weights.sum())
-        return total * factor if np.isfinite(factor) else total * np.nan, factor
+def reduced(losses, reduction: str):
+    """Return the mean or the sum of losses, or the losses themselves: arrays or tensors."""
+    if reduction == "mean":
+        return losses.mean()
+    return losses.sum() if reduction == "sum" else losses
 
 
-def _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index):
-    """−weight · log softmax at the target, by the exponentials, which backward needs again."""
-    check_float(input, "log_softmax_lastdim_kernel_impl")
-    check_classes(input, target, weight, ignore_index)
-    flat = class_rows(widened(input))
-    classes, weights = _class_weights(target.reshape(-1), weight, ignore_index, flat.dtype)
-    logs = rows.log_softmax(flat)
-    losses = -logs[np.arange(len(classes)), classes] * weights
-    out, factor = _reduced(losses, weights, reduction, target.shape)
-    return rounded(out, input.dtype), logs, classes, weights if factor is None else weights * factor
+def share(grad, reduction: str, shape):
+    """Return the gradient that each element's loss gets."""
+    return grad / math.prod(shape) if reduction == "mean" and math.prod(shape) else grad
 
 
-def class_rows(array):
-    """Return (positions, classes) of an array (classes,), (batch, classes) or (batch, classes, …)."""
-    if array.ndim <= 2:
-        return array.reshape((-1, array.shape[-1]))
-    return np.moveaxis(array, 1, -1).reshape((-1, array.shape[1]))
+def same_size(input, target):
+    """Return both, expanded to one shape, after PyTorch's warning if they had two."""
+    if input._data.shape == target._data.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({Size(target._data.shape)}) that is different to the input size "
+        f"({Size(input._data.shape)}). This will likely lead to incorrect results due to broadcasting. Please ensure "
+        "they "
+        "have the same size.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return broadcast_tensors(input, target)
 
 
-def _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp):
-    """grad · factor · (softmax − 1 at the target)."""
-    factors = (widened(grad).reshape(-1) * factors)[:, None]
-    slopes = xp.exp(logs)
-    slopes *= factors
-    slopes[xp.arange(len(classes)), classes] -= factors[:, 0]
-    if len(input_shape) > 2:
-        slopes = xp.moveaxis(slopes.reshape((input_shape[0], *input_shape[2:], input_shape[1])), -1, 1)
-    return rounded(slopes.reshape(input_shape), grad.dtype)
+def both_signs(slope, needs, kind, other_kind):
+    """Return the slope for the first input and its negative for the second, where they are needed."""
+    return rounded(slope, kind) if needs[0] else None, rounded(-slope, other_kind) if needs[1] else None
 
 
-@op(name="cross_entropy", node="NllLossBackward0", keeps=("logs", "classes", "factors"))
-def cross_entropy_of_classes(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
-    """−log softmax at the target, for one row or rows."""
-    return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
+def _finish(losses, reduction: str, kind):
+    """Reduce an array of losses and round it to its dtype."""
+    return rounded(reduced(losses, reduction), kind)
 
 
-@cross_entropy_of_classes.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_classes_input(grad, input_shape, logs, classes, factors, xp):
-    return _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp)
+def _check_weight(weight, input) -> None:
+    if weight._data.shape != input._data.shape:
+        raise ValueProblem(
+            f"Weights and input must have the same size. Got {list(weight._data.shape)} and {list(input._data.shape)}"
+        )
 
 
-@op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("logs", "classes", "factors"))
-def cross_entropy_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
-    """−log softmax over dim 1 at the target, for inputs with more dims."""
-    return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
+def _weighted(losses, weight, reduction: str):
+    """Reduce losses times weights; the mean divides by the sum of the weights."""
+    losses = losses * weight
+    return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
 
 
-@cross_entropy_of_maps.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_maps_input(grad, input_shape, logs, classes, factors, xp):
-    return _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp)
+# --- squared ----------------------------------------------------------------------------------------------------------
 
 
-@cross_entropy_of_classes.composed
-@cross_entropy_of_maps.composed
-def cross_entropy_composed(input, target, weight, reduction, ignore_index):
-    logs = log_softmax(input, min(input.ndim - 1, 1))
-    return nll(logs, target, weight, reduction, ignore_index)
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """Return (input − target)², by default its mean.
 
-
-def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    """Return −input at the target classes, where input holds logarithms of probabilities.
-
-    Shapes and arguments: as `cross_entropy`
+    Args:
+        reduction: "mean", "sum" or "none".
+        weight: one factor an element; the mean then divides by their sum.
     """
     reduction = reduction_of(reduction, size_average, reduce)
-    by_class = nll if input._data.ndim <= 2 else nll_of_maps
-    return by_class(input, target, weight, reduction, ignore_index)
+    input, target = same_size(input, target)
+    if weight is None:
+        return squared_error(input, target, reduction)
+    _check_weight(weight, input)
+    return _weighted(squared_error(input, target, "none"), weight, reduction)
 
 
-def _nll_forward(xp, input, target, weight, reduction, ignore_index):
-    check_classes(input, target, weight, ignore_index)
-    flat = class_rows(widened(input))
-    classes, weights = _class_weights(target.reshape(-1), weight, ignore_index, flat.dtype)
-    out, factor = _reduced(-flat[np.arange(len(classes)), classes] * weights, weights, reduction, target.shape)
-    return rounded(out, input.dtype), weights if factor is None else weights * factor
+@op(name="mse_loss", promote="same")
+def squared_error(xp, input, target, reduction: str):
+    """(input − target)², reduced."""
+    if not is_float(input.dtype):
+        name = from_numpy_dtype(input.dtype).old_name
+        raise ShapeError(f"\"mse_cpu\" not implemented for '{name}'; convert input and target with .float()")
+    difference = widened(input) - widened(target)
+    if reduction == "none":
+        return rounded(difference * difference, input.dtype)
+    total = xp.vdot(difference, difference)
+    return rounded(total / difference.size if reduction == "mean" else total, input.dtype)
 
 
-@op(name="nll_loss", node="NllLossBackward0", keeps=("factors",))
-def nll(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
-    """−weight · input at the target."""
-    return _nll_forward(xp, input, target, weight, reduction, ignore_index)
+@squared_error.derivative("input", formula="2 · (input − target) · grad, / n for the mean")
+def squared_error_input(grad, input, target, input_shape, reduction):
+    return (input - target) * (share(grad, reduction, input_shape) * 2)
 
 
-@nll.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def nll_input(grad, target, input_shape, factors, ignore_index, ops):
-    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+@squared_error.derivative("target", formula="2 · (target − input) · grad, / n for the mean")
+def squared_error_target(grad, input, target, input_shape, reduction):
+    return (target - input) * (share(grad, reduction, input_shape) * 2)
 
 
-@op(name="nll_loss2d", node="NllLoss2DBackward0", keeps=("factors",))
-def nll_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
-    """−weight · input at the target, classes in dim 1."""
-    return _nll_forward(xp, input, target, weight, reduction, ignore_index)
+# --- absolute ---------------------------------------------------------------------------------------------------------
 
 
-@nll_of_maps.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def nll_of_maps_input(grad, target, input_shape, factors, ignore_index, ops):
-    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """Return |input − target|, by default its mean; arguments as `mse_loss`."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    input, target = same_size(input, target)
+    if weight is None:
+        return reduced((input - target).abs(), reduction)
+    _check_weight(weight, input)
+    return _weighted((input - target).abs(), weight, reduction)
 
 
-@op(name="spread_over_classes", node="NllLossBackwardBackward0")
-def spread_over_classes(xp, input, target, factors, size: tuple, ignore_index: int):
-    """Zeros of `size` with −input · factor at the target classes; `input` is 0-d or of the target's shape."""
-    out = xp.zeros((target.size, size[min(len(size) - 1, 1)]), factors.dtype)
-    classes = target.reshape(-1)
-    counted = classes != ignore_index
-    out[xp.arange(classes.size), xp.where(counted, classes, 0)] = -(widened(input).reshape(-1) * factors)
-    if len(size) > 2:
-        out = xp.moveaxis(out.reshape((size[0], *size[2:], size[1])), -1, 1)
-    return rounded(xp.ascontiguousarray(out).reshape(size), input.dtype)
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """Return d² / (2 · beta) where d = |input − target| is below beta, else d − beta / 2."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    input, target = same_size(input, target)
+    if beta < 0:
+        raise ShapeError(f"smooth_l1_loss does not support negative values for beta. Got {beta}")
+    if beta == 0:
+        return reduced((input - target).abs(), reduction)
+    return smooth_absolute_error(input, target, reduction, float(beta))
 
 
-@spread_over_classes.derivative("input", formula="−grad · factor at the target")
-def spread_over_classes_input(grad, target, factors, input_shape, ignore_index, ops):
-    return ops.take_of_classes(grad, target, factors, input_shape, ignore_index)
+@op(name="smooth_l1_loss", promote="same", node="SmoothL1LossBackward0")
+def smooth_absolute_error(xp, input, target, reduction: str, beta: float):
+    """d² / (2 · beta) or d − beta / 2; both are c · (d − c / 2) / beta with c = min(d, beta)."""
+    distance = xp.abs(widened(input) - widened(target))
+    near = xp.minimum(distance, beta)
+    return _finish(near * (distance - near * 0.5) / beta, reduction, input.dtype)
 
 
-@op(name="take_of_classes", node="NllLossBackwardBackward0")
-def take_of_classes(xp, input, target, factors, size: tuple, ignore_index: int):
-    """−input · factor at the target classes, in the target's shape, or added up if `size` is ()."""
-    classes = target.reshape(-1)
-    counted = classes != ignore_index
-    found = -class_rows(widened(input))[xp.arange(classes.size), xp.where(counted, classes, 0)] * factors
-    return rounded(found.sum() if size == () else found.reshape(size), input.dtype)
+@smooth_absolute_error.derivative("input", "target", formula="± clip((input − target) / beta, −1, 1) · grad")
+def smooth_absolute_error_both(grad, input, target, input_shape, reduction, beta, needs, xp):
+    slope = xp.clip((widened(input) - widened(target)) / beta, -1, 1) * share(widened(grad), reduction, input_shape)
+    return both_signs(slope, needs, input.dtype, target.dtype)
 
 
-@take_of_classes.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
-def take_of_classes_input(grad, target, factors, input_shape, ignore_index, ops):
-    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+@smooth_absolute_error.composed
+def smooth_absolute_error_composed(input, target, reduction, beta):
+    distance = (input - target).abs()
+    near = distance.clamp_max(beta)
+    return reduced(near * (distance - near * 0.5) / beta, reduction)
 
 
-def check_classes(input, target, weight, ignore_index) -> None:
-    """Raise PyTorch's error unless each target is one of the input's classes.
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """Return d² / 2 where d = |input − target| is at most delta, else delta · (d − delta / 2)."""
+    reduction = reduction_of(reduction)
+    input, target = same_size(input, target)
+    if delta <= 0:
+        raise ShapeError(f"huber_loss does not support non-positive values for delta. Got {delta}")
+    if weight is None:
+        return huber_error(input, target, reduction, float(delta))
+    _check_weight(weight, input)
+    return reduced(huber_error(input, target, "none", float(delta)) * weight, reduction)
+
+
+@op(name="huber_loss", promote="same")
+def huber_error(xp, input, target, reduction: str, delta: float):
+    """d² / 2 or delta · (d − delta / 2); both are c · (d − c / 2) with c = min(d, delta)."""
+    distance = xp.abs(widened(input) - widened(target))
+    near = xp.minimum(distance, delta)
+    return _finish(near * (distance - near * 0.5), reduction, input.dtype)
+
+
+@huber_error.derivative("input", "target", formula="± clip(input − target, −delta, delta) · grad")
+def huber_error_both(grad, input, target, input_shape, reduction, delta, needs, xp):
+    slope = xp.clip(widened(input) - widened(target), -delta, delta) * share(widened(grad), reduction, input_shape)
+    return both_signs(slope, needs, input.dtype, target.dtype)
+
+
+@huber_error.composed
+def huber_error_composed(input, target, reduction, delta):
+    distance = (input - target).abs()
+    near = distance.clamp_max(delta)
+    return reduced(near * (distance - near * 0.5), reduction)
+
+
+# --- of probabilities -------------------------------------------------------------------------------------------------
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """Return −target · log(input) − (1 − target) · log(1 − input); logarithms count no less than −100.
 
     Raises:
-        IndexError: a target is no class.
-        ValueError: there are more or fewer targets than rows.
-        RuntimeError: shapes or dtypes do not fit.
+        RuntimeError: an element of input or target is outside 0 to 1.
+        ValueError: the sizes differ.
     """
-    if input.ndim == 0:
-        raise ShapeError("nll_loss expects at least 1 dim in input, got a 0-d tensor; its last dim counts the classes")
-    _check_target_shape(input, target)
-    if target.dtype not in (np.int64, np.uint8):
-        name = from_numpy_dtype(target.dtype).old_name
-        raise ShapeError(f"expected target dtype to be Long or Byte, but got {name}; convert it with .long()")
-    classes = input.shape[min(input.ndim - 1, 1)]
-    if weight is not None and weight.shape != (classes,):
-        raise ShapeError(
-            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
-            f"shape: {list(weight.shape)}"
-        )
-    wrong = target[((target < 0) | (target >= classes)) & (target != ignore_index)] if target.size else target
-    if wrong.size:
-        raise DimError(
-            f"Target {wrong.flat[0]} is out of bounds. There are {classes} classes, counted from 0; to leave a position "
-            "out, give it the target ignore_index"
-        )
-
-
-def _check_target_shape(input, target) -> None:
-    if input.ndim > 1 and (target.ndim == 0 or input.shape[0] != target.shape[0]):
-        found = target.shape[0] if target.ndim else 1
+    reduction = reduction_of(reduction, size_average, reduce)
+    if input._data.shape != target._data.shape:
         raise ValueProblem(
-            f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({found}); the shapes are "
-            f"{list(input.shape)} and {list(target.shape)}"
+            f"Using a target size ({Size(target._data.shape)}) that is different to the input size "
+            f"({Size(input._data.shape)}) is deprecated. Please ensure they have the same size."
         )
-    if input.ndim <= 2 and (target.ndim > 1 or (input.ndim == 1 and target.size != 1)):
-        raise ShapeError(
-            f"0D or 1D target tensor expected, multi-target not supported; the shapes are {list(input.shape)} and "
-            f"{list(target.shape)}"
-        )
-    wanted = [input.shape[0], *input.shape[2:]] if input.ndim > 2 else None
-    if wanted and list(target.shape) != wanted:
-        raise ShapeError(f"Expected target size {wanted}, got {list(target.shape)}; one class for each position")
+    if weight is not None and weight._data.shape != input._data.shape:
+        weight = weight.expand(input._data.shape)
+    return binary_entropy(input, target, weight, reduction)
 
 
-# --- by probabilities -------------------------------------------------------------------------------------------------
-
-
-def _class_factor(weight, input):
-    """Return the weights in a shape that multiplies the input's class dim."""
-    return weight.reshape((-1,) + (1,) * (input.ndim - 2)) if input.ndim > 2 else weight
-
-
-def _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing):
-    """−Σ target · log softmax(input), averaged over positions (the weights do not count in the mean)."""
-    if not is_float(target._data.dtype):
-        name = from_numpy_dtype(target._data.dtype).old_name
-        raise ShapeError(f"Expected floating point type for target with class probabilities, got {name}")
-    dim = min(input.ndim - 1, 1)
-    classes = input._data.shape[dim]
-    if label_smoothing:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
-    terms = log_softmax(input, dim) * target
+@op(name="binary_cross_entropy")
+def binary_entropy(xp, input, target, weight: Array | None, reduction: str):
+    """The cross-entropy of probabilities, reduced."""
+    if target.dtype != input.dtype:
+        names = from_numpy_dtype(target.dtype).old_name, from_numpy_dtype(input.dtype).old_name
+        raise ShapeError(f"Found dtype {names[0]} but expected {names[1]}; convert the target with .to(input.dtype)")
+    for name, array in (("input", input), ("target", target)):
+        if array.size and not (array.min() >= 0 and array.max() <= 1):
+            raise ShapeError(
+                f"all elements of {name} should be between 0 and 1; they go from {array.min()} to {array.max()}: apply "
+                "sigmoid, or use binary_cross_entropy_with_logits"
+            )
+    x, t = widened(input), widened(target)
+    with xp.errstate(divide="ignore"):
+        losses = (t - 1) * xp.maximum(xp.log1p(-x), -100) - t * xp.maximum(xp.log(x), -100)
     if weight is not None:
-        terms = terms * _class_factor(weight, input)
-    if reduction == "none":
-        return -terms.sum(dim)
-    if reduction == "sum":
-        return -terms.sum()
-    return -terms.sum() / (input._data.size // classes if classes else 1)
+        losses = losses * widened(weight)
+    return _finish(losses, reduction, input.dtype)
 
 
-def _smoothed_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing):
-    """(1 − s) · cross-entropy + s · the mean over all classes of −log softmax."""
-    dim = min(input.ndim - 1, 1)
-    logs = log_softmax(input, dim)
-    at_target = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
-    everywhere = -(logs if weight is None else logs * _class_factor(weight, input)).sum(dim)
-    counted = target.reshape(everywhere.shape) != ignore_index
-    everywhere = everywhere * counted
-    if reduction == "sum":
-        everywhere = everywhere.sum()
-    elif reduction == "mean":
-        weights = _class_weights(
-            target._data, None if weight is None else weight._data, ignore_index, logs._data.dtype
-        )[1]
-        everywhere = everywhere.sum() / weights.sum().item()
-    return at_target * (1 - label_smoothing) + everywhere * (label_smoothing / input._data.shape[dim])
+@binary_entropy.derivative(
+    "input", "target", formula="grad · (input − target) / (input · (1 − input)); grad · (log(1 − input) − log(input))"
+)
+def binary_entropy_both(grad, input, target, weight, input_shape, reduction, needs, xp):
+    grad = share(widened(grad), reduction, input_shape)
+    grad = grad if weight is None else grad * widened(weight)
+    x, t = widened(input), widened(target)
+    g_input = g_target = None
+    if needs[0]:
+        g_input = rounded(grad * (x - t) / xp.maximum(x * (1 - x), x.dtype.type(1e-12)), input.dtype)
+    if needs[1]:
+        g_target = rounded(grad * (xp.maximum(xp.log1p(-x), -100) - xp.maximum(xp.log(x), -100)), input.dtype)
+    return g_input, g_target
+
+
+@binary_entropy.composed
+def binary_entropy_composed(input, target, weight, reduction):
+    losses = (target - 1) * (1 - input).log().clamp_min(-100) - target * input.log().clamp_min(-100)
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
+    """Return the binary cross-entropy of sigmoid(input), computed so that nothing overflows.
+
+    Args:
+        weight: a factor an element; broadcasts.
+        pos_weight: a factor of the target's part; broadcasts.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if input._data.shape != target._data.shape:
+        raise ValueProblem(
+            f"Target size ({Size(target._data.shape)}) must be the same as input size ({Size(input._data.shape)})"
+        )
+    if not is_float(target._data.dtype):
+        names = from_numpy_dtype(input._data.dtype).old_name, from_numpy_dtype(target._data.dtype).old_name
+        raise ShapeError(
+            f"result type {names[0]} can't be cast to the desired output type {names[1]}; convert the target with "
+            ".float()"
+        )
+    return logistic_entropy(input, target, weight, pos_weight, reduction)
+
+
+@op(name="binary_cross_entropy_with_logits")
+def logistic_entropy(xp, input, target, weight: Array | None, pos_weight: Array | None, reduction: str):
+    """(1 − t) · x + (1 + (w − 1) · t) · log(1 + exp(−x)), reduced; w is pos_weight."""
+    x, t = widened(input), widened(target)
+    softplus = xp.logaddexp(x.dtype.type(0), -x)
+    if pos_weight is not None:
+        softplus = softplus * ((widened(pos_weight) - 1) * t + 1)
+    losses = (1 - t) * x + softplus
+    if weight is not None:
+        losses = losses * widened(weight)
+    return _finish(losses, reduction, input.dtype)
+
+
+@logistic_entropy.derivative(
+    "input", "target", formula="grad · ((w · t + 1 − t) · sigmoid(x) − w · t); grad · (log s(−x) − w · log s(x))"
+)
+def logistic_entropy_both(grad, input, target, weight, pos_weight, input_shape, reduction, needs, xp):
+    grad = share(widened(grad), reduction, input_shape)
+    grad = grad if weight is None else grad * widened(weight)
+    x, t, factor = widened(input), widened(target), 1 if pos_weight is None else widened(pos_weight)
+    g_input = g_target = None
+    if needs[0]:
+        up = t if pos_weight is None else t * factor
+        share_of_one = 1 if pos_weight is None else up + (1 - t)
+        g_input = rounded(grad * (share_of_one / (1 + xp.exp(-x)) - up), input.dtype)
+    if needs[1]:
+        zero = x.dtype.type(0)
+        g_target = rounded(grad * (xp.logaddexp(zero, -x) * factor - xp.logaddexp(zero, x)), target.dtype)
+    return g_input, g_target
+
+
+@logistic_entropy.composed
+def logistic_entropy_composed(input, target, weight, pos_weight, reduction):
+    softplus = (-input).clamp_min(0) + (-input.abs()).exp().log1p()
+    if pos_weight is not None:
+        softplus = softplus * ((pos_weight - 1) * target + 1)
+    losses = (1 - target) * input + softplus
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """Return log(1 + exp(−target · input)) for targets of 1 and −1."""
+    return logistic_margin(input, target, reduction_of(reduction, size_average, reduce))
+
+
+@op(name="soft_margin_loss", promote="same")
+def logistic_margin(xp, input, target, reduction: str):
+    """log(1 + exp(−target · input)), reduced."""
+    product = widened(target) * widened(input)
+    return _finish(xp.logaddexp(product.dtype.type(0), -product), reduction, input.dtype)
+
+
+@logistic_margin.derivative(
+    "input", "target", formula="−grad · target · sigmoid(−target · input), and the same swapped"
+)
+def logistic_margin_both(grad, input, target, input_shape, target_shape, reduction, needs, xp):
+    x, t = widened(input), widened(target)
+    shape = xp.broadcast_shapes(input_shape, target_shape)
+    slope = share(widened(grad), reduction, shape) / -(1 + xp.exp(t * x))
+    return rounded(slope * t, input.dtype) if needs[0] else None, rounded(slope * x, input.dtype) if needs[1] else None
+
+
+@logistic_margin.composed
+def logistic_margin_composed(input, target, reduction):
+    product = input * target
+    return reduced((-product).clamp_min(0) + (-product.abs()).exp().log1p(), reduction)
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """Return target · (log(target) − input), where input holds logarithms: the Kullback-Leibler divergence.
+
+    Args:
+        reduction: "batchmean" (the divergence itself: the sum over the size of dim 0), "mean", "sum" or "none".
+        log_target: whether the target holds logarithms too.
+    """
+    if reduction == "mean" and size_average is None and reduce is None:
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            UserWarning,
+            stacklevel=2,
+        )
+    by_batch = reduction == "batchmean"
+    reduction = reduction_of("sum" if by_batch else reduction, size_average, reduce)
+    if log_target:
+        losses = target.exp() * (target - input)
+    else:
+        losses = xlogy(target, target) - target * input
+    total = reduced(losses, reduction)
+    return total / input._data.shape[0] if by_batch and input._data.ndim else total
+
+
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+):
+    """Return exp(input) − target · input, the negative log-likelihood of counts; input is the logarithm of the rate.
+
+    Args:
+        log_input: if False, input is the rate itself: input − target · log(input + eps).
+        full: add Stirling's approximation of log(target!) for targets above 1.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        losses = losses + stirling.masked_fill(target <= 1, 0)
+    return reduced(losses, reduction)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """Return (log(var) + (input − target)² / var) / 2, the negative log-likelihood of a normal distribution.
+
+    Args:
+        var: the variances, or one number; no smaller than eps counts.
+        full: add the constant log(2π) / 2.
+    """
+    if isinstance(var, float):
+        var = input.detach() * 0 + var
+    if (var._data < 0).any():
+        raise ValueProblem("var has negative entry/entries; a variance is at least 0")
+    shape, found = input._data.shape, var._data.shape
+    if found != shape:
+        if found == shape[:-1]:
+            var = var.reshape((*found, 1))
+        elif len(found) != len(shape) or sum(size for known, size in zip(shape, found) if known != size) != 1:
+            raise ValueProblem(f"var is of incorrect size; it is {list(found)} and the input {list(shape)}")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueProblem(f"{reduction} is not valid; reduction must be 'mean', 'sum' or 'none'")
+    raised = var + (var.detach().clamp_min(eps) - var.detach())
+    losses = 0.5 * (raised.log() + (input - target) ** 2 / raised)
+    if full:
+        losses = losses + 0.5 * math.log(2 * math.pi)
+    return reduced(losses, reduction)

@@ -1,13 +1,14 @@
 """Layers that bring activations to mean 0 and variance 1."""
 
-from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ArgumentError, ShapeError
+from backlight.dtypes import finfo, from_numpy_dtype
+from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
+from backlight.ops.padding import constant_pad_nd
 from backlight.ops.softmax import check_float
 
-__all__ = ["layer_norm"]
+__all__ = ["layer_norm", "rms_norm"]
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
@@ -26,9 +27,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
 
 
 @op(name="layer_norm", node="NativeLayerNormBackward0", keeps=("normal", "inverse"))
-def native_layer_norm(
-    xp, input, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5
-):
+def native_layer_norm(xp, input, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5):
     """(x − mean) / √(variance + eps) · weight + bias over the last dims."""
     check_layer_norm(input, weight, bias, normalized_shape)
     count = 1
@@ -97,3 +96,51 @@ def check_layer_norm(input, weight, bias, normalized_shape) -> None:
             f"Given normalized_shape={shape}, expected input with shape [*, {wanted}], but got input of size"
             f"{list(input.shape)}"
         )
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """Divide by the root of the mean square over the last dims, then scale.
+
+        x / √(mean(x²) + eps) · weight
+
+    Args:
+        eps: the machine epsilon of the dtype by default.
+    """
+    shape = list(normalized_shape)
+    if list(input._data.shape[len(input._data.shape) - len(shape) :]) != shape or not shape:
+        wanted = ", ".join(map(str, shape))
+        raise ShapeError(
+            f"Given normalized_shape={shape}, expected input with shape [*{wanted}], but got input of size"
+            f"{list(input._data.shape)}"
+        )
+    wide = input.float() if input.dtype.itemsize == 2 else input
+    dims = tuple(range(-len(shape), 0))
+    eps = finfo(input.dtype).eps if eps is None else eps
+    normal = wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()
+    if weight is None:
+        return normal.to(input.dtype)
+    return (normal * weight).to(input.dtype)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12):
+    """Divide by the p-norm along `dim`, or by eps where that is larger."""
+    return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Divide by (k + alpha · the mean square of `size` neighbouring channels) to the power beta.
+
+    Shapes: input (batch, channels, …) -> as input
+    """
+    dims = input._data.ndim
+    if dims < 3:
+        raise ValueProblem(f"Expected 3D or higher dimensionality input (got {dims} dimensions)")
+    if not input._data.size:
+        return input
+    channels = input._data.shape[1]
+    padding = (*(0, 0) * (dims - 2), size // 2, (size - 1) // 2)
+    squares = constant_pad_nd(input * input, padding)
+    total = squares.narrow(1, 0, channels)
+    for place in range(1, size):
+        total = total + squares.narrow(1, place, channels)
+    return input / (total * (alpha / size) + k) ** beta

@@ -96,7 +96,8 @@ def check_float(array, kernel: str) -> None:
     """Raise PyTorch's error for an array that is not floating point."""
     if not is_float(array.dtype):
         raise ShapeError(
-            f"\"{kernel}\" not implemented for '{from_numpy_dtype(array.dtype).old_name}'; convert the input with .float()"
+            f"\"{kernel}\" not implemented for '{from_numpy_dtype(array.dtype).old_name}'; convert the input with "
+            ".float()"
         )
 
 

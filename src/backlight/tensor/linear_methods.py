@@ -1,8 +1,9 @@
 """Tensor's methods from the linear family, a line each."""
 
 from backlight.graph.state import TensorState
-from backlight.ops import products
+from backlight.ops import contractions, matrix_sums, products
 from backlight.ops import softmax as softmaxes
+from backlight.ops.inplace import inplace
 
 
 class LinearMethods:
@@ -16,6 +17,24 @@ class LinearMethods:
     mv = products.mv
     dot = products.dot
     vdot = products.vdot
+
+    inner = contractions.inner
+    outer = contractions.outer
+    ger = contractions.ger
+    kron = contractions.kron
+    cross = contractions.cross
+
+    addmm = matrix_sums.addmm
+    addmv = matrix_sums.addmv
+    addr = matrix_sums.addr
+    addbmm = matrix_sums.addbmm
+    baddbmm = matrix_sums.baddbmm
+    addmm_ = inplace(matrix_sums.addmm)
+    addmv_ = inplace(matrix_sums.addmv)
+    addr_ = inplace(matrix_sums.addr)
+    addbmm_ = inplace(matrix_sums.addbmm)
+    baddbmm_ = inplace(matrix_sums.baddbmm)
+
     softmax = softmaxes.softmax
     log_softmax = softmaxes.log_softmax
 

@@ -1,0 +1,93 @@
+"""Sums of products over named dims, carried out as matrix products.
+
+A term is a string of labels, one a dim, all different. Every label stands in at least two places: two operands, or an
+operand and the output. (ops/einsum.py brings any equation into this form.)
+"""
+
+import functools
+from math import prod
+
+import numpy as np
+
+
+def contract(arrays, terms: tuple[str, ...], output: str) -> np.ndarray:
+    """Multiply arrays where labels agree, and sum over the labels that are not in the output."""
+    arrays, terms = list(arrays), list(terms)
+    shapes = tuple(array.shape for array in arrays)
+    for i, j, target in contraction_order(tuple(terms), output, shapes):
+        right, right_term = arrays.pop(j), terms.pop(j)
+        left, left_term = arrays.pop(i), terms.pop(i)
+        arrays.append(contract_pair(left, left_term, right, right_term, target))
+        terms.append(target)
+    return arrays[0]
+
+
+def in_order(array, term: str, output: str):
+    """Return the array with its dims in the order of `output`, which has the same labels."""
+    return array if term == output else array.transpose([term.index(label) for label in output])
+
+
+@functools.lru_cache(maxsize=256)
+def contraction_order(terms: tuple[str, ...], output: str, shapes) -> list[tuple[int, int, str]]:
+    """Choose which two operands to multiply next, greedily by how much smaller the operands get.
+
+    Returns:
+        For each step, the places i < j of the two (their product goes to the end), and the product's labels.
+    """
+    sizes = {label: size for term, shape in zip(terms, shapes) for label, size in zip(term, shape)}
+    terms, steps = list(terms), []
+    while len(terms) > 2:
+        choices = []
+        for j in range(1, len(terms)):
+            for i in range(j):
+                rest = set(output).union(*(term for place, term in enumerate(terms) if place not in (i, j)))
+                target = "".join(dict.fromkeys(label for label in terms[i] + terms[j] if label in rest))
+                growth = _size(target, sizes) - _size(terms[i], sizes) - _size(terms[j], sizes)
+                choices.append((growth, i, j, target))
+        _, i, j, target = min(choices)
+        steps.append((i, j, target))
+        terms = [term for place, term in enumerate(terms) if place not in (i, j)] + [target]
+    return [*steps, (0, 1, output)]
+
+
+def _size(term: str, sizes: dict[str, int]) -> int:
+    return prod(sizes[label] for label in term)
+
+
+def contract_pair(left, left_term: str, right, right_term: str, output: str):
+    """Contract two operands by one batched matrix product: (shared, left, summed) · (shared, summed, right)."""
+    shared, summed, left_only, right_only = _roles(left_term, right_term, output)
+    if not summed:
+        return _outer(left, left_term, right, right_term, output)
+    sizes = dict(zip(left_term, left.shape)) | dict(zip(right_term, right.shape))
+    lead, inner = [sizes[label] for label in shared], prod(sizes[label] for label in summed)
+    rows, columns = [sizes[label] for label in left_only], [sizes[label] for label in right_only]
+    left = in_order(left, left_term, shared + left_only + summed).reshape((*lead, prod(rows), inner))
+    right = in_order(right, right_term, shared + summed + right_only).reshape((*lead, inner, prod(columns)))
+    product = (left @ right).reshape((*lead, *rows, *columns))
+    return in_order(product, shared + left_only + right_only, output)
+
+
+def _roles(left: str, right: str, output: str) -> tuple[str, str, str, str]:
+    """Sort labels into those kept in both, summed over, and kept in one of the operands only."""
+    both = [label for label in left if label in right]
+    shared = "".join(label for label in both if label in output)
+    summed = "".join(label for label in both if label not in output)
+    return (
+        shared,
+        summed,
+        "".join(label for label in left if label not in right),
+        "".join(label for label in right if label not in left),
+    )
+
+
+def _outer(left, left_term: str, right, right_term: str, output: str):
+    """Multiply two operands that share only labels of the output: nothing is summed."""
+    return _aligned(left, left_term, output) * _aligned(right, right_term, output)
+
+
+def _aligned(array, term: str, output: str):
+    """Return the array with the output's dims, size 1 where it has none."""
+    ordered = in_order(array, term, "".join(label for label in output if label in term))
+    sizes = iter(ordered.shape)
+    return ordered.reshape([next(sizes) if label in term else 1 for label in output])

@@ -1,0 +1,261 @@
+"""Layers that normalise channels: batch norm, instance norm, group norm.
+
+NOTE [Channels as rows]
+Whatever is normalised together is laid in one row, so that all share the kernels of layer norm. A transposed copy
+in and out costs less than reductions over several strided dims.
+"""
+
+import math
+
+import numpy as np
+
+from backlight.errors import ShapeError, ValueProblem
+from backlight.graph.provenance import user_place
+from backlight.graph.state import storage_of, writable
+from backlight.kernels import rows
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.declare import Array, op
+from backlight.sizes import Size
+
+__all__ = ["group_norm"]
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    """Normalise each group of channels of each example, then scale and shift each channel.
+
+    Shapes: input (batch, channels, …), weight and bias (channels,) -> as input
+
+    Raises:
+        RuntimeError: the channels cannot be divided into `num_groups` groups, or weight or bias have another size.
+    """
+    return native_group_norm(input, weight, bias, int(num_groups), float(eps))
+
+
+@op(name="group_norm", node="NativeGroupNormBackward0", keeps=("normal", "inverse"))
+def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
+    """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
+    check_groups(input, weight, bias, num_groups)
+    batch, channels = input.shape[:2]
+    wide = widened(input).reshape((batch * num_groups, -1)) if input.size else widened(input).reshape((0, 1))
+    normal, inverse = rows.normalised(wide, eps)
+    out = normal.reshape((batch, channels, -1)) if input.size else xp.zeros((batch, channels, 0), wide.dtype)
+    out = out.copy() if weight is None else out * widened(weight)[:, None]
+    if bias is not None:
+        out += widened(bias)[:, None]
+    return rounded(out.reshape(input.shape), input.dtype), normal, inverse
+
+
+@native_group_norm.derivative(
+    "input",
+    "weight",
+    "bias",
+    formula="with g = grad · weight: (g − mean(g) − n · mean(g · n)) / √(variance + eps); Σ grad · n; Σ grad",
+)
+def native_group_norm_all(grad, weight, normal, inverse, input_shape, needs, xp):
+    batch, channels = input_shape[:2]
+    size = math.prod(input_shape[2:])
+    wide = widened(grad).reshape((batch, channels, size))
+    g_input = g_weight = g_bias = None
+    if needs[0]:
+        weighted = wide if weight is None else wide * widened(weight)[:, None]
+        found = rows.normalised_gradient(weighted.reshape(normal.shape), normal, inverse)
+        g_input = rounded(found.reshape(input_shape), grad.dtype)
+    if needs[1]:
+        g_weight = rounded((wide * normal.reshape(wide.shape)).sum((0, 2)), grad.dtype)
+    if needs[2]:
+        g_bias = rounded(wide.sum((0, 2)), grad.dtype)
+    return g_input, g_weight, g_bias
+
+
+@native_group_norm.composed
+def native_group_norm_composed(input, weight, bias, num_groups, eps):
+    groups = input.reshape((input.shape[0], num_groups, -1))
+    centred = groups - groups.mean(2, keepdim=True)
+    normal = centred * ((centred * centred).mean(2, keepdim=True) + eps).rsqrt()
+    return _scaled_and_shifted(normal.reshape(input.shape), weight, bias)
+
+
+def _scaled_and_shifted(normal, weight, bias):
+    """Multiply each channel with its weight and add its bias: tensors."""
+    shape = (1, -1) + (1,) * (normal.ndim - 2)
+    normal = normal if weight is None else normal * weight.reshape(shape)
+    return normal if bias is None else normal + bias.reshape(shape)
+
+
+def check_groups(input, weight, bias, num_groups: int) -> None:
+    """Raise PyTorch's error unless the channels fall into groups, and weight and bias have one number for each."""
+    if input.ndim < 2:
+        raise ShapeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    if num_groups <= 0:
+        raise ShapeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    shape, channels = list(input.shape), input.shape[1]
+    if channels % num_groups:
+        raise ShapeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {shape} and "
+            f"num_groups={num_groups}"
+        )
+    for name, array in (("weight", weight), ("bias", bias)):
+        if array is not None and array.shape != (channels,):
+            raise ShapeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {list(array.shape)} and input of shape {shape}"
+            )
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def batch_norm(
+    input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5, cudnn_enabled=True
+):
+    """Normalise each channel over batch and space, then scale and shift it.
+
+    In training mean and variance are the batch's own, and the running ones move towards them by `momentum`. Else the
+    running ones are used.
+
+    Shapes: input (batch, channels, …), all others (channels,) -> as input
+
+    Raises:
+        RuntimeError: one of the vectors has not one number a channel, or running statistics are missing.
+    """
+    check_channels(input, running_mean, running_var, weight, bias, training)
+    statistics = (None, None) if training else (running_mean, running_var)
+    out, mean, variance = native_batch_norm(input, weight, bias, *statistics, eps)
+    if training and running_mean is not None:
+        count = math.prod(input._data.shape) // max(input._data.shape[1], 1)
+        unbiased = variance._data * (count / (count - 1)) if count > 1 else variance._data * np.nan
+        move_towards(running_mean, mean._data, momentum)
+        move_towards(running_var, unbiased, momentum)
+    return out
+
+
+def move_towards(running, found: np.ndarray, momentum: float) -> None:
+    """Write (1 − momentum) · running + momentum · found into a running statistic."""
+    data = writable(running)
+    data[...] = data * (1 - momentum) + found * momentum
+    storage_of(running).wrote("batch_norm", user_place(1))
+
+
+@op(outputs=3, differentiable=(0,), keeps=("normal", "inverse"), name="native_batch_norm")
+def native_batch_norm(
+    xp,
+    input,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    eps: float,
+):
+    """Return (x − mean) / √(variance + eps) · weight + bias for each channel, and means and variances."""
+    wide = channel_rows(widened(input))
+    if running_mean is None:
+        normal, inverse = rows.normalised(wide, eps) if wide.size else (wide.copy(), wide.sum(1, keepdims=True))
+        mean = wide.mean(1) if wide.size else inverse[:, 0]
+        variance = (1 / (inverse * inverse) - wide.dtype.type(eps))[:, 0] if wide.size else inverse[:, 0]
+    else:
+        mean, variance = widened(running_mean).astype(wide.dtype), widened(running_var).astype(wide.dtype)
+        inverse = 1 / xp.sqrt(variance + wide.dtype.type(eps))[:, None]
+        normal = (wide - mean[:, None]) * inverse
+    out = normal if weight is None else normal * widened(weight)[:, None]
+    if bias is not None:
+        out = out + widened(bias)[:, None]
+    out = rounded(from_channel_rows(out, input.shape), input.dtype)
+    return (out, mean, variance), normal, inverse
+
+
+def channel_rows(array):
+    """Return (batch, channels, …) as a new array (channels, batch · …)."""
+    return np.array(np.moveaxis(array, 1, 0), order="C").reshape((array.shape[1], -1))
+
+
+def from_channel_rows(array, shape):
+    """Return what `channel_rows` made in its old shape, a new array."""
+    moved = array.reshape((shape[1], shape[0], *shape[2:]))
+    return np.array(np.moveaxis(moved, 0, 1), order="C")
+
+
+@native_batch_norm.derivative(
+    "input",
+    "weight",
+    "bias",
+    formula="with g = grad · weight: (g − mean(g) − n · mean(g · n)) / √(variance + eps); Σ grad · n; Σ grad",
+)
+def native_batch_norm_all(grad, weight, running_mean, normal, inverse, input_shape, needs, xp):
+    wide = channel_rows(widened(grad))
+    g_input = g_weight = g_bias = None
+    if needs[0]:
+        weighted = wide if weight is None else wide * widened(weight)[:, None]
+        fixed = running_mean is not None  # statistics that do not depend on the input
+        found = weighted * inverse if fixed else rows.normalised_gradient(weighted, normal, inverse)
+        g_input = rounded(from_channel_rows(found, input_shape), grad.dtype)
+    if needs[1]:
+        g_weight = rounded(rows.dots(wide, normal)[:, 0], grad.dtype)
+    if needs[2]:
+        g_bias = rounded(rows.sums(wide)[:, 0], grad.dtype)
+    return g_input, g_weight, g_bias
+
+
+@native_batch_norm.composed
+def native_batch_norm_composed(input, weight, bias, running_mean, running_var, eps):
+    dims, shape = (0, *range(2, input.ndim)), (1, -1) + (1,) * (input.ndim - 2)
+    mean = input.mean(dims, keepdim=True) if running_mean is None else running_mean.reshape(shape)
+    centred = input - mean
+    variance = (centred * centred).mean(dims, keepdim=True) if running_var is None else running_var.reshape(shape)
+    return _scaled_and_shifted(centred * (variance + eps).rsqrt(), weight, bias)
+
+
+def check_channels(input, running_mean, running_var, weight, bias, training: bool) -> None:
+    """Raise PyTorch's error unless each vector has one number a channel, and what evaluation needs is there."""
+    if input._data.ndim < 2:
+        raise ShapeError(f"batch_norm needs at least 2 dims, (batch, channels, …), got {list(input._data.shape)}")
+    vectors = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    channels = input._data.shape[1]
+    for name, vector in vectors.items():
+        if vector is None:
+            if not training and name.startswith("running"):
+                raise ShapeError(f"{name} must be defined in evaluation mode")
+        elif vector._data.size != channels:
+            raise ShapeError(f"{name} should contain {channels} elements not {vector._data.size}")
+
+
+def check_several(shape, what: str, shown=None) -> None:
+    """Raise PyTorch's error if statistics would be taken of a single number."""
+    if math.prod(shape) == shape[1]:
+        size = Size(shown or shape)
+        raise ValueProblem(f"Expected more than 1 {what} when training, got input size {size}: one has no variance")
+
+
+def instance_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+    cudnn_enabled=True,
+):
+    """Normalise each channel of each example over space, then scale and shift the channel.
+
+    Shapes: input (batch, channels, …), all others (channels,) -> as input
+    """
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise ShapeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    shape = input._data.shape
+    batch, channels = shape[:2]
+
+    def for_each(vector):
+        return None if vector is None else vector.repeat(batch)
+
+    means, variances = for_each(running_mean), for_each(running_var)
+    joined = input.reshape((1, batch * channels, *shape[2:]))
+    out = batch_norm(joined, means, variances, for_each(weight), for_each(bias), use_input_stats, momentum, eps)
+    if use_input_stats:
+        for running, moved in ((running_mean, means), (running_var, variances)):
+            if running is not None:
+                move_towards(running, moved._data.reshape((batch, channels)).mean(0), 1.0)
+    return out.reshape(shape)

@@ -1,0 +1,299 @@
+"""Losses for classes: cross-entropy and negative log-likelihood."""
+
+import numpy as np
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import DimError, ShapeError, ValueProblem
+from backlight.kernels import rows
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.declare import Array, op
+from backlight.ops.losses import reduction_of
+from backlight.ops.products import not_a_tensor
+from backlight.ops.promotion import is_float
+from backlight.ops.softmax import check_float, log_softmax
+
+__all__ = []
+
+
+# --- by class numbers -------------------------------------------------------------------------------------------------
+
+
+def cross_entropy(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    """Return −log softmax(input) at the target classes.
+
+    Shapes: input (classes,), (batch, classes) or (batch, classes, …); target the same without classes if it names
+    classes, or as input if it holds probabilities
+
+    Args:
+        weight: one factor a class.
+        ignore_index: positions with this target count for nothing.
+        reduction: "mean" (over the weights of the targets), "sum" or "none".
+        label_smoothing: the share of the target that is spread evenly over all classes.
+
+    Raises:
+        IndexError: a target is no class.
+        RuntimeError, ValueError: shapes or dtypes do not fit.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    try:
+        shape, target_shape = input._data.shape, target._data.shape
+    except AttributeError:
+        raise not_a_tensor("cross_entropy_loss", input=input, target=target) from None
+    if not 0 <= label_smoothing <= 1:
+        raise ShapeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if shape == target_shape:
+        return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
+    if label_smoothing:
+        return _smoothed_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
+    by_class = cross_entropy_of_classes if len(shape) <= 2 else cross_entropy_of_maps
+    return by_class(input, target, weight, reduction, ignore_index)
+
+
+def _class_weights(target, weight, ignore_index, kind):
+    """Return each target with ignored ones replaced by 0, and its weight: 0 where ignored."""
+    counted = target != ignore_index
+    classes = np.where(counted, target, 0)
+    if weight is None:
+        return classes, counted.astype(kind)
+    return classes, weight.astype(kind)[classes] * counted
+
+
+def _reduced(losses, weights, reduction, shape):
+    """Return the loss that is asked for, and the factor that turns its gradient into that of each position."""
+    if reduction == "none":
+        return losses.reshape(shape), None
+    total = losses.sum()
+    if reduction == "sum":
+        return total, total.dtype.type(1)
+    with np.errstate(all="ignore"):
+        factor = np.reciprocal(weights.sum())
+        return total * factor if np.isfinite(factor) else total * np.nan, factor
+
+
+def _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index):
+    """−weight · log softmax at the target, by the exponentials, which backward needs again."""
+    check_float(input, "log_softmax_lastdim_kernel_impl")
+    check_classes(input, target, weight, ignore_index)
+    flat = class_rows(widened(input))
+    classes, weights = _class_weights(target.reshape(-1), weight, ignore_index, flat.dtype)
+    logs = rows.log_softmax(flat)
+    losses = -logs[np.arange(len(classes)), classes] * weights
+    out, factor = _reduced(losses, weights, reduction, target.shape)
+    return rounded(out, input.dtype), logs, classes, weights if factor is None else weights * factor
+
+
+def class_rows(array):
+    """Return (positions, classes) of an array (classes,), (batch, classes) or (batch, classes, …)."""
+    if array.ndim <= 2:
+        return array.reshape((-1, array.shape[-1]))
+    return np.moveaxis(array, 1, -1).reshape((-1, array.shape[1]))
+
+
+def _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp):
+    """grad · factor · (softmax − 1 at the target)."""
+    factors = (widened(grad).reshape(-1) * factors)[:, None]
+    slopes = xp.exp(logs)
+    slopes *= factors
+    slopes[xp.arange(len(classes)), classes] -= factors[:, 0]
+    if len(input_shape) > 2:
+        slopes = xp.moveaxis(slopes.reshape((input_shape[0], *input_shape[2:], input_shape[1])), -1, 1)
+    return rounded(slopes.reshape(input_shape), grad.dtype)
+
+
+@op(name="cross_entropy", node="NllLossBackward0", keeps=("logs", "classes", "factors"))
+def cross_entropy_of_classes(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
+    """−log softmax at the target, for one row or rows."""
+    return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
+
+
+@cross_entropy_of_classes.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
+def cross_entropy_of_classes_input(grad, input_shape, logs, classes, factors, xp):
+    return _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp)
+
+
+@op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("logs", "classes", "factors"))
+def cross_entropy_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
+    """−log softmax over dim 1 at the target, for inputs with more dims."""
+    return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
+
+
+@cross_entropy_of_maps.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
+def cross_entropy_of_maps_input(grad, input_shape, logs, classes, factors, xp):
+    return _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp)
+
+
+@cross_entropy_of_classes.composed
+@cross_entropy_of_maps.composed
+def cross_entropy_composed(input, target, weight, reduction, ignore_index):
+    logs = log_softmax(input, min(input.ndim - 1, 1))
+    return nll(logs, target, weight, reduction, ignore_index)
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """Return −input at the target classes, where input holds logarithms of probabilities.
+
+    Shapes and arguments: as `cross_entropy`
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    by_class = nll if input._data.ndim <= 2 else nll_of_maps
+    return by_class(input, target, weight, reduction, ignore_index)
+
+
+def _nll_forward(xp, input, target, weight, reduction, ignore_index):
+    check_classes(input, target, weight, ignore_index)
+    flat = class_rows(widened(input))
+    classes, weights = _class_weights(target.reshape(-1), weight, ignore_index, flat.dtype)
+    out, factor = _reduced(-flat[np.arange(len(classes)), classes] * weights, weights, reduction, target.shape)
+    return rounded(out, input.dtype), weights if factor is None else weights * factor
+
+
+@op(name="nll_loss", node="NllLossBackward0", keeps=("factors",))
+def nll(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
+    """−weight · input at the target."""
+    return _nll_forward(xp, input, target, weight, reduction, ignore_index)
+
+
+@nll.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
+def nll_input(grad, target, input_shape, factors, ignore_index, ops):
+    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+
+
+@op(name="nll_loss2d", node="NllLoss2DBackward0", keeps=("factors",))
+def nll_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
+    """−weight · input at the target, classes in dim 1."""
+    return _nll_forward(xp, input, target, weight, reduction, ignore_index)
+
+
+@nll_of_maps.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
+def nll_of_maps_input(grad, target, input_shape, factors, ignore_index, ops):
+    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+
+
+@op(name="spread_over_classes", node="NllLossBackwardBackward0")
+def spread_over_classes(xp, input, target, factors, size: tuple, ignore_index: int):
+    """Zeros of `size` with −input · factor at the target classes; `input` is 0-d or of the target's shape."""
+    out = xp.zeros((target.size, size[min(len(size) - 1, 1)]), factors.dtype)
+    classes = target.reshape(-1)
+    counted = classes != ignore_index
+    out[xp.arange(classes.size), xp.where(counted, classes, 0)] = -(widened(input).reshape(-1) * factors)
+    if len(size) > 2:
+        out = xp.moveaxis(out.reshape((size[0], *size[2:], size[1])), -1, 1)
+    return rounded(xp.ascontiguousarray(out).reshape(size), input.dtype)
+
+
+@spread_over_classes.derivative("input", formula="−grad · factor at the target")
+def spread_over_classes_input(grad, target, factors, input_shape, ignore_index, ops):
+    return ops.take_of_classes(grad, target, factors, input_shape, ignore_index)
+
+
+@op(name="take_of_classes", node="NllLossBackwardBackward0")
+def take_of_classes(xp, input, target, factors, size: tuple, ignore_index: int):
+    """−input · factor at the target classes, in the target's shape, or added up if `size` is ()."""
+    classes = target.reshape(-1)
+    counted = classes != ignore_index
+    found = -class_rows(widened(input))[xp.arange(classes.size), xp.where(counted, classes, 0)] * factors
+    return rounded(found.sum() if size == () else found.reshape(size), input.dtype)
+
+
+@take_of_classes.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
+def take_of_classes_input(grad, target, factors, input_shape, ignore_index, ops):
+    return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
+
+
+def check_classes(input, target, weight, ignore_index) -> None:
+    """Raise PyTorch's error unless each target is one of the input's classes.
+
+    Raises:
+        IndexError: a target is no class.
+        ValueError: there are more or fewer targets than rows.
+        RuntimeError: shapes or dtypes do not fit.
+    """
+    if input.ndim == 0:
+        raise ShapeError("nll_loss expects at least 1 dim in input, got a 0-d tensor; its last dim counts the classes")
+    _check_target_shape(input, target)
+    if target.dtype not in (np.int64, np.uint8):
+        name = from_numpy_dtype(target.dtype).old_name
+        raise ShapeError(f"expected target dtype to be Long or Byte, but got {name}; convert it with .long()")
+    classes = input.shape[min(input.ndim - 1, 1)]
+    if weight is not None and weight.shape != (classes,):
+        raise ShapeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(weight.shape)}"
+        )
+    wrong = target[((target < 0) | (target >= classes)) & (target != ignore_index)] if target.size else target
+    if wrong.size:
+        raise DimError(
+            f"Target {wrong.flat[0]} is out of bounds. There are {classes} classes, counted from 0; to leave a "
+            "position out, give it the target ignore_index"
+        )
+
+
+def _check_target_shape(input, target) -> None:
+    if input.ndim > 1 and (target.ndim == 0 or input.shape[0] != target.shape[0]):
+        found = target.shape[0] if target.ndim else 1
+        raise ValueProblem(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({found}); the shapes are "
+            f"{list(input.shape)} and {list(target.shape)}"
+        )
+    if input.ndim <= 2 and (target.ndim > 1 or (input.ndim == 1 and target.size != 1)):
+        raise ShapeError(
+            f"0D or 1D target tensor expected, multi-target not supported; the shapes are {list(input.shape)} and "
+            f"{list(target.shape)}"
+        )
+    wanted = [input.shape[0], *input.shape[2:]] if input.ndim > 2 else None
+    if wanted and list(target.shape) != wanted:
+        raise ShapeError(f"Expected target size {wanted}, got {list(target.shape)}; one class for each position")
+
+
+# --- by probabilities -------------------------------------------------------------------------------------------------
+
+
+def _class_factor(weight, input):
+    """Return the weights in a shape that multiplies the input's class dim."""
+    return weight.reshape((-1,) + (1,) * (input.ndim - 2)) if input.ndim > 2 else weight
+
+
+def _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing):
+    """−Σ target · log softmax(input), averaged over positions (the weights do not count in the mean)."""
+    if not is_float(target._data.dtype):
+        name = from_numpy_dtype(target._data.dtype).old_name
+        raise ShapeError(f"Expected floating point type for target with class probabilities, got {name}")
+    dim = min(input.ndim - 1, 1)
+    classes = input._data.shape[dim]
+    if label_smoothing:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    terms = log_softmax(input, dim) * target
+    if weight is not None:
+        terms = terms * _class_factor(weight, input)
+    if reduction == "none":
+        return -terms.sum(dim)
+    if reduction == "sum":
+        return -terms.sum()
+    return -terms.sum() / (input._data.size // classes if classes else 1)
+
+
+def _smoothed_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing):
+    """(1 − s) · cross-entropy + s · the mean over all classes of −log softmax."""
+    dim = min(input.ndim - 1, 1)
+    logs = log_softmax(input, dim)
+    at_target = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
+    everywhere = -(logs if weight is None else logs * _class_factor(weight, input)).sum(dim)
+    counted = target.reshape(everywhere.shape) != ignore_index
+    everywhere = everywhere * counted
+    if reduction == "sum":
+        everywhere = everywhere.sum()
+    elif reduction == "mean":
+        weights = _class_weights(
+            target._data, None if weight is None else weight._data, ignore_index, logs._data.dtype
+        )[1]
+        everywhere = everywhere.sum() / weights.sum().item()
+    return at_target * (1 - label_smoothing) + everywhere * (label_smoothing / input._data.shape[dim])
