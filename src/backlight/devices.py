@@ -2,7 +2,10 @@
 
 from backlight.errors import GraphError
 
-KNOWN = ("cpu", "cuda", "mps", "xpu", "meta", "xla", "hip", "mtia", "hpu", "ipu", "vulkan", "opencl")
+_KNOWN = (
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
+    "privateuseone"
+)
 
 
 class device:  # noqa: N801 - PyTorch's name
@@ -12,19 +15,22 @@ class device:  # noqa: N801 - PyTorch's name
         RuntimeError: the name is no device name that PyTorch knows.
     """
 
-    __slots__ = ("type", "index")
+    __slots__ = ("index", "type")
 
-    def __init__(self, type: "str | device" = "cpu", index: int | None = None):  # noqa: A002 - PyTorch's name
+    def __init__(self, type: "str | device", index: int | None = None):
         if isinstance(type, device):
             type, index = type.type, type.index
-        name, _, number = str(type).partition(":")
-        if name not in KNOWN:
+        if isinstance(type, int):
+            raise GraphError("Cannot access accelerator device when none is available; write device('cpu')")
+        name, colon, number = str(type).partition(":")
+        if name not in _KNOWN.split(", "):
             raise GraphError(
-                f"Expected one of {', '.join(KNOWN)} device type at start of device string: {name}; "
-                'backlight computes on "cpu"'
+                f'Expected one of {_KNOWN} device type at start of device string: {name}; backlight computes on "cpu"'
             )
-        if number and not number.isdigit():
+        if colon and not number.isdigit():
             raise GraphError(f"Invalid device string: '{type}'; write it as 'cpu' or 'cpu:0'")
+        if index is not None and index < 0:
+            raise GraphError(f"Device index must not be negative, got {index}")
         self.type = name
         self.index = int(number) if number else index
 
@@ -41,11 +47,23 @@ class device:  # noqa: N801 - PyTorch's name
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
+    def __enter__(self) -> "device":
+        """Make new tensors here inside a `with` block: backlight makes them on the CPU anyway."""
+        return require_cpu(self)
+
+    def __exit__(self, *exc) -> None:
+        """Nothing changed that would have to be changed back."""
+
     def __reduce__(self):
         return (device, (str(self),))
 
 
 CPU = device("cpu")
+
+_REFUSALS = {
+    "cuda": "Torch not compiled with CUDA enabled",
+    "mps": "PyTorch is not linked with support for mps devices",
+}
 
 
 def require_cpu(where) -> device:
@@ -58,7 +76,6 @@ def require_cpu(where) -> device:
         return CPU
     wanted = device(where)
     if wanted.type != "cpu":
-        wording = {"cuda": "Torch not compiled with CUDA enabled", "mps": "PyTorch is not linked with support for mps devices"}
-        reason = wording.get(wanted.type, f"Could not run on the {wanted.type} device")
+        reason = _REFUSALS.get(wanted.type, f"Could not run on the {wanted.type} device")
         raise GraphError(f"{reason}; backlight computes on the CPU only: use device='cpu', got {str(wanted)!r}")
     return wanted

@@ -61,6 +61,10 @@ class dtype:  # noqa: N801 - PyTorch's name
         """Whether the type holds negative numbers."""
         return self.kind in (FLOATS, COMPLEX) or self.numpy.kind == "i"
 
+    def to_real(self) -> "dtype":
+        """Return the dtype itself: it is real."""
+        return self
+
     def to_complex(self):
         """Refuse: backlight has no complex types."""
         raise ArgumentError(f"complex dtypes are not in backlight: {self} has no complex partner here")
@@ -133,6 +137,8 @@ def to_numpy_dtype(kind) -> np.dtype | None:
         return kind.numpy
     if kind in _PYTHON_TYPES:
         return _PYTHON_TYPES[kind].numpy
+    if isinstance(kind, type) and isinstance(getattr(kind, "dtype", None), dtype):  # torch.FloatTensor and the like
+        return kind.dtype.numpy
     raise ArgumentError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}; pass torch.float32, say")
 
 

@@ -56,8 +56,9 @@ def size_from(function: str, sizes: tuple) -> tuple[int, ...]:
             shape.append(index(size))
         except TypeError:
             raise _no_size(function, size, place, spread) from None
-    if any(size < 0 for size in shape):
-        raise ShapeError(f"{function}: Dimension size must be non-negative, got {shape}")
+    negative = [size for size in shape if size < 0]
+    if negative:
+        raise ShapeError(f"Trying to create tensor with negative dimension {negative[0]}: {shape}; sizes are 0 or more")
     return tuple(shape)
 
 

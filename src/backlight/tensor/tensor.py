@@ -2,9 +2,12 @@
 
 import backlight.ops.generate  # noqa: F401 - declares how ops become code
 from backlight.graph.state import TensorState, tensor_class
+from backlight.tensor.conversion_methods import ConversionMethods
 from backlight.tensor.copy_methods import CopyMethods
+from backlight.tensor.creation_methods import CreationMethods
 from backlight.tensor.graph_methods import GraphMethods
 from backlight.tensor.index_methods import IndexMethods
+from backlight.tensor.legacy import old_style
 from backlight.tensor.linear_methods import LinearMethods
 from backlight.tensor.pointwise_methods import PointwiseMethods
 from backlight.tensor.random_methods import RandomMethods
@@ -17,6 +20,8 @@ from backlight.tensor.value_methods import ValueMethods
 class Tensor(
     GraphMethods,
     ValueMethods,
+    ConversionMethods,
+    CreationMethods,
     RandomMethods,
     PointwiseMethods,
     ReductionMethods,
@@ -28,4 +33,9 @@ class Tensor(
 ):
     """An array of numbers that can remember how it was computed."""
 
+    __module__ = "backlight"
     __slots__ = ()
+
+    def __new__(cls, *data, device=None):
+        """Make a tensor the old way: `Tensor(2, 3)` of sizes, `Tensor([1, 2])` of numbers. Ops do not pass here."""
+        return old_style(cls, data, device)

@@ -67,6 +67,9 @@ class ValueMethods:
             raise ArgumentError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
+    def __reversed__(self):
+        return self.flip(0) if self._data.ndim else self
+
     def __contains__(self, element) -> bool:
         if isinstance(element, ValueMethods):
             element = element._data
@@ -86,12 +89,14 @@ class ValueMethods:
         return bool(data)
 
     def __float__(self) -> float:
+        _warn_of_lost_history(self)
         return float(_only_value(self))
 
     def __int__(self) -> int:
         return int(_only_value(self))
 
     def __complex__(self) -> complex:
+        _warn_of_lost_history(self)
         return complex(_only_value(self))
 
     def __index__(self) -> int:
@@ -106,11 +111,14 @@ class ValueMethods:
 
 
 def _only_value(tensor):
-    """Return the only element for `float(tensor)` and the like, warning once if its history is lost by it."""
+    """Return the only element as a Python number, for `float(tensor)` and the like."""
     if tensor._data.size != 1:
         raise ValueProblem(
             f"only one element tensors can be converted to Python scalars; it has {tensor._data.size}: use tolist()"
         )
+    return tensor.item()
+
+
+def _warn_of_lost_history(tensor) -> None:
     if tensor._edge is not None:
         warn_once(TO_SCALAR, stacklevel=4)
-    return tensor.item()

@@ -1,0 +1,156 @@
+"""Tensor's ways to NumPy and other libraries, to copies, pickles and devices, and what it says of its memory."""
+
+import copy
+
+import numpy as np
+
+from backlight.devices import require_cpu
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import GraphError
+from backlight.graph.state import LEAF, TensorState, writable
+from backlight.layouts import layout, strided
+from backlight.tensor.creation import from_numpy
+from backlight.tensor.legacy import instance, recast
+
+DEEPCOPY_OF_NON_LEAF = (
+    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
+    "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+    "https://github.com/pytorch/pytorch/pull/103001.  Copy .detach() of it instead"
+)
+
+
+class ConversionMethods:
+    """The part of Tensor that leaves backlight, or says where the elements are."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype=None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype, copy=copy)
+
+    def __array_wrap__(self, array, context=None, return_scalar: bool = False):
+        """Return what a NumPy function made of this tensor as a tensor."""
+        return from_numpy(np.asarray(array))
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy: bool | None = None):
+        """Return the memory for another library, as its `from_dlpack` asks for it."""
+        if self._edge is not None:
+            raise GraphError("Can't export tensors that require gradient, use tensor.detach()")
+        array = writable(self)
+        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple:
+        return writable(self).__dlpack_device__()
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise GraphError(DEEPCOPY_OF_NON_LEAF)
+        if id(self) not in memo:
+            twin = memo[id(self)] = instance(type(self), np.array(self._data), self.requires_grad)
+            if self._grad is not None:
+                twin._grad = copy.deepcopy(self._grad, memo)
+            twin.__dict__.update(copy.deepcopy(_own_attributes(self), memo))
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        return (_rebuilt, (type(self), writable(self), self.requires_grad, _own_attributes(self)))
+
+    def as_subclass(self, cls: type):
+        """Return an instance of a subclass of Tensor that shares memory and history with this tensor."""
+        return recast(self if self._edge is None else self.view_as(self), cls)
+
+    @staticmethod
+    def _make_subclass(cls: type, data, require_grad: bool = False):
+        made = recast(data.detach(), cls)
+        made._edge = LEAF if require_grad else None
+        return made
+
+    def cpu(self, memory_format=None):
+        """Return the tensor itself: it is on the CPU."""
+        return self
+
+    def cuda(self, device=None, non_blocking: bool = False, memory_format=None):
+        """Say that there is no such device here.
+
+        Raises:
+            RuntimeError: always.
+        """
+        require_cpu("cuda" if device is None else device)
+        raise GraphError("Torch not compiled with CUDA enabled; backlight computes on the CPU only: leave .cuda() out")
+
+    def pin_memory(self, device=None):
+        """Say that memory cannot be pinned without an accelerator.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise GraphError("Cannot access accelerator device when none is available; leave .pin_memory() out")
+
+    def share_memory_(self):
+        """Say that tensors do not share memory between processes here.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise GraphError("share_memory_() is not in backlight: pass .numpy() through multiprocessing.shared_memory")
+
+    @property
+    def layout(self) -> layout:
+        """How the elements lie in memory: strided."""
+        return strided
+
+    def get_device(self) -> int:
+        """Return the number of the accelerator: −1 on the CPU."""
+        return -1
+
+    is_cpu = True
+    is_cuda = is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = is_meta = False
+    is_sparse = is_sparse_csr = is_mkldnn = is_quantized = is_nested = False
+
+    def is_pinned(self, device=None) -> bool:
+        """Tell whether the memory is pinned: never."""
+        return False
+
+    def is_shared(self) -> bool:
+        """Tell whether the memory is shared between processes: never."""
+        return False
+
+    def is_distributed(self) -> bool:
+        """Tell whether the tensor is spread over processes: never."""
+        return False
+
+    def is_complex(self) -> bool:
+        """Tell whether the elements are complex: never."""
+        return False
+
+    def is_conj(self) -> bool:
+        """Tell whether a conjugation is pending: never."""
+        return False
+
+    def is_neg(self) -> bool:
+        """Tell whether a change of sign is pending: never."""
+        return False
+
+    def is_signed(self) -> bool:
+        """Tell whether the dtype holds negative numbers."""
+        return from_numpy_dtype(self._data.dtype).is_signed
+
+    def is_nonzero(self) -> bool:
+        """Tell whether the only element is not 0."""
+        return bool(self)
+
+    def is_same_size(self, other: TensorState) -> bool:
+        """Tell whether another tensor has the same shape."""
+        return self._data.shape == other._data.shape
+
+
+def _own_attributes(tensor) -> dict:
+    """Return what a user attached to a tensor, without the graph's own slots."""
+    return {name: value for name, value in vars(tensor).items() if name not in vars(TensorState)}
+
+
+def _rebuilt(cls: type, array: np.ndarray, requires_grad: bool, attributes: dict):
+    """Return the leaf that a pickle or `copy.copy` describes."""
+    made = instance(cls, array, requires_grad)
+    made._data = array
+    made.__dict__.update(attributes)
+    return made
