@@ -1,8 +1,11 @@
 """backlight: autograd you can see through."""
 
+from math import e, inf, nan, pi
+
 from backlight.autograd.doors import Variable
 from backlight.devices import device
 from backlight.dtypes import *  # noqa: F403
+from backlight.graph.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from backlight.graph.modes import (
     enable_grad,
     inference_mode,
@@ -12,9 +15,11 @@ from backlight.graph.modes import (
     set_grad_enabled,
 )
 from backlight.layouts import *  # noqa: F403
+from backlight.notices import is_warn_always_enabled, set_warn_always
 from backlight.ops.arithmetic import *  # noqa: F403 - each family lists its public names in __all__
-from backlight.ops.cross_entropy import *  # noqa: F403
-from backlight.ops.losses import *  # noqa: F403
+from backlight.ops.channel_norms import *  # noqa: F403
+from backlight.ops.dropout import *  # noqa: F403
+from backlight.ops.linear import *  # noqa: F403
 from backlight.ops.distances import *  # noqa: F403
 from backlight.ops.matrix_sums import *  # noqa: F403
 from backlight.ops.contractions import *  # noqa: F403
@@ -23,6 +28,9 @@ from backlight.ops.copying import *  # noqa: F403
 from backlight.ops.embedding import *  # noqa: F403
 from backlight.ops.normalisation import *  # noqa: F403
 from backlight.ops.pointwise import *  # noqa: F403
+from backlight.ops.selection import *  # noqa: F403
+from backlight.ops.powers import *  # noqa: F403
+from backlight.ops.comparisons import *  # noqa: F403
 from backlight.ops.extremes import *  # noqa: F403
 from backlight.ops.medians import *  # noqa: F403
 from backlight.ops.norms import *  # noqa: F403
@@ -50,11 +58,16 @@ from backlight.sizes import Size
 from backlight.tensor.creation import *  # noqa: F403
 from backlight.tensor.drawn import *  # noqa: F403
 from backlight.tensor.filled import *  # noqa: F403
+from backlight.tensor.kinds import *  # noqa: F403
+from backlight.tensor.legacy import *  # noqa: F403
 from backlight.tensor.printing import *  # noqa: F403
 from backlight.tensor.random import *  # noqa: F403
 from backlight.tensor.ranges import *  # noqa: F403
+from backlight.tensor import random
 from backlight.tensor.tensor import Tensor
 
-from backlight import autograd, linalg, return_types  # isort: skip - after what it is made of
+from backlight import autograd, data, linalg, nn, optim, return_types  # isort: skip - after what it is made of
+
+newaxis = None
 
 __version__ = "0.1.0"

@@ -1,0 +1,100 @@
+"""`backlight run`: a PyTorch script, unchanged, on backlight."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from backlight.cli.torch_names import torch_names
+from backlight.errors import InputError
+
+RUNNER = {str(Path(__file__).with_name(name)) for name in ("run.py", "torch_names.py")}
+IMPORTLIB = "importlib"
+INTERRUPTED = 130  # what a shell gives a program that was ended by Ctrl-C
+
+
+def run_script(path: str, args: Sequence[str] = ()) -> int:
+    """Run a script as `python` would, with backlight in place of PyTorch.
+
+    Args:
+        path: the script.
+        args: what it sees in `sys.argv` after its own name.
+
+    Returns:
+        The exit code: the script's own, or 1 if it ended with an exception.
+
+    Raises:
+        InputError: the file is missing or is no Python source.
+    """
+    source = _read(path)
+    script = str(Path(path).resolve())
+    with _as_main(script, [path, *args]) as main, torch_names():
+        try:
+            exec(compile(source, script, "exec"), main.__dict__)
+        except SystemExit as stop:
+            return _exit_code(stop.code)
+        except BaseException as problem:
+            _show(problem)
+            return INTERRUPTED if isinstance(problem, KeyboardInterrupt) else 1
+    return 0
+
+
+def _read(path: str) -> bytes:
+    """Return the bytes of a script: Python itself decodes them, by the encoding that they declare."""
+    try:
+        source = Path(path).read_bytes()
+    except OSError as problem:
+        raise InputError(f"can't open file {path!r}: {problem.strerror}; give the path of a Python script") from problem
+    if b"\0" in source:
+        raise InputError(f"{path!r} must be a Python script, and is a binary file")
+    return source
+
+
+@contextmanager
+def _as_main(script: str, argv: list[str]) -> Iterator[ModuleType]:
+    """Make a module `__main__` and what else a script finds when Python starts with it; put all back at the end."""
+    main = ModuleType("__main__")
+    main.__file__, main.__loader__ = script, SourceFileLoader("__main__", script)
+    main.__builtins__ = sys.modules["builtins"]
+    before = sys.modules["__main__"], sys.argv, list(sys.path)
+    sys.modules["__main__"], sys.argv = main, argv
+    sys.path.insert(0, str(Path(script).parent))
+    try:
+        yield main
+    finally:
+        sys.modules["__main__"], sys.argv, sys.path[:] = before
+
+
+def _exit_code(code) -> int:
+    """Return what Python would exit with after `sys.exit(code)`; a text is printed first."""
+    if code is None or isinstance(code, int):
+        return int(code or 0)
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _show(problem: BaseException) -> None:
+    """Print an exception as Python does at the end of a program, without the frames of the runner."""
+    cause, seen = problem, set()
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        cause.__traceback__ = _without_runner(cause.__traceback__)
+        cause = cause.__cause__ or cause.__context__
+    sys.stdout.flush()
+    sys.excepthook(type(problem), problem, problem.__traceback__)
+
+
+def _without_runner(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of the runner, and of importing where an import failed."""
+    frames = []
+    while trace is not None:
+        filename = trace.tb_frame.f_code.co_filename
+        if filename not in RUNNER and IMPORTLIB not in filename:
+            frames.append(trace)
+        trace = trace.tb_next
+    kept = None
+    for frame in reversed(frames):
+        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return kept

@@ -1,0 +1,183 @@
+"""The one place that knows PyTorch's module names: which of our modules a script sees under each of them.
+
+NOTE [Standing in for PyTorch]
+While a script runs, a finder answers every import of `torch` and `torchvision` with stand-ins. A stand-in shows the
+names of one of our modules, and the modules below it by this table; a name that it does not find is an error that says
+so. Outside of a run nothing is installed, and PyTorch itself is never imported.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+
+OURS = {
+    "torch": "backlight",
+    "torch.autograd": "backlight.autograd",
+    "torch.autograd.function": "backlight.autograd.function",
+    "torch.autograd.functional": "backlight.autograd.functional",
+    "torch.autograd.grad_mode": "backlight.graph.modes",
+    "torch.autograd.gradcheck": "backlight.autograd.gradcheck",
+    "torch.autograd.graph": "backlight.autograd.graph",
+    "torch.linalg": "backlight.linalg",
+    "torch.nn": "backlight.nn",
+    "torch.nn.functional": "backlight.nn.functional",
+    "torch.nn.init": "backlight.nn.init",
+    "torch.nn.modules": "backlight.nn.modules",
+    "torch.nn.modules.activation": "backlight.nn.modules.activation",
+    "torch.nn.modules.container": "backlight.nn.modules.container",
+    "torch.nn.modules.dropout": "backlight.nn.modules.dropout",
+    "torch.nn.modules.flatten": "backlight.nn.modules.flatten",
+    "torch.nn.modules.linear": "backlight.nn.modules.linear",
+    "torch.nn.modules.loss": "backlight.nn.modules.loss",
+    "torch.nn.modules.module": "backlight.nn.modules.module",
+    "torch.nn.modules.normalization": "backlight.nn.modules.normalisation",
+    "torch.nn.modules.sparse": "backlight.nn.modules.embedding",
+    "torch.nn.parameter": "backlight.nn.parameter",
+    "torch.optim": "backlight.optim",
+    "torch.optim.adam": "backlight.optim.adam",
+    "torch.optim.adamw": "backlight.optim.adam",
+    "torch.optim.optimizer": "backlight.optim.optimizer",
+    "torch.optim.sgd": "backlight.optim.sgd",
+    "torch.return_types": "backlight.return_types",
+    "torch.utils.data": "backlight.data",
+    "torch.utils.data.dataloader": "backlight.data.loader",
+    "torch.utils.data.dataset": "backlight.data.dataset",
+    "torch.utils.data.sampler": "backlight.data.sampler",
+}
+
+
+def _no() -> bool:
+    return False
+
+
+def _none() -> int:
+    return 0
+
+
+def _ignored(*args, **kwargs) -> None:
+    """Do what PyTorch does without an accelerator: nothing."""
+
+
+ABSENT = {"is_available": _no, "is_built": _no, "device_count": _none, "manual_seed": _ignored, "empty_cache": _ignored}
+CUDA = {"is_initialized": _no, "manual_seed_all": _ignored}
+CUDNN = {"enabled": False, "benchmark": False, "deterministic": True, "allow_tf32": False}
+
+VERSION = "2.13.0+backlight"  # the PyTorch that backlight is compared with, marked as not being it
+
+ADDED = {
+    "torch": {
+        "__version__": VERSION,
+        "get_num_threads": lambda: int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
+        "get_num_interop_threads": lambda: 1,
+        "set_num_threads": _ignored,
+        "set_num_interop_threads": _ignored,
+    },
+    "torch.accelerator": {**ABSENT, "current_accelerator": _ignored},
+    "torch.backends": {},
+    "torch.backends.cuda": {**ABSENT, "matmul": SimpleNamespace(allow_tf32=False)},
+    "torch.backends.cudnn": {**ABSENT, **CUDNN, "version": _ignored},
+    "torch.backends.mps": ABSENT,
+    "torch.cuda": {**ABSENT, **CUDA},
+    "torch.mps": ABSENT,
+    "torch.utils": {},
+    "torch.version": {"__version__": VERSION, "cuda": None, "hip": None, "git_version": "unknown", "debug": False},
+    "torch.xpu": ABSENT,
+    "torchvision": {},
+    "torchvision.datasets": {},
+    "torchvision.transforms": {},
+}
+
+MISSING = object()
+NAMES = OURS.keys() | ADDED.keys()
+ROOTS = {"torch", "torchvision", "torchaudio"}  # the last is not here, and would import PyTorch
+
+
+def not_here(name: str) -> str:
+    """Return the message for a name of PyTorch's that backlight lacks."""
+    return f"{name} is not in backlight; if you need it, open an issue in the backlight repository that names it"
+
+
+class StandIn(ModuleType):
+    """A module under PyTorch's name (see NOTE [Standing in for PyTorch])."""
+
+    def __getattr__(self, name: str):
+        """Find a name when it is first asked for, and keep it."""
+        path = f"{self.__name__}.{name}"
+        if path in NAMES:
+            return importlib.import_module(path)
+        found = getattr(_source(self.__name__), name, MISSING)
+        if found is MISSING or isinstance(found, ModuleType) or name.startswith("__"):
+            raise AttributeError(not_here(path), name=name, obj=self)
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self):
+        below = [path.rpartition(".")[2] for path in NAMES if path.rpartition(".")[0] == self.__name__]
+        return sorted({*self.__dict__, *_public(_source(self.__name__)), *below})
+
+    def __repr__(self) -> str:
+        return f"<module {self.__name__!r}, for which backlight stands in>"
+
+
+def _source(name: str) -> ModuleType | None:
+    """Return our module behind one of PyTorch's, if there is one."""
+    ours = OURS.get(name)
+    return None if ours is None else importlib.import_module(ours)
+
+
+def _public(module: ModuleType | None) -> list[str]:
+    """Return the names that a module offers, other modules apart."""
+    if module is None:
+        return []
+    return [name for name, value in vars(module).items() if name[0] != "_" and not isinstance(value, ModuleType)]
+
+
+class Finder(MetaPathFinder, Loader):
+    """Answers imports of PyTorch's modules with stand-ins."""
+
+    def find_spec(self, fullname: str, path=None, target=None) -> ModuleSpec | None:
+        """Return the spec of a stand-in; None for a module that is not PyTorch's.
+
+        Raises:
+            ImportError: it is PyTorch's, and backlight has nothing for it.
+        """
+        if fullname.partition(".")[0] not in ROOTS:
+            return None
+        if fullname not in NAMES:
+            raise ModuleNotFoundError(not_here(fullname))
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> StandIn:
+        """Make the stand-in."""
+        made = StandIn(spec.name)
+        vars(made).update(ADDED.get(spec.name, {}))
+        made.__all__ = _public(_source(spec.name))
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: names are found when they are asked for."""
+
+
+@contextmanager
+def torch_names() -> Iterator[None]:
+    """Let `import torch` give backlight inside the block, and what it gave before after it."""
+    finder, before = Finder(), _loaded()
+    for name in before:
+        del sys.modules[name]
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in _loaded():
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def _loaded() -> dict[str, ModuleType]:
+    return {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ROOTS}
