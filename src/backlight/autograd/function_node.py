@@ -5,7 +5,7 @@ import weakref
 import numpy as np
 
 from backlight.errors import ArgumentError, GraphError
-from backlight.graph.node import Node, Output, modified
+from backlight.graph.node import Node, Output, modified, name_of_tensor, output_name
 from backlight.graph.state import TensorState, storage_of, wrap
 from backlight.ops.operands import restore, restore_tensor, version_of
 
@@ -23,9 +23,7 @@ class _SavedTensor:
     def unpack(self):
         tensor = self.tensor
         if version_of(tensor) != self.version:
-            made = tensor.grad_fn
-            producer = "a leaf" if made is None else made.name().split("Backward")[0]
-            raise modified(self.node(), tensor._data, tensor._storage, self.version, producer)
+            raise modified(self.node(), tensor._data, tensor._storage, self.version, name_of_tensor(tensor))
         return tensor
 
 
@@ -44,7 +42,7 @@ class _SavedOutput:
     def unpack(self):
         node = self.node()
         if self.storage.version != self.version:
-            raise modified(node, self.data, self.storage, self.version, node.name().split("Backward")[0])
+            raise modified(node, self.data, self.storage, self.version, output_name(node, self.number))
         return wrap(self.data, node if node.outputs == 1 else Output(node, self.number), self.storage)
 
 

@@ -1,22 +1,24 @@
 """Anomaly mode: a NaN in a gradient stops the backward at the node that made it."""
 
+import linecache
+import warnings
+
 import numpy as np
 
 from backlight.errors import GraphError
-from backlight.graph.node import Node
 
 
 class _Anomaly:
     """What is checked, in all threads, as in PyTorch."""
 
     enabled = False
-    check_nan = False
+    check_nan = True
 
 
 anomaly = _Anomaly()
 
 
-def check_gradients(node: Node, grads, graph: bool) -> None:
+def check_gradients(node, grads, graph: bool) -> None:
     """Raise if a node gave a gradient with a NaN in it.
 
     Raises:
@@ -27,6 +29,18 @@ def check_gradients(node: Node, grads, graph: bool) -> None:
             raise GraphError(
                 f"Function '{node.name()}' returned nan values in its {place}th output.\n  It was made at {node.where}"
             )
+
+
+def warn_of(node) -> None:
+    """Say which line of the forward made the node that failed, as PyTorch does in anomaly mode."""
+    filename, number = node.line
+    source = linecache.getline(filename, number).strip()
+    warnings.warn(
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+        f'  File "{filename}", line {number}, in {node.code.co_name}\n' + (f"    {source}\n" if source else ""),
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 class set_detect_anomaly:  # noqa: N801 - PyTorch's name
@@ -40,7 +54,7 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
     def __init__(self, mode: bool, check_nan: bool = True):
         self.previous = anomaly.enabled, anomaly.check_nan
         anomaly.enabled = bool(mode)
-        anomaly.check_nan = bool(mode and check_nan)
+        anomaly.check_nan = bool(check_nan)
 
     def __enter__(self):
         pass
@@ -53,6 +67,12 @@ class detect_anomaly(set_detect_anomaly):  # noqa: N801 - PyTorch's name
     """Look for NaN in gradients inside a `with` block; the error names the forward line that led to it."""
 
     def __init__(self, check_nan: bool = True):
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
         super().__init__(True, check_nan)
 
 

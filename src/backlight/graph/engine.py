@@ -17,7 +17,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from backlight.graph.anomaly import anomaly, check_gradients
+from backlight.graph.anomaly import anomaly, check_gradients, warn_of
 from backlight.graph.deposit import add_to_grad, may_be_stolen
 from backlight.graph.hook_calls import after, before, before_capture, call_prehooks, call_tensor_hooks
 from backlight.graph.modes import set_recording
@@ -91,7 +91,7 @@ class _Walk:
 
     def collect(self, roots) -> list:
         """Return all nodes that the roots reach, last made first; note the leaves, and whether anybody watches."""
-        buffers, leaves, stack, watched = self.buffers, self.leaves, [], anomaly.check_nan
+        buffers, leaves, stack, watched = self.buffers, self.leaves, [], anomaly.enabled
         for edge in roots:
             node = edge.node if edge.__class__ is Output else edge
             if node not in buffers:
@@ -223,7 +223,7 @@ class _Walk:
                     node.free()
             else:
                 grads = node.backward(grad, edges, self.keep)
-            if anomaly.check_nan:
+            if anomaly.enabled and anomaly.check_nan:
                 check_gradients(node, grads, self.graph)
         except Exception as problem:
             _say_where(problem, node)
@@ -288,6 +288,8 @@ class _Walk:
 
 def _say_where(problem: Exception, node) -> None:
     """Add to an exception which node was running and which line made it."""
+    if anomaly.enabled:
+        warn_of(node)
     place = f"raised while running {node.name()}, made at {node.where}"
     if not any("raised while running" in note for note in getattr(problem, "__notes__", ())):
         problem.add_note(place)

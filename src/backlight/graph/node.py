@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from backlight.errors import GraphError
+from backlight.graph.anomaly import anomaly
 from backlight.graph.hooks import HookHandle
 from backlight.graph.provenance import describe_place, line_number
 
@@ -48,6 +49,10 @@ class Node:
         """Return the node's name, as PyTorch spells it."""
         name = type(self).__name__
         return f"torch::autograd::{name}" if name in _IN_NAMESPACE else name
+
+    def forward_name(self) -> str:
+        """Return what PyTorch's messages call the op that made this node: `MulBackward0` is `Mul`."""
+        return type(self).__name__.replace("Backward0", "").replace("Backward", "")
 
     @property
     def next_functions(self) -> tuple:
@@ -206,8 +211,18 @@ def freed(node: Node) -> GraphError:
     )
 
 
-def modified(node: Node, data, storage, version: int, producer: str) -> GraphError:
-    """Return the error for a tensor that was written to after it was saved."""
+def output_name(node: Node, number: int = 0) -> str:
+    """Return what PyTorch's messages call one output of a node: `output 0 of Mul`."""
+    return f"output {number} of {node.forward_name()}"
+
+
+def name_of_tensor(tensor) -> str | None:
+    """Return what PyTorch's messages call a tensor: the output that it is, or None for a leaf."""
+    return None if tensor.grad_fn is None else output_name(tensor.grad_fn, tensor.output_nr)
+
+
+def modified(node: Node, data, storage, version: int, name: str | None) -> GraphError:
+    """Return the error for a tensor (`name` is what messages call it) that was written to after it was saved."""
     from_type = _OLD_NAMES.get(str(data.dtype), str(data.dtype))
     written = ""
     if storage.writer is not None:
@@ -215,14 +230,21 @@ def modified(node: Node, data, storage, version: int, producer: str) -> GraphErr
         written = f"\n  It was written by {op_name} at {describe_place(code, lasti)}"
     return GraphError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[torch.{from_type}Tensor {list(data.shape)}], which is output 0 of {producer}, is at version "
-        f"{storage.version}; expected version {version} instead. Hint: enable anomaly detection to find the operation "
-        "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        f"[torch.{from_type}Tensor {list(data.shape)}]{f', which is {name},' if name else ''} is at version "
+        f"{storage.version}; expected version {version} instead. {_ANOMALY_HINT if anomaly.enabled else _HINT}"
         f"\n  {node.name()}, which saved it, was made at {node.where}{written}"
         "\n  Write to a copy (.clone()), or use the out-of-place form of that operation"
     )
 
 
+_HINT = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+_ANOMALY_HINT = (
+    "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+    "question was changed in there or anywhere later. Good luck!"
+)
 _OLD_NAMES = {
     "float16": "Half",
     "bfloat16": "BFloat16",

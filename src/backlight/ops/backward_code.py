@@ -60,7 +60,11 @@ def _unpack_lines(plan: Plan, graph: bool) -> list[str]:
                 f"if storage is not None and storage.version != node.{name}_version:",
             ]
             lines += [f"    operands.check_saved(node, {name!r})"]
-            lines += [] if graph else [f"{name} = {name}._data"]
+            if not graph:
+                lines += [f"{name} = {name}._data"]
+            elif p in plan.differentiable:
+                place = plan.differentiable.index(p)
+                lines += [f"{name} = operands.still_attached({name}, node.edges[{place}])"]
     if plan.out:
         if plan.several:
             lines += [f"out = operands.check_saved_outputs(node, {graph})"]
@@ -107,7 +111,7 @@ def _rule_lines(plan: Plan, graph: bool) -> list[str]:
             lines += [f"grads = {call}"]
         elif len(rule.inputs) == 1:
             name = rule.inputs[0]
-            lines += [f"g_{name} = {call} if e_{name} is not None else None"]
+            lines += [f"g_{name} = ({call}) if e_{name} is not None else None"]
         else:
             targets = ", ".join(f"g_{name}" for name in rule.inputs)
             lines += [f"{targets} = {call}"]

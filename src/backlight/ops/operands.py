@@ -7,7 +7,7 @@ import numpy as np
 
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.modes import modes
-from backlight.graph.node import Output, freed, modified
+from backlight.graph.node import Output, freed, modified, name_of_tensor, output_name
 from backlight.graph.state import TensorState, wrap
 from backlight.graph.storage import InferenceStorage
 from backlight.ops.promotion import as_float, common_dtype
@@ -77,14 +77,13 @@ def unify(op, arrays):
 
 
 def restoration(data, tensors):
-    """Return, for each input, the (shape, dtype) that its gradient must be brought back to, or None if none must."""
-    fix = tuple(
-        None
-        if tensor is None or (tensor._data.shape == data.shape and tensor._data.dtype == data.dtype)
-        else (tensor._data.shape, tensor._data.dtype)
-        for tensor in tensors
-    )
-    return fix if any(fix) else None
+    """Return, for each input, the (shape, dtype) that its gradient must be brought back to, or None if none must.
+
+    Where one input differs from the result, the gradients of the others may come out in another dtype as well.
+    """
+    like = (data.shape, data.dtype)
+    fix = tuple([None if tensor is None else (tensor._data.shape, tensor._data.dtype) for tensor in tensors])
+    return None if all([target is None or target == like for target in fix]) else fix
 
 
 def restore(grad, target):
@@ -156,14 +155,12 @@ def check_saved(node, slot: str):
     if value is None:
         raise freed(node)
     if slot == "out":
-        storage, data, producer = node.out_storage, value, type(node).__name__.split("Backward")[0]
+        storage, data, name = node.out_storage, value, output_name(node)
     else:
-        storage, data = value._storage, value._data
-        grad_fn = value.grad_fn
-        producer = type(grad_fn).__name__.split("Backward")[0] if grad_fn is not None else "a leaf"
+        storage, data, name = value._storage, value._data, name_of_tensor(value)
     version = getattr(node, slot + "_version")
     if storage is not None and storage.version != version:
-        raise modified(node, data, storage, version, producer)
+        raise modified(node, data, storage, version, name)
     return value
 
 
@@ -183,6 +180,13 @@ def constant(value):
     return wrap(value) if isinstance(value, (ndarray, np.generic)) else value
 
 
+def still_attached(tensor, edge):
+    """Return a saved input as the part of the graph that it was: it may have been detached in place since."""
+    if tensor._edge is not None or edge is None or edge.is_end:
+        return tensor
+    return wrap(tensor._data, edge, tensor._storage)
+
+
 def check_saved_list(node, slot: str):
     """The same as `check_saved`, for a list of inputs."""
     tensors = getattr(node, slot)
@@ -190,7 +194,7 @@ def check_saved_list(node, slot: str):
         raise freed(node)
     for tensor, version in zip(tensors, getattr(node, slot + "_version")):
         if version_of(tensor) != version:
-            raise modified(node, tensor._data, tensor._storage, version, "an input")
+            raise modified(node, tensor._data, tensor._storage, version, name_of_tensor(tensor))
     return tensors
 
 
@@ -198,9 +202,9 @@ def check_saved_outputs(node, graph: bool):
     """The same as `check_saved`, for all outputs of a node that has several."""
     if node.out is None:
         raise freed(node)
-    for data, storage, version in zip(node.out, node.out_storage, node.out_version):
+    for number, (data, storage, version) in enumerate(zip(node.out, node.out_storage, node.out_version)):
         if storage.version != version:
-            raise modified(node, data, storage, version, type(node).__name__.split("Backward")[0])
+            raise modified(node, data, storage, version, output_name(node, number))
     if not graph:
         return node.out
     numbers = getattr(node.op, "differentiable") or range(len(node.out))

@@ -86,7 +86,7 @@ def check_view(tensor) -> None:
         return
     grad_fn = tensor.grad_fn
     number = getattr(tensor._edge, "number", 0)
-    name = type(grad_fn).__name__.split("Backward")[0] if grad_fn is not None else "a view op"
+    name = grad_fn.forward_name() if grad_fn is not None else "a view op"
     if kind is NO_GRAD:
         raise GraphError(
             "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
@@ -129,7 +129,7 @@ class StaleView(Node):
 def stale_view(view) -> StaleView:
     """Return the node of a custom Function's view whose base has just been written to."""
     made, node = view.grad_fn, StaleView()
-    node.number, node.maker = view.output_nr, made.name().split("Backward")[0]
+    node.number, node.maker = view.output_nr, made.forward_name()
     node.edges, node.sequence, node.extra = (view._edge,), next_sequence(), None
     node.code, node.lasti = user_place()
     return node

@@ -1,0 +1,62 @@
+"""Runs one piece of code on PyTorch and on backlight, and compares all that it shows: prints, warnings, the error."""
+
+import re
+import warnings
+from dataclasses import dataclass
+
+import torch
+
+import backlight
+
+ADDRESS = re.compile(r"0x[0-9a-f]+")
+INTERNAL = re.compile(r" ?\(Triggered internally at .*\)$", re.DOTALL)
+
+
+@dataclass
+class Outcome:
+    """What a run showed."""
+
+    printed: str
+    warned: list[tuple[type, str]]
+    error: Exception | None
+
+
+def run(module, source: str) -> Outcome:
+    """Run `source` with `torch` bound to a module."""
+    lines, error = [], None
+
+    def show(*values):
+        lines.append(" ".join(str(value) for value in values))
+
+    namespace = {"torch": module, "print": show, "__name__": "snippet"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"backlight\.")
+        try:
+            exec(compile(source, "<snippet>", "exec"), namespace)
+        except Exception as problem:
+            error = problem
+    warned = [(one.category, INTERNAL.sub("", str(one.message))) for one in caught]
+    return Outcome(ADDRESS.sub("0x", "\n".join(lines)), warned, error)
+
+
+def assert_shows_the_same(source: str) -> Exception | None:
+    """Run on both; ours may say more in an error or a warning, after PyTorch's words. Return our error."""
+    previous = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        theirs = run(torch, source)
+    finally:
+        torch.set_warn_always(previous)
+    ours = run(backlight, source)
+    said = f"{type(ours.error).__name__}: {ours.error}"
+    if theirs.error is None:
+        assert ours.error is None, f"PyTorch raises nothing, ours {said}"
+    else:
+        assert isinstance(ours.error, type(theirs.error)), f"PyTorch raises {theirs.error!r}, ours {said}"
+        assert str(ours.error).startswith(str(theirs.error)), f"PyTorch says {theirs.error}\nours {said}"
+    assert ours.printed == theirs.printed
+    assert [kind for kind, _ in ours.warned] == [kind for kind, _ in theirs.warned]
+    for (_, mine), (_, other) in zip(ours.warned, theirs.warned):
+        assert mine.startswith(other), f"PyTorch warns {other}\nours {mine}"
+    return ours.error
