@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Ranked, Ranking, TextAttribution, Word
+from backlight.explain.attribution import Ranked, Ranking, TextAttribution, Truncation, Word
 
 try:
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.padding import Padding
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -31,6 +32,8 @@ SHADES = {
 }
 SIXTEEN_COLOURS = ("underline", "bold underline", "black on yellow", "bold black on bright_yellow")
 MARKS = ("", "", "*", "**")
+INDENT = 4  # columns that a text stands in from the edge
+LISTED = 7  # strongest words listed beneath a text, if there is room
 BAR = 24  # columns of a score's bar
 MANY = 50  # documents from which there is a progress bar
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -97,19 +100,21 @@ def show(ranking: Ranking, screen: Screen) -> None:
         if ranked.attribution is not None:
             console.print()
             console.print(_title(ranked))
-            console.print(Padding(_explained(ranked.attribution.document, screen), (0, 0, 0, 4)))
+            console.print(Padding(_explained(ranked.attribution.document, screen), (0, 0, 0, INDENT)))
     rest = [ranked for ranked in ranking.documents if ranked.attribution is None]
     if rest:
         console.print("\nranked, not explained")
         for ranked in rest:
             console.print(_title(ranked))
+            if ranked.truncation:
+                console.print(Padding(_unread(ranked.truncation), (0, 0, 0, INDENT)))
 
 
 def _heading(ranking: Ranking, screen: Screen) -> Table:
     """Name the query, the model, the method, and what the shades mean."""
     asked = ranking.mean_query()
     lines = {
-        "query": _lit(asked, screen) + _unread(asked),
+        "query": _lit(asked, screen) + _unread(asked.truncation),
         "model": Text(f"{ranking.model}, reads {ranking.max_tokens} tokens of a text"),
         "score": Text(ranking.score_name),
         "method": Text(f"{ranking.method}, no baseline"),
@@ -130,7 +135,7 @@ def _legend(screen: Screen) -> Text:
     ]
     if any(screen.marks):
         parts = [Text(f"{mark}from {bound}{mark}") for bound, mark in zip(bounds, screen.marks) if mark]
-    return Text(" ").join(parts) + Text(" of the text's strongest word; no sign: it may help or harm")
+    return Text(" ").join(parts) + Text(" of the text's strongest word, for or against")
 
 
 def _title(ranked: Ranked) -> Table:
@@ -148,8 +153,19 @@ def _title(ranked: Ranked) -> Table:
 
 def _explained(text: TextAttribution, screen: Screen) -> Text:
     """Return a text with its words lit, then its strongest words with their values."""
-    listed = " · ".join(f"{_plain(word.text)} {word.value:.2f}" for word in text.strongest(6))
-    return _lit(text, screen) + _unread(text) + Text(f"\n{listed}", "dim")
+    return (
+        _lit(text, screen)
+        + _unread(text.truncation)
+        + Text(f"\n{_strongest(text, screen.console.width - INDENT)}", "dim")
+    )
+
+
+def _strongest(text: TextAttribution, width: int) -> str:
+    """List the strongest words with their values, as many as one line holds, and one at least."""
+    listed = [f"{_plain(word.text)} {word.value:.2f}" for word in text.strongest(LISTED)]
+    while len(listed) > 1 and cell_len(" · ".join(listed)) > width:
+        listed.pop()
+    return " · ".join(listed)
 
 
 def _lit(text: TextAttribution, screen: Screen) -> Text:
@@ -175,9 +191,8 @@ def level_of(word: Word | None, most: float) -> int | None:
     return reached - 1 if reached else None
 
 
-def _unread(text: TextAttribution) -> Text:
+def _unread(left: Truncation) -> Text:
     """Say how much of a text the model did not read."""
-    left = text.truncation
     if not left:
         return Text()
     return Text(

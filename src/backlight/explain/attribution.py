@@ -104,6 +104,7 @@ class Ranked:
     name: str
     index: int  # its place in what was given
     score: float
+    truncation: Truncation  # how much of the document the score does not know
     attribution: Attribution | None
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from backlight.autograd.doors import grad
 from backlight.errors import GraphError
-from backlight.explain.attribution import Attribution, Ranked, Ranking, attribute_text
+from backlight.explain.attribution import Attribution, Ranked, Ranking, attribute_text, truncation_of
 from backlight.models.ranker import BiEncoder, passes
 from backlight.models.tokens import Batch, Tokens
 
@@ -59,7 +59,8 @@ def rank_and_explain(
         method=METHOD,
         max_tokens=ranker.tokenizer.max_length,
         documents=tuple(
-            Ranked(rank, names[i], i, float(scores[i]), explained.get(i)) for rank, i in enumerate(order, 1)
+            Ranked(rank, names[i], i, float(scores[i]), truncation_of(read[i]), explained.get(i))
+            for rank, i in enumerate(order, 1)
         ),
     )
 

@@ -110,7 +110,7 @@ class Bert:
 
         Shapes: ids (tokens,) -> (tokens, hidden)
         """
-        return embedding(from_numpy(ids), self._weights["embeddings.word_embeddings.weight"])
+        return embedding(self._weights["embeddings.word_embeddings.weight"], from_numpy(ids))
 
     def __call__(self, batch: Batch, inputs_embeds: Tensor | None = None) -> Tensor:
         """Return the last hidden states of texts laid end to end.
@@ -128,8 +128,8 @@ class Bert:
         if max(batch.lengths) > limit:
             raise InputError(f"a text must have at most {limit} tokens, got {max(batch.lengths)}: cut it first")
         words = self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds
-        types = embedding(from_numpy(batch.type_ids), self._weights["embeddings.token_type_embeddings.weight"])
-        positions = embedding(from_numpy(batch.positions), self._weights["embeddings.position_embeddings.weight"])
+        types = embedding(self._weights["embeddings.token_type_embeddings.weight"], from_numpy(batch.type_ids))
+        positions = embedding(self._weights["embeddings.position_embeddings.weight"], from_numpy(batch.positions))
         hidden = self._normalised(words + types + positions, "embeddings.LayerNorm")
         for number in range(self.config.num_hidden_layers):
             hidden = self._layer(hidden, batch, f"encoder.layer.{number}")

@@ -56,7 +56,7 @@ class BiEncoder:
         states = self.encoder(batch, inputs_embeds).split(batch.lengths)
         pool = POOLINGS[self.pooling]
         pooled = stack([pool(part) for part in states])  # (texts, hidden)
-        return pooled / (pooled * pooled).sum(1, keepdim=True).sqrt()
+        return pooled / pooled.norm(dim=1, keepdim=True)
 
     def pair_scores(self, batch: Batch, inputs_embeds: Tensor | None = None) -> Tensor:
         """Return the score of each pair in a batch query, document, query, document …

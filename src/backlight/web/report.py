@@ -52,12 +52,15 @@ def _template():
 
 def _document(ranked: Ranked) -> dict:
     """Return what the template says of one document."""
+    folder = ranked.name.rfind("/") + 1
     pair = ranked.attribution
     return {
         "rank": ranked.rank,
-        "name": ranked.name,
-        "score": ranked.score,
+        "folder": ranked.name[:folder],
+        "name": ranked.name[folder:],
+        "score": f"{ranked.score:.3f}".replace("-", "\N{MINUS SIGN}"),
         "width": 100 * min(1.0, max(0.0, ranked.score)),
+        "truncation": ranked.truncation,
         "text": None if pair is None else _text(pair.document),
         "query": None if pair is None else _text(pair.query),
     }
