@@ -51,7 +51,10 @@ def running_sum_input(grad, dim, ops):
 @op(node="FlipBackward0")
 def reverse_cumsum(xp, input, dim: int):
     """Running sums along `dim` from the end: the derivative of cumsum."""
-    return xp.flip(scan(xp.add.accumulate, xp.flip(input, dim), dim), dim) if input.ndim else input
+    if input.ndim == 0:
+        return input
+    turn = (slice(None),) * (dim % input.ndim) + (slice(None, None, -1),)
+    return scan(xp.add.accumulate, input[turn], dim)[turn]
 
 
 @reverse_cumsum.derivative("input", formula="Σ_{i≤k} grad_i")
@@ -153,7 +156,9 @@ def running_logsumexp(xp, input, dim: int):
 def running_logsumexp_input(grad, input, out, dim, ops):
     if input.ndim == 0:
         return grad
-    reached = ops.clamp(out, lowest(out.dtype))  # -inf until the first finite element: no difference of infinities
+    reached = ops.clamp_to_numbers(
+        out, lowest(out.dtype), None
+    )  # -inf until the first finite element: no difference of infinities
     steps = ops.exp(reached - ops.shift(reached, dim, -1, np.inf))
     return ops.exp(input - reached) * ops.linear_recurrence(steps, grad, dim=dim, reverse=True)
 

@@ -171,7 +171,7 @@ def distinct_runs(xp, input, dim: int | None = None):
     """The values with each run of equals made one; for each element, its run; how long each run is."""
     rows = input.reshape(-1) if dim is None else xp.moveaxis(input, normalise_dim(dim, input.ndim), 0)
     length = len(rows)
-    differs = (rows[1:] != rows[:-1]).reshape(max(length - 1, 0), -1).any(1)
+    differs = (rows[1:] != rows[:-1]).any(tuple(range(1, rows.ndim)))
     starts = xp.concatenate([np.ones(min(length, 1), bool), differs])
     inverse = xp.cumsum(starts, dtype=INT64) - 1
     counts = xp.diff(xp.append(xp.flatnonzero(starts), length))
