@@ -32,6 +32,8 @@ from backlight.ops.losses import (
     soft_margin_loss,
 )
 from backlight.ops.normalisation import layer_norm, local_response_norm, normalize, rms_norm
+from backlight.ops.padding import pad
+from backlight.ops.selecting import one_hot
 
 __all__ = [
     "alpha_dropout",
@@ -62,6 +64,8 @@ __all__ = [
     "mse_loss",
     "nll_loss",
     "normalize",
+    "one_hot",
+    "pad",
     "pairwise_distance",
     "pdist",
     "poisson_nll_loss",
