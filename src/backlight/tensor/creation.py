@@ -80,9 +80,9 @@ def copied(data, kind: np.dtype | None) -> np.ndarray:
     """Return a new array of `kind` (by default: as `tensor` says) with the values of `data`."""
     if isinstance(data, TensorState):
         return converted(data._data, kind or data._data.dtype, copy=True)
-    if isinstance(data, (np.ndarray, np.generic)):
+    if isinstance(data, np.ndarray):
         check_array(data)
-        return np.ascontiguousarray(converted(data, kind or data.dtype, copy=True)).reshape(data.shape)
+        return converted(data, kind or data.dtype, copy=True)
     return array_from(data, kind)
 
 
@@ -93,11 +93,11 @@ def converted(data, kind: np.dtype, copy: bool = False) -> np.ndarray:
 
 
 def check_array(array) -> None:
-    """Raise unless backlight has a dtype for the elements of a NumPy array.
+    """Raise unless a NumPy array is what a tensor can be made of.
 
     Raises:
-        TypeError: it has none.
-        ValueError: the bytes of an element are in the other order.
+        TypeError: backlight has no dtype for its elements.
+        ValueError: the array runs backward through its memory, or the bytes of an element are in the other order.
     """
     if not array.dtype.isnative:
         raise ValueProblem(
@@ -105,6 +105,12 @@ def check_array(array) -> None:
             "currently not supported. Convert it with array.astype(array.dtype.newbyteorder('='))"
         )
     from_numpy_dtype(array.dtype)
+    if any(stride < 0 for stride in array.strides):
+        raise ValueProblem(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array  with "
+            "array.copy().) "
+        )
 
 
 def from_numpy(array: np.ndarray):
@@ -117,12 +123,6 @@ def from_numpy(array: np.ndarray):
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"expected np.ndarray (got {type(array).__name__}); use torch.tensor for other data")
     check_array(array)
-    if any(stride < 0 for stride in array.strides):
-        raise ValueProblem(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-            "currently supported. (You can probably work around this by making a copy of your array  with "
-            "array.copy().) "
-        )
     if not array.flags.writeable:
         warn_once(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to the "
@@ -144,19 +144,19 @@ def as_tensor(data, dtype=None, device=None):
     require_cpu(device)
     kind = to_numpy_dtype(dtype)
     if isinstance(data, TensorState):
-        return data if kind in (None, data._data.dtype) else data.to(from_numpy_dtype(kind))
-    if isinstance(data, np.ndarray) and kind in (None, data.dtype):
+        return data if kind is None else data.to(from_numpy_dtype(kind))
+    if isinstance(data, np.ndarray) and (kind is None or kind == data.dtype):
         return from_numpy(data)
     return leaf(copied(data, kind))
 
 
-def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool = False):
+def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool | None = None):
     """Return `obj` as a tensor.
 
     Args:
         obj: a tensor, a NumPy array, an object with DLPack or the buffer protocol, a number or nested lists.
         copy: True always copies; False never does; None copies where it must.
-        requires_grad: whether the result requires grad; without it the result has no history.
+        requires_grad: whether the result requires grad; by default as `obj` does.
 
     Raises:
         ValueError: `copy` is False, and the dtype or the kind of `obj` asks for a copy.
@@ -164,15 +164,18 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
     require_cpu(device)
     kind = to_numpy_dtype(dtype)
     shared = _shared(obj, kind)
-    if copy is False and (shared is None or kind not in (None, shared._data.dtype)):
+    same_kind = shared is not None and (kind is None or kind == shared._data.dtype)
+    if copy is False and not same_kind:
         raise ValueProblem(f"can't alias arbitrary sequence into a tensor of {dtype}: leave copy=False out")
-    if shared is None or copy:
-        shared = leaf(copied(obj if shared is None else shared, kind))
-    elif kind not in (None, shared._data.dtype):
-        shared = shared.to(from_numpy_dtype(kind))
-    if requires_grad:
-        return shared if shared.requires_grad else shared.detach().requires_grad_()
-    return shared.detach() if shared.requires_grad else shared
+    if shared is None:
+        found = leaf(copied(obj, kind))
+    elif same_kind:
+        found = shared.clone() if copy else shared
+    else:
+        found = shared.to(from_numpy_dtype(kind))
+    if requires_grad is None or requires_grad == found.requires_grad:
+        return found
+    return found.detach().requires_grad_(requires_grad)
 
 
 def _shared(obj, kind: np.dtype | None):
@@ -209,7 +212,7 @@ def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad
         raise ValueProblem(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:
         raise ValueProblem(
-            f"offset must be non-negative and no greater than buffer length ({length}) , but got {offset}"
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
         )
     if count < 0 and (length - offset) % kind.itemsize:
         raise ValueProblem(

@@ -1,12 +1,14 @@
 """Numbers in Python's lists and tuples, read as one array by PyTorch's rules for sizes and dtypes."""
 
+import operator
+
 import numpy as np
 
 from backlight import dtypes
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.state import TensorState
-from backlight.ops.promotion import FLOAT32, category, promote_types
+from backlight.ops.promotion import BFLOAT16, BOOL, FLOAT32, category, promote_types
 
 MOST_DIMS = 64  # NumPy's limit
 
@@ -113,29 +115,34 @@ def _invalid(data) -> ArgumentError:
 
 def _number(value, kind: np.dtype):
     """Return a value as a Python number, or raise what Python says of an object that is none."""
-    if isinstance(value, TensorState):
-        value = _only_element(value, kind)
-    if isinstance(value, np.generic):
-        return value.item() if value.dtype.kind != "V" else float(value)
     if isinstance(value, (bool, int, float)):
         return value
-    if hasattr(type(value), "__float__"):
-        return float(value)
+    if isinstance(value, TensorState):
+        return _element(value, kind)
     if category(kind) == 2:
-        raise ArgumentError(f"must be real number, not {type(value).__name__}")
-    raise ArgumentError(f"'{type(value).__name__}' object cannot be interpreted as an integer")
+        if not hasattr(type(value), "__float__"):
+            raise ArgumentError(f"must be real number, not {type(value).__name__}")
+        return float(value)
+    if isinstance(value, np.bool_) and kind == BOOL:
+        return bool(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        name = type(value).__name__
+        name = f"numpy.{name}" if isinstance(value, np.generic) else name
+        raise ArgumentError(f"'{name}' object cannot be interpreted as an integer; convert it with int()") from None
 
 
-def _only_element(tensor, kind: np.dtype):
-    if tensor._data.size != 1:
-        if category(kind) == 2:
-            raise ValueProblem(
-                "only one element tensors can be converted to Python scalars; use torch.stack for tensors"
-            )
+def _element(tensor, kind: np.dtype):
+    """Return the only element of a tensor as a Python number."""
+    data = tensor._data
+    if category(kind) == 2 and data.size != 1:
+        raise ValueProblem("only one element tensors can be converted to Python scalars; use torch.stack for tensors")
+    if category(kind) != 2 and (data.size != 1 or category(data.dtype) == 2):
         raise ArgumentError(
             "only integer tensors of a single element can be converted to an index; use torch.stack for tensors"
         )
-    return tensor._data.reshape(-1)[0]
+    return data.item() if data.dtype != BFLOAT16 else float(data.reshape(-1)[0])
 
 
 def _stored(flat: list, kind: np.dtype) -> np.ndarray:
