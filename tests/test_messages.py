@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from snippets import assert_shows_the_same, run
 
 import backlight
+from snippets import assert_shows_the_same, run
 
 READING_GRAD = {
     "a result's grad warns": "w = torch.tensor(3., requires_grad=True); y = w * w; y.backward(); print(y.grad, w.grad)",

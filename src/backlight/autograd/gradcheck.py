@@ -180,7 +180,7 @@ def _check_inputs(inputs) -> None:
                 UserWarning,
                 stacklevel=3,
             )
-        if any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape)):
+        if data.size and any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape)):
             raise GraphError(
                 f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "

@@ -21,7 +21,7 @@ _IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error"}
 class NodeExtra:
     """What few nodes have: hooks, metadata, a tensor that wants its gradient kept."""
 
-    __slots__ = ("tensor_hooks", "retained", "prehooks", "posthooks", "metadata")
+    __slots__ = ("metadata", "posthooks", "prehooks", "retained", "tensor_hooks")
 
     def __init__(self):
         self.tensor_hooks = {}  # id -> (output number, hook)
@@ -39,7 +39,7 @@ class Node:
     (or None) an edge; `edges` is `self.edges` with None where no gradient is wanted.
     """
 
-    __slots__ = ("edges", "sequence", "code", "lasti", "extra", "__weakref__")
+    __slots__ = ("__weakref__", "code", "edges", "extra", "lasti", "sequence")
 
     is_end = False
     outputs = 1

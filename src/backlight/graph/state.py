@@ -42,7 +42,7 @@ LEAF = _Leaf()
 class TensorState:
     """Slots that every op reads or writes, and defaults for what few tensors have."""
 
-    __slots__ = ("_data", "_edge", "_storage", "_view", "__dict__", "__weakref__")
+    __slots__ = ("__dict__", "__weakref__", "_data", "_edge", "_storage", "_view")
 
     is_end = True  # as an edge: the walk ends here
     outputs = 1
