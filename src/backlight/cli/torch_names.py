@@ -21,7 +21,6 @@ OURS = {
     "torch.autograd.function": "backlight.autograd.function",
     "torch.autograd.functional": "backlight.autograd.functional",
     "torch.autograd.grad_mode": "backlight.graph.modes",
-    "torch.autograd.gradcheck": "backlight.autograd.gradcheck",
     "torch.autograd.graph": "backlight.autograd.graph",
     "torch.linalg": "backlight.linalg",
     "torch.nn": "backlight.nn",

@@ -1,0 +1,246 @@
+"""`backlight run`: a script finds what it would find under `python`, and backlight under PyTorch's names."""
+
+import importlib
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from backlight.cli.main import main
+from backlight.cli.run import run_script
+from backlight.cli.torch_names import ADDED, OURS, torch_names
+from backlight.errors import InputError
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write a script and return its path."""
+
+    def write(source: str, name: str = "script.py") -> str:
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(source))
+        return str(path)
+
+    return write
+
+
+# --- what a script finds ----------------------------------------------------------------------------------------------
+
+
+def test_a_script_is_the_main_module_with_its_own_arguments_and_path(script, capsys):
+    path = script(
+        """
+        import sys
+        print(__name__, sys.modules["__main__"].__file__ == __file__, sys.path[0], sys.argv)
+        """
+    )
+    assert run_script(path, ["--rate", "0.1"]) == 0
+    assert capsys.readouterr().out == f"__main__ True {Path(path).parent} {[path, '--rate', '0.1']}\n"
+
+
+def test_a_script_imports_its_neighbours(script, capsys):
+    script("ANSWER = 42", "neighbour_of_the_script.py")
+    assert run_script(script("from neighbour_of_the_script import ANSWER; print(ANSWER)")) == 0
+    assert capsys.readouterr().out == "42\n"
+    del sys.modules["neighbour_of_the_script"]
+
+
+def test_classes_of_a_script_can_be_pickled(script, capsys):
+    path = script(
+        """
+        import pickle
+        class Point:
+            x = 3
+        print(pickle.loads(pickle.dumps(Point())).x)
+        """
+    )
+    assert run_script(path) == 0
+    assert capsys.readouterr().out == "3\n"
+
+
+def test_everything_is_put_back_after_a_run(script):
+    before = sys.modules["__main__"], sys.argv, list(sys.path), list(sys.meta_path)
+    run_script(script("import torch.nn.functional, sys; sys.path.append('elsewhere')"))
+    assert (sys.modules["__main__"], sys.argv, list(sys.path), list(sys.meta_path)) == before
+    assert sys.modules["torch"] is torch
+    assert sys.modules["torch.nn.functional"] is torch.nn.functional
+
+
+# --- PyTorch's names --------------------------------------------------------------------------------------------------
+
+
+def test_torch_is_backlight_under_every_way_to_import_it(script, capsys):
+    path = script(
+        """
+        import torch
+        import torch.nn as nn
+        import torch.nn.functional as F
+        import torch.utils.data
+        from torch import nn as again, optim
+        from torch.autograd import Variable
+        from torch.utils.data import DataLoader, TensorDataset
+        print(torch.Tensor.__module__[:9], nn is again, nn.Linear.__module__, F is nn.functional, optim.SGD.__module__)
+        print(torch.utils.data.DataLoader is DataLoader, torch.cuda.is_available(), torch.backends.mps.is_available())
+        print(torch.__version__.startswith("2."), torch.get_num_threads() >= 1, "torch" in repr(torch))
+        """
+    )
+    assert run_script(path) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "backlight True backlight.nn.modules.linear True backlight.optim.sgd",
+        "True False False",
+        "True True True",
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_each_name_of_the_table_is_a_module_of_pytorch_and_one_of_ours(name):
+    importlib.import_module(name)
+    source = importlib.import_module(OURS[name])
+    with torch_names():
+        stand_in = importlib.import_module(name)
+        shared = [public for public in dir(stand_in) if public in vars(source) and public[0] != "_"]
+        assert shared
+        for public in shared:
+            ours = getattr(source, public)
+            assert getattr(stand_in, public) is ours or isinstance(ours, ModuleType)
+
+
+def test_no_module_of_ours_shows_under_a_name_that_the_table_lacks():
+    with torch_names():
+        import torch as stand_in
+
+        for name in ("kernels", "ops", "cli", "models", "errors", "graph"):
+            assert not hasattr(stand_in, name)
+
+
+def test_modules_for_what_is_absent_can_be_imported():
+    with torch_names():
+        for name in ADDED:
+            assert importlib.import_module(name).__name__ == name
+
+
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("import torch; torch.no_such_thing", "torch.no_such_thing"),
+        ("from torch import no_such_thing", "torch.no_such_thing"),
+        ("import torch.no_such_thing", "torch.no_such_thing"),
+        ("from torch.nn import NoSuchLayer", "torch.nn.NoSuchLayer"),
+        ("import torch; torch.optim.NoSuchOptimizer", "torch.optim.NoSuchOptimizer"),
+        ("from torchvision.datasets import FashionMNIST", "torchvision.datasets.FashionMNIST"),
+        ("import torchaudio", "torchaudio"),
+    ],
+)
+def test_a_missing_name_says_that_it_is_missing_and_where_to_ask(script, capsys, line, missing):
+    assert run_script(script(line)) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"{missing} is not in backlight; if you need it, open an issue in the backlight repository" in said
+    assert said.startswith(("AttributeError", "ModuleNotFoundError"))
+
+
+def test_a_script_may_fall_back_where_a_name_is_missing(script, capsys):
+    path = script(
+        """
+        import torch
+        try:
+            from torch import no_such_thing
+        except ImportError:
+            print("without it")
+        print(hasattr(torch, "no_such_thing"))
+        """
+    )
+    assert run_script(path) == 0
+    assert capsys.readouterr().out == "without it\nFalse\n"
+
+
+# --- how a script ends ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("code", "expected"), [("", 0), ("0", 0), ("3", 3), ("None", 0), ("True", 1)])
+def test_the_exit_code_of_a_script_is_passed_on(script, code, expected):
+    assert run_script(script(f"import sys; sys.exit({code})")) == expected
+
+
+def test_an_exit_text_is_printed_and_the_code_is_1(script, capsys):
+    assert run_script(script("import sys; sys.exit('nothing to do')")) == 1
+    assert capsys.readouterr().err == "nothing to do\n"
+
+
+def test_an_exception_shows_the_frames_of_the_script_and_not_of_the_runner(script, capsys):
+    path = script(
+        """
+        def divide(by):
+            return 1 / by
+        divide(0)
+        """
+    )
+    assert run_script(path) == 1
+    said = capsys.readouterr().err
+    assert said.splitlines()[0] == "Traceback (most recent call last):"
+    assert said.splitlines()[1] == f'  File "{path}", line 4, in <module>'
+    assert said.splitlines()[-1] == "ZeroDivisionError: division by zero"
+    assert "run.py" not in said
+
+
+def test_an_error_of_backlight_in_a_script_is_the_scripts_own(script, capsys):
+    assert main(["run", script("import torch; torch.ones(2).backward()")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback")
+    assert "element 0 of tensors does not require grad and does not have a grad_fn" in said
+
+
+def test_a_syntax_error_shows_its_line_alone(script, capsys):
+    path = script("x = 1\ny = (")
+    assert run_script(path) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f'  File "{path}", line 2')
+    assert "SyntaxError: '(' was never closed" in said
+
+
+def test_an_interrupted_script_exits_with_130(script, capsys):
+    assert run_script(script("raise KeyboardInterrupt")) == 130
+    assert "KeyboardInterrupt" in capsys.readouterr().err
+
+
+def test_a_missing_script_is_one_line_and_exit_code_2(capsys, tmp_path):
+    assert main(["run", str(tmp_path / "none.py")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "No such file or directory" in said
+
+
+@pytest.mark.parametrize("content", [b"\x7fELF\0\0", None])
+def test_what_is_no_script_is_an_input_error(tmp_path, content):
+    path = tmp_path / "given"
+    path.mkdir() if content is None else path.write_bytes(content)
+    with pytest.raises(InputError, match=r"binary file|Is a directory"):
+        run_script(str(path))
+
+
+def test_training_gives_the_numbers_of_pytorch(script, capsys):
+    path = script(
+        """
+        import torch
+        from torch import nn
+        from torch.utils.data import DataLoader, TensorDataset
+
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+        descent = torch.optim.Adam(model.parameters(), lr=0.05)
+        samples = TensorDataset(torch.randn(32, 4), torch.randint(0, 3, (32,)))
+        for epoch in range(3):
+            for features, classes in DataLoader(samples, batch_size=8, shuffle=True):
+                loss = nn.CrossEntropyLoss()(model(features), classes)
+                descent.zero_grad()
+                loss.backward()
+                descent.step()
+            print(f"{loss.item():.4f}")
+        """
+    )
+    assert run_script(path) == 0
+    ours = capsys.readouterr().out
+    exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "__main__"})
+    assert ours == capsys.readouterr().out
