@@ -268,6 +268,16 @@ def test_sorting_leaves_the_input_alone(t, kind):
 
 
 @BOTH
+@pytest.mark.parametrize("name", ["sort", "max", "min", "median", "nanmedian", "mode", "topk", "kthvalue", "cummax"])
+def test_the_values_of_a_number_are_a_copy(t, name):
+    number = t.tensor(3.0)
+    number.add_(0)  # what was written to is held as an array
+    arguments = (1,) if name in ("topk", "kthvalue") else () if name == "sort" else (0,)
+    getattr(number, name)(*arguments).values.zero_()
+    assert number.item() == 3.0
+
+
+@BOTH
 def test_nothing_can_be_sorted_and_reduced_over_a_dim_that_has_size(t):
     empty = t.ones(0, 3)
     assert [tuple(part.shape) for part in empty.sort()] == [(0, 3), (0, 3)]

@@ -37,7 +37,7 @@ def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
     Raises:
         RuntimeError: a dim is named twice.
     """
-    if isinstance(dims, int):
+    if isinstance(dims, (int, np.integer)):
         return (normalise_dim(dims, ndim),)
     if isinstance(dims, str):
         raise ArgumentError(
@@ -56,7 +56,7 @@ def reduced_dims(dims, ndim: int) -> tuple[int, ...]:
     """Return the dims to reduce over: all of them for None or an empty sequence."""
     if dims.__class__ is int and -ndim <= dims < ndim:
         return (dims % ndim,)
-    if dims is None or (not isinstance(dims, int) and len(dims) == 0):
+    if dims is None or (not isinstance(dims, (int, np.integer)) and len(dims) == 0):
         return tuple(range(ndim))
     found = normalise_dims(dims, ndim)
     return found if ndim else ()

@@ -106,7 +106,7 @@ def extreme_along(name, extreme, find, input, dim, keepdim):
     dim = normalise_dim(dim, input.ndim)
     check_not_empty(name, input.shape, dim)
     if input.ndim == 0:
-        return input, np.zeros((), np.int64)
+        return np.array(input), np.zeros((), np.int64)
     return extreme.reduce(input, dim, None, None, keepdim), find(input, dim, keepdims=keepdim)
 
 

@@ -34,7 +34,7 @@ def median_along(name: str, input, dim: int, keepdim: bool, ignore_nan: bool):
     _check_median(input)
     dim = normalise_dim(dim, input.ndim)
     if input.ndim == 0:
-        return input, np.zeros((), np.int64)
+        return np.array(input), np.zeros((), np.int64)
     length = input.shape[dim]
     if length == 0:
         raise DimError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
@@ -123,7 +123,7 @@ def mode_dim(xp, input, dim: int = -1, keepdim: bool = False):
 def most_frequent(xp, input, dim: int, keepdim: bool):
     """Return (values, indices) of the most frequent value along `dim`, the least among equally frequent ones."""
     if input.ndim == 0:
-        return input, np.zeros((), np.int64)
+        return np.array(input), np.zeros((), np.int64)
     length = input.shape[dim]
     if length == 0 and input.size == 0 and 0 not in input.shape[:dim] + input.shape[dim + 1 :]:
         raise DimError(f"mode(): Expected reduction dim {dim} to have non-zero size.")

@@ -51,7 +51,7 @@ def spread(xp, input, size: tuple, dims: tuple | None = None):
     """Undo a reduction's loss of shape: repeat a reduced value over `dims` (all of them for None) up to `size`."""
     kept = input if dims is None else input.reshape(kept_shape(size, dims))
     full = xp.empty(size, input.dtype)
-    if full.size > WIDE_SIZE:
+    if full.size > WIDE_SIZE and kept.size < full.size:
         return xp.broadcast_to(kept, size)
     full[...] = kept
     return full

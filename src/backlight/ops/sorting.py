@@ -51,7 +51,7 @@ def sort_dim(xp, input, dim: int = -1, descending: bool = False, *, stable: bool
     """The elements in order along `dim`, and where each was; sorting is always stable."""
     dim = normalise_dim(dim, input.ndim)
     if input.ndim == 0:
-        found = input, np.zeros((), np.int64)
+        found = np.array(input), np.zeros((), np.int64)
     else:
         found = picked(input, order_along(input, dim, descending), dim)
     return found, xp.array(found[1])
@@ -93,7 +93,7 @@ def topk_dim(xp, input, k: int, dim: int = -1, largest: bool = True, sorted: boo
             f"selected index k out of range\n  k must be from 0 to {length}, the size of dim {dim}, got {k}"
         )
     if input.ndim == 0:
-        found = input, np.zeros((), np.int64)
+        found = np.array(input), np.zeros((), np.int64)
     else:
         first = (slice(None),) * dim + (slice(k),)
         found = picked(input, order_along(input, dim, largest)[first], dim)
@@ -134,7 +134,7 @@ def kthvalue_dim(xp, input, k: int, dim: int = -1, keepdim: bool = False):
 def ranked(input, rank: int, dim: int, keepdim: bool):
     """Return (values, indices) of the elements at a rank, counted from 0, along `dim`."""
     if input.ndim == 0:
-        return input, np.zeros((), np.int64)
+        return np.array(input), np.zeros((), np.int64)
     indices = order_along(input, dim)[(slice(None),) * dim + (slice(rank, rank + 1),)]
     values, indices = picked(input, indices, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
