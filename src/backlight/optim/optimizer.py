@@ -101,7 +101,7 @@ class Optimizer:
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
                 "see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=4,
+                stacklevel=5,
             )
         for group in self.param_groups:
             if ("param_names" in param_group) != ("param_names" in group):
