@@ -1,5 +1,6 @@
 """backlight: autograd you can see through."""
 
+import warnings as _warnings
 from math import e, inf, nan, pi
 
 from backlight.autograd.doors import Variable
@@ -28,6 +29,8 @@ from backlight.ops.copying import *  # noqa: F403
 from backlight.ops.embedding import *  # noqa: F403
 from backlight.ops.normalisation import *  # noqa: F403
 from backlight.ops.pointwise import *  # noqa: F403
+from backlight.ops.activations import *  # noqa: F403
+from backlight.ops.special import *  # noqa: F403
 from backlight.ops.selection import *  # noqa: F403
 from backlight.ops.powers import *  # noqa: F403
 from backlight.ops.comparisons import *  # noqa: F403
@@ -66,8 +69,11 @@ from backlight.tensor.ranges import *  # noqa: F403
 from backlight.tensor import random
 from backlight.tensor.tensor import Tensor
 
-from backlight import autograd, data, linalg, nn, optim, return_types  # isort: skip - after what it is made of
+from backlight import autograd, data, linalg, nn, optim, return_types, special  # isort: skip - after what it is made of
 
 newaxis = None
+
+# NumPy warns of 1/0, log(0) and overflow, of which PyTorch says nothing.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"backlight\.")
 
 __version__ = "0.1.0"

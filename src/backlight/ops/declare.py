@@ -38,17 +38,30 @@ class Arrays:
     """Annotates a forward's parameter that is a list of arrays."""
 
 
-KINDS = {None: ARRAY, Array: ARRAY, Array | None: OPTIONAL, Arrays: ARRAYS, "Array | None": OPTIONAL, "Arrays": ARRAYS}
+class Mask:
+    """Annotates a forward's parameter that is an array of bools: it broadcasts, and takes no part in promotion."""
+
+
+KINDS = {
+    None: ARRAY,
+    Mask: ARRAY,
+    Array: ARRAY,
+    Array | None: OPTIONAL,
+    Arrays: ARRAYS,
+    "Array | None": OPTIONAL,
+    "Arrays": ARRAYS,
+}
 
 
 class Param:
     """One parameter of an op: its name, its kind, its default (if `has_default`)."""
 
-    __slots__ = ("name", "kind", "has_default", "default", "keyword_only")
+    __slots__ = ("name", "kind", "promoted", "has_default", "default", "keyword_only")
 
-    def __init__(self, name, kind, has_default, default, keyword_only):
+    def __init__(self, name, annotation, has_default, default, keyword_only):
         self.name = name
-        self.kind = kind
+        self.kind = KINDS.get(annotation, OPTION)
+        self.promoted = annotation is not Mask
         self.has_default = has_default
         self.default = default
         self.keyword_only = keyword_only
@@ -83,6 +96,7 @@ class Op:
         differentiable: tuple[int, ...] | None = None,
         returns=None,
         symbol: str | None = None,
+        refuse=None,
     ):
         self.forward = forward
         self.name = name or forward.__name__
@@ -94,6 +108,7 @@ class Op:
         self.differentiable = differentiable
         self.returns = returns
         self.symbol = symbol
+        self.refuse = refuse
         self.rules: list[Rule] = []
         self.composite = None
         self.params = parameters_of(forward)
@@ -107,7 +122,9 @@ class Op:
         """Declare the decorated function to be the derivative for the named inputs."""
         known = {param.name for param in self.arrays}
         if not set(inputs) <= known:
-            raise BacklightError(f"{self.name} has no array inputs {sorted(set(inputs) - known)}: it has {sorted(known)}")
+            raise BacklightError(
+                f"{self.name} has no array inputs {sorted(set(inputs) - known)}: it has {sorted(known)}"
+            )
 
         def declare(function):
             self.rules.append(Rule(inputs, function, formula))
@@ -134,9 +151,8 @@ def parameters_of(forward) -> list[Param]:
     defaults = dict(zip(reversed(positional), reversed(forward.__defaults__ or ())))
     defaults.update(forward.__kwdefaults__ or {})
     return [
-        Param(name, KINDS.get(kind, OPTION), name in defaults, defaults.get(name), name in keyword_only)
+        Param(name, annotations.get(name), name in defaults, defaults.get(name), name in keyword_only)
         for name in (*positional[1:], *keyword_only)
-        for kind in [annotations.get(name)]
     ]
 
 
@@ -158,6 +174,8 @@ def op(forward=None, **options):
         differentiable: which of several outputs have a gradient; all by default.
         returns: a class to wrap several outputs in.
         symbol: the Python operator, for the error message of a wrong operand.
+        refuse: a function of the inputs' dtypes that returns PyTorch's message where it does not take them, else None.
+            It is asked only where dtypes differ, must become floats, or NumPy refuses them too.
     """
     if forward is None:
         return lambda function: op(function, **options)

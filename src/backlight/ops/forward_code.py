@@ -35,6 +35,7 @@ def _operand_lines(plan: Plan) -> list[str]:
     if singles:
         names = ", ".join(p.name for p in singles)
         unpack = names + ("," if len(singles) == 1 else "")
+        lines += _number_lines(op, singles)
         lines += ["try:", *("    " + read for read in reads), "except AttributeError:"]
         lines += [f"    found = operands.coerce(op, flavour, ({unpack}))"]
         lines += ["    if found is NotImplemented:", "        return NotImplemented", f"    {unpack} = found"]
@@ -55,8 +56,20 @@ def _operand_lines(plan: Plan) -> list[str]:
     return lines
 
 
+def _number_lines(op: Op, singles) -> list[str]:
+    """Take a Python number as second operand without the cost of an exception."""
+    if not op.promote or len(singles) != 2 or len(op.arrays) != 2:
+        return []
+    first, second = [param.name for param in singles]
+    return [
+        f"kind = {second}.__class__",
+        "if kind is not Tensor and (kind is float or kind is int):",
+        f"    {second} = operands.number_beside({first}, {second})",
+    ]
+
+
 def _promotion_lines(plan: Plan, singles) -> list[str]:
-    names = [f"d_{p.name}" for p in singles]
+    names = [f"d_{p.name}" for p in singles if p.promoted]
     tests = [f"{a}.dtype is not {b}.dtype" for a, b in pairwise(names)]
     if plan.op.promote == "float":
         tests.append(f"{names[0]}.dtype.kind != 'f'")
@@ -91,6 +104,9 @@ def _forward_lines(plan: Plan) -> list[str]:
             "except ValueError as problem:",
             f"    raise operands.broadcast_problem(problem, ({listed})) from None",
         ]
+    if op.refuse is not None:
+        listed = "".join(f"d_{p.name}, " for p in plan.arrays)
+        lines += ["except TypeError as problem:", f"    raise operands.refused(op, problem, ({listed})) from None"]
     return lines
 
 
@@ -169,6 +185,11 @@ def _record_lines(plan: Plan) -> list[str]:
     return lines
 
 
+def _stretched(plan: Plan) -> str:
+    """Ask whether an input whose gradient is wanted has another shape than the output: a number never has."""
+    return " or ".join(f"e_{p.name} is not None and d_{p.name}.shape != data.shape" for p in plan.differentiable)
+
+
 def _keep_lines(plan: Plan) -> list[str]:
     op, lines = plan.op, []
     if op.promote:
@@ -178,20 +199,23 @@ def _keep_lines(plan: Plan) -> list[str]:
             lines += [f"node.fix = operands.restoration(data, ({tensors},)) if mixed else None"]
         else:
             equal = " == ".join(f"d_{n}.shape" for n in singles if plan.kinds[n] == ARRAY)
-            apart = "True" if any(plan.kinds[n] == OPTIONAL for n in singles) else f"mixed or not ({equal})"
+            apart = f"mixed or not ({equal}) and ({_stretched(plan)})"
+            apart = "True" if any(plan.kinds[n] == OPTIONAL for n in singles) else apart
             lines += [f"node.fix = operands.restoration(data, ({tensors},)) if {apart} else None"]
     for p in plan.inputs:
-        name = p.name
+        name, users = p.name, plan.users_of(p)
+        wanted = None if users is None else " or ".join(f"e_{user} is not None" for user in users)
         if p.kind == ARRAYS:
             lines += [
                 f"node.{name} = {name}",
                 f"node.{name}_version = [operands.version_of(tensor) for tensor in {name}]",
             ]
         elif p.kind == OPTIONAL:
-            lines += [f"node.{name} = {name}"]
+            lines += [f"node.{name} = {name}" + (f" if {wanted} else None" if wanted else "")]
             lines += [f"node.{name}_version = 0 if {name} is None else operands.version_of({name})"]
         else:
-            lines += [f"node.{name} = {name}", f"storage = {name}._storage"]
+            lines += [f"node.{name} = {name}" + (f" if {wanted} else operands.NOT_SAVED" if wanted else "")]
+            lines += [f"storage = {name}._storage"]
             lines += [f"node.{name}_version = 0 if storage is None else storage.version"]
     if plan.out:
         if plan.several:
