@@ -169,7 +169,7 @@ def extreme_over(name, extreme, input, dim, keepdim):
 
 @op(name="amax", node="AmaxBackward0")
 def amax_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
-    """The largest elements over `dim`."""
+    """Return the largest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amax", xp.maximum, input, dim, keepdim)
 
 
@@ -180,7 +180,7 @@ def amax_input(grad, input, out, dim, ops):
 
 @op(name="amin", node="AminBackward0")
 def amin_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
-    """The smallest elements over `dim`."""
+    """Return the smallest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amin", xp.minimum, input, dim, keepdim)
 
 
@@ -195,7 +195,7 @@ amin = with_numpy_names(amin_dims)
 
 @op(name="aminmax", node="AminmaxBackward0", outputs=2, returns=return_types.aminmax)
 def both_extremes(xp, input, *, dim: int | None = None, keepdim: bool = False):
-    """The smallest and the largest elements, of all or along one dim."""
+    """Return the smallest and the largest elements, of all or along one dim, as (min, max)."""
     if dim is None and input.size == 0:
         raise ShapeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.\n"
@@ -231,13 +231,13 @@ def place_of(name, find, input, dim, keepdim):
 
 @op(name="argmax")
 def place_of_max(xp, input, dim: int | None = None, keepdim: bool = False):
-    """Where the largest element is."""
+    """Return where the largest element is, of all (counted row by row) or along `dim`: the first among equals."""
     return place_of("argmax", xp.argmax, input, dim, keepdim)
 
 
 @op(name="argmin")
 def place_of_min(xp, input, dim: int | None = None, keepdim: bool = False):
-    """Where the smallest element is."""
+    """Return where the smallest element is, of all (counted row by row) or along `dim`: the first among equals."""
     return place_of("argmin", xp.argmin, input, dim, keepdim)
 
 

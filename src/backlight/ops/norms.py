@@ -182,7 +182,7 @@ def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
 
 @op(promote="same", node="DistBackward0")
 def dist(xp, input, other, p: float = 2):
-    """The p-norm of input − other."""
+    """Return the p-norm of input − other."""
     return rounded(length_of(xp, widened(input - other), p, None, False), input.dtype)
 
 
@@ -227,7 +227,7 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
 
 @op(node="RenormBackward0")
 def renorm(xp, input, p: float, dim: int, maxnorm: float):
-    """The input with each slice along `dim` whose p-norm exceeds `maxnorm` scaled down to it."""
+    """Scale down each slice along `dim` whose p-norm exceeds `maxnorm`, to that norm."""
     others = other_dims(input, p, dim, maxnorm)
     norms = length_of(xp, widened(input), p, others, True)
     return rounded(input * xp.where(norms > maxnorm, maxnorm / (norms + 1e-7), norms.dtype.type(1)), input.dtype)

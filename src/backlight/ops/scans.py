@@ -156,9 +156,7 @@ def running_logsumexp(xp, input, dim: int):
 def running_logsumexp_input(grad, input, out, dim, ops):
     if input.ndim == 0:
         return grad
-    reached = ops.clamp_to_numbers(
-        out, lowest(out.dtype), None
-    )  # -inf until the first finite element: no difference of infinities
+    reached = ops.clamp_to_numbers(out, lowest(out.dtype), None)  # finite: -inf − -inf would be NaN
     steps = ops.exp(reached - ops.shift(reached, dim, -1, np.inf))
     return ops.exp(input - reached) * ops.linear_recurrence(steps, grad, dim=dim, reverse=True)
 
