@@ -10,10 +10,20 @@ from backlight.graph.modes import modes
 from backlight.graph.node import Output, freed, modified, name_of_tensor, output_name
 from backlight.graph.state import TensorState, wrap
 from backlight.graph.storage import InferenceStorage
+from backlight.kernels.halves import is_half, widened
 from backlight.ops.promotion import as_float, common_dtype
 from backlight.ops.views import NO_GRAD
 
 ndarray = np.ndarray
+
+
+class _NotSaved:
+    """Stands on a node for an input that only gradients which nobody wants would need."""
+
+    _data = _storage = _edge = None
+
+
+NOT_SAVED = _NotSaved()
 
 
 def is_number(value) -> bool:
@@ -55,7 +65,26 @@ def _scalar_tensor(value, tensors):
     else:
         value = value.item() if isinstance(value, np.generic) else value
         kind = common_dtype([tensor._data for tensor in tensors], [value])
-    return wrap(np.array(value, kind) if first.__class__ is ndarray else kind.type(value))
+    return wrap(_number(value, kind) if first.__class__ is ndarray else _number(value, kind)[()])
+
+
+def number_beside(tensor, value):
+    """Return a Python number as the 0-d tensor that it stands for beside a tensor (see NOTE [0-d data])."""
+    data = getattr(tensor, "_data", None)
+    if data is None:
+        return value
+    kind = data.dtype
+    if kind.kind != "f" and (value.__class__ is float or kind.kind != "i"):
+        return _scalar_tensor(value, [tensor])
+    return wrap(_number(value, kind) if data.__class__ is ndarray else kind.type(value))
+
+
+def _number(value, kind):
+    """Return a number as an array of a dtype; integers too large for it wrap round, as in PyTorch."""
+    try:
+        return np.array(value, kind)
+    except OverflowError:
+        return np.array(value).astype(kind)
 
 
 def wrong_argument(op, place: int, value) -> ArgumentError:
@@ -68,8 +97,18 @@ def wrong_argument(op, place: int, value) -> ArgumentError:
     )
 
 
+def refused(op, problem: Exception, arrays) -> Exception:
+    """Return PyTorch's error for dtypes that an op does not take, or NumPy's if PyTorch has none."""
+    message = op.refuse(*[array.dtype for array in arrays])
+    return problem if message is None else ShapeError(message)
+
+
 def unify(op, arrays):
     """Return the arrays in their common dtype (a float one where the op asks for it)."""
+    if op.refuse is not None:
+        message = op.refuse(*[array.dtype for array in arrays])
+        if message is not None:
+            raise ShapeError(message)
     kind = common_dtype(arrays)
     if op.promote == "float":
         kind = as_float(kind)
@@ -79,11 +118,16 @@ def unify(op, arrays):
 def restoration(data, tensors):
     """Return, for each input, the (shape, dtype) that its gradient must be brought back to, or None if none must.
 
-    Where one input differs from the result, the gradients of the others may come out in another dtype as well.
+    Where one input differs from the result, the gradients of the others may come out in another dtype as well; and a
+    bfloat16 gradient may always, since NumPy widens it wherever a rule multiplies by a Python number.
     """
-    like = (data.shape, data.dtype)
-    fix = tuple([None if tensor is None else (tensor._data.shape, tensor._data.dtype) for tensor in tensors])
-    return None if all([target is None or target == like for target in fix]) else fix
+    shape, kind = data.shape, data.dtype
+    present = [tensor for tensor in tensors if tensor is not None]
+    if kind.kind == "f" and all(
+        [t._data.dtype == kind and (t._data.shape == shape or t._edge is None) for t in present]
+    ):
+        return None
+    return tuple([None if tensor is None else (tensor._data.shape, tensor._data.dtype) for tensor in tensors])
 
 
 def restore(grad, target):
@@ -97,7 +141,11 @@ def restore(grad, target):
 
 
 def sum_to_shape(grad, shape):
-    """Sum an array down to a shape that broadcasts to the array's."""
+    """Sum an array down to a shape that broadcasts to the array's; bools and integers become int64."""
+    if is_half(grad) and grad.shape != tuple(shape):
+        return sum_to_shape(widened(grad), shape).astype(grad.dtype)
+    if grad.dtype.kind == "u":
+        grad = grad.astype(np.int64)
     added = grad.ndim - len(shape)
     if added > 0:
         grad = grad.sum(axis=tuple(range(added)))
@@ -240,9 +288,7 @@ def tensor_list(op, values) -> tuple:
         )
     for place, value in enumerate(values):
         if not isinstance(value, TensorState):
-            raise ArgumentError(
-                f"expected Tensor as element {place} in argument 0, but got {type(value).__name__}"
-            )
+            raise ArgumentError(f"expected Tensor as element {place} in argument 0, but got {type(value).__name__}")
     return tuple(values)
 
 
@@ -301,6 +347,8 @@ def saved_value(node, slot: str):
         check_saved(node, "out")
         return output_tensor(node)
     value = getattr(node, slot)
+    if value is NOT_SAVED:
+        return None
     if isinstance(value, TensorState):
         return check_saved(node, slot)
     if value is None:

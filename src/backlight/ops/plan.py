@@ -2,7 +2,7 @@
 
 from backlight.errors import BacklightError
 from backlight.ops.composites import asks
-from backlight.ops.declare import OPTION, Op
+from backlight.ops.declare import ARRAYS, OPTION, Op
 from backlight.ops.inline import expression_of
 
 SPECIAL = ("grad", "out", "ops", "needs", "xp")
@@ -37,6 +37,17 @@ class Plan:
         if self.several:
             everything = () if op.outputs == "many" else tuple(range(op.outputs))
             self.output_numbers = everything if op.differentiable is None else op.differentiable
+
+    def users_of(self, param) -> list[str] | None:
+        """Return the inputs whose gradients need a saved input, or None if every gradient does.
+
+        It is saved only if one of them is wanted: else a later write to it would be taken for a mistake.
+        """
+        if self.op.composite is not None or any(p.kind == ARRAYS for p in self.differentiable):
+            return None
+        users = {name for rule in self.op.rules if param.name in rule.wants for name in rule.inputs}
+        found = [p.name for p in self.differentiable if p.name in users]
+        return None if len(found) == len(self.differentiable) else found
 
     @property
     def single_grad(self) -> bool:
