@@ -116,9 +116,6 @@ def type_as(input, other):
     return cast(input, other._data.dtype)
 
 
-# --- writing into a whole tensor -------------------------------------------------------------------------------------
-
-
 @op(name="copy", node="CopyBackwards")
 def copied(xp, input, src):
     """The elements of `src` in the shape and the dtype of `input`, not yet copied: `copy_into` writes them."""

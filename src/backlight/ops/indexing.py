@@ -14,22 +14,17 @@ from types import EllipsisType, NoneType
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
+from backlight.errors import ArgumentError, DimError, ValueProblem
 from backlight.graph.state import TensorState, wrap
 from backlight.ops.copying import copy_into, fill_into
-from backlight.ops.declare import Arrays, op
 from backlight.ops.inplace import inplace
+from backlight.ops.placing import index_at, put_at, put_at_
 from backlight.ops.repeating import check_expands
-from backlight.ops.selecting import INDEX_KINDS, add_rows
+from backlight.ops.selecting import INDEX_KINDS
 from backlight.ops.shaping import alias, reshape, unsqueeze
 from backlight.ops.slicing import select, sliced
 
 __all__ = ["index_put"]
-
-WHOLE = slice(None)
-
-
-# --- reading the index -----------------------------------------------------------------------------------------------
 
 
 def get_item(input, index):
@@ -219,115 +214,6 @@ def _plain(sequence) -> list:
     ]
 
 
-# --- the ops that index tensors are applied by -----------------------------------------------------------------------
-
-
-def _key(indices, places, ndim: int) -> tuple:
-    """Return index arrays as an index for NumPy."""
-    key = [WHOLE] * ndim
-    for place, index in zip(places, indices):
-        key[place] = index
-    return tuple(key)
-
-
-def _index_problem(problem: IndexError, input, indices, places) -> DimError:
-    """Return PyTorch's error for an index that NumPy refused."""
-    for place, index in zip(places, indices):
-        size = input.shape[place]
-        wrong = index[(index < -size) | (index >= size)].reshape(-1) if index.ndim else index.reshape(1)
-        if wrong.size and not -size <= wrong[0] < size:
-            return DimError(f"index {wrong[0]} is out of bounds for dimension {place} with size {size}")
-    shapes = ", ".join(str(list(index.shape)) for index in indices)
-    return DimError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
-
-
-@op(name="index")
-def index_at(xp, input, indices: Arrays, places: tuple):
-    """The elements that index tensors, each for one dim of `places`, name together."""
-    try:
-        return xp.asarray(input[_key(indices, places, input.ndim)])
-    except IndexError as problem:
-        raise _index_problem(problem, input, indices, places) from None
-
-
-@index_at.derivative("input", formula="grad, added at the places read")
-def index_at_input(grad, indices, places, input_shape, ops):
-    return ops.index_backward(grad, indices, places, input_shape)
-
-
-@op(node="IndexBackwardBackward0")
-def index_backward(xp, grad_output, indices: Arrays, places: tuple, shape: tuple):
-    """Zeros with elements added at the places that index tensors name together."""
-    return _added(xp, xp.zeros(shape, grad_output.dtype), grad_output, indices, places)
-
-
-@index_backward.derivative("grad_output", formula="grad at the places")
-def index_backward_grad_output(grad, indices, places, ops):
-    return ops.index(grad, indices, places)
-
-
-def _added(xp, out, values, indices, places):
-    """Add values at index tensors, in place: the dims indexed are brought to the front, where they count as rows."""
-    shape = out.shape
-    named = np.broadcast_arrays(*indices)
-    together = list(places) == list(range(places[0], places[-1] + 1))
-    first = places[0] if together else 0
-    indexed_dims = range(first, first + named[0].ndim)
-    rest = [dim for dim in range(len(shape)) if dim not in places]
-    order = [*places, *rest]
-    moved = xp.ascontiguousarray(out.transpose(order))
-    sizes = [shape[dim] for dim in places]
-    rows = np.zeros(named[0].shape, np.int64)
-    for index, size in zip(named, sizes):
-        rows = rows * size + np.where(index < 0, index + size, index)
-    values = xp.moveaxis(values, tuple(indexed_dims), tuple(range(named[0].ndim)))
-    width = [shape[dim] for dim in rest]
-    add_rows(moved.reshape(-1, *width), rows.reshape(-1), values.reshape(-1, *width))
-    return xp.ascontiguousarray(moved.transpose(np.argsort(order)))
-
-
-@op(name="index_put")
-def put_at(xp, input, values, indices: Arrays, places: tuple, accumulate: bool = False):
-    """`input` with the elements that index tensors name together replaced by values, or these added to them."""
-    if input.dtype != values.dtype:
-        names = [from_numpy_dtype(array.dtype).old_name for array in (input, values)]
-        raise ShapeError(
-            f"Index put requires the source and destination dtypes match, got {names[0]} for the destination and "
-            f"{names[1]} for the source.; convert the values with .to({from_numpy_dtype(input.dtype)})"
-        )
-    out, key = xp.array(input, order="C"), _key(indices, places, input.ndim)
-    try:
-        shape = out[key].shape
-    except IndexError as problem:
-        raise _index_problem(problem, input, indices, places) from None
-    spare = values.ndim - len(shape)
-    if spare > 0 and values.shape[:spare] == (1,) * spare:
-        values = values.reshape(values.shape[spare:])
-    try:
-        values = xp.broadcast_to(values, shape)
-    except ValueError:
-        raise ShapeError(
-            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
-            f"shape {list(shape)}"
-        ) from None
-    if accumulate:
-        return _added(xp, out, values, indices, places)
-    out[key] = values
-    return out
-
-
-@put_at.derivative("input", formula="grad; 0 at the places replaced")
-def put_at_input(grad, values_shape, indices, places, accumulate, ops):
-    return grad if accumulate else ops.index_put(grad, ops.new_zeros(grad, ()), indices, places)
-
-
-@put_at.derivative("values", formula="grad at the places, summed over what was broadcast")
-def put_at_values(grad, values_shape, indices, places, ops):
-    taken = ops.index(grad, indices, places)
-    spare = max(len(values_shape) - taken.ndim, 0)
-    return ops.sum_to_size(taken, tuple(values_shape[spare:])).reshape(values_shape)
-
-
 def index_put(input, indices, values, accumulate=False):
     """Return a copy in which the elements that a tuple of index tensors names are replaced by `values`, or added to.
 
@@ -355,9 +241,6 @@ def index_put(input, indices, values, accumulate=False):
 index_put_ = inplace(index_put)
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------
-
-
 def set_item(input, index, value) -> None:
     """Carry out `input[index] = value`.
 
@@ -374,7 +257,7 @@ def set_item(input, index, value) -> None:
             value = wrap(np.asarray(value).astype(view._data.dtype))
         if value._data.ndim == 0 and value._data.dtype != view._data.dtype and value._edge is None:
             value = wrap(value._data.astype(view._data.dtype))
-        write_put(view, value, list(found.values()), tuple(found))
+        put_at_(view, value, list(found.values()), tuple(found))
     elif isinstance(value, TensorState):
         value = _without_leading_ones(value, view._data.ndim)
         check_expands(value._data, view._data.shape)
@@ -386,9 +269,6 @@ def set_item(input, index, value) -> None:
 def _name_of(value) -> str:
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-
-
-write_put = inplace(put_at, "index_put_")
 
 
 def _without_leading_ones(value, ndim: int):

@@ -184,9 +184,9 @@ def index_fill_tensor_input(grad, dim, index, ops):
     return ops.index_fill(grad, dim, index, 0)
 
 
-@index_fill_tensor.derivative("value", formula="Σ grad at the indices")
+@index_fill_tensor.derivative("value", formula="Σ grad at the indices, each counted once")
 def index_fill_tensor_value(grad, dim, index, ops):
-    return ops.index_select(grad, dim, index).sum()
+    return (grad - ops.index_fill(grad, dim, index, 0)).sum()
 
 
 def _filled(xp, input, dim, index, value):

@@ -134,7 +134,7 @@ def storage_offset_of(tensor) -> int:
     return (own - start) // base.itemsize
 
 
-@op(node="AsStridedScatterBackward0")
+@op(name="as_strided_scatter")
 def strided_scatter(xp, input, src, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `src`."""
     out = xp.array(input, order="C")
