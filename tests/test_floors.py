@@ -9,10 +9,10 @@ import backlight
 
 ROOT = Path(backlight.__file__).parent
 FLOORS = [
-    {"errors", "dtypes", "sizes", "devices"},
+    {"errors", "dtypes", "sizes", "devices", "return_types"},
     {"kernels"},
     {"graph"},
-    {"ops"},
+    {"ops", "linalg"},
     {"tensor"},
     {"autograd"},
     {"nn", "optim", "data", "lens"},
