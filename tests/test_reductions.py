@@ -197,6 +197,12 @@ def test_the_gradient_of_a_distance_at_zero_is_zero(p):
     assert slope(backlight, lambda x: backlight.cdist(x[:1], other[:1], p), here) == [[0.0, 0.0], [0.0, 0.0]]
 
 
+def test_a_number_gets_a_number_as_gradient_of_its_distance():
+    number = backlight.tensor(3.0, requires_grad=True)
+    backlight.dist(backlight.ones(3, 4), number).backward()
+    assert number.grad.shape == () and number.grad.item() == pytest.approx(math.sqrt(12))
+
+
 def test_the_gradient_of_a_standard_deviation_of_equals_is_zero():
     assert slope(backlight, lambda x: x.std(), [3.0, 3.0]) == [0.0, 0.0]
 

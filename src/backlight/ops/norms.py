@@ -188,12 +188,14 @@ def dist(xp, input, other, p: float = 2):
 
 @dist.derivative("input", formula="the slope of the p-norm at input − other")
 def dist_input(grad, input, other, out, p, ops):
-    return slope_of_length(grad, input - other, out, p, None, ops)
+    slope = slope_of_length(grad, input - other, out, p, None, ops)
+    return None if slope is None else ops.sum_to_size(slope, tuple(input.shape))
 
 
 @dist.derivative("other", formula="minus the slope of the p-norm at input − other")
 def dist_other(grad, input, other, out, p, ops):
-    return slope_of_length(-grad, input - other, out, p, None, ops)
+    slope = slope_of_length(-grad, input - other, out, p, None, ops)
+    return None if slope is None else ops.sum_to_size(slope, tuple(other.shape))
 
 
 @op(name="cdist", node="CdistBackward0")
@@ -203,11 +205,14 @@ def pairwise(xp, x1, x2, p: float = 2):
 
 
 @pairwise.derivative("x1", "x2", formula="the slope of the p-norm at x1_i − x2_j, summed over the others")
-def pairwise_inputs(grad, x1, x2, out, p, ops):
+def pairwise_inputs(grad, x1, x2, out, p, needs, ops):
     slopes = slope_of_length(grad[..., None], x1[..., :, None, :] - x2[..., None, :, :], out[..., None], p, -1, ops)
     if slopes is None:
         return None, None
-    return ops.sum_to_size(slopes.sum(-2), tuple(x1.shape)), -ops.sum_to_size(slopes.sum(-3), tuple(x2.shape))
+    return (
+        ops.sum_to_size(slopes.sum(-2), tuple(x1.shape)) if needs[0] else None,
+        -ops.sum_to_size(slopes.sum(-3), tuple(x2.shape)) if needs[1] else None,
+    )
 
 
 def cdist(x1, x2, p=2.0, compute_mode=None):
