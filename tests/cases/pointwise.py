@@ -2,6 +2,7 @@
 
 from case import Case, away_from, given, normal, uniform
 
+SERIES = {"float64": (1e-7, 1e-8)}  # PyTorch sums fewer terms
 OUTSIDE_HALF = {"float16": (2e-2, 2e-2), "bfloat16": (1e-1, 1e-1)}
 
 
@@ -54,8 +55,20 @@ CASES = [
     unary("erfinv", uniform(3, 4, low=-0.8, high=0.8)),
     unary("lgamma", uniform(3, 4, low=0.2, high=5)),
     unary("digamma", uniform(3, 4, low=0.5, high=5)),
-    Case("polygamma_of", lambda t, x: t.polygamma(1, x), [uniform(3, 4, low=0.5, high=5)], dtypes=("float64",)),
-    Case("polygamma_of/2", lambda t, x: t.polygamma(2, x), [uniform(3, 4, low=0.5, high=5)], dtypes=("float64",)),
+    Case(
+        "polygamma_of",
+        lambda t, x: t.polygamma(1, x),
+        [uniform(3, 4, low=0.5, high=5)],
+        dtypes=("float64",),
+        tolerance=SERIES,
+    ),
+    Case(
+        "polygamma_of/2",
+        lambda t, x: t.polygamma(2, x),
+        [uniform(3, 4, low=0.5, high=5)],
+        dtypes=("float64",),
+        tolerance=SERIES,
+    ),
     Case("lgamma/multivariate", lambda t, x: t.mvlgamma(x, 3), [uniform(3, 4, low=2, high=5)], dtypes=("float64",)),
     Case("logit_of", lambda t, x: t.logit(x), [uniform(3, 4, low=0.1, high=0.9)]),
     Case("logit_of/eps", lambda t, x: t.logit(x, eps=0.2), [uniform(3, 4, low=0.01, high=0.99)]),

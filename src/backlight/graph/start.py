@@ -49,6 +49,8 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
                 f"The differentiated Tensor at index {number} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
+        if grad is not None and not create_graph and isinstance(tensor, TensorState):
+            grad = grad if grad.dtype == tensor._data.dtype else grad.astype(tensor._data.dtype)
         if isinstance(grad, np.ndarray):
             if grad.base is not None or id(grad) in used:  # it may be somebody else's memory
                 grad = own_copy(grad)

@@ -226,7 +226,7 @@ def fmod_other(grad, input, other, ops):
 @op(promote="same")
 def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
-    return input + tensor1 * tensor2 * value
+    return input + tensor1 * tensor2 * (value if value == 1 else input.dtype.type(value))
 
 
 @addcmul.derivative("input", formula="grad")
@@ -247,7 +247,7 @@ def addcmul_tensor2(grad, tensor1, value):
 @op(promote="same")
 def addcdiv(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 / tensor2."""
-    return input + tensor1 / tensor2 * value
+    return input + tensor1 / tensor2 * (value if value == 1 else input.dtype.type(value))
 
 
 @addcdiv.derivative("input", formula="grad")

@@ -431,7 +431,7 @@ def round_input(grad):
 @op(promote="float")
 def deg2rad(xp, input):
     """Degrees to radians."""
-    return input * (math.pi / 180)
+    return input * input.dtype.type(math.pi / 180)
 
 
 @deg2rad.derivative("input", formula="grad · π / 180")
@@ -442,7 +442,7 @@ def deg2rad_input(grad):
 @op(promote="float")
 def rad2deg(xp, input):
     """Radians to degrees."""
-    return input * (180 / math.pi)
+    return input * input.dtype.type(180 / math.pi)
 
 
 @rad2deg.derivative("input", formula="grad · 180 / π")
@@ -453,8 +453,8 @@ def rad2deg_input(grad):
 @op(promote="float")
 def sinc(xp, input):
     """sin(πx) / (πx), and 1 at 0."""
-    angle = input * math.pi
-    return xp.where(input == 0, input.dtype.type(1), xp.sin(angle) / xp.where(input == 0, input.dtype.type(1), angle))
+    angle, one = input * input.dtype.type(math.pi), input.dtype.type(1)
+    return xp.where(input == 0, one, xp.sin(angle) / xp.where(input == 0, one, angle))
 
 
 @sinc.derivative("input", formula="grad · (cos(πx) − sinc(x)) / x, and 0 at 0")

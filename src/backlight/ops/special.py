@@ -2,6 +2,8 @@
 
 import math
 
+import ml_dtypes
+
 from backlight.kernels import special as kernels
 from backlight.ops.declare import op
 
@@ -196,8 +198,12 @@ def heaviside(xp, input, values):
 def nan_to_num(xp, input, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None):
     """Replace NaN and the infinities, by default by 0 and the dtype's largest and smallest number."""
     if input.dtype.kind in "iub":
-        return input + input.dtype.type(0) if input.dtype.kind != "b" else input.copy()
-    return xp.nan_to_num(input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+        return xp.array(input)
+    kind, limits = input.dtype.type, ml_dtypes.finfo(input.dtype)
+    high = limits.max if posinf is None else kind(posinf)
+    low = limits.min if neginf is None else kind(neginf)
+    bounded = xp.where(input == xp.inf, high, xp.where(input == -xp.inf, low, input))
+    return xp.where(input != input, kind(0 if nan is None else nan), bounded).astype(input.dtype)
 
 
 @nan_to_num.derivative("input", formula="grad where input is finite, else 0")
