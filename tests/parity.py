@@ -15,6 +15,11 @@ import backlight
 KINDS = (ValueError, TypeError, IndexError, AssertionError, RuntimeError, OverflowError)
 
 
+def lines(text: str) -> list[str]:
+    """Return the expressions in a text, one a line."""
+    return text.strip().splitlines()
+
+
 def evaluate(module, expression: str, **names):
     """Return what an expression gives, or the exception that it raises."""
     try:

@@ -57,7 +57,7 @@ def randn(
 
 
 def randint(
-    low,
+    low=0,
     high=None,
     size=None,
     *,
@@ -74,21 +74,27 @@ def randint(
         RuntimeError: `high` is not above `low`, or the dtype does not reach so far.
     """
     if size is None:
-        low, high, size = 0, low, high
-    elif high is None:
-        low, high = 0, low
+        high, size = None, high
     if not isinstance(size, (tuple, list)):
         raise ArgumentError(f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}")
     places = np.empty(size_from("randint", (size,)), to_numpy_dtype(dtype) or INT64)
-    numbers = whole_numbers(places, _whole("randint", "low", low), _whole("randint", "high", high), generator)
+    numbers = whole_numbers(places, *_limits("randint", 1, low, high), generator)
     return made(numbers, requires_grad, device, layout, pin_memory)
 
 
-def _whole(function: str, name: str, value) -> int:
+def _whole(function: str, name: str, place: int, value) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise ArgumentError(f"{function}(): argument '{name}' must be int, not {type(value).__name__}") from None
+        kind = type(value).__name__
+        raise ArgumentError(f"{function}(): argument '{name}' (position {place}) must be int, not {kind}") from None
+
+
+def _limits(function: str, place: int, low, high) -> tuple[int, int]:
+    """Return the limits of whole numbers: `high` alone, at `place` among the arguments, or `low` and `high`."""
+    if high is None:
+        return 0, _whole(function, "high", place, low)
+    return _whole(function, "low", place, low), _whole(function, "high", place + 1, high)
 
 
 def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
@@ -97,7 +103,7 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
     Raises:
         RuntimeError: `n` is negative.
     """
-    count = _whole("randperm", "n", n)
+    count = _whole("randperm", "n", 1, n)
     if count < 0:
         raise ShapeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
     order = draws.permutation(twister_of(generator), count).astype(to_numpy_dtype(dtype) or INT64)
@@ -136,10 +142,8 @@ def randint_like(
     memory_format=None,
 ):
     """Make a tensor shaped as `input`, of whole numbers from [low, high), or from [0, low) without `high`."""
-    if high is None:
-        low, high = 0, low
     places = _places("randint_like", input, dtype, memory_format)
-    numbers = whole_numbers(places, _whole("randint_like", "low", low), _whole("randint_like", "high", high), generator)
+    numbers = whole_numbers(places, *_limits("randint_like", 2, low, high), generator)
     return made(numbers, requires_grad, device, layout)
 
 
@@ -217,7 +221,7 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
     Raises:
         RuntimeError: a weight is negative, all are 0, or there are too few to draw from without replacement.
     """
-    weights = _weights(input, _whole("multinomial", "num_samples", num_samples), replacement)
+    weights = _weights(input, _whole("multinomial", "num_samples", 2, num_samples), replacement)
     twister = twister_of(generator)
     if not replacement or num_samples == 1:
         return leaf(_largest_races(twister, weights, num_samples))

@@ -126,8 +126,7 @@ class RandomMethods:
         """Fill with 1 with probability `p`, a number or a tensor of them, else with 0."""
         array, twister = writable(self), twister_of(generator)
         if isinstance(p, TensorState):
-            chances = np.broadcast_to(p._data, array.shape)
-            numbers = bernoulli_numbers(np.ascontiguousarray(chances), generator)
+            numbers = bernoulli_numbers(np.ascontiguousarray(p.expand(array.shape)._data), generator)
         else:
             if not 0 <= p <= 1:
                 raise ShapeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
@@ -180,5 +179,5 @@ def bernoulli_numbers(chances: np.ndarray, generator) -> np.ndarray:
     require_float("bernoulli_tensor_cpu_p_", chances.dtype)
     if not np.all((chances >= 0) & (chances <= 1)):
         wrong = chances[~((chances >= 0) & (chances <= 1))][0]
-        raise GraphError(f"Expected p_in >= 0 && p_in <= 1 to be true, but got false: {wrong:g} is no probability")
+        raise GraphError(f"Expected p_in >= 0 && p_in <= 1 to be true, but got false.  ({wrong:g} is no probability)")
     return draws.bernoulli_each(twister_of(generator), chances)
