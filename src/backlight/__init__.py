@@ -5,7 +5,7 @@ from math import e, inf, nan, pi
 
 from backlight.autograd.doors import Variable
 from backlight.devices import device
-from backlight.dtypes import *  # noqa: F403
+from backlight.dtypes import *
 from backlight.graph.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from backlight.graph.modes import (
     enable_grad,
@@ -15,58 +15,58 @@ from backlight.graph.modes import (
     no_grad,
     set_grad_enabled,
 )
-from backlight.layouts import *  # noqa: F403
+from backlight.layouts import *
 from backlight.notices import is_warn_always_enabled, set_warn_always
-from backlight.ops.arithmetic import *  # noqa: F403 - each family lists its public names in __all__
-from backlight.ops.channel_norms import *  # noqa: F403
-from backlight.ops.dropout import *  # noqa: F403
-from backlight.ops.linear import *  # noqa: F403
-from backlight.ops.distances import *  # noqa: F403
-from backlight.ops.matrix_sums import *  # noqa: F403
-from backlight.ops.contractions import *  # noqa: F403
-from backlight.ops.einsum import *  # noqa: F403
-from backlight.ops.copying import *  # noqa: F403
-from backlight.ops.embedding import *  # noqa: F403
-from backlight.ops.normalisation import *  # noqa: F403
-from backlight.ops.pointwise import *  # noqa: F403
-from backlight.ops.activations import *  # noqa: F403
-from backlight.ops.special import *  # noqa: F403
-from backlight.ops.selection import *  # noqa: F403
-from backlight.ops.powers import *  # noqa: F403
-from backlight.ops.comparisons import *  # noqa: F403
-from backlight.ops.extremes import *  # noqa: F403
-from backlight.ops.medians import *  # noqa: F403
-from backlight.ops.norms import *  # noqa: F403
-from backlight.ops.reductions import *  # noqa: F403
-from backlight.ops.scans import *  # noqa: F403
-from backlight.ops.sorting import *  # noqa: F403
-from backlight.ops.statistics import *  # noqa: F403
-from backlight.ops.products import *  # noqa: F403
-from backlight.ops.shaping import *  # noqa: F403
-from backlight.ops.softmax import *  # noqa: F403
-from backlight.ops.flipping import *  # noqa: F403
-from backlight.ops.indexing import *  # noqa: F403
-from backlight.ops.joining import *  # noqa: F403
-from backlight.ops.masking import *  # noqa: F403
-from backlight.ops.padding import *  # noqa: F403
-from backlight.ops.repeating import *  # noqa: F403
-from backlight.ops.scattering import *  # noqa: F403
-from backlight.ops.selecting import *  # noqa: F403
-from backlight.ops.slicing import *  # noqa: F403
-from backlight.ops.splitting import *  # noqa: F403
-from backlight.ops.striding import *  # noqa: F403
-from backlight.ops.triangles import *  # noqa: F403
-from backlight.ops.transposing import *  # noqa: F403
+from backlight.ops.activations import *
+from backlight.ops.arithmetic import *
+from backlight.ops.channel_norms import *
+from backlight.ops.comparisons import *
+from backlight.ops.contractions import *
+from backlight.ops.copying import *
+from backlight.ops.distances import *
+from backlight.ops.dropout import *
+from backlight.ops.einsum import *
+from backlight.ops.embedding import *
+from backlight.ops.extremes import *
+from backlight.ops.flipping import *
+from backlight.ops.indexing import *
+from backlight.ops.joining import *
+from backlight.ops.linear import *
+from backlight.ops.masking import *
+from backlight.ops.matrix_sums import *
+from backlight.ops.medians import *
+from backlight.ops.normalisation import *
+from backlight.ops.norms import *
+from backlight.ops.padding import *
+from backlight.ops.pointwise import *
+from backlight.ops.powers import *
+from backlight.ops.products import *
+from backlight.ops.reductions import *
+from backlight.ops.repeating import *
+from backlight.ops.scans import *
+from backlight.ops.scattering import *
+from backlight.ops.selecting import *
+from backlight.ops.selection import *
+from backlight.ops.shaping import *
+from backlight.ops.slicing import *
+from backlight.ops.softmax import *
+from backlight.ops.sorting import *
+from backlight.ops.special import *
+from backlight.ops.splitting import *
+from backlight.ops.statistics import *
+from backlight.ops.striding import *
+from backlight.ops.transposing import *
+from backlight.ops.triangles import *
 from backlight.sizes import Size
-from backlight.tensor.creation import *  # noqa: F403
-from backlight.tensor.drawn import *  # noqa: F403
-from backlight.tensor.filled import *  # noqa: F403
-from backlight.tensor.kinds import *  # noqa: F403
-from backlight.tensor.legacy import *  # noqa: F403
-from backlight.tensor.printing import *  # noqa: F403
-from backlight.tensor.random import *  # noqa: F403
-from backlight.tensor.ranges import *  # noqa: F403
 from backlight.tensor import random
+from backlight.tensor.creation import *
+from backlight.tensor.drawn import *
+from backlight.tensor.filled import *
+from backlight.tensor.kinds import *
+from backlight.tensor.legacy import *
+from backlight.tensor.printing import *
+from backlight.tensor.random import *
+from backlight.tensor.ranges import *
 from backlight.tensor.tensor import Tensor
 
 from backlight import autograd, data, linalg, nn, optim, return_types, special  # isort: skip - after what it is made of
