@@ -3,11 +3,13 @@
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 
 from backlight.errors import ArgumentError, DimError
 from backlight.graph.state import TensorState
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
+from backlight.tensor.tensor import Tensor
 
 __all__ = ["ParameterDict", "ParameterList"]
 
@@ -17,12 +19,12 @@ def _as_parameter(value):
     return Parameter(value) if isinstance(value, TensorState) and not isinstance(value, Parameter) else value
 
 
-def _description(value) -> str:
-    """Return what is printed for one element."""
+def _description(value, elements) -> str:
+    """Return what is printed for one value; `elements` names the type of its elements."""
     if not isinstance(value, TensorState):
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"{kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
+    return f"{kind} containing: [{elements(value)} of size {'x'.join(map(str, value.shape))}]"
 
 
 class ParameterList(Module):
@@ -79,7 +81,9 @@ class ParameterList(Module):
 
     def extra_repr(self) -> str:
         """Return a line for each element."""
-        return "\n".join(f"  ({number}): {_description(value)}" for number, value in enumerate(self))
+        return "\n".join(
+            f"  ({number}): {_description(value, attrgetter('dtype'))}" for number, value in enumerate(self)
+        )
 
 
 class ParameterDict(Module):
@@ -183,4 +187,4 @@ class ParameterDict(Module):
 
     def extra_repr(self) -> str:
         """Return a line for each value."""
-        return "\n".join(f"  ({key}): {_description(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_description(value, Tensor.type)}" for key, value in self.items())
