@@ -1,123 +1,134 @@
-"""The activations of `torch.nn.functional`, with its `inplace` option."""
+"""Activations as torch.nn.functional has them: with an option to write into their input."""
 
+import numpy as np
+
+from backlight.errors import ShapeError
+from backlight.graph.state import wrap
+from backlight.kernels import draws
+from backlight.kernels.generator import default_twister
 from backlight.ops import activations as ops
-from backlight.ops.activations import (
-    gelu,
-    glu,
-    hardshrink,
-    logsigmoid,
-    prelu,
-    sigmoid,
-    softplus,
-    softshrink,
-    softsign,
-    tanhshrink,
-)
-from backlight.ops.inplace import inplace as written_in
-from backlight.ops.pointwise import tanh
+from backlight.ops.arithmetic import mul
+from backlight.ops.inplace import inplace as written_into
 
 __all__ = [
     "celu",
     "celu_",
     "elu",
     "elu_",
-    "gelu",
-    "glu",
-    "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
     "hardtanh_",
     "leaky_relu",
     "leaky_relu_",
-    "logsigmoid",
     "mish",
-    "prelu",
     "relu",
     "relu6",
     "relu_",
+    "rrelu",
+    "rrelu_",
     "selu",
     "selu_",
-    "sigmoid",
     "silu",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "tanh",
-    "tanhshrink",
     "threshold",
     "threshold_",
 ]
 
-celu_ = written_in(ops.celu)
-elu_ = written_in(ops.elu)
-hardsigmoid_ = written_in(ops.hardsigmoid)
-hardswish_ = written_in(ops.hardswish)
-hardtanh_ = written_in(ops.hardtanh)
-leaky_relu_ = written_in(ops.leaky_relu)
-mish_ = written_in(ops.mish)
-relu_ = written_in(ops.relu)
-relu6_ = written_in(ops.relu6, "relu6_")
-selu_ = written_in(ops.selu)
-silu_ = written_in(ops.silu)
-threshold_ = written_in(ops.threshold)
+celu_ = written_into(ops.celu)
+elu_ = written_into(ops.elu)
+hardsigmoid_ = written_into(ops.hardsigmoid)
+hardswish_ = written_into(ops.hardswish)
+hardtanh_ = written_into(ops.hardtanh)
+leaky_relu_ = written_into(ops.leaky_relu)
+mish_ = written_into(ops.mish)
+relu_ = written_into(ops.relu)
+relu6_ = written_into(ops.relu6)
+selu_ = written_into(ops.selu)
+silu_ = written_into(ops.silu)
+threshold_ = written_into(ops.threshold)
 
 
-def relu(input, inplace: bool = False):
-    """The input where it is positive, else 0."""
+def relu(input, inplace=False):
+    """Return max(0, x)."""
     return relu_(input) if inplace else ops.relu(input)
 
 
-def relu6(input, inplace: bool = False):
-    """The input brought between 0 and 6."""
+def relu6(input, inplace=False):
+    """Return min(max(0, x), 6)."""
     return relu6_(input) if inplace else ops.relu6(input)
 
 
-def elu(input, alpha: float = 1.0, inplace: bool = False):
-    """The input where it is positive, else alpha · (exp(input) − 1)."""
-    return elu_(input, alpha) if inplace else ops.elu(input, alpha)
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """Return x above 0 and negative_slope · x below."""
+    return (leaky_relu_ if inplace else ops.leaky_relu)(input, negative_slope)
 
 
-def selu(input, inplace: bool = False):
-    """ELU with the constants that keep mean and variance."""
+def elu(input, alpha=1.0, inplace=False):
+    """Return x above 0 and alpha · (exp(x) − 1) below."""
+    return (elu_ if inplace else ops.elu)(input, alpha)
+
+
+def selu(input, inplace=False):
+    """Return the scaled elu that keeps mean 0 and variance 1."""
     return selu_(input) if inplace else ops.selu(input)
 
 
-def celu(input, alpha: float = 1.0, inplace: bool = False):
-    """The input where it is positive, else alpha · (exp(input / alpha) − 1)."""
-    return celu_(input, alpha) if inplace else ops.celu(input, alpha)
+def celu(input, alpha=1.0, inplace=False):
+    """Return x above 0 and alpha · (exp(x / alpha) − 1) below."""
+    return (celu_ if inplace else ops.celu)(input, alpha)
 
 
-def leaky_relu(input, negative_slope: float = 0.01, inplace: bool = False):
-    """The input where it is positive, else negative_slope · input."""
-    return leaky_relu_(input, negative_slope) if inplace else ops.leaky_relu(input, negative_slope)
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """Return x, no smaller than min_val and no larger than max_val."""
+    if min_val > max_val:
+        raise ShapeError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
+    return (hardtanh_ if inplace else ops.hardtanh)(input, min_val, max_val)
 
 
-def hardtanh(input, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
-    """The input brought between min_val and max_val."""
-    return hardtanh_(input, min_val, max_val) if inplace else ops.hardtanh(input, min_val, max_val)
-
-
-def hardsigmoid(input, inplace: bool = False):
-    """input / 6 + ½, brought between 0 and 1."""
+def hardsigmoid(input, inplace=False):
+    """Return (x + 3) / 6, no smaller than 0 and no larger than 1."""
     return hardsigmoid_(input) if inplace else ops.hardsigmoid(input)
 
 
-def hardswish(input, inplace: bool = False):
-    """input · hardsigmoid(input)."""
+def hardswish(input, inplace=False):
+    """Return x · hardsigmoid(x)."""
     return hardswish_(input) if inplace else ops.hardswish(input)
 
 
-def silu(input, inplace: bool = False):
-    """input · sigmoid(input)."""
+def silu(input, inplace=False):
+    """Return x · sigmoid(x)."""
     return silu_(input) if inplace else ops.silu(input)
 
 
-def mish(input, inplace: bool = False):
-    """input · tanh(softplus(input))."""
+def mish(input, inplace=False):
+    """Return x · tanh(softplus(x))."""
     return mish_(input) if inplace else ops.mish(input)
 
 
-def threshold(input, threshold: float, value: float, inplace: bool = False):
-    """The input where it is above the threshold, else `value`."""
-    return threshold_(input, threshold, value) if inplace else ops.threshold(input, threshold, value)
+def threshold(input, threshold, value, inplace=False):
+    """Return x where it is above the threshold, and `value` elsewhere."""
+    return (threshold_ if inplace else ops.threshold)(input, threshold, value)
+
+
+def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
+    """Return x above 0 and slope · x below; the slope is random while training, (lower + upper) / 2 else.
+
+    Raises:
+        RuntimeError: the lower bound is above the upper one.
+    """
+    if lower > upper:
+        raise ShapeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    data = input._data
+    slopes = draws.uniform(default_twister, data.size, data.dtype, lower, upper).reshape(data.shape)
+    factors = wrap(np.where(data > 0, data.dtype.type(1), slopes))
+    return (_scale_ if inplace else mul)(input, factors)
+
+
+def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False):
+    """Do what `rrelu` does, written into the input."""
+    return rrelu(input, lower, upper, training, inplace=True)
+
+
+_scale_ = written_into(mul, "rrelu_")

@@ -7,9 +7,23 @@ import numpy as np
 from backlight.graph.state import wrap
 from backlight.kernels import draws
 from backlight.kernels.generator import default_twister
+from backlight.nn.activations import *  # noqa: F403 - each in one line, with its option `inplace`
+from backlight.nn.activations import __all__ as _activations
 from backlight.ops import dropout as dropouts
 from backlight.ops import embedding as tables
 from backlight.ops import softmax as softmaxes
+from backlight.ops.activations import (
+    gelu,
+    glu,
+    hardshrink,
+    logsigmoid,
+    prelu,
+    sigmoid,
+    softplus,
+    softshrink,
+    softsign,
+    tanhshrink,
+)
 from backlight.ops.attention import scaled_dot_product_attention
 from backlight.ops.bags import embedding_bag
 from backlight.ops.channel_norms import batch_norm as normalise_batch
@@ -31,16 +45,29 @@ from backlight.ops.losses import (
     smooth_l1_loss,
     soft_margin_loss,
 )
+from backlight.ops.margins import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from backlight.ops.normalisation import layer_norm, local_response_norm, normalize, rms_norm
 from backlight.ops.padding import pad
+from backlight.ops.pointwise import tanh
 from backlight.ops.selecting import one_hot
 
 __all__ = [
+    *_activations,
     "alpha_dropout",
     "batch_norm",
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
     "dropout",
@@ -51,8 +78,12 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "gaussian_nll_loss",
+    "gelu",
+    "glu",
     "group_norm",
     "gumbel_softmax",
+    "hardshrink",
+    "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
     "kl_div",
@@ -61,7 +92,12 @@ __all__ = [
     "linear",
     "local_response_norm",
     "log_softmax",
+    "logsigmoid",
+    "margin_ranking_loss",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
@@ -69,12 +105,21 @@ __all__ = [
     "pairwise_distance",
     "pdist",
     "poisson_nll_loss",
+    "prelu",
     "rms_norm",
     "scaled_dot_product_attention",
+    "sigmoid",
     "smooth_l1_loss",
     "soft_margin_loss",
     "softmax",
     "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
 ]
 
 

@@ -7,11 +7,15 @@ maxima of their rows where they are all small (see kernels/rows.py). A row that 
 
 import math
 
+import numpy as np
+
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
+from backlight.graph.state import wrap
 from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
+from backlight.ops.dropout import check_probability, kept
 from backlight.ops.operands import sum_to_shape
 from backlight.ops.products import check_stacks, not_a_tensor
 from backlight.ops.softmax import along
@@ -41,7 +45,16 @@ def scaled_dot_product_attention(
         key, value = _repeated_heads(query, key), _repeated_heads(query, value)
     if scale is None:
         scale = 1 / math.sqrt(query._data.shape[-1]) if query._data.shape[-1] else math.inf
-    return attention(query, key, value, attn_mask, None, bool(is_causal), float(scale))
+    factors = None if dropout_p == 0 else _dropout_factors(query._data, key._data, dropout_p)
+    return attention(query, key, value, attn_mask, factors, bool(is_causal), float(scale))
+
+
+def _dropout_factors(query, key, p: float):
+    """Return random factors for the probabilities: 0 with probability p, else 1 / (1 − p)."""
+    check_probability(p)
+    shape = (*np.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])
+    found = kept(shape, p, np.dtype(np.float64 if query.dtype == np.float64 else np.float32))
+    return wrap(found / (1 - p) if p < 1 else found)
 
 
 def _check(query, key, value, attn_mask, is_causal) -> None:
@@ -91,8 +104,8 @@ def _repeated_heads(query, tensor):
 
 
 @op(name="scaled_dot_product_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", keeps=("probabilities",))
-def attention(xp, query, key, value, attn_mask: Array | None, kept: Array | None, is_causal: bool, scale: float):
-    """softmax(query · keyᵀ · scale + mask) · value; `kept` multiplies the probabilities (dropout)."""
+def attention(xp, query, key, value, attn_mask: Array | None, factors: Array | None, is_causal: bool, scale: float):
+    """softmax(query · keyᵀ · scale + mask) · value; `factors` multiply the probabilities (dropout)."""
     check_stacks(xp, query, key.mT)
     check_rows(key, value)
     wide_query, wide_key, wide_value = widened(query), widened(key), widened(value)
@@ -103,8 +116,8 @@ def attention(xp, query, key, value, attn_mask: Array | None, kept: Array | None
     if mask is not None and mask.dtype.kind != "b":
         mask = rounded(mask, scores.dtype)
     probabilities = rows.attention_weights(scores, mask)
-    dropped = probabilities if kept is None else probabilities * kept
-    return rounded(dropped @ wide_value, query.dtype), probabilities
+    weights = probabilities if factors is None else probabilities * factors
+    return rounded(weights @ wide_value, query.dtype), probabilities
 
 
 def check_rows(key, value) -> None:
@@ -126,16 +139,16 @@ def check_rows(key, value) -> None:
     formula="with p the probabilities, d = grad · valueᵀ, s = p · (d − Σ d · p): s · key · scale; sᵀ · query · scale; "
     "pᵀ · grad; s",
 )
-def attention_all(grad, query, key, value, attn_mask, kept, scale, probabilities, needs, xp):
+def attention_all(grad, query, key, value, attn_mask, factors, scale, probabilities, needs, xp):
     wide = widened(grad)
     g_query = g_key = g_value = g_mask = None
     if needs[2]:
-        dropped = probabilities if kept is None else probabilities * kept
-        g_value = _fitting(dropped.mT @ wide, value)
+        weights = probabilities if factors is None else probabilities * factors
+        g_value = _fitting(weights.mT @ wide, value)
     if needs[0] or needs[1] or needs[3]:
         slopes = wide @ widened(value).mT
-        if kept is not None:
-            slopes *= kept
+        if factors is not None:
+            slopes *= factors
         slopes = rows.softmax_gradient(slopes, probabilities)
         factor = slopes.dtype.type(scale)
         if needs[0]:
@@ -153,7 +166,7 @@ def _fitting(grad, like):
 
 
 @attention.composed
-def attention_composed(query, key, value, attn_mask, kept, is_causal, scale, probabilities):
+def attention_composed(query, key, value, attn_mask, factors, is_causal, scale, probabilities):
     scores = (query * scale) @ key.mT
     if is_causal:
         attn_mask = scores.detach().new_ones(scores.shape[-2:]).tril() > 0
@@ -162,4 +175,4 @@ def attention_composed(query, key, value, attn_mask, kept, is_causal, scale, pro
         scores = scores.masked_fill(~attn_mask, -math.inf) if boolean else scores + attn_mask
     blind = probabilities.sum(-1, keepdim=True) == 0
     found = along(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
-    return (found if kept is None else found * kept) @ value
+    return (found if factors is None else found * factors) @ value

@@ -13,6 +13,7 @@ from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.promotion import is_float
 from backlight.ops.repeating import broadcast_tensors
+from backlight.ops.special import xlogy
 from backlight.sizes import Size
 
 __all__ = []

@@ -104,7 +104,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         x / √(mean(x²) + eps) · weight
 
     Args:
-        eps: the machine epsilon of the dtype by default.
+        eps: the machine epsilon of the dtype by default (float32's for half precision).
     """
     shape = list(normalized_shape)
     if list(input._data.shape[len(input._data.shape) - len(shape) :]) != shape or not shape:
@@ -115,11 +115,11 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         )
     wide = input.float() if input.dtype.itemsize == 2 else input
     dims = tuple(range(-len(shape), 0))
-    eps = finfo(input.dtype).eps if eps is None else eps
+    eps = finfo(wide.dtype).eps if eps is None else eps
     normal = wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()
     if weight is None:
         return normal.to(input.dtype)
-    return (normal * weight).to(input.dtype)
+    return (normal * (weight.float() if weight.dtype.itemsize == 2 else weight)).to(input.dtype)
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12):
