@@ -81,11 +81,11 @@ class MersenneTwister:
             self.spare = spare if has_spare else None
 
 
-def _seeded(seed: int) -> np.random.MT19937:
+def _seeded(seed: int) -> "np.random.MT19937":
     return _at(np.random.RandomState(seed % 2**32).get_state(legacy=False)["state"]["key"], _WORDS)
 
 
-def _at(words: np.ndarray, place: int) -> np.random.MT19937:
+def _at(words: np.ndarray, place: int) -> "np.random.MT19937":
     """Return NumPy's twister with these words, about to give the one at `place`."""
     twister = np.random.MT19937(0)
     twister.state = {"bit_generator": "MT19937", "state": {"key": words, "pos": place}}
