@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, or 2 where what was given cannot be used."""
+    """Run the command line and return its exit code: 2 where what was given cannot be used."""
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
         if argv and argv[0] in COMMANDS:
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 1
     except KeyboardInterrupt:
         return 130
     except BacklightError as problem:

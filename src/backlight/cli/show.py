@@ -34,7 +34,7 @@ SIXTEEN_COLOURS = ("underline", "bold underline", "black on yellow", "bold black
 MARKS = ("", "", "*", "**")
 INDENT = 4  # columns that a text stands in from the edge
 LISTED = 7  # strongest words listed beneath a text, if there is room
-BAR = 24  # columns of a score's bar
+BAR = 24  # most columns of a score's bar
 MANY = 50  # documents from which there is a progress bar
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -99,13 +99,13 @@ def show(ranking: Ranking, screen: Screen) -> None:
     for ranked in ranking.documents:
         if ranked.attribution is not None:
             console.print()
-            console.print(_title(ranked))
+            console.print(_title(ranked, console.width))
             console.print(Padding(_explained(ranked.attribution.document, screen), (0, 0, 0, INDENT)))
     rest = [ranked for ranked in ranking.documents if ranked.attribution is None]
     if rest:
         console.print("\nranked, not explained")
         for ranked in rest:
-            console.print(_title(ranked))
+            console.print(_title(ranked, console.width))
             if ranked.truncation:
                 console.print(Padding(_unread(ranked.truncation), (0, 0, 0, INDENT)))
 
@@ -138,17 +138,28 @@ def _legend(screen: Screen) -> Text:
     return Text(" ").join(parts) + Text(" of the text's strongest word, for or against")
 
 
-def _title(ranked: Ranked) -> Table:
+def _title(ranked: Ranked, width: int) -> Table:
     """Return a document's rank, name and score in one line."""
+    columns = min(BAR, width // 4)
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(width=3, justify="right")
-    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column(width=7, justify="right")
-    table.add_column(width=BAR)
-    filled = round(BAR * min(1.0, max(0.0, ranked.score)))
-    bar = Text("━" * filled) + Text("─" * (BAR - filled), "dim")
-    table.add_row(Text(str(ranked.rank), "bold"), Text(_plain(ranked.name), "bold"), Text(f"{ranked.score:.3f}"), bar)
+    table.add_column(ratio=1, no_wrap=True)
+    table.add_column(width=6, justify="right")
+    table.add_column(width=columns)
+    filled = round(columns * min(1.0, max(0.0, ranked.score)))
+    bar = Text("━" * filled) + Text("─" * (columns - filled), "dim")
+    name = Text(_ending(_plain(ranked.name), width - columns - 12), "bold")
+    table.add_row(Text(str(ranked.rank), "bold"), name, Text(f"{ranked.score:.3f}"), bar)
     return table
+
+
+def _ending(name: str, width: int) -> str:
+    """Return a name that fits: of a long one its end, which tells files apart."""
+    if cell_len(name) <= width:
+        return name
+    while name and cell_len(name) >= width:
+        name = name[1:]
+    return f"…{name}"
 
 
 def _explained(text: TextAttribution, screen: Screen) -> Text:

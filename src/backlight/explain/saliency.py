@@ -119,8 +119,13 @@ def importances(ranker: BiEncoder, pairs: Batch, scores: np.ndarray, names: Sequ
             "the score must depend on the word embeddings, and no gradient reached them; nothing was explained"
         )
     values = pairs.parts(np.abs(slopes.numpy()).sum(axis=1))
-    for number, name in enumerate(names):
-        check_gradient(np.concatenate(values[2 * number : 2 * number + 2]), float(scores[number]), name)
+    for number, (name, score) in enumerate(zip(names, scores)):
+        if score > ranker.highest_score - SAME_SCORE / 10:
+            raise GraphError(
+                f"the score of {name} must be below {ranker.highest_score}, the highest there is, got {score:.6f}: the "
+                "model reads query and document as the same, and there the gradient is zero; leave this document out"
+            )
+        check_gradient(np.concatenate(values[2 * number : 2 * number + 2]), name)
     return values
 
 
@@ -134,7 +139,7 @@ def check_same_scores(found: np.ndarray, ordinary: np.ndarray, names: Sequence[s
             )
 
 
-def check_gradient(values: np.ndarray, score: float, name: str) -> None:
+def check_gradient(values: np.ndarray, name: str) -> None:
     """Raise if a pair's importances are all zero, or one of them is not finite."""
     if not np.isfinite(values).all():
         raise GraphError(
@@ -142,6 +147,5 @@ def check_gradient(values: np.ndarray, score: float, name: str) -> None:
         )
     if not values.any():
         raise GraphError(
-            f"the gradient of the score of {name} must not be zero everywhere, and it is (score {score:.6f}); nothing "
-            "was explained"
+            f"the gradient of the score of {name} must not be zero everywhere, and it is; nothing was explained"
         )

@@ -10,12 +10,13 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.models.tokens import Batch
+from backlight.ops.activations import gelu, relu, sigmoid, silu
 from backlight.ops.attention import scaled_dot_product_attention
 from backlight.ops.embedding import embedding
 from backlight.ops.joining import cat
 from backlight.ops.linear import linear
 from backlight.ops.normalisation import layer_norm
-from backlight.ops.pointwise import gelu, relu, sigmoid, silu, tanh
+from backlight.ops.pointwise import tanh
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 

@@ -43,6 +43,8 @@ class BiEncoder:
     tokenizer: Tokenizer
     pooling: str = "mean"
 
+    highest_score = 1.0  # of a cosine
+
     @property
     def score_name(self) -> str:
         """What a score is."""

