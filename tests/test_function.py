@@ -60,7 +60,7 @@ SNIPPETS = {
     "composed": SQUARE + "Square.apply(Square.apply(w)).sum().backward(); print(w.grad)",
     "name": SQUARE + "y = Square.apply(w); print(y, y.grad_fn.name(), type(y.grad_fn).__name__, y.grad_fn)",
     "face of the node": SQUARE
-    + "n = Square.apply(w).grad_fn; print(n.next_functions, n.saved_tensors, n.needs_input_grad, n.metadata, n.to_save)",
+    + "n = Square.apply(w).grad_fn; print(n.next_functions, n.saved_tensors, n.needs_input_grad, n.metadata)",
     "attributes of ctx are the node's": PARTS
     + "a, b = Parts.apply(w, 5.); print(a.grad_fn.factor, a.grad_fn is b.grad_fn)",
     "several outputs": PARTS + "a, b = Parts.apply(w, 5.); print(b.output_nr); (a * b).sum().backward(); print(w.grad)",
@@ -71,7 +71,8 @@ SNIPPETS = {
     "tensors anywhere among the arguments": template(
         "return rest[1] * x * rest[2]",
         "return None, None, grads[0], None",
-        "v = torch.ones(3, requires_grad=True); F.apply(w.detach(), 'a', v, 3.).sum().backward(); print(v.grad, w.grad)",
+        "v = torch.ones(3, requires_grad=True)\n"
+        "F.apply(w.detach(), 'a', v, 3.).sum().backward(); print(v.grad, w.grad)",
     ),
     "a tensor without gradient has no edge": template(
         then="n = F.apply(w, torch.ones(3), 4).grad_fn; print([edge[0] is None for edge in n.next_functions])"
@@ -197,7 +198,8 @@ SNIPPETS = {
     "double backward through a saved output": template(
         "y = x.exp(); ctx.save_for_backward(y); return y",
         "return grads[0] * ctx.saved_tensors[0]",
-        "(g,) = torch.autograd.grad((F.apply(w) * 2).sum(), w, create_graph=True); print(torch.autograd.grad(g.sum(), w))",
+        "(g,) = torch.autograd.grad((F.apply(w) * 2).sum(), w, create_graph=True)\n"
+        "print(torch.autograd.grad(g.sum(), w))",
     ),
     "create_graph sees grad mode": template(
         backward="print(torch.is_grad_enabled(), grads[0].requires_grad); return grads[0] * 2",
@@ -247,7 +249,8 @@ SNIPPETS = {
     "an instance": template(then="F()(w)"),
     "a nested backward": template(
         backward=(
-            "x = torch.ones(2, requires_grad=True)\n        with torch.enable_grad():\n            (x * x).sum().backward()\n"
+            "x = torch.ones(2, requires_grad=True)\n"
+            "        with torch.enable_grad():\n            (x * x).sum().backward()\n"
             "        print(x.grad); return grads[0] * 2"
         ),
         then="F.apply(w).sum().backward(); print(w.grad)",

@@ -14,7 +14,7 @@ import weakref
 from backlight.autograd.function_node import DelayedError, FunctionNode, saved_for
 from backlight.autograd.function_outputs import record_outputs
 from backlight.errors import ArgumentError, GraphError, MissingMethodError
-from backlight.graph.modes import is_grad_enabled, no_grad, set_recording
+from backlight.graph.modes import is_grad_enabled, modes, no_grad, set_recording
 from backlight.graph.node import Output, freed, next_sequence
 from backlight.graph.provenance import user_place
 from backlight.graph.state import LEAF, TensorState, edge_of, wrap
@@ -168,7 +168,7 @@ class Function(metaclass=FunctionMeta):
         ctx = cls._backward_cls()
         tensors = [value for value in args if isinstance(value, TensorState)]
         ctx.needs_input_grad = tuple(isinstance(value, TensorState) and value._edge is not None for value in args)
-        node = _new_node(cls, ctx, args) if is_grad_enabled() and any(ctx.needs_input_grad) else None
+        node = _new_node(cls, ctx, args) if modes.grad_enabled and any(ctx.needs_input_grad) else None
         recording = set_recording(False)
         try:
             output = cls.forward(*args) if sets_up else cls.forward(ctx, *args)

@@ -19,7 +19,14 @@ import numpy as np
 
 from backlight.graph.anomaly import anomaly, check_gradients, warn_of
 from backlight.graph.deposit import add_to_grad, may_be_stolen
-from backlight.graph.hook_calls import after, before, before_capture, call_prehooks, call_tensor_hooks
+from backlight.graph.hook_calls import (
+    after,
+    before,
+    before_capture,
+    call_post_accumulate_hooks,
+    call_prehooks,
+    call_tensor_hooks,
+)
 from backlight.graph.modes import set_recording
 from backlight.graph.node import Output, node_and_number
 
@@ -272,10 +279,11 @@ class _Walk:
         extra = None if node is None else node.extra
         if extra is not None and extra.prehooks:
             grad = call_prehooks(node, grad, graph)
-        steal = grad.__class__ is ndarray and (leaf in self.owned or may_be_stolen(grad, getrefcount(grad)))
+        references = getrefcount(grad)  # here only the local `grad` and the count itself should hold it
+        steal = grad.__class__ is ndarray and (leaf in self.owned or may_be_stolen(grad, references))
         add_to_grad(leaf, grad, graph, steal=steal)
-        for hook in list((leaf._post_accumulate_hooks or {}).values()):
-            hook(leaf)
+        if leaf._post_accumulate_hooks:
+            call_post_accumulate_hooks(leaf)
         if extra is not None and extra.posthooks:
             after(node, (), grad, graph)
 

@@ -124,6 +124,13 @@ def call_prehooks(node, grad, graph: bool):
     return grad
 
 
+def call_post_accumulate_hooks(leaf) -> None:
+    """Tell each hook that the leaf's `.grad` was written."""
+    for hook in list(leaf._post_accumulate_hooks.values()):
+        if hook(leaf) is not None:
+            raise GraphError("Tensor post accumulate grad hooks should return None.")
+
+
 def after(node, grads, grad, graph: bool):
     """Run posthooks: each sees (grad_inputs, grad_outputs) and may return other grad_inputs."""
     outputs = _seen((grad,) if node.outputs == 1 else grad or (None,) * node.outputs, graph)

@@ -8,7 +8,8 @@ import threading
 class _Modes(threading.local):
     """What the current thread records: read by every op, so plain attributes."""
 
-    grad_enabled = True
+    grad_enabled = True  # whether ops are recorded
+    asked = True  # what `is_grad_enabled` says: inside inference mode, recording may be asked for in vain
     inference = False
 
 
@@ -26,19 +27,24 @@ recording = _Recording()
 
 
 def set_recording(value: bool) -> bool:
-    """Switch recording in this thread, and return whether it was on."""
-    previous = modes.grad_enabled
-    if value is not previous:
+    """Switch recording in this thread, and return whether it was asked for. Inference mode overrules it."""
+    previous = modes.asked
+    modes.asked = value
+    _record(value and not modes.inference)
+    return previous
+
+
+def _record(value: bool) -> None:
+    if value is not modes.grad_enabled:
         modes.grad_enabled = value
         with recording.lock:
             recording.switched_off += -1 if value else 1
             recording.everywhere = recording.switched_off == 0
-    return previous
 
 
 def is_grad_enabled() -> bool:
-    """Return whether ops on tensors that require grad are being recorded."""
-    return modes.grad_enabled
+    """Return whether ops on tensors that require grad are to be recorded (inference mode overrules it)."""
+    return modes.asked
 
 
 def is_inference_mode_enabled() -> bool:
@@ -47,7 +53,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Mode:
-    """A context manager that is also a decorator, for functions, generators and coroutines."""
+    """A context manager that is also a decorator, for functions, generators and coroutines, async generators too."""
 
     def __call__(self, function):
         if inspect.isclass(function):
@@ -56,6 +62,8 @@ class _Mode:
             return self._decorate_generator(function)
         if inspect.iscoroutinefunction(function):
             return self._decorate_coroutine(function)
+        if inspect.isasyncgenfunction(function):
+            return self._decorate_async_generator(function)
 
         @functools.wraps(function)
         def within_mode(*args, **kwargs):
@@ -77,6 +85,28 @@ class _Mode:
             return await _Awaitable(self._driven(function(*args, **kwargs)))
 
         return coroutine
+
+    def _decorate_async_generator(self, function):
+        @functools.wraps(function)
+        async def generator(*args, **kwargs):
+            inner = function(*args, **kwargs)
+            step = inner.asend(None)
+            while True:
+                try:
+                    value = await _Awaitable(self._driven(step))
+                except StopAsyncIteration:
+                    return
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    await _Awaitable(self._driven(inner.aclose()))
+                    raise
+                except BaseException as problem:
+                    step = inner.athrow(problem)
+                else:
+                    step = inner.asend(sent)
+
+        return generator
 
     def _driven(self, inner):
         """Run `inner`, a generator or coroutine, with the mode on only while its own body runs.
@@ -180,12 +210,13 @@ class inference_mode(_Mode):  # noqa: N801 - PyTorch's name
         self.mode = bool(mode)
 
     def __enter__(self):
-        self.previous = set_recording(not self.mode), modes.inference
+        previous = modes.inference
         modes.inference = self.mode
+        self.previous = set_recording(not self.mode), previous
 
     def __exit__(self, *exc):
-        set_recording(self.previous[0])
-        modes.inference = self.previous[1]
+        recorded, modes.inference = self.previous
+        set_recording(recorded)
 
     def clone(self):
         return inference_mode(self.mode)
