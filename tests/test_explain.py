@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from backlight.errors import GraphError
+from backlight.errors import GraphError, InputError
 from backlight.explain.saliency import check_gradient, check_same_scores, importances, rank_and_explain, saliency
 from backlight.models.ranker import BiEncoder, load_ranker
 from backlight.models.tokens import Batch
@@ -111,6 +111,20 @@ def test_saliency_depends_on_the_query_unlike_the_size_of_embeddings():
 def test_only_the_best_are_explained_and_all_are_ranked():
     ranking = explained(top=1)
     assert [ranked.attribution is not None for ranked in ranking.documents] == [True, False, False]
+
+
+def test_nothing_to_explain_is_refused():
+    with pytest.raises(InputError, match="there must be a document at least"):
+        explained([])
+    with pytest.raises(InputError, match="top must be 1 or more, got 0"):
+        explained(top=0)
+
+
+def test_a_share_is_relative_to_the_strongest_word():
+    text = explained().documents[0].attribution.document
+    assert text.share(text.strongest(1)[0]) == 1.0
+    nothing = dataclasses.replace(text, words=tuple(dataclasses.replace(word, value=0.0) for word in text.words))
+    assert nothing.share(nothing.words[0]) == 0.0
 
 
 def test_the_mean_query_is_the_mean_of_the_explained_pairs():

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Ranked, Ranking, TextAttribution, Truncation, Word
+from backlight.explain.attribution import Ranked, Ranking, TextAttribution, Truncation
 
 try:
     from rich.cells import cell_len
@@ -181,10 +181,9 @@ def _strongest(text: TextAttribution, width: int) -> str:
 
 def _lit(text: TextAttribution, screen: Screen) -> Text:
     """Return a text with each word in the shade, or between the marks, of its importance."""
-    most = max(word.value for word in text.words)
     lit = Text()
     for piece, word in text.segments():
-        level = level_of(word, most)
+        level = None if word is None else level_of(text.share(word))
         piece = _plain(piece)
         if level is None:
             lit.append(piece)
@@ -194,11 +193,9 @@ def _lit(text: TextAttribution, screen: Screen) -> Text:
     return lit
 
 
-def level_of(word: Word | None, most: float) -> int | None:
-    """Return which of the shades a word gets: None for words below the first, and for what is no word."""
-    if word is None:
-        return None
-    reached = sum(word.value >= share * most for share in LEVELS)
+def level_of(share: float) -> int | None:
+    """Return which of the shades a word with this share of the strongest word's importance gets, or None."""
+    reached = sum(share >= bound for bound in LEVELS)
     return reached - 1 if reached else None
 
 

@@ -63,6 +63,11 @@ class TextAttribution:
         """Return the most important words, most important first; all by default."""
         return sorted(self.words, key=lambda word: -word.value)[:count]
 
+    def share(self, word: Word) -> float:
+        """Return a word's importance as a share of the strongest word's: from 0 to 1."""
+        most = max(other.value for other in self.words)
+        return word.value / most if most else 0.0
+
     def segments(self) -> Iterator[tuple[str, Word | None]]:
         """Cut the text, as far as the model read it, into words and what stands between them."""
         done = 0

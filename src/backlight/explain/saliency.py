@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from backlight.autograd.doors import grad
-from backlight.errors import GraphError
+from backlight.errors import GraphError, InputError
 from backlight.explain.attribution import Attribution, Ranked, Ranking, attribute_text, truncation_of
 from backlight.models.ranker import BiEncoder, passes
 from backlight.models.tokens import Batch, Tokens
@@ -43,10 +43,18 @@ def rank_and_explain(
         advance: called with the number of documents newly scored or explained.
 
     Raises:
+        InputError: there is no document, or a text holds nothing that the model reads.
         RuntimeError: a score has no gradient (see NOTE [The leaf]).
     """
+    if not documents:
+        raise InputError("there must be a document at least, got none")
+    if top is not None and top < 1:
+        raise InputError(f"top must be 1 or more, got {top}")
     names = [f"document {number}" for number in range(1, len(documents) + 1)] if names is None else names
     asked, read = ranker.tokenizer(query), ranker.tokenizer.all_of(documents)
+    check_readable(asked, "the query")
+    for name, document in zip(names, read):
+        check_readable(document, name)
     scores = ranker.scores(asked, read, advance)
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[:top]
@@ -63,6 +71,12 @@ def rank_and_explain(
             for rank, i in enumerate(order, 1)
         ),
     )
+
+
+def check_readable(tokens: Tokens, name: str) -> None:
+    """Raise if the tokeniser made no token of a text, as of one that consists of invisible characters."""
+    if tokens.special.all():
+        raise InputError(f"{name} must hold something that the model reads, and its tokeniser finds nothing in it")
 
 
 def saliency(

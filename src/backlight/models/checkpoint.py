@@ -44,7 +44,10 @@ def find_model(name: str) -> Path:
 def _folders_in_package(name: str) -> list[Path]:
     """Return the model folders in an installed top-level package, without importing it."""
     module = re.sub(r"[-_.]+", "_", name)
-    spec = importlib.util.find_spec(module) if module.isidentifier() else None
+    try:
+        spec = importlib.util.find_spec(module) if module.isidentifier() else None
+    except ValueError:  # a module that was not found by a finder, such as __main__
+        spec = None
     roots = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
     return sorted(
         file.parent for root in roots for file in root.glob("**/config.json") if (file.parent / WEIGHTS).is_file()

@@ -116,6 +116,11 @@ def load_ranker(folder: Path, name: str | None = None) -> BiEncoder:
     config_class, encoder_class = _encoder_for(folder, settings)
     config = config_class.of(settings)
     pooling = _pooling_of(folder)
+    prompt = read_settings(folder / "config_sentence_transformers.json").get("default_prompt_name")
+    if prompt:
+        raise InputError(
+            f"the model in {folder} puts the prompt {prompt} before each text, which backlight does not do"
+        )
     reading = read_settings(folder / "sentence_bert_config.json")
     limits = (
         config.max_position_embeddings,

@@ -68,22 +68,21 @@ def _document(ranked: Ranked) -> dict:
 
 def _text(text: TextAttribution) -> dict:
     """Return a text cut into pieces, its strongest words, what stood apart and what was left out."""
-    most = max(word.value for word in text.words)
     ranks = {word.start: rank for rank, word in enumerate(text.strongest(), 1)}
     return {
-        "pieces": list(_pieces(text, most, ranks)),
+        "pieces": list(_pieces(text, ranks)),
         "words": len(text.words),
-        "strongest": [(word, word.value / most) for word in text.strongest(LISTED)],
+        "strongest": [(word, text.share(word)) for word in text.strongest(LISTED)],
         "special": text.special,
         "truncation": text.truncation,
     }
 
 
-def _pieces(text: TextAttribution, most: float, ranks: dict[int, int]) -> Iterator[dict]:
+def _pieces(text: TextAttribution, ranks: dict[int, int]) -> Iterator[dict]:
     """Give each word with its share of the strongest word's importance, and what stands between words."""
     for piece, word in text.segments():
         if word is None:
             yield {"text": piece, "word": None}
         else:
-            share = word.value / most
+            share = text.share(word)
             yield {"text": piece, "word": word, "share": share, "rank": ranks[word.start], "bright": share >= BRIGHT}
