@@ -121,9 +121,10 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     data = input._data
-    slopes = draws.uniform(default_twister, data.size, data.dtype, lower, upper).reshape(data.shape)
-    factors = wrap(np.where(data > 0, data.dtype.type(1), slopes))
-    return (_scale_ if inplace else mul)(input, factors)
+    factors = np.ones_like(data)
+    below = data <= 0
+    factors[below] = draws.uniform(default_twister, int(below.sum()), data.dtype, lower, upper)
+    return (_scale_ if inplace else mul)(input, wrap(factors))
 
 
 def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False):

@@ -29,7 +29,7 @@ from backlight.ops.bags import embedding_bag
 from backlight.ops.channel_norms import batch_norm as normalise_batch
 from backlight.ops.channel_norms import check_several, group_norm
 from backlight.ops.channel_norms import instance_norm as normalise_instances
-from backlight.ops.cross_entropy import cross_entropy, nll_loss
+from backlight.ops.cross_entropy import cross_entropy, linear_cross_entropy, nll_loss
 from backlight.ops.distances import cosine_similarity, pairwise_distance, pdist
 from backlight.ops.dropout import dropout1d, dropout2d, dropout3d
 from backlight.ops.linear import bilinear, linear
@@ -90,6 +90,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log_softmax",
     "logsigmoid",

@@ -72,7 +72,8 @@ def native_group_norm_all(grad, weight, normal, inverse, input_shape, needs, xp)
 
 @native_group_norm.composed
 def native_group_norm_composed(input, weight, bias, num_groups, eps):
-    groups = input.reshape((input.shape[0], num_groups, -1))
+    batch = input.shape[0]
+    groups = input.reshape((batch, num_groups, math.prod(input.shape[1:]) // num_groups))
     centred = groups - groups.mean(2, keepdim=True)
     normal = centred * ((centred * centred).mean(2, keepdim=True) + eps).rsqrt()
     return _scaled_and_shifted(normal.reshape(input.shape), weight, bias)

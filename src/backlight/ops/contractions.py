@@ -113,6 +113,11 @@ def kron(input, other):
     return product.reshape([a * b for a, b in zip(left, right)])
 
 
+def vecdot(x, y, *, dim=-1):
+    """Return the sum of x · y along `dim`; other dims broadcast."""
+    return (x * y).sum(dim)
+
+
 # --- cross product ----------------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,7 @@
 """Losses for classes: cross-entropy and negative log-likelihood."""
 
+import math
+
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
@@ -7,6 +9,7 @@ from backlight.errors import DimError, ShapeError, ValueProblem
 from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
+from backlight.ops.linear import linear
 from backlight.ops.losses import reduction_of
 from backlight.ops.products import not_a_tensor
 from backlight.ops.promotion import is_float
@@ -58,6 +61,54 @@ def cross_entropy(
     return by_class(input, target, weight, reduction, ignore_index)
 
 
+def linear_cross_entropy(
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
+):
+    """Return the cross-entropy of linear(input, linear_weight, linear_bias).
+
+    Shapes: input (in,) or (batch, in); linear_weight (classes, …, in), where … are the positions that `cross_entropy`
+    takes after the classes
+
+    Args:
+        options: how to save memory; accepted, and the loss is computed at once.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+    """
+    shape, sizes = input._data.shape, linear_weight._data.shape
+    if len(shape) not in (1, 2):
+        raise ShapeError(f"expected input with dimensionality 1 or 2, got {len(shape)}")
+    if len(sizes) < 2:
+        raise ShapeError(f"expected linear_weight with dimensionality at least 2, got {len(sizes)}")
+    if shape[-1] != sizes[-1]:
+        raise ShapeError(
+            "expected equal input and linear_weight last dimensions (in_features), "
+            f"got {shape[-1]} and {sizes[-1]}, respectively"
+        )
+    if linear_bias is not None and linear_bias._data.shape != sizes[:-1]:
+        raise ShapeError(f"expected linear_bias shape {sizes[:-1]}, got {linear_bias._data.shape}")
+    bias = None if linear_bias is None else linear_bias.reshape((-1,))
+    logits = linear(input, linear_weight.reshape((math.prod(sizes[:-1]), sizes[-1])), bias).reshape(
+        (*shape[:-1], *sizes[:-1])
+    )
+    if ignore_index is None:
+        ignore_index = -100
+    elif target._data.shape == logits._data.shape:
+        raise ShapeError("ignore_index cannot be specified when target contains probabilities")
+    return cross_entropy(
+        logits, target, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
+    )
+
+
 def _class_weights(target, weight, ignore_index, kind):
     """Return each target with ignored ones replaced by 0, and its weight: 0 where ignored."""
     counted = target != ignore_index
@@ -94,8 +145,8 @@ def _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index):
 def class_rows(array):
     """Return (positions, classes) of an array (classes,), (batch, classes) or (batch, classes, …)."""
     if array.ndim <= 2:
-        return array.reshape((-1, array.shape[-1]))
-    return np.moveaxis(array, 1, -1).reshape((-1, array.shape[1]))
+        return array if array.ndim == 2 else array[None]
+    return np.moveaxis(array, 1, -1).reshape((array.size // (array.shape[1] or 1), array.shape[1]))
 
 
 def _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp):

@@ -5,6 +5,8 @@ A weight sees its input as rows: all dims but the last are one. The op takes an 
 view in the caller's shape follows. So backward is two matrix products, in memory that is already in the right order.
 """
 
+from math import prod
+
 from backlight.errors import ShapeError
 from backlight.ops.declare import op
 from backlight.ops.einsum import einsum
@@ -62,7 +64,7 @@ def _expandable(bias, product):
 
 def rows_of(input):
     """Return an array with all dims but the last made one."""
-    return input if input.ndim == 2 else input.reshape((-1, input.shape[-1]))
+    return input if input.ndim == 2 else input.reshape((prod(input.shape[:-1]), input.shape[-1]))
 
 
 @op(name="linear_without_bias", node="MmBackward0")
@@ -85,7 +87,7 @@ def linear_without_bias_input(grad, weight, input_shape, ops):
 
 @linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
 def linear_without_bias_weight(grad, input, ops):
-    rows = input.reshape((-1, input.shape[-1]))
+    rows = input.reshape((grad.shape[0], input.shape[-1]))
     return grad.T @ rows if grad.dtype.itemsize > 2 else ops.mm(grad.T, rows)
 
 
@@ -117,7 +119,7 @@ def linear_with_bias_input(grad, weight, input_shape, ops):
 
 @linear_with_bias.derivative("weight", formula="gradᵀ · rows of input")
 def linear_with_bias_weight(grad, input, ops):
-    rows = input.reshape((-1, input.shape[-1]))
+    rows = input.reshape((grad.shape[0], input.shape[-1]))
     return grad.T @ rows if grad.dtype.itemsize > 2 else ops.mm(grad.T, rows)
 
 
@@ -154,6 +156,8 @@ def bilinear(input1, input2, weight, bias=None):
     for name, found, wanted in (("input1", left[-1], sizes[1]), ("input2", right[-1], sizes[2])):
         if found != wanted:
             raise ShapeError(f"bilinear(): {name} size does not match weight size: got {found} but expected {wanted}")
-    rows = einsum("bi,oij,bj->bo", input1.reshape((-1, left[-1])), weight, input2.reshape((-1, right[-1])))
+    count = prod(left[:-1])
+    first, second = input1.reshape((count, left[-1])), input2.reshape((count, right[-1]))
+    rows = einsum("bi,oij,bj->bo", first, weight, second)
     out = rows.reshape((*left[:-1], sizes[0]))
     return out if bias is None else out + bias

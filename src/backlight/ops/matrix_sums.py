@@ -197,8 +197,9 @@ def addbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
     """
     check_batch_pair(batch1, batch2)
     check_added("addbmm", input, (batch1.shape[1], batch2.shape[2]), batch1.dtype)
-    side_by_side = np.moveaxis(batch1, 0, 1).reshape((batch1.shape[1], -1))
-    product = careful_product(xp, side_by_side, batch2.reshape((-1, batch2.shape[2])))
+    inner = batch1.shape[0] * batch1.shape[2]
+    side_by_side = np.moveaxis(batch1, 0, 1).reshape((batch1.shape[1], inner))
+    product = careful_product(xp, side_by_side, batch2.reshape((inner, batch2.shape[2])))
     return weighted_sum(xp, input, product, beta, alpha)
 
 

@@ -1,5 +1,7 @@
 """Layers that bring activations to mean 0 and variance 1."""
 
+from math import prod
+
 from backlight.dtypes import finfo, from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels import rows
@@ -30,10 +32,8 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
 def native_layer_norm(xp, input, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5):
     """(x − mean) / √(variance + eps) · weight + bias over the last dims."""
     check_layer_norm(input, weight, bias, normalized_shape)
-    count = 1
-    for size in normalized_shape:
-        count *= size
-    normal, inverse = rows.normalised(widened(input).reshape((-1, count)), eps)
+    count = prod(normalized_shape)
+    normal, inverse = rows.normalised(widened(input).reshape((input.size // (count or 1), count)), eps)
     out = normal.copy() if weight is None else normal * widened(weight).reshape(count)
     if bias is not None:
         out += widened(bias).reshape(count)

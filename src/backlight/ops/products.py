@@ -7,6 +7,8 @@ leaves all else, errors too, to `careful_product`. Rules ask `grad.dtype.itemsiz
 short way, `ops.mm` the careful one.
 """
 
+from math import prod
+
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
@@ -197,7 +199,8 @@ def matrix_vector_product_input(grad, vec):
 
 @matrix_vector_product.derivative("vec", formula="inputᵀ · grad")
 def matrix_vector_product_vec(grad, input, ops):
-    return ops.mv(input.reshape((-1, input.shape[-1])).T, grad.reshape((-1,)))
+    count = prod(grad.shape)
+    return ops.mv(input.reshape((count, input.shape[-1])).T, grad.reshape((count,)))
 
 
 def check_matrix_and_vector(a, b) -> None:
@@ -319,7 +322,7 @@ def matmul(input, other):
         return unsafe_view(*sized(matrix_vector_product(other.mT, input)))
     if right == 2:
         shape = input._data.shape
-        rows = matrix_product(input.reshape((-1, shape[-1])), other)
+        rows = matrix_product(input.reshape((prod(shape[:-1]), shape[-1])), other)
         return unsafe_view(rows, shape[:-1] + (other._data.shape[1],))
     return unsafe_view(*sized(batch_product(input, other)))
 

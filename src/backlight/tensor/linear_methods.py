@@ -40,3 +40,6 @@ class LinearMethods:
 
     def __matmul__(self, other):
         return products.matmul(self, other) if isinstance(other, TensorState) else NotImplemented
+
+    def __rmatmul__(self, other):
+        return products.matmul(other, self) if isinstance(other, TensorState) else NotImplemented
