@@ -147,6 +147,8 @@ def test_weights_in_float64_are_computed_in_float64(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
+        ({"hidden_size": "24"}, "hidden_size must be a whole number, 1 or more, got '24'"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers must be a whole number, 1 or more, got 0"),
         ({"hidden_act": "maxout"}, "hidden_act must be one of gelu"),
         ({"num_attention_heads": 5}, "hidden_size must be a multiple of num_attention_heads, got 24 and 5"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type must be absolute, got relative_key"),
@@ -240,6 +242,10 @@ def test_a_module_that_changes_embeddings_is_not_overlooked(tmp_path):
     (folder / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(InputError, match="adds the module Dense, which backlight does not know"):
         load_ranker(folder)
+    for damaged in ('[{"type": "Pooling"}]', '{"a": 1}', "[3]"):
+        (folder / "modules.json").write_text(damaged)
+        with pytest.raises(InputError, match=r"modules\.json must list modules"):
+            load_ranker(folder)
 
 
 def test_a_prompt_that_the_model_wants_is_not_overlooked(tmp_path):

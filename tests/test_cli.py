@@ -302,6 +302,15 @@ def test_reading_a_document_twice_is_allowed(capsys, tiny):
     assert main(["explain", "green plants", "the air", "the air", "--model", tiny]) == 0
 
 
+def test_run_hands_a_script_its_own_arguments_and_returns_its_exit_code(capsys, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import sys, torch\nprint(torch.ones(2).sum(), *sys.argv[1:])\nsys.exit(3)\n")
+    assert main(["run", str(script), "--top", "x"]) == 3
+    assert capsys.readouterr().out == "tensor(2.) --top x\n"
+    assert main(["run", str(tmp_path / "none.py")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_an_unknown_command_is_one_line(capsys):
     assert main(["explian"]) == 2
     said = capsys.readouterr().err

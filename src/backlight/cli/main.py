@@ -52,7 +52,7 @@ def _call(command: str, argv: list[str]) -> int:
         return 0
     if command == "run":
         script, arguments = _script_in(argv)
-        return importlib.import_module("backlight.cli.run").run_script(script, arguments) or 0
+        return importlib.import_module("backlight.cli.run").run_script(script, arguments)
     return importlib.import_module("backlight.cli.explain").explain(argv)
 
 

@@ -72,6 +72,10 @@ class BertConfig:
         return config
 
     def _check(self, settings: Mapping) -> None:
+        for name in BertConfig.__match_args__[:7]:
+            size = getattr(self, name)
+            if not isinstance(size, int) or size < 1:
+                raise InputError(f"{name} must be a whole number, 1 or more, got {size!r}")
         if self.hidden_act not in ACTIVATIONS:
             raise InputError(f"hidden_act must be one of {', '.join(ACTIVATIONS)}, got {self.hidden_act}")
         if self.hidden_size % self.num_attention_heads:

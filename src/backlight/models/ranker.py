@@ -115,23 +115,34 @@ def load_ranker(folder: Path, name: str | None = None) -> BiEncoder:
     settings = read_settings(folder / "config.json")
     config_class, encoder_class = _encoder_for(folder, settings)
     config = config_class.of(settings)
-    pooling = _pooling_of(folder)
-    prompt = read_settings(folder / "config_sentence_transformers.json").get("default_prompt_name")
-    if prompt:
-        raise InputError(
-            f"the model in {folder} puts the prompt {prompt} before each text, which backlight does not do"
-        )
+    _check_prompt(folder)
+    return BiEncoder(
+        name=name or folder.resolve().name,
+        encoder=encoder_class(config, read_weights(folder)),
+        tokenizer=_tokenizer_of(folder, config),
+        pooling=_pooling_of(folder),
+    )
+
+
+def _tokenizer_of(folder: Path, config: BertConfig) -> Tokenizer:
+    """Return the tokeniser, which cuts at the smallest length that one of the files says."""
     reading = read_settings(folder / "sentence_bert_config.json")
     limits = (
         config.max_position_embeddings,
         reading.get("max_seq_length"),
         read_settings(folder / "tokenizer_config.json").get("model_max_length"),
     )
-    tokenizer = Tokenizer(
-        folder, min(int(limit) for limit in limits if limit), lower_case=bool(reading.get("do_lower_case"))
-    )
-    encoder = encoder_class(config, read_weights(folder))
-    return BiEncoder(name or folder.resolve().name, encoder, tokenizer, pooling)
+    shortest = min(int(limit) for limit in limits if limit)
+    return Tokenizer(folder, shortest, lower_case=bool(reading.get("do_lower_case")))
+
+
+def _check_prompt(folder: Path) -> None:
+    """Raise if the model expects each text to begin with words that backlight would not put there."""
+    prompt = read_settings(folder / "config_sentence_transformers.json").get("default_prompt_name")
+    if prompt:
+        raise InputError(
+            f"the model in {folder} puts the prompt {prompt} before each text, which backlight does not do"
+        )
 
 
 def _encoder_for(folder: Path, settings: dict) -> tuple:
@@ -152,13 +163,7 @@ def _encoder_for(folder: Path, settings: dict) -> tuple:
 
 def _pooling_of(folder: Path) -> str:
     """Return how the model pools, by the files that sentence-transformers writes: the mean where there are none."""
-    place = "1_Pooling"
-    if (folder / "modules.json").is_file():
-        modules = {module["type"].split(".")[-1]: module["path"] for module in read_json(folder / "modules.json")}
-        unknown = set(modules) - {"Transformer", "Pooling", "Normalize"}
-        if unknown:
-            raise InputError(f"{folder} adds the module {', '.join(sorted(unknown))}, which backlight does not know")
-        place = modules.get("Pooling", place)
+    place = _modules_of(folder).get("Pooling", "1_Pooling")
     says = read_settings(folder / place / "config.json")
     modes = says.get("pooling_mode") or [
         _OLD_NAMES.get(key, key) for key in says if key.startswith("pooling_mode_") and says[key]
@@ -167,6 +172,20 @@ def _pooling_of(folder: Path) -> str:
     if len(modes) != 1 or modes[0] not in POOLINGS:
         raise InputError(f"{folder} pools by {' and '.join(modes)}: backlight knows one of {', '.join(POOLINGS)}")
     return modes[0]
+
+
+def _modules_of(folder: Path) -> dict[str, str]:
+    """Return the modules that sentence-transformers would run one after another, each with its folder."""
+    file = folder / "modules.json"
+    listed = read_json(file) if file.is_file() else []
+    try:
+        modules = {module["type"].split(".")[-1]: module["path"] for module in listed}
+    except (AttributeError, KeyError, TypeError) as problem:
+        raise InputError(f"{file} must list modules, each with a type and a path") from problem
+    unknown = set(modules) - {"Transformer", "Pooling", "Normalize"}
+    if unknown:
+        raise InputError(f"{folder} adds the module {', '.join(sorted(unknown))}, which backlight does not know")
+    return modules
 
 
 _OLD_NAMES = {
