@@ -9,10 +9,10 @@ import backlight
 
 ROOT = Path(backlight.__file__).parent
 FLOORS = [
-    {"errors", "dtypes", "sizes", "devices", "return_types"},
+    {"errors", "dtypes", "sizes", "devices", "layouts", "notices", "return_types"},
     {"kernels"},
     {"graph"},
-    {"ops", "linalg"},
+    {"ops", "linalg", "special"},
     {"tensor"},
     {"autograd"},
     {"nn", "optim", "data", "lens"},
