@@ -122,6 +122,8 @@ def batch_norm(
     Raises:
         RuntimeError: one of the vectors has not one number a channel, or running statistics are missing.
     """
+    if not input._data.size:
+        return _nothing(input, weight, bias)
     check_channels(input, running_mean, running_var, weight, bias, training)
     statistics = (None, None) if training else (running_mean, running_var)
     out, mean, variance = native_batch_norm(input, weight, bias, *statistics, eps)
@@ -131,6 +133,12 @@ def batch_norm(
         move_towards(running_mean, mean._data, momentum)
         move_towards(running_var, unbiased, momentum)
     return out
+
+
+def _nothing(input, weight, bias):
+    """Return an empty input, part of the graph of weight and bias."""
+    out = input.clone() if weight is None else input * weight.narrow(0, 0, 1)
+    return out if bias is None else out + bias.narrow(0, 0, 1)
 
 
 def move_towards(running, found: np.ndarray, momentum: float) -> None:
@@ -153,9 +161,8 @@ def native_batch_norm(
     """Return (x − mean) / √(variance + eps) · weight + bias for each channel, and means and variances."""
     wide = channel_rows(widened(input))
     if running_mean is None:
-        normal, inverse = rows.normalised(wide, eps) if wide.size else (wide.copy(), wide.sum(1, keepdims=True))
-        mean = wide.mean(1) if wide.size else inverse[:, 0]
-        variance = (1 / (inverse * inverse) - wide.dtype.type(eps))[:, 0] if wide.size else inverse[:, 0]
+        normal, inverse = rows.normalised(wide, eps)
+        mean, variance = wide.mean(1), wide.var(1)
     else:
         mean, variance = widened(running_mean).astype(wide.dtype), widened(running_var).astype(wide.dtype)
         inverse = 1 / xp.sqrt(variance + wide.dtype.type(eps))[:, None]
@@ -224,7 +231,7 @@ def check_channels(input, running_mean, running_var, weight, bias, training: boo
 
 def check_several(shape, what: str, shown=None) -> None:
     """Raise PyTorch's error if statistics would be taken of a single number."""
-    if math.prod(shape) == shape[1]:
+    if shape[0] * math.prod(shape[2:]) == 1:
         size = Size(shown or shape)
         raise ValueProblem(f"Expected more than 1 {what} when training, got input size {size}: one has no variance")
 
