@@ -287,7 +287,11 @@ def _filled(grads, like, strict: bool, create_graph: bool, message: str) -> tupl
         if grad is None:
             raise GraphError(message.format(place))
         if create_graph and grad._edge is None:
-            raise GraphError(message.format(place)[:-1] + " when create_graph=True.")
+            derivative = "hessian" if message in (_INDEPENDENT_JACOBIAN, _INDEPENDENT_HESSIAN) else "jacobian"
+            raise GraphError(
+                f"The {derivative} of the user-provided function is independent of input {place}. This is not allowed "
+                "in strict mode when create_graph=True."
+            )
     return tuple(_zeros_like(other) if grad is None else grad for grad, other in zip(grads, like))
 
 

@@ -1,10 +1,11 @@
 """Where in the user's code a node was made: kept as (code, lasti), turned into file and line only when asked."""
 
 import linecache
+import os
 import sys
 from pathlib import Path
 
-PACKAGE = str(Path(__file__).parent.parent)
+PACKAGE = str(Path(__file__).parent.parent) + os.sep
 GENERATED = "<backlight "
 
 
