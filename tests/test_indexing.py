@@ -263,6 +263,17 @@ def test_writing_where_a_mask_is_true_takes_values_in_order(t):
 
 
 @both
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_one_value_for_a_mask_is_cast_and_for_an_index_is_not(t, requires_grad):
+    x = t.zeros(3, requires_grad=requires_grad) + 0
+    x[x < 1] = t.tensor([2.0], dtype=t.float64)
+    x[t.tensor([True, False, False])] = 7
+    assert x.tolist() == [7, 2, 2]
+    with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
+        x[[0]] = t.tensor(2.0, dtype=t.float64)
+
+
+@both
 def test_adding_in_place_by_index_adds_once_where_an_index_repeats_unless_accumulating(t):
     x = t.zeros(3)
     x[[0, 0, 1]] += 1

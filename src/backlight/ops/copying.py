@@ -1,20 +1,18 @@
-"""Copies: clone, casts, and writing a tensor or a number into a whole tensor."""
+"""Copies: clone, casts, and writing one tensor into another."""
 
 import numpy as np
 
 from backlight import dtypes
 from backlight.devices import require_cpu
 from backlight.errors import ShapeError, ValueProblem
-from backlight.graph.modes import modes
 from backlight.graph.state import TensorState
 from backlight.layouts import contiguous_format, memory_format, numpy_order, preserve_format
 from backlight.ops.declare import op
-from backlight.ops.inplace import write
+from backlight.ops.inplace import store, will_record, write
 from backlight.ops.promotion import is_float
-from backlight.ops.views import check_may_write
 from backlight.sizes import broadcast
 
-__all__ = ["clone", "fill"]
+__all__ = ["clone"]
 
 ndarray = np.ndarray
 
@@ -116,11 +114,19 @@ def type_as(input, other):
     return cast(input, other._data.dtype)
 
 
+def broadcast_into(shape, target) -> None:
+    """Raise PyTorch's error unless an array of `shape` broadcasts to the shape of the target."""
+    if broadcast(target, shape) != target:
+        raise ShapeError(
+            f"output with shape {list(target)} doesn't match the broadcast shape {list(broadcast(target, shape))}"
+        )
+
+
 @op(name="copy", node="CopyBackwards")
 def copied(xp, input, src):
     """The elements of `src` in the shape and the dtype of `input`, not yet copied: `copy_into` writes them."""
     if src.shape != input.shape:
-        broadcast(input.shape, src.shape)
+        broadcast_into(src.shape, input.shape)
         src = xp.broadcast_to(src, input.shape)
     return src.astype(input.dtype, copy=False) if src.dtype != input.dtype else src
 
@@ -141,97 +147,10 @@ def copy_into(self, src, non_blocking=False):
     Raises:
         RuntimeError: the shape of `src` does not broadcast to this one.
     """
-    _check_recorded_write(self, src)
-    write(self, copied(self, src), "copy_")
-    return self
-
-
-def _check_recorded_write(target, source=None) -> None:
-    """Raise if the write is going to be recorded and may not be."""
-    if modes.grad_enabled and any(
-        one is not None for one in (target._view, target._edge, None if source is None else source._edge)
-    ):
-        check_may_write(target)
-
-
-@op(node="FillBackward0")
-def fill_number(xp, input, value: float):
-    """A tensor like `input`, filled with a number."""
-    return xp.full(input.shape, _element(xp, value, input.dtype))
-
-
-@op(node="FillBackward1")
-def fill_tensor(xp, input, value):
-    """A tensor like `input`, filled with the value of a 0-d tensor."""
-    _check_single(value)
-    return xp.full(input.shape, value.astype(input.dtype))
-
-
-@op(node="FillBackward2")
-def filling_number(xp, input, value: float):
-    """One number in the shape of `input`, not yet copied: `fill_into` writes it."""
-    return xp.broadcast_to(_element(xp, value, input.dtype), input.shape)
-
-
-@op(node="FillBackward3")
-def filling_tensor(xp, input, value):
-    """The value of a 0-d tensor in the shape of `input`, not yet copied: `fill_into` writes it."""
-    _check_single(value)
-    return xp.broadcast_to(value.astype(input.dtype), input.shape)
-
-
-@op(node="ZeroBackward0")
-def filling_zeros(xp, input):
-    """Zeros in the shape of `input`, not yet copied: `zero_into` writes them."""
-    return xp.broadcast_to(input.dtype.type(0), input.shape)
-
-
-@filling_zeros.derivative("input", formula="0")
-@filling_tensor.derivative("input", formula="0")
-@filling_number.derivative("input", formula="0")
-@fill_tensor.derivative("input", formula="0")
-@fill_number.derivative("input", formula="0")
-def filled_input(grad, input_shape, ops):
-    return ops.new_zeros(grad, input_shape)
-
-
-@filling_tensor.derivative("value", formula="Σ grad")
-@fill_tensor.derivative("value", formula="Σ grad")
-def filled_value(grad, value_dtype, ops):
-    return ops.to_copy(grad.sum(), value_dtype)
-
-
-def _element(xp, value, kind):
-    """Return a Python number as an element of a dtype; integers drop what is behind the point."""
-    return xp.array(value).astype(kind)
-
-
-def _check_single(value) -> None:
-    if value.ndim:
-        raise ShapeError(
-            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.; see copy_"
-        )
-
-
-def fill(input, value):
-    """Return a tensor like `input`, filled with a number or the value of a 0-d tensor."""
-    return fill_tensor(input, value) if isinstance(value, TensorState) else fill_number(input, value)
-
-
-def fill_into(self, value):
-    """Write one value, a number or a 0-d tensor, to all elements of this tensor, and return it."""
-    if isinstance(value, TensorState):
-        _check_recorded_write(self, value)
-        result = filling_tensor(self, value)
+    if will_record(self, src):
+        write(self, copied(self, src), "copy_")
     else:
-        _check_recorded_write(self)
-        result = filling_number(self, value)
-    write(self, result, "fill_")
-    return self
-
-
-def zero_into(self):
-    """Write zeros to all elements of this tensor, and return it."""
-    _check_recorded_write(self)
-    write(self, filling_zeros(self), "zero_")
+        if src._data.shape != self._data.shape:
+            broadcast_into(src._data.shape, self._data.shape)
+        store(self, src._data, "copy_")
     return self

@@ -15,10 +15,11 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, DimError, ValueProblem
-from backlight.graph.state import TensorState, wrap
-from backlight.ops.copying import copy_into, fill_into
-from backlight.ops.inplace import inplace
-from backlight.ops.placing import index_at, put_at, put_at_
+from backlight.graph.state import TensorState, wrap, writable
+from backlight.ops.copying import cast, copy_into
+from backlight.ops.filling import fill_into
+from backlight.ops.inplace import count_write, inplace, refuse_writing, will_record
+from backlight.ops.placing import index_at, put_at, put_into
 from backlight.ops.repeating import check_expands
 from backlight.ops.selecting import INDEX_KINDS
 from backlight.ops.shaping import alias, reshape, unsqueeze
@@ -29,6 +30,11 @@ __all__ = ["index_put"]
 
 def get_item(input, index):
     """Return `input[index]`."""
+    kind = index.__class__
+    if kind is int:
+        return _select(input, 0, index)
+    if kind is slice:
+        return _slice(input, 0, index, alone=True)
     view, found = _read(input, _as_items(index))
     if found:
         return index_at(view, list(found.values()), tuple(found))
@@ -251,19 +257,44 @@ def set_item(input, index, value) -> None:
     if not isinstance(value, TensorState) and not isinstance(value, (bool, int, float, np.generic)):
         kind = from_numpy_dtype(input._data.dtype).old_name
         raise ArgumentError(f"can't assign a {_name_of(value)} to a torch.{kind}Tensor; make a tensor of it first")
-    view, found = _read(input, _as_items(index))
+    if index.__class__ is int:
+        view, found = _select(input, 0, index), None
+    elif isinstance(index, TensorState) and index._data.dtype.kind == "b" and index._data.ndim:
+        _set_where(input, index, value)
+        return
+    else:
+        view, found = _read(input, _as_items(index))
     if found:
         if not isinstance(value, TensorState):
-            value = wrap(np.asarray(value).astype(view._data.dtype))
-        if value._data.ndim == 0 and value._data.dtype != view._data.dtype and value._edge is None:
-            value = wrap(value._data.astype(view._data.dtype))
-        put_at_(view, value, list(found.values()), tuple(found))
+            value = _as_element(value, view._data.dtype)
+        put_into(view, value, list(found.values()), tuple(found))
     elif isinstance(value, TensorState):
         value = _without_leading_ones(value, view._data.ndim)
         check_expands(value._data, view._data.shape)
         copy_into(view, value)
     else:
         fill_into(view, value)
+
+
+def _as_element(value, kind):
+    """Return a number as a 0-d tensor of a dtype; integers drop what is behind the point."""
+    return wrap(np.asarray(value).astype(kind))
+
+
+def _set_where(input, mask, value) -> None:
+    """Carry out `input[mask] = value`; one value for all places is cast, and written without looking them up."""
+    if not isinstance(value, TensorState):
+        value = _as_element(value, input._data.dtype)
+    single = value._data.size == 1
+    if single:
+        value = cast(value, input._data.dtype)
+    if single and mask._data.shape == input._data.shape and not will_record(input, value):
+        refuse_writing(input)
+        np.copyto(writable(input), value._data.reshape(()), where=mask._data)
+        count_write(input, "index_put_")
+        return
+    _, found = _read(input, (mask,))
+    put_into(input, value, list(found.values()), tuple(found))
 
 
 def _name_of(value) -> str:

@@ -53,6 +53,55 @@ def write(target, result, name: str) -> None:
         RuntimeError: the shapes differ, the dtype cannot hold the result, the memory overlaps itself, or `target` was
             made in inference mode and recording is on.
     """
+    refuse_writing(target)
+    _check_fits(target, result)
+    if result._edge is not None and result._data.dtype != target._data.dtype:
+        result = result.to(from_numpy_dtype(target._data.dtype))
+    _put(target, result._data)
+    count_write(target, name)
+    if result._edge is not None:
+        _save_written_output(result, target)
+        rewrite_history(target, result)
+
+
+def will_record(target, source=None) -> bool:
+    """Tell whether writing `source` into `target` is going to be recorded; raise if it may not be."""
+    if not modes.grad_enabled or (
+        target._edge is None
+        and (target._view is None or target._view[0]._edge is None)
+        and (source is None or source._edge is None)
+    ):
+        return False
+    check_may_write(target)
+    return True
+
+
+def store(target, values, name: str) -> None:
+    """Put values (an array or a number) into a tensor's memory, and count the write; its history stays as it is.
+
+    Raises:
+        RuntimeError: the memory overlaps itself, or the tensor was made in inference mode and recording is on.
+    """
+    refuse_writing(target)
+    _put(target, values)
+    count_write(target, name)
+
+
+def _put(target, values) -> None:
+    data = target._data
+    if data.__class__ is np.ndarray:
+        data[...] = values
+    else:
+        target._data = data.dtype.type(values)
+
+
+def count_write(target, name: str) -> None:
+    """Let a tensor's storage know that it was written to by an op, and on which line."""
+    storage_of(target).wrote(name, user_place(3))
+
+
+def refuse_writing(target) -> None:
+    """Raise if a tensor's memory may not be written to: it overlaps itself, or was made in inference mode."""
     storage = storage_of(target)
     if storage.__class__ is InferenceStorage and not modes.inference:
         raise GraphError(
@@ -60,22 +109,12 @@ def write(target, result, name: str) -> None:
             "You can make a clone to get a normal tensor before doing inplace update."
             "See https://github.com/pytorch/rfcs/pull/17 for more details."
         )
-    _check_fits(target, result)
-    if result._edge is not None and result._data.dtype != target._data.dtype:
-        result = result.to(from_numpy_dtype(target._data.dtype))
-    if isinstance(target._data, np.ndarray):
-        if overlaps_itself(target._data):
-            raise ShapeError(
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-                "location. Please clone() the tensor before performing the operation."
-            )
-        np.copyto(target._data, result._data, casting="unsafe")
-    else:
-        target._data = target._data.dtype.type(result._data)
-    storage.wrote(name, user_place(2))
-    if result._edge is not None:
-        _save_written_output(result, target)
-        rewrite_history(target, result)
+    data = target._data
+    if data.__class__ is np.ndarray and 0 in data.strides and overlaps_itself(data):
+        raise ShapeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
 
 
 def _check_fits(target, result) -> None:

@@ -44,25 +44,27 @@ def alike(name: str, tensors) -> tuple:
         raise ArgumentError(
             f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
         )
-    kinds = set()
+    common, mixed = None, False
     for place, tensor in enumerate(tensors):
         if not isinstance(tensor, TensorState):
             raise ArgumentError(f"expected Tensor as element {place} in argument 0, but got {type(tensor).__name__}")
-        kinds.add(tensor._data.dtype)
-    if len(kinds) <= 1:
-        return tuple(tensors)
-    common = kinds.pop()
-    for kind in kinds:
-        common = promote_types(common, kind)
-    return tuple(cast(tensor, common) for tensor in tensors)
+        kind = tensor._data.dtype
+        if common is None:
+            common = kind
+        elif kind is not common and kind != common:
+            common, mixed = promote_types(common, kind), True
+    return tuple(cast(tensor, common) for tensor in tensors) if mixed else tensors
 
 
 @op(name="cat")
 def joined(xp, tensors: Arrays, dim: int):
     """The tensors end to end along a dim."""
-    dim = _check_joined(tensors, dim)
-    counted = [array for array in tensors if array.shape != (0,)] or tensors
-    return xp.ascontiguousarray(xp.concatenate(counted, axis=dim))
+    try:
+        out = xp.concatenate(tensors, axis=dim)
+    except ValueError:
+        dim = _check_joined(tensors, dim)
+        out = xp.concatenate([array for array in tensors if array.shape != (0,)], axis=dim)
+    return out if out.flags.c_contiguous else xp.ascontiguousarray(out)
 
 
 def _check_joined(arrays, dim: int) -> int:
@@ -135,7 +137,8 @@ def stacked(xp, tensors: Arrays, dim: int):
                 f"at entry {place}"
             )
     longer = (*shape[:dim], 1, *shape[dim:])
-    return xp.ascontiguousarray(xp.concatenate([array.reshape(longer) for array in tensors], axis=dim))
+    out = xp.concatenate([array.reshape(longer) for array in tensors], axis=dim)
+    return out if out.flags.c_contiguous else xp.ascontiguousarray(out)
 
 
 @stacked.derivative("tensors", formula="for each tensor its slice of grad")

@@ -54,8 +54,9 @@ def _sources(mode: str, size: int, before: int, behind: int) -> np.ndarray:
     places = np.arange(-before, size + behind)
     if mode == "replicate":
         return np.clip(places, 0, size - 1)
-    if mode == "circular":
-        return places % size
+    if mode == "circular":  # around what negative counts leave of the dim
+        start, kept = max(-before, 0), size + min(before, 0) + min(behind, 0)
+        return (places - start) % kept + start
     return (size - 1) - np.abs((size - 1) - np.abs(places))
 
 

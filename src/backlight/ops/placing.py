@@ -6,8 +6,9 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError
+from backlight.graph.state import writable
 from backlight.ops.declare import Arrays, op
-from backlight.ops.inplace import inplace
+from backlight.ops.inplace import count_write, inplace, refuse_writing, will_record
 from backlight.ops.selecting import add_rows
 
 __all__: list[str] = []
@@ -82,31 +83,37 @@ def _added(xp, out, values, indices, places):
 @op(name="index_put")
 def put_at(xp, input, values, indices: Arrays, places: tuple, accumulate: bool = False):
     """`input` with the elements that index tensors name together replaced by values, or these added to them."""
+    out = xp.array(input, order="C")
+    key, values = _key_and_values(out, values, indices, places)
+    if accumulate:
+        return _added(xp, out, xp.broadcast_to(values, out[key].shape), indices, places)
+    out[key] = values
+    return out
+
+
+def _key_and_values(input, values, indices, places):
+    """Return NumPy's index, and the values in the shape of what it names, or raise PyTorch's error."""
     if input.dtype != values.dtype:
         names = [from_numpy_dtype(array.dtype).old_name for array in (input, values)]
         raise ShapeError(
             f"Index put requires the source and destination dtypes match, got {names[0]} for the destination and "
             f"{names[1]} for the source.; convert the values with .to({from_numpy_dtype(input.dtype)})"
         )
-    out, key = xp.array(input, order="C"), numpy_key(indices, places, input.ndim)
+    key = numpy_key(indices, places, input.ndim)
     try:
-        shape = out[key].shape
+        shape = input[key].shape
     except IndexError as problem:
         raise _index_problem(problem, input, indices, places) from None
     spare = values.ndim - len(shape)
     if spare > 0 and values.shape[:spare] == (1,) * spare:
         values = values.reshape(values.shape[spare:])
     try:
-        values = xp.broadcast_to(values, shape)
+        return key, np.broadcast_to(values, shape) if values.ndim else values
     except ValueError:
         raise ShapeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
             f"shape {list(shape)}"
         ) from None
-    if accumulate:
-        return _added(xp, out, values, indices, places)
-    out[key] = values
-    return out
 
 
 @put_at.derivative("input", formula="grad; 0 at the places replaced")
@@ -121,4 +128,16 @@ def put_at_values(grad, values_shape, indices, places, ops):
     return ops.sum_to_size(taken, tuple(values_shape[spare:])).reshape(values_shape)
 
 
-put_at_ = inplace(put_at, "index_put_")
+_put_recorded = inplace(put_at, "index_put_")
+
+
+def put_into(self, values, indices, places) -> None:
+    """Write values at the places that index tensors name together."""
+    if will_record(self, values):
+        _put_recorded(self, values, indices, places)
+        return
+    refuse_writing(self)
+    data = writable(self)
+    key, array = _key_and_values(data, values._data, indices=[index._data for index in indices], places=places)
+    data[key] = array
+    count_write(self, "index_put_")

@@ -5,9 +5,9 @@ from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.errors import ShapeError
 from backlight.graph.state import wrap, writable
-from backlight.ops.copying import fill_into
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
+from backlight.ops.filling import fill_into
 from backlight.ops.inplace import positions_in
 from backlight.ops.slicing import at, check_slice
 

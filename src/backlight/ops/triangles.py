@@ -12,7 +12,7 @@ from backlight.ops.dims import normalise_dim
 from backlight.ops.shaping import flatten
 from backlight.ops.slicing import diagonal
 
-__all__ = ["diag", "diag_embed", "diagflat", "trace", "tril", "tril_indices", "triu", "triu_indices"]
+__all__ = ["diag", "diag_embed", "diagflat", "diagonal_copy", "trace", "tril", "tril_indices", "triu", "triu_indices"]
 
 
 def lower_mask(shape, offset: int) -> np.ndarray:

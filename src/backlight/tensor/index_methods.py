@@ -13,7 +13,8 @@ from backlight.ops import (
     striding,
     triangles,
 )
-from backlight.ops.copying import copy_into, fill_into, zero_into
+from backlight.ops.copying import copy_into
+from backlight.ops.filling import fill_into, zero_into
 from backlight.ops.inplace import inplace
 
 
