@@ -28,6 +28,7 @@ from backlight.ops.dropout import *
 from backlight.ops.einsum import *
 from backlight.ops.embedding import *
 from backlight.ops.extremes import *
+from backlight.ops.filling import *  # noqa: F403
 from backlight.ops.flipping import *
 from backlight.ops.indexing import *
 from backlight.ops.joining import *
@@ -56,6 +57,7 @@ from backlight.ops.splitting import *
 from backlight.ops.statistics import *
 from backlight.ops.striding import *
 from backlight.ops.transposing import *
+from backlight.ops.view_copies import *  # noqa: F403
 from backlight.ops.triangles import *
 from backlight.sizes import Size
 from backlight.tensor import random
