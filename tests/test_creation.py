@@ -377,6 +377,7 @@ def test_empty_strided_lays_out_as_told():
     made = backlight.empty_strided((2, 3), (1, 2))
     assert made.shape == (2, 3)
     assert made.stride() == (1, 2)
+    assert made.new_empty_strided((2,), (3,), dtype=backlight.int8).stride() == (3,)
 
 
 def test_inference_mode_makes_inference_tensors():

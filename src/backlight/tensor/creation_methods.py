@@ -7,7 +7,7 @@ from backlight.graph.state import the_tensor_class
 from backlight.sizes import size_from
 from backlight.tensor import drawn
 from backlight.tensor.creation import copied, made
-from backlight.tensor.filled import full, unwritten
+from backlight.tensor.filled import empty_strided, full, unwritten
 from backlight.tensor.legacy import old_style
 
 
@@ -41,13 +41,26 @@ class CreationMethods:
     ):
         """Return a tensor filled with `fill_value`."""
         kind = from_numpy_dtype(self._data.dtype) if dtype is None else dtype
-        return full(size, fill_value, dtype=kind, layout=layout, device=device, requires_grad=requires_grad)
+        return full(
+            size,
+            fill_value,
+            dtype=kind,
+            layout=layout,
+            device=device,
+            requires_grad=requires_grad,
+            pin_memory=pin_memory,
+        )
 
     def new_empty(self, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         """Return a tensor of whatever is in its memory."""
         shape = size_from("new_empty", sizes if size is None else (size,))
         array = unwritten(shape, to_numpy_dtype(dtype) or self._data.dtype)
         return made(array, requires_grad, device, layout, pin_memory)
+
+    def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False):
+        """Return a tensor of whatever is in its memory, laid out as told (see `empty_strided`)."""
+        kind = from_numpy_dtype(self._data.dtype) if dtype is None else dtype
+        return empty_strided(size, stride, dtype=kind, device=device, requires_grad=requires_grad)
 
     def new(self, *data, device=None):
         """Return a tensor from sizes or from a sequence, as the old constructors do."""

@@ -264,7 +264,7 @@ def _largest_races(twister, weights: np.ndarray, num_samples: int) -> np.ndarray
         quotients = weights / draw
     if num_samples == 1:
         return quotients.argmax(-1, keepdims=True)
-    return np.argsort(-quotients, axis=-1, kind="stable")[..., :num_samples]
+    return np.ascontiguousarray(np.argsort(-quotients, axis=-1, kind="stable")[..., :num_samples])
 
 
 def _searched(twister, weights: np.ndarray, num_samples: int) -> np.ndarray:
