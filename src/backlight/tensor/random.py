@@ -102,8 +102,9 @@ default_generator.twister = default_twister
 def manual_seed(seed: int) -> Generator:
     """Start the stream that belongs to a seed, for all that is given no generator; return the default generator.
 
-    >>> _ = manual_seed(0)
-    >>> rand(3)
+    >>> import backlight as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.rand(3)
     tensor([0.4963, 0.7682, 0.0885])
     """
     return default_generator.manual_seed(int(seed))
