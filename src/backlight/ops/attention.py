@@ -106,7 +106,7 @@ def _repeated_heads(query, tensor):
 @op(name="scaled_dot_product_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", keeps=("probabilities",))
 def attention(xp, query, key, value, attn_mask: Array | None, factors: Array | None, is_causal: bool, scale: float):
     """softmax(query · keyᵀ · scale + mask) · value; `factors` multiply the probabilities (dropout)."""
-    check_stacks(xp, query, key.mT)
+    check_stacks(query, key.mT)
     check_rows(key, value)
     wide_query, wide_key, wide_value = widened(query), widened(key), widened(value)
     scores = (wide_query * wide_query.dtype.type(scale)) @ wide_key.mT

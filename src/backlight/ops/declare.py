@@ -97,6 +97,7 @@ class Op:
         returns=None,
         symbol: str | None = None,
         refuse=None,
+        explain=None,
     ):
         self.forward = forward
         self.name = name or forward.__name__
@@ -109,6 +110,7 @@ class Op:
         self.returns = returns
         self.symbol = symbol
         self.refuse = refuse
+        self.explain = explain
         self.rules: list[Rule] = []
         self.composite = None
         self.params = parameters_of(forward)
@@ -176,6 +178,7 @@ def op(forward=None, **options):
         symbol: the Python operator, for the error message of a wrong operand.
         refuse: a function of the inputs' dtypes that returns PyTorch's message where it does not take them, else None.
             It is asked only where dtypes differ, must become floats, or NumPy refuses them too.
+        explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
     """
     if forward is None:
         return lambda function: op(function, **options)

@@ -104,6 +104,8 @@ def _forward_lines(plan: Plan) -> list[str]:
             "except ValueError as problem:",
             f"    raise operands.broadcast_problem(problem, ({listed})) from None",
         ]
+    if op.explain is not None:
+        lines += ["except ValueError:", f"    op.explain({', '.join(f'd_{p.name}' for p in plan.arrays)})", "    raise"]
     if op.refuse is not None:
         listed = "".join(f"d_{p.name}, " for p in plan.arrays)
         lines += ["except TypeError as problem:", f"    raise operands.refused(op, problem, ({listed})) from None"]

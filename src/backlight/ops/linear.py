@@ -7,7 +7,10 @@ view in the caller's shape follows. So backward is two matrix products, in memor
 
 from math import prod
 
+import numpy as np
+
 from backlight.errors import ShapeError
+from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.einsum import einsum
 from backlight.ops.products import (
@@ -21,6 +24,8 @@ from backlight.ops.shaping import unsafe_view
 
 __all__ = ["bilinear"]
 
+ndarray = np.ndarray
+
 
 def linear(input, weight, bias=None):
     """Apply x · weightᵀ + bias to the last dim.
@@ -32,19 +37,25 @@ def linear(input, weight, bias=None):
     """
     try:
         shape, sizes = input._data.shape, weight._data.shape
-        bias_shape = None if bias is None else bias._data.shape
+        simple = len(sizes) == 2 and len(shape) > 1 and (bias is None or bias._data.shape == sizes[:1])
     except AttributeError:
         raise not_a_tensor("linear", input=input, weight=weight, **({} if bias is None else {"bias": bias})) from None
-    if len(sizes) != 2 or not shape or (bias_shape is not None and bias_shape != sizes[:1]):
-        product = matmul(input, weight.T if len(sizes) == 2 else weight)
-        return product if bias is None else product + _expandable(bias, product)
+    if not simple:
+        return _linear_in_parts(input, weight, bias)
     if bias is None:
-        if len(shape) == 1:
-            return matmul(input, weight.T)
         rows = linear_without_bias(input, weight)
         return rows if len(shape) == 2 else unsafe_view(rows, shape[:-1] + sizes[:1])
     rows = linear_with_bias(input, weight, bias)
     return rows if len(shape) == 2 else view_of_rows(rows, shape[:-1] + sizes[:1])
+
+
+def _linear_in_parts(input, weight, bias):
+    """Apply a weight to a vector, a vector as weight, or a bias that broadcasts."""
+    sizes = weight._data.shape
+    if bias is not None and input._data.ndim == 1 and bias._data.shape == sizes[:1] and len(sizes) == 2:
+        return view_of_rows(linear_with_bias(input, weight, bias), sizes[:1])
+    product = matmul(input, weight.T if len(sizes) == 2 else weight)
+    return product if bias is None else product + _expandable(bias, product)
 
 
 def _expandable(bias, product):
@@ -67,60 +78,65 @@ def rows_of(input):
     return input if input.ndim == 2 else input.reshape((prod(input.shape[:-1]), input.shape[-1]))
 
 
-@op(name="linear_without_bias", node="MmBackward0")
-def linear_without_bias(xp, input, weight):
-    """Rows times the transposed weight."""
-    rows = rows_of(input)
-    try:
-        if input.dtype is weight.dtype and input.dtype.itemsize > 2:
-            return rows @ weight.T
-    except ValueError:
-        pass
-    check_matrices(rows, weight.T)
-    return careful_product(xp, rows, weight.T)
+def check_rows_and_weight(input, weight) -> None:
+    """Raise PyTorch's error unless the input's last size is the weight's."""
+    check_matrices(rows_of(input), weight.T)
 
 
-@linear_without_bias.derivative("input", formula="grad · weight")
-def linear_without_bias_input(grad, weight, input_shape, ops):
-    return (grad @ weight if grad.dtype.itemsize > 2 else ops.mm(grad, weight)).reshape(input_shape)
-
-
-@linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
-def linear_without_bias_weight(grad, input, ops):
-    rows = input.reshape((grad.shape[0], input.shape[-1]))
-    return grad.T @ rows if grad.dtype.itemsize > 2 else ops.mm(grad.T, rows)
-
-
-@op(name="linear_with_bias", node="AddmmBackward0")
-def linear_with_bias(xp, input, weight, bias):
-    """Rows times the transposed weight, plus bias."""
-    rows = rows_of(input)
-    try:
-        if input.dtype is weight.dtype and input.dtype is bias.dtype and input.dtype.itemsize > 2:
-            out = rows @ weight.T
-            out += bias
-            return out
-    except ValueError:
-        pass
-    check_matrices(rows, weight.T)
+def check_rows_weight_and_bias(input, weight, bias) -> None:
+    """Raise PyTorch's error unless weight and bias fit the input."""
+    check_rows_and_weight(input, weight)
     if bias.dtype != input.dtype:
         raise ShapeError(
             f"self and mat2 must have the same dtype, but got {big_name(bias.dtype)} and {big_name(weight.dtype)}; "
             "convert the bias with .to(dtype)"
         )
-    wide = xp.float32 if input.dtype.itemsize == 2 and input.dtype.kind not in "iu" else input.dtype
-    return (rows.astype(wide) @ weight.T.astype(wide) + bias.astype(wide)).astype(input.dtype)
+
+
+@op(name="linear_without_bias", node="MmBackward0", explain=check_rows_and_weight)
+def linear_without_bias(xp, input, weight):
+    """Rows times the transposed weight."""
+    return (
+        rows_of(input).dot(weight.T)
+        if input.dtype is weight.dtype and input.dtype.itemsize > 2
+        else careful_product(xp, rows_of(input), weight.T, check_matrices)
+    )
+
+
+@linear_without_bias.derivative("input", formula="grad · weight")
+def linear_without_bias_input(grad, weight, input_shape, ops):
+    wide = grad.__class__ is ndarray and grad.itemsize > 2
+    return (grad.dot(weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
+
+
+@linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
+def linear_without_bias_weight(grad, input, ops):
+    rows = input.reshape((grad.shape[0], input.shape[-1]))
+    return grad.T.dot(rows) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.mm(grad.T, rows)
+
+
+@op(name="linear_with_bias", node="AddmmBackward0", explain=check_rows_weight_and_bias)
+def linear_with_bias(xp, input, weight, bias):
+    """Rows times the transposed weight, plus bias."""
+    kind = input.dtype
+    if kind is not weight.dtype or kind is not bias.dtype or kind.itemsize == 2:
+        check_rows_weight_and_bias(input, weight, bias)
+        return rounded(rows_of(widened(input)) @ widened(weight).T + widened(bias), kind)
+    out = rows_of(input).dot(weight.T)
+    out += bias
+    return out
 
 
 @linear_with_bias.derivative("input", formula="grad · weight")
 def linear_with_bias_input(grad, weight, input_shape, ops):
-    return (grad @ weight if grad.dtype.itemsize > 2 else ops.mm(grad, weight)).reshape(input_shape)
+    wide = grad.__class__ is ndarray and grad.itemsize > 2
+    return (grad.dot(weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
 
 
 @linear_with_bias.derivative("weight", formula="gradᵀ · rows of input")
 def linear_with_bias_weight(grad, input, ops):
     rows = input.reshape((grad.shape[0], input.shape[-1]))
-    return grad.T @ rows if grad.dtype.itemsize > 2 else ops.mm(grad.T, rows)
+    return grad.T.dot(rows) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.mm(grad.T, rows)
 
 
 @linear_with_bias.derivative("bias", formula="Σ grad over rows")

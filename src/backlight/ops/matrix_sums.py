@@ -8,7 +8,14 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.ops.declare import op
-from backlight.ops.products import big_name, careful_product, check_batches, check_matrices, check_matrix_and_vector
+from backlight.ops.products import (
+    big_name,
+    careful_product,
+    check_batches,
+    check_matrices,
+    check_matrix_and_vector,
+    check_stacks,
+)
 from backlight.ops.promotion import common_dtype
 
 __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm"]
@@ -74,7 +81,7 @@ def addmm(xp, input, mat1, mat2, *, beta: float = 1, alpha: float = 1):
         check_added("addmm", mat1, mat1.shape, mat2.dtype)
     check_matrices(mat1, mat2)
     check_added("addmm", input, (mat1.shape[0], mat2.shape[1]), mat1.dtype)
-    return weighted_sum(xp, input, careful_product(xp, mat1, mat2), beta, alpha)
+    return weighted_sum(xp, input, careful_product(xp, mat1, mat2, check_matrices), beta, alpha)
 
 
 @addmm.derivative("input", formula="beta · grad, summed over broadcast dims")
@@ -105,7 +112,7 @@ def addmv(xp, input, mat, vec, *, beta: float = 1, alpha: float = 1):
         raise ShapeError(f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}")
     check_matrix_and_vector(mat, vec)
     check_added("addmv", input, mat.shape[:1], mat.dtype)
-    return weighted_sum(xp, input, careful_product(xp, mat, vec), beta, alpha)
+    return weighted_sum(xp, input, careful_product(xp, mat, vec, check_matrix_and_vector), beta, alpha)
 
 
 @addmv.derivative("input", formula="beta · grad, summed over broadcast dims")
@@ -171,7 +178,7 @@ def baddbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
     """
     check_batch_pair(batch1, batch2)
     check_added("baddbmm", input, (*batch1.shape[:2], batch2.shape[2]), batch1.dtype)
-    return weighted_sum(xp, input, careful_product(xp, batch1, batch2), beta, alpha)
+    return weighted_sum(xp, input, careful_product(xp, batch1, batch2, check_stacks), beta, alpha)
 
 
 @baddbmm.derivative("input", formula="beta · grad, summed over broadcast dims")
@@ -199,7 +206,7 @@ def addbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
     check_added("addbmm", input, (batch1.shape[1], batch2.shape[2]), batch1.dtype)
     inner = batch1.shape[0] * batch1.shape[2]
     side_by_side = np.moveaxis(batch1, 0, 1).reshape((batch1.shape[1], inner))
-    product = careful_product(xp, side_by_side, batch2.reshape((inner, batch2.shape[2])))
+    product = careful_product(xp, side_by_side, batch2.reshape((inner, batch2.shape[2])), check_matrices)
     return weighted_sum(xp, input, product, beta, alpha)
 
 

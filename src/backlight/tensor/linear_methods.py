@@ -39,7 +39,13 @@ class LinearMethods:
     log_softmax = softmaxes.log_softmax
 
     def __matmul__(self, other):
-        return products.matmul(self, other) if isinstance(other, TensorState) else NotImplemented
+        try:
+            left, right = self._data.ndim, other._data.ndim
+        except AttributeError:
+            return NotImplemented
+        if left == 2 and right == 2:
+            return products.matrix_product(self, other)
+        return products.product_of_dims(self, other, left, right)
 
     def __rmatmul__(self, other):
         return products.matmul(other, self) if isinstance(other, TensorState) else NotImplemented
