@@ -113,6 +113,7 @@ class Op:
         self.explain = explain
         self.rules: list[Rule] = []
         self.composite = None
+        self.dims = self.for_other_dims = None
         self.params = parameters_of(forward)
 
     @property
@@ -138,6 +139,15 @@ class Op:
         """Declare the decorated function, of the op's own parameters, to be the op written in other ops."""
         self.composite = function
         return function
+
+    def elsewhere(self, dims: int):
+        """Declare the decorated function, of the same inputs, to be called unless each of them has so many dims."""
+
+        def declare(function):
+            self.dims, self.for_other_dims = dims, function
+            return function
+
+        return declare
 
     def formulas(self) -> dict[str, str]:
         """Return the formula of each input's derivative."""
@@ -200,6 +210,7 @@ def lazy_function(declared: Op, flavour: str) -> FunctionType:
         public.op = declared
         public.derivative = declared.derivative
         public.composed = declared.composed
+        public.elsewhere = declared.elsewhere
     return public
 
 

@@ -40,6 +40,9 @@ def _operand_lines(plan: Plan) -> list[str]:
         lines += [f"    found = operands.coerce(op, flavour, ({unpack}))"]
         lines += ["    if found is NotImplemented:", "        return NotImplemented", f"    {unpack} = found"]
         lines += ["    " + read for read in reads]
+        if op.dims is not None:
+            lines += [f"if not ({' == '.join(f'd_{p.name}.ndim' for p in singles)} == {op.dims}):"]
+            lines += [f"    return op.for_other_dims({names})"]
     for p in plan.arrays:
         if p.kind == OPTIONAL:
             lines += [f"d_{p.name} = None if {p.name} is None else operands.optional_data(op, {p.name!r}, {p.name})"]

@@ -306,17 +306,15 @@ def matmul(input, other):
     Raises:
         RuntimeError: an operand is 0-d, the inner sizes or the dtypes differ, or the batch dims do not broadcast.
     """
-    try:
-        left, right = input._data.ndim, other._data.ndim
-    except AttributeError:
-        raise not_a_tensor("matmul", input=input, other=other) from None
-    if left == 2 and right == 2:
-        return matrix_product(input, other)
-    return product_of_dims(input, other, left, right)
+    if not isinstance(input, TensorState) or not isinstance(other, TensorState):
+        raise not_a_tensor("matmul", input=input, other=other)
+    return matrix_product(input, other)
 
 
-def product_of_dims(input, other, left: int, right: int):
-    """Multiply a tensor of `left` dims with one of `right` dims, not both 2, by the op that fits."""
+@matrix_product.elsewhere(dims=2)
+def product_of_dims(input, other):
+    """Multiply tensors that are not both matrices, by the op that fits."""
+    left, right = input._data.ndim, other._data.ndim
     if left == 0 or right == 0:
         raise ShapeError(
             f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D; use * for numbers"

@@ -3,6 +3,7 @@
 from backlight.graph.state import TensorState
 from backlight.ops import contractions, matrix_sums, products
 from backlight.ops import softmax as softmaxes
+from backlight.ops.declare import operator_of
 from backlight.ops.inplace import inplace
 
 
@@ -35,17 +36,10 @@ class LinearMethods:
     addbmm_ = inplace(matrix_sums.addbmm)
     baddbmm_ = inplace(matrix_sums.baddbmm)
 
+    __matmul__ = operator_of(products.matrix_product)
+
     softmax = softmaxes.softmax
     log_softmax = softmaxes.log_softmax
-
-    def __matmul__(self, other):
-        try:
-            left, right = self._data.ndim, other._data.ndim
-        except AttributeError:
-            return NotImplemented
-        if left == 2 and right == 2:
-            return products.matrix_product(self, other)
-        return products.product_of_dims(self, other, left, right)
 
     def __rmatmul__(self, other):
         return products.matmul(other, self) if isinstance(other, TensorState) else NotImplemented
