@@ -16,7 +16,7 @@ from backlight.autograd import gradgradcheck
 
 RTOL, ATOL = 1e-7, 1e-9
 SINGLE_RTOL, SINGLE_ATOL = 1e-4, 1e-5  # where a sample mixes float32 in
-RANDOM_SEED = 7
+RANDOM_SEED = 42  # the seed that PyTorch's own wrappers set in samples that draw
 
 
 class Missing(Exception):
@@ -80,6 +80,8 @@ def converted(value, made: dict):
         return made[id(value)]
     if isinstance(value, torch.dtype):
         return getattr(backlight, str(value).split(".")[1])
+    if isinstance(value, torch.layout):
+        return backlight.strided
     if isinstance(value, torch.device):
         return backlight.device(str(value))
     if isinstance(value, torch.Size):
@@ -138,7 +140,7 @@ def compare(ours, theirs, what: str) -> None:
 def weights_for(outputs, module, seed) -> list:
     rng = np.random.default_rng(seed)
     arrays = [np.asarray(rng.normal(size=tuple(one.shape))) for one in outputs]
-    return [module.from_numpy(array).to(one.dtype) for array, one in zip(arrays, outputs)]
+    return [module.from_numpy(array).to(getattr(module, str(one.dtype)[6:])) for array, one in zip(arrays, outputs)]
 
 
 def gradients(module, outputs, leaves, seed, create_graph):
@@ -183,24 +185,31 @@ def run_sample(entry, function, sample) -> None:
     if not second:
         check_second_numerically(function, mine_input, mine_args, mine_kwargs, our_leaves, sample)
         return
-    their_second = [one for one in their_grads if one is not None and one.requires_grad]
-    our_second = [a for a, b in zip(our_grads, their_grads) if b is not None and b.requires_grad]
-    if not their_second:
+    try:
+        compare_second(our_grads, their_grads, our_leaves, their_leaves)
+    except RuntimeError as problem:
+        if "is not implemented" not in str(problem):
+            raise
+        check_second_numerically(function, mine_input, mine_args, mine_kwargs, our_leaves, sample)
+
+
+def compare_second(our_grads, their_grads, our_leaves, their_leaves) -> None:
+    """Compare the gradients of a weighted sum of the first gradients.
+
+    A first gradient that does not depend on the leaves is part of PyTorch's graph and may be missing from ours: its
+    share is zero.
+    """
+    pairs = [(a, b) for a, b in zip(our_grads, their_grads) if b is not None and b.requires_grad]
+    if not pairs:
         return
-    our_second = [a if a is not None and a.requires_grad else None for a in our_second]
-    if any(one is None for one in our_second):
-        expected = gradients(torch, their_second, their_leaves, 2, False)
-        kept = [one for one in our_second if one is not None]
-        zero = all(one is None or not np.any(one.detach().numpy(force=True)) for one in expected)
-        assert kept or zero, "second gradient: backlight has none"
-        if not kept:
-            return
-        raise AssertionError("second gradient: some first gradients are not part of the graph")
-    compare_gradients(
-        gradients(backlight, our_second, our_leaves, 2, False),
-        gradients(torch, their_second, their_leaves, 2, False),
-        "second gradient",
-    )
+    theirs = gradients(torch, [b for _, b in pairs], their_leaves, 2, False)
+    weights = weights_for([b for _, b in pairs], backlight, 2)
+    kept = [(a, weight) for (a, _), weight in zip(pairs, weights) if a is not None and a.requires_grad]
+    ours = [None] * len(our_leaves)
+    if kept:
+        outputs, weights = zip(*kept)
+        ours = backlight.autograd.grad(outputs, our_leaves, weights, allow_unused=True)
+    compare_gradients(ours, theirs, "second gradient")
 
 
 def check_second_numerically(function, first, args, kwargs, leaves, sample):

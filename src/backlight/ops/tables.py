@@ -5,7 +5,6 @@
 
 import numpy as np
 
-from backlight.errors import BacklightError
 from backlight.ops.declare import TABLE
 
 
@@ -39,7 +38,7 @@ class _TensorOps:
 
 def _lookup(name: str):
     if name not in TABLE:
-        raise BacklightError(f"no op is called {name!r}; a derivative may only call ops that are declared")
+        raise AttributeError(f"no op is called {name!r}; a derivative may only call ops that are declared")
     return TABLE[name]
 
 
