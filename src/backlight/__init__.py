@@ -24,6 +24,7 @@ from backlight.ops.comparisons import *
 from backlight.ops.contractions import *
 from backlight.ops.copying import *
 from backlight.ops.distances import *
+from backlight.ops.division import *
 from backlight.ops.dropout import *
 from backlight.ops.einsum import *
 from backlight.ops.embedding import *
@@ -44,6 +45,7 @@ from backlight.ops.powers import *
 from backlight.ops.products import *
 from backlight.ops.reductions import *
 from backlight.ops.repeating import *
+from backlight.ops.rounding import *
 from backlight.ops.scans import *
 from backlight.ops.scattering import *
 from backlight.ops.selecting import *

@@ -1,16 +1,36 @@
 """PyTorch's `torch.special`: special functions under their scientific names."""
 
 from backlight.ops.activations import sigmoid as expit
-from backlight.ops.pointwise import exp2, expm1, log1p, round, sinc
+from backlight.ops.pointwise import exp2, expm1, log1p, sinc
 from backlight.ops.reductions import logsumexp
+from backlight.ops.rounding import round
 from backlight.ops.softmax import log_softmax, softmax
-from backlight.ops.special import digamma, erf, erfc, erfcx, erfinv, logit, ndtr, polygamma, xlog1py, xlogy
+from backlight.ops.special import (
+    digamma,
+    entr,
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    log_ndtr,
+    logit,
+    ndtr,
+    ndtri,
+    polygamma,
+    xlog1py,
+    xlogy,
+)
 from backlight.ops.special import digamma as psi
 from backlight.ops.special import lgamma as gammaln
 from backlight.ops.special import mvlgamma as multigammaln
 
 __all__ = [
     "digamma",
+    "entr",
     "erf",
     "erfc",
     "erfcx",
@@ -19,12 +39,18 @@ __all__ = [
     "expit",
     "expm1",
     "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
     "log1p",
+    "log_ndtr",
     "log_softmax",
     "logit",
     "logsumexp",
     "multigammaln",
     "ndtr",
+    "ndtri",
     "polygamma",
     "psi",
     "round",

@@ -1,39 +1,52 @@
-"""Sums, products, quotients, remainders, with broadcasting."""
+"""Sums and products, with broadcasting."""
 
-from backlight.errors import GraphError
+from backlight.errors import ShapeError
+from backlight.graph.state import TensorState
+from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
+from backlight.ops.numbers import beside, like, no_integers
+from backlight.ops.promotion import category
 
 __all__ = [
     "add",
     "addcdiv",
     "addcmul",
-    "arctan2",
-    "atan2",
-    "copysign",
-    "div",
-    "divide",
-    "floor_divide",
-    "fmod",
-    "hypot",
     "lerp",
-    "logaddexp",
-    "logaddexp2",
     "mul",
     "multiply",
-    "remainder",
     "rsub",
     "sub",
     "subtract",
-    "true_divide",
 ]
 
-LN2 = 0.6931471805599453
+
+@op(node="MulBackward0")
+def scale(xp, input, factor: float):
+    """The input times a Python number, in the input's dtype."""
+    return rounded(widened(input) * factor, input.dtype)
+
+
+@scale.derivative("input", formula="factor · grad")
+def scale_input(grad, factor, ops):
+    return ops.scale(grad, factor)
+
+
+def _scaled(array, factor):
+    """Return `array` times an option such as alpha; integers take whole numbers only."""
+    if factor == 1:
+        return array
+    if isinstance(factor, float) and category(array.dtype) < 2:
+        raise ShapeError(
+            "For integral input tensors, argument alpha must not be a floating point number. "
+            "Convert the tensors with .float() first"
+        )
+    return array * like(array, factor)
 
 
 @op(promote="same", symbol="+")
 def add(xp, input, other, *, alpha: float = 1):
     """Add `other`, scaled by `alpha`, to `input`."""
-    return input + other if alpha == 1 else input + other * alpha
+    return input + other if alpha == 1 else input + _scaled(other, alpha)
 
 
 @add.derivative("input", formula="grad")
@@ -42,14 +55,29 @@ def add_input(grad):
 
 
 @add.derivative("other", formula="alpha · grad")
-def add_other(grad, alpha):
-    return grad if alpha == 1 else grad * alpha
+def add_other(grad, alpha, ops):
+    return grad if alpha == 1 else ops.scale(grad, alpha)
 
 
-@op(promote="same", symbol="-")
+def _refuse_bools(*kinds) -> str | None:
+    count = sum(kind.kind == "b" for kind in kinds)
+    if count == 2:
+        return (
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if count:
+        return (
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
+        )
+    return None
+
+
+@op(promote="same", symbol="-", refuse=_refuse_bools)
 def sub(xp, input, other, *, alpha: float = 1):
     """Subtract `other`, scaled by `alpha`, from `input`."""
-    return input - other if alpha == 1 else input - other * alpha
+    return input - other if alpha == 1 else input - _scaled(other, alpha)
 
 
 @sub.derivative("input", formula="grad")
@@ -58,27 +86,51 @@ def sub_input(grad):
 
 
 @sub.derivative("other", formula="−alpha · grad")
-def sub_other(grad, alpha):
-    return -grad if alpha == 1 else grad * -alpha
+def sub_other(grad, alpha, ops):
+    return -grad if alpha == 1 else ops.scale(grad, -alpha)
 
 
 subtract = sub
 
 
-@op(promote="same", node="RsubBackward1", symbol="-")
-def rsub(xp, input, other, *, alpha: float = 1):
+@op(name="rsub", promote="same", node="RsubBackward0", refuse=_refuse_bools)
+def rsub_tensor(xp, input, other, *, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from `other`."""
-    return other - input if alpha == 1 else other - input * alpha
+    return other - _scaled(input, alpha)
 
 
-@rsub.derivative("input", formula="−alpha · grad")
-def rsub_input(grad, alpha):
-    return -grad if alpha == 1 else grad * -alpha
+@rsub_tensor.derivative("input", formula="−alpha · grad")
+def rsub_tensor_input(grad, alpha, ops):
+    return ops.scale(grad, -alpha)
 
 
-@rsub.derivative("other", formula="grad")
-def rsub_other(grad):
+@rsub_tensor.derivative("other", formula="grad")
+def rsub_tensor_other(grad):
     return grad
+
+
+@op(node="RsubBackward1")
+def rsub_number(xp, input, other: float, alpha: float = 1):
+    """Subtract `input`, scaled by `alpha`, from a number."""
+    return like(input, other) - _scaled(input, alpha)
+
+
+@rsub_number.derivative("input", formula="−alpha · grad")
+def rsub_number_input(grad, alpha, ops):
+    return -grad if alpha == 1 else ops.scale(grad, -alpha)
+
+
+def rsub(input, other, *, alpha=1):
+    """Return other − alpha · input.
+
+    Raises:
+        RuntimeError: `input` is a tensor of bools.
+    """
+    if isinstance(other, TensorState):
+        return rsub_tensor(input, other, alpha=alpha)
+    if input._data.dtype.kind == "b":
+        raise ShapeError(_refuse_bools(input._data.dtype))
+    return rsub_number(beside(input, other), other, alpha)
 
 
 @op(promote="same", symbol="*")
@@ -100,133 +152,13 @@ def mul_other(grad, input):
 multiply = mul
 
 
-@op(promote="float", symbol="/", node="DivBackward0")
-def true_divide(xp, input, other):
-    """Divide element by element."""
-    return input / other
-
-
-@true_divide.derivative("input", formula="grad / other")
-def true_divide_input(grad, other):
-    return grad / other
-
-
-@true_divide.derivative("other", formula="−grad · input / other²")
-def true_divide_other(grad, input, other):
-    return -grad * ((input / other) / other)
-
-
-@op(promote="same", node="DivBackward1")
-def div_floor(xp, input, other):
-    """Divide and round down."""
-    return floored(xp, input, other)
-
-
-@div_floor.derivative("input", formula="0")
-def div_floor_input(grad):
-    return grad * 0
-
-
-@div_floor.derivative("other", formula="0")
-def div_floor_other(grad):
-    return grad * 0
-
-
-@op(promote="same", node="DivBackward1")
-def div_trunc(xp, input, other):
-    """Divide and round towards zero."""
-    if input.dtype.kind in "iu":
-        quotient = floored(xp, input, other)
-        return quotient + ((quotient < 0) & (quotient * other != input)).astype(quotient.dtype)
-    return xp.trunc(input / other)
-
-
-@div_trunc.derivative("input", formula="0")
-def div_trunc_input(grad):
-    return grad * 0
-
-
-@div_trunc.derivative("other", formula="0")
-def div_trunc_other(grad):
-    return grad * 0
-
-
-def floored(xp, input, other):
-    """Divide and round down; floats divided by zero give an infinity as in PyTorch, integers an error.
-
-    Raises:
-        RuntimeError: integers are divided by zero.
-    """
-    if input.dtype.kind in "iu":
-        if not xp.all(other):
-            raise GraphError("ZeroDivisionError: integer division by zero; divide floats, or mask the zeros")
-        return input // other
-    return xp.where(other == 0, input / other, xp.floor_divide(input, other)).astype(input.dtype)
-
-
-def div(input, other, *, rounding_mode: str | None = None):
-    """Divide; `rounding_mode` "trunc" rounds towards zero, "floor" down.
-
-    Raises:
-        RuntimeError: the rounding mode is another.
-    """
-    if rounding_mode is None:
-        return true_divide(input, other)
-    if rounding_mode == "floor":
-        return div_floor(input, other)
-    if rounding_mode == "trunc":
-        return div_trunc(input, other)
-    raise GraphError(
-        f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'; leave it out "
-        "for the exact quotient"
-    )
-
-
-divide = div
-
-
-@op(promote="same", symbol="//")
-def floor_divide(xp, input, other):
-    """Divide and round down."""
-    return floored(xp, input, other)
-
-
-@op(promote="same", symbol="%")
-def remainder(xp, input, other):
-    """What is left of the division, with the sign of `other`."""
-    return xp.remainder(input, other)
-
-
-@remainder.derivative("input", formula="grad")
-def remainder_input(grad):
-    return grad
-
-
-@remainder.derivative("other", formula="−grad · ⌊input / other⌋")
-def remainder_other(grad, input, other, ops):
-    return -grad * ops.div_floor(input, other)
-
-
-@op(promote="same")
-def fmod(xp, input, other):
-    """What is left of the division, with the sign of `input`."""
-    return xp.fmod(input, other)
-
-
-@fmod.derivative("input", formula="grad")
-def fmod_input(grad):
-    return grad
-
-
-@fmod.derivative("other", formula="−grad · trunc(input / other)")
-def fmod_other(grad, input, other, ops):
-    return -grad * ops.div_trunc(input, other)
+# --- several at once -------------------------------------------------------------------------------------------------
 
 
 @op(promote="same")
 def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
-    return input + tensor1 * tensor2 * (value if value == 1 else input.dtype.type(value))
+    return input + tensor1 * tensor2 if value == 1 else input + tensor1 * tensor2 * like(tensor1, value)
 
 
 @addcmul.derivative("input", formula="grad")
@@ -235,19 +167,31 @@ def addcmul_input(grad):
 
 
 @addcmul.derivative("tensor1", formula="value · grad · tensor2")
-def addcmul_tensor1(grad, tensor2, value):
-    return grad * tensor2 * value
+def addcmul_tensor1(grad, tensor2, value, ops):
+    return ops.scale(grad * tensor2, value)
 
 
 @addcmul.derivative("tensor2", formula="value · grad · tensor1")
-def addcmul_tensor2(grad, tensor1, value):
-    return grad * tensor1 * value
+def addcmul_tensor2(grad, tensor1, value, ops):
+    return ops.scale(grad * tensor1, value)
 
 
-@op(promote="same")
+def _refuse_integer_quotient(*kinds) -> str | None:
+    if all(category(kind) < 2 for kind in kinds):
+        return (
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
+            "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value "
+            "* torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value "
+            "* tensor1 / tensor2), for all dtypes."
+        )
+    return None
+
+
+@op(promote="float", refuse=_refuse_integer_quotient)
 def addcdiv(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 / tensor2."""
-    return input + tensor1 / tensor2 * (value if value == 1 else input.dtype.type(value))
+    return input + tensor1 / tensor2 * like(tensor1, value)
 
 
 @addcdiv.derivative("input", formula="grad")
@@ -256,114 +200,56 @@ def addcdiv_input(grad):
 
 
 @addcdiv.derivative("tensor1", formula="value · grad / tensor2")
-def addcdiv_tensor1(grad, tensor2, value):
-    return grad / tensor2 * value
+def addcdiv_tensor1(grad, tensor2, value, ops):
+    return ops.scale(grad / tensor2, value)
 
 
 @addcdiv.derivative("tensor2", formula="−value · grad · tensor1 / tensor2²")
-def addcdiv_tensor2(grad, tensor1, tensor2, value):
-    return -grad * value * (tensor1 / tensor2 / tensor2)
+def addcdiv_tensor2(grad, tensor1, tensor2, value, ops):
+    return ops.scale(grad * (tensor1 / tensor2 / tensor2), -value)
 
 
-@op(promote="same")
-def lerp(xp, input, end, weight):
-    """input + weight · (end − input)."""
-    return input + weight * (end - input)
+@op(name="lerp", promote="float", node="LerpBackward1", refuse=no_integers("lerp_kernel_tensor"))
+def lerp_tensor(xp, input, end, weight):
+    """input + weight · (end − input), exact at both ends."""
+    change = end - input
+    return xp.where(xp.absolute(weight) < 0.5, input + weight * change, end - change * (1 - weight))[()]
 
 
-@lerp.derivative("input", formula="grad · (1 − weight)")
-def lerp_input(grad, weight):
+@lerp_tensor.derivative("input", formula="grad · (1 − weight)")
+def lerp_tensor_input(grad, weight):
     return grad * (1 - weight)
 
 
-@lerp.derivative("end", formula="grad · weight")
-def lerp_end(grad, weight):
+@lerp_tensor.derivative("end", formula="grad · weight")
+def lerp_tensor_end(grad, weight):
     return grad * weight
 
 
-@lerp.derivative("weight", formula="grad · (end − input)")
-def lerp_weight(grad, input, end):
+@lerp_tensor.derivative("weight", formula="grad · (end − input)")
+def lerp_tensor_weight(grad, input, end):
     return grad * (end - input)
 
 
-@op(promote="float")
-def hypot(xp, input, other):
-    """√(input² + other²)."""
-    return xp.hypot(input, other)
+@op(promote="float", node="LerpBackward0", refuse=no_integers("lerp_kernel_scalar"))
+def lerp_number(xp, input, end, weight: float):
+    """input + weight · (end − input), exact at both ends."""
+    change = end - input
+    return input + like(change, weight) * change if abs(weight) < 0.5 else end - change * like(change, 1 - weight)
 
 
-@hypot.derivative("input", formula="grad · input / out")
-def hypot_input(grad, input, out):
-    return grad * (input / out)
+@lerp_number.derivative("input", formula="(1 − weight) · grad")
+def lerp_number_input(grad, weight, ops):
+    return ops.scale(grad, 1 - weight)
 
 
-@hypot.derivative("other", formula="grad · other / out")
-def hypot_other(grad, other, out):
-    return grad * (other / out)
+@lerp_number.derivative("end", formula="weight · grad")
+def lerp_number_end(grad, weight, ops):
+    return ops.scale(grad, weight)
 
 
-@op(promote="float")
-def atan2(xp, input, other):
-    """The angle of the point (other, input)."""
-    return xp.arctan2(input, other)
-
-
-@atan2.derivative("input", formula="grad · other / (input² + other²)")
-def atan2_input(grad, input, other):
-    return grad * (other / (input * input + other * other))
-
-
-@atan2.derivative("other", formula="−grad · input / (input² + other²)")
-def atan2_other(grad, input, other):
-    return -grad * (input / (input * input + other * other))
-
-
-arctan2 = atan2
-
-
-@op(promote="float")
-def logaddexp(xp, input, other):
-    """log(exp(input) + exp(other)), without overflow."""
-    return xp.logaddexp(input, other)
-
-
-@logaddexp.derivative("input", formula="grad · exp(input − out)")
-def logaddexp_input(grad, input, other, ops):
-    return grad / (1 + ops.exp(other - input))
-
-
-@logaddexp.derivative("other", formula="grad · exp(other − out)")
-def logaddexp_other(grad, input, other, ops):
-    return grad / (1 + ops.exp(input - other))
-
-
-@op(promote="float")
-def logaddexp2(xp, input, other):
-    """log₂(2^input + 2^other), without overflow."""
-    return xp.logaddexp2(input, other)
-
-
-@logaddexp2.derivative("input", formula="grad · 2^(input − out)")
-def logaddexp2_input(grad, input, other, ops):
-    return grad / (1 + ops.exp2(other - input))
-
-
-@logaddexp2.derivative("other", formula="grad · 2^(other − out)")
-def logaddexp2_other(grad, input, other, ops):
-    return grad / (1 + ops.exp2(input - other))
-
-
-@op(promote="float")
-def copysign(xp, input, other):
-    """The size of `input` with the sign of `other`."""
-    return xp.copysign(input, other)
-
-
-@copysign.derivative("input", formula="grad · sign(input) · sign of other, 0 at 0")
-def copysign_input(grad, input, other, ops):
-    return grad * (ops.sgn(input) * ops.copysign(ops.ones_as(grad), other))
-
-
-@copysign.derivative("other", formula="0")
-def copysign_other(grad):
-    return grad * 0
+def lerp(input, end, weight):
+    """Return input + weight · (end − input); the weight is a tensor or a number."""
+    if isinstance(weight, TensorState):
+        return lerp_tensor(input, end, weight)
+    return lerp_number(input, end, weight)

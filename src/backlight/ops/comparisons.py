@@ -1,8 +1,10 @@
 """Comparisons, logic and bits: results without a gradient."""
 
-from backlight.errors import ArgumentError
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
+from backlight.ops.numbers import no_floats
 from backlight.ops.promotion import BOOL, category
 
 __all__ = [
@@ -103,40 +105,47 @@ def logical_not(xp, input):
     return xp.logical_not(input)
 
 
-@op(promote="same", symbol="&")
+@op(promote="same", symbol="&", refuse=no_floats("bitwise_and_cpu"))
 def bitwise_and(xp, input, other):
     """Combine bits by and; booleans by logic."""
     return xp.bitwise_and(input, other)
 
 
-@op(promote="same", symbol="|")
+@op(promote="same", symbol="|", refuse=no_floats("bitwise_or_cpu"))
 def bitwise_or(xp, input, other):
     """Combine bits by or; booleans by logic."""
     return xp.bitwise_or(input, other)
 
 
-@op(promote="same", symbol="^")
+@op(promote="same", symbol="^", refuse=no_floats("bitwise_xor_cpu"))
 def bitwise_xor(xp, input, other):
     """Combine bits by exclusive or; booleans by logic."""
     return xp.bitwise_xor(input, other)
 
 
-@op(promote="same", symbol="<<")
+@op(promote="same", symbol="<<", refuse=no_floats("lshift_cpu"))
 def bitwise_left_shift(xp, input, other):
     """Shift bits to the left."""
     return xp.left_shift(input, other)
 
 
-@op(promote="same", symbol=">>")
+@op(promote="same", symbol=">>", refuse=no_floats("rshift_cpu"))
 def bitwise_right_shift(xp, input, other):
     """Shift bits to the right."""
     return xp.right_shift(input, other)
 
 
-@op
+@op(refuse=no_floats("bitwise_not_cpu"))
 def bitwise_not(xp, input):
     """Flip every bit; for booleans, logical not."""
     return xp.invert(input)
+
+
+def invert(self):
+    """The operator ~."""
+    if category(self._data.dtype) == 2:
+        raise ArgumentError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return bitwise_not(self)
 
 
 @op
@@ -181,15 +190,36 @@ def signbit(xp, input):
     return xp.signbit(input)
 
 
-@op(promote="same")
-def isclose(xp, input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False):
-    """Tell where |input − other| ≤ atol + rtol · |other|."""
-    close = (input == other) | (
-        xp.isfinite(input) & xp.isfinite(other) & (abs(input - other) <= atol + abs(rtol * other))
-        if category(input.dtype) == 2
-        else abs(input.astype("float64") - other) <= atol + abs(rtol * other)
-    )
-    return close | ((input != input) & (other != other)) if equal_nan else close
+def _refuse_different(first, second) -> str | None:
+    if first != second:
+        names = [from_numpy_dtype(kind).old_name for kind in (first, second)]
+        return f"{names[0]} did not match {names[1]}; convert one with .to(…)"
+    return None
+
+
+@op(name="isclose", promote="same", refuse=_refuse_different)
+def close(xp, input, other, rtol: float, atol: float, equal_nan: bool):
+    """Tell where |input − other| ≤ atol + rtol · |other|, or both are the same."""
+    found = input == other
+    if category(input.dtype) == 2:
+        distance = xp.absolute(input - other)
+        found = found | (xp.isfinite(distance) & (distance <= atol + xp.absolute(rtol * other)))
+    elif rtol or atol:
+        distance = xp.absolute(input.astype(xp.float64) - other)
+        found = found | (distance <= atol + xp.absolute(rtol * other))
+    return found | ((input != input) & (other != other)) if equal_nan else found
+
+
+def isclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False):
+    """Tell where |input − other| ≤ atol + rtol · |other|; with `equal_nan`, NaN is close to NaN.
+
+    Raises:
+        RuntimeError: a tolerance is negative, or the dtypes differ.
+    """
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise ShapeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
+    return close(input, other, rtol, atol, equal_nan)
 
 
 def allclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
@@ -199,20 +229,9 @@ def allclose(input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: 
 
 def equal(input, other) -> bool:
     """Tell whether two tensors have the same shape and the same elements."""
-    for place, value in enumerate((input, other)):
+    for place, (name, value) in enumerate((("input", input), ("other", other)), start=1):
         if not isinstance(value, TensorState):
-            name = ("input", "other")[place]
             raise ArgumentError(
-                f"equal(): argument '{name}' (position {place + 1}) must be Tensor, not {type(value).__name__}"
+                f"equal(): argument '{name}' (position {place}) must be Tensor, not {type(value).__name__}"
             )
     return input._data.shape == other._data.shape and bool((input._data == other._data).all())
-
-
-def equals(self, other):
-    """The operator ==: False for None, as in PyTorch; element by element for tensors and numbers."""
-    return False if other is None else eq(self, other)
-
-
-def differs(self, other):
-    """The operator !=: True for None, as in PyTorch; element by element for tensors and numbers."""
-    return True if other is None else ne(self, other)

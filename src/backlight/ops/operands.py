@@ -33,6 +33,11 @@ def is_number(value) -> bool:
     )
 
 
+def is_operand(value) -> bool:
+    """Tell whether a Python operator takes a value beside a tensor: a tensor, a number, a NumPy array."""
+    return isinstance(value, (TensorState, ndarray)) or is_number(value)
+
+
 def coerce(op, flavour, values):
     """Return tensors for the operands of an op: Python numbers become 0-d tensors of the dtype they will have.
 

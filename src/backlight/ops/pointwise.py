@@ -1,12 +1,11 @@
-"""Functions of one array, element by element: exponentials, logarithms, roots, trigonometry, rounding."""
+"""Exponentials, logarithms, trigonometric and hyperbolic functions."""
 
 import math
 
+from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 
 __all__ = [
-    "abs",
-    "absolute",
     "acos",
     "acosh",
     "arccos",
@@ -14,144 +13,36 @@ __all__ = [
     "arcsin",
     "arcsinh",
     "arctan",
+    "arctan2",
     "arctanh",
     "asin",
     "asinh",
     "atan",
+    "atan2",
     "atanh",
-    "ceil",
     "cos",
     "cosh",
     "deg2rad",
     "exp",
     "exp2",
     "expm1",
-    "fix",
-    "floor",
-    "frac",
     "log",
     "log1p",
     "log2",
     "log10",
-    "neg",
-    "negative",
-    "positive",
     "rad2deg",
-    "reciprocal",
-    "round",
-    "rsqrt",
-    "sgn",
-    "sign",
     "sin",
     "sinc",
     "sinh",
-    "sqrt",
-    "square",
     "tan",
     "tanh",
-    "trunc",
 ]
 
 LN2, LN10 = math.log(2), math.log(10)
+DEGREE = math.pi / 180
 
 
-@op
-def neg(xp, input):
-    """Change the sign."""
-    return -input
-
-
-@neg.derivative("input", formula="−grad")
-def neg_input(grad):
-    return -grad
-
-
-negative = neg
-
-
-def positive(input):
-    """Return the input itself."""
-    return input
-
-
-@op
-def abs(xp, input):
-    """Absolute value."""
-    return xp.absolute(input)
-
-
-@abs.derivative("input", formula="grad · sign(input)")
-def abs_input(grad, input, ops):
-    return grad * ops.sgn(input)
-
-
-absolute = abs
-
-
-@op
-def sign(xp, input):
-    """−1, 0 or 1, by the sign of the input."""
-    return xp.sign(input)
-
-
-@sign.derivative("input", formula="0")
-def sign_input(grad):
-    return grad * 0
-
-
-@op
-def sgn(xp, input):
-    """The same as `sign`, for the real numbers that backlight has."""
-    return xp.sign(input)
-
-
-@sgn.derivative("input", formula="0")
-def sgn_input(grad):
-    return grad * 0
-
-
-@op(promote="float")
-def reciprocal(xp, input):
-    """One divided by the input."""
-    return 1 / input
-
-
-@reciprocal.derivative("input", formula="−grad / input²")
-def reciprocal_input(grad, out):
-    return -grad * (out * out)
-
-
-@op(node="PowBackward0")
-def square(xp, input):
-    """The input times itself."""
-    return input * input
-
-
-@square.derivative("input", formula="2 · grad · input")
-def square_input(grad, input):
-    return grad * (input * 2)
-
-
-@op(promote="float")
-def sqrt(xp, input):
-    """Square root."""
-    return xp.sqrt(input)
-
-
-@sqrt.derivative("input", formula="grad / (2 · √input)")
-def sqrt_input(grad, out):
-    return grad / (out * 2)
-
-
-@op(promote="float")
-def rsqrt(xp, input):
-    """One divided by the square root."""
-    return 1 / xp.sqrt(input)
-
-
-@rsqrt.derivative("input", formula="−½ · grad · input^(−3/2)")
-def rsqrt_input(grad, out):
-    return grad * -0.5 * (out * out * out)
+# --- exponentials and logarithms -------------------------------------------------------------------------------------
 
 
 @op(promote="float")
@@ -220,7 +111,7 @@ def log10_input(grad, input):
     return grad / (input * LN10)
 
 
-@op(promote="float")
+@op(promote="float", node="Log1PBackward0")
 def log1p(xp, input):
     """log(1 + input), exact near zero."""
     return xp.log1p(input)
@@ -229,6 +120,9 @@ def log1p(xp, input):
 @log1p.derivative("input", formula="grad / (1 + input)")
 def log1p_input(grad, input):
     return grad / (input + 1)
+
+
+# --- angles ----------------------------------------------------------------------------------------------------------
 
 
 @op(promote="float")
@@ -272,7 +166,7 @@ def asin(xp, input):
 
 @asin.derivative("input", formula="grad / √(1 − input²)")
 def asin_input(grad, input, ops):
-    return grad * ops.rsqrt(1 - input * input)
+    return grad / ops.sqrt(1 - input * input)
 
 
 @op(promote="float")
@@ -283,7 +177,7 @@ def acos(xp, input):
 
 @acos.derivative("input", formula="−grad / √(1 − input²)")
 def acos_input(grad, input, ops):
-    return -grad * ops.rsqrt(1 - input * input)
+    return -grad / ops.sqrt(1 - input * input)
 
 
 @op(promote="float")
@@ -295,6 +189,79 @@ def atan(xp, input):
 @atan.derivative("input", formula="grad / (1 + input²)")
 def atan_input(grad, input):
     return grad / (1 + input * input)
+
+
+@op(promote="float")
+def atan2(xp, input, other):
+    """The angle of the point (other, input) against the first axis."""
+    return xp.arctan2(input, other)
+
+
+@atan2.derivative("input", formula="grad · other / (input² + other²)")
+def atan2_input(grad, input, other):
+    return grad * (other / (input * input + other * other))
+
+
+@atan2.derivative("other", formula="−grad · input / (input² + other²)")
+def atan2_other(grad, input, other):
+    return -grad * (input / (input * input + other * other))
+
+
+@op(promote="float", node="Deg2RadBackward0")
+def deg2rad(xp, input):
+    """Degrees to radians."""
+    return input * input.dtype.type(DEGREE)
+
+
+@deg2rad.derivative("input", formula="grad · π / 180")
+def deg2rad_input(grad, ops):
+    return ops.scale(grad, DEGREE)
+
+
+@op(promote="float", node="Rad2DegBackward0")
+def rad2deg(xp, input):
+    """Radians to degrees."""
+    return input * input.dtype.type(1 / DEGREE)
+
+
+@rad2deg.derivative("input", formula="grad · 180 / π")
+def rad2deg_input(grad, ops):
+    return ops.scale(grad, 1 / DEGREE)
+
+
+@op(promote="float")
+def sinc(xp, input):
+    """sin(πx) / (πx), and 1 at 0."""
+    zero = input == 0
+    angle = widened(input) * math.pi + zero
+    return rounded(xp.sin(angle) / angle * ~zero + zero, input.dtype)
+
+
+@sinc.derivative("input", formula="grad · (cos(πx) − sinc(x)) / x, 0 at 0")
+def sinc_input(grad, input, ops):
+    return grad * ops.sinc_slope(input)
+
+
+@op(promote="float")
+def sinc_slope(xp, input):
+    """The derivative of sinc; near 0, where the difference cancels, by its series."""
+    angle = xp.multiply(input, math.pi, dtype=xp.float64)
+    near = xp.absolute(angle) < 0.1
+    far = angle + near
+    square = angle * angle
+    series = -angle / 3 * (1 - square / 10 * (1 - square / 28 * (1 - square / 54)))
+    exact = (far * xp.cos(far) - xp.sin(far)) / (far * far)
+    return (math.pi * xp.where(near, series, exact)).astype(input.dtype)[()]
+
+
+@sinc_slope.derivative("input", formula="−grad · (π² · sinc(x) + 2 · sinc′(x) / x), −grad · π² / 3 at 0")
+def sinc_slope_input(grad, input, ops):
+    zero = input == 0
+    inner = ops.sinc(input) * -(math.pi**2) - ops.sinc_slope(input) * 2 / (input + zero)
+    return grad * (inner + zero * (math.pi**2 * 2 / 3))
+
+
+# --- hyperbolic functions --------------------------------------------------------------------------------------------
 
 
 @op(promote="float")
@@ -338,7 +305,7 @@ def asinh(xp, input):
 
 @asinh.derivative("input", formula="grad / √(input² + 1)")
 def asinh_input(grad, input, ops):
-    return grad * ops.rsqrt(input * input + 1)
+    return grad / ops.sqrt(input * input + 1)
 
 
 @op(promote="float")
@@ -347,9 +314,9 @@ def acosh(xp, input):
     return xp.arccosh(input)
 
 
-@acosh.derivative("input", formula="grad / √(input² − 1)")
+@acosh.derivative("input", formula="grad / (√(input − 1) · √(input + 1))")
 def acosh_input(grad, input, ops):
-    return grad * (ops.rsqrt(input - 1) * ops.rsqrt(input + 1))
+    return grad / (ops.sqrt(input - 1) * ops.sqrt(input + 1))
 
 
 @op(promote="float")
@@ -363,105 +330,5 @@ def atanh_input(grad, input):
     return grad / (1 - input * input)
 
 
-arccos, arccosh, arcsin, arcsinh, arctan, arctanh = acos, acosh, asin, asinh, atan, atanh
-
-
-@op
-def floor(xp, input):
-    """The largest integer that is not above the input."""
-    return xp.floor(input).astype(input.dtype)
-
-
-@floor.derivative("input", formula="0")
-def floor_input(grad):
-    return grad * 0
-
-
-@op
-def ceil(xp, input):
-    """The smallest integer that is not below the input."""
-    return xp.ceil(input).astype(input.dtype)
-
-
-@ceil.derivative("input", formula="0")
-def ceil_input(grad):
-    return grad * 0
-
-
-@op
-def trunc(xp, input):
-    """The input without its fraction."""
-    return xp.trunc(input).astype(input.dtype)
-
-
-@trunc.derivative("input", formula="0")
-def trunc_input(grad):
-    return grad * 0
-
-
-fix = trunc
-
-
-@op
-def frac(xp, input):
-    """The fraction of the input, with its sign."""
-    return input - xp.trunc(input)
-
-
-@frac.derivative("input", formula="grad")
-def frac_input(grad):
-    return grad
-
-
-@op
-def round(xp, input, *, decimals: int = 0):
-    """The nearest integer (of two, the even one), or the nearest number of so many decimals."""
-    if decimals == 0:
-        return xp.rint(input).astype(input.dtype)
-    scale = 10.0 ** math.fabs(decimals)
-    scaled = input * scale if decimals > 0 else input / scale
-    return (xp.rint(scaled) / scale if decimals > 0 else xp.rint(scaled) * scale).astype(input.dtype)
-
-
-@round.derivative("input", formula="0")
-def round_input(grad):
-    return grad * 0
-
-
-@op(promote="float")
-def deg2rad(xp, input):
-    """Degrees to radians."""
-    return input * input.dtype.type(math.pi / 180)
-
-
-@deg2rad.derivative("input", formula="grad · π / 180")
-def deg2rad_input(grad):
-    return grad * (math.pi / 180)
-
-
-@op(promote="float")
-def rad2deg(xp, input):
-    """Radians to degrees."""
-    return input * input.dtype.type(180 / math.pi)
-
-
-@rad2deg.derivative("input", formula="grad · 180 / π")
-def rad2deg_input(grad):
-    return grad * (180 / math.pi)
-
-
-@op(promote="float")
-def sinc(xp, input):
-    """sin(πx) / (πx), and 1 at 0."""
-    angle, one = input * input.dtype.type(math.pi), input.dtype.type(1)
-    return xp.where(input == 0, one, xp.sin(angle) / xp.where(input == 0, one, angle))
-
-
-@sinc.derivative("input", formula="grad · (cos(πx) − sinc(x)) / x, and 0 at 0")
-def sinc_input(grad, input, ops):
-    zero = input == 0
-    safe = ops.where(zero, ops.ones_as(input), input)
-    angle = safe * math.pi
-    slope = (angle * ops.cos(angle) - ops.sin(angle)) / (angle * safe)
-    flat = input * (-math.pi * math.pi / 3)  # the slope near 0, so that the second derivative is right there too
-    return grad * ops.where(zero, flat, slope)
+arccos, arccosh, arcsin, arcsinh = acos, acosh, asin, asinh
+arctan, arctan2, arctanh = atan, atan2, atanh

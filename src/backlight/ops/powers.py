@@ -1,13 +1,33 @@
-"""Powers of numbers and tensors."""
+"""Powers and roots, sizes of pairs, sums of exponentials."""
+
+import math
 
 import numpy as np
 
-from backlight.errors import GraphError
+from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.copying import cast
 from backlight.ops.declare import op
-from backlight.ops.promotion import category, common_dtype
+from backlight.ops.numbers import beside, like
+from backlight.ops.operands import is_number
+from backlight.ops.promotion import category
 
-__all__ = ["float_power", "ldexp", "pow"]
+__all__ = [
+    "float_power",
+    "hypot",
+    "ldexp",
+    "logaddexp",
+    "logaddexp2",
+    "pow",
+    "reciprocal",
+    "rsqrt",
+    "sqrt",
+    "square",
+]
+
+LN2 = math.log(2)
+FLOAT64 = np.dtype(np.float64)
 
 
 @op(node="PowBackward0")
@@ -15,78 +35,198 @@ def pow_number(xp, input, exponent: float):
     """The input to the power of a number."""
     if exponent == 2:
         return input * input
-    if exponent == 0.5 and input.dtype.kind == "f":
-        return xp.sqrt(input)
-    return xp.power(input, input.dtype.type(exponent))
+    if category(input.dtype) < 2:
+        if exponent < 0:
+            raise ShapeError(
+                "Integers to negative integer powers are not allowed. Convert the base with .float() first"
+            )
+        return xp.power(input, like(input, exponent))
+    return rounded(_float_to_number(xp, widened(input), exponent), input.dtype)
 
 
-@pow_number.derivative("input", formula="grad · exponent · input^(exponent − 1), 0 for exponent 0")
+def _float_to_number(xp, x, exponent):
+    """Raise floats to a number: roots, inverses and the third power as PyTorch takes them, without `power`."""
+    if exponent == 3:
+        return x * x * x
+    if exponent == 0.5:
+        return xp.sqrt(x)
+    if exponent == -1:
+        return 1 / x
+    if exponent == -2:
+        return 1 / (x * x)
+    return xp.power(x, like(x, exponent))
+
+
+@pow_number.derivative("input", formula="exponent · grad · input^(exponent − 1), 0 for exponent 0")
 def pow_number_input(grad, input, exponent, ops):
+    if exponent == 2:
+        return grad * (input + input)
     if exponent == 0:
-        return grad * 0
-    return grad * (input * 2) if exponent == 2 else grad * (ops.pow_number(input, exponent - 1) * exponent)
+        return ops.new_zeros(grad, grad.shape)
+    return ops.scale(grad * ops.pow_number(input, exponent - 1), exponent)
 
 
-@op(promote="same", node="PowBackward1", symbol="** or pow()")
+def _power(xp, base, exponent):
+    """Raise arrays of one dtype; a negative power of a whole number is 0, unless the number is 1 or −1."""
+    if category(base.dtype) == 2:
+        return xp.power(base, exponent)
+    if base.dtype.kind == "b":
+        raise ShapeError("\"pow\" not implemented for 'Bool'; convert the base with .long()")
+    out = xp.power(base, xp.absolute(exponent))
+    return xp.where((exponent < 0) & (xp.absolute(base) != 1), like(base, 0), out)[()]
+
+
+@op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()")
 def pow_tensor(xp, input, exponent):
     """The input to the power of a tensor."""
-    if input.dtype.kind in "iu":
-        refuse_negative(exponent)
-    return xp.power(input, exponent)
+    return _power(xp, input, exponent)
 
 
 @pow_tensor.derivative("input", formula="grad · exponent · input^(exponent − 1), 0 for exponent 0")
 def pow_tensor_input(grad, input, exponent, ops):
-    slope = exponent * ops.pow_tensor(input, exponent - ops.ones_as(exponent))
-    return grad * ops.where(exponent == 0, ops.zeros_as(slope), slope)
+    return ops.kept(grad * (exponent * ops.pow(input, exponent - 1)), exponent != 0)
 
 
 @pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0 for input 0 and exponent ≥ 0")
 def pow_tensor_exponent(grad, input, exponent, out, ops):
-    flat = (input == 0) & (exponent >= 0)
-    slope = out * ops.log(ops.where(flat, ops.ones_as(input), input))
-    return grad * ops.where(flat, ops.zeros_as(slope), slope)
+    return ops.kept(grad * (out * ops.log(input)), (input != 0) | (exponent < 0))
 
 
-def refuse_negative(exponent) -> None:
-    """Raise if integers are to be raised to negative powers."""
-    if np.any(np.less(exponent, 0)):
-        raise GraphError("Integers to negative integer powers are not allowed. Convert the base with .float() first")
+@op(node="PowBackward2", promote="same")
+def pow_of_number(xp, exponent, base):
+    """A number, which is no part of the graph, to the power of a tensor."""
+    return _power(xp, base, exponent)
+
+
+@pow_of_number.derivative("exponent", formula="grad · base^exponent · ln base, 0 for base 0 and exponent ≥ 0")
+def pow_of_number_exponent(grad, base, exponent, out, ops):
+    return ops.kept(grad * (out * ops.log(base)), (base != 0) | (exponent < 0))
 
 
 def pow(input, exponent):
-    """Raise `input` to the power of `exponent`; either may be a number.
+    """Raise `input` to the power of `exponent`; one of them may be a number.
 
     Raises:
         RuntimeError: integers are raised to negative integers.
     """
-    if isinstance(exponent, TensorState) or not isinstance(input, TensorState):
-        return pow_tensor(input, exponent)
-    kind = input._data.dtype
-    if kind.kind in "iub":
-        wanted = common_dtype([input._data], [exponent])
-        if category(wanted) < 2:
-            refuse_negative(exponent)
-        input = input if wanted == kind else input.to(wanted)
-    return pow_number(input, exponent)
-
-
-def power_operator(self, exponent):
-    """The operator **."""
-    if isinstance(exponent, (int, float)) and self._data.dtype.kind == "f":
-        return pow_number(self, exponent)
-    if isinstance(exponent, (TensorState, int, float, np.generic, np.ndarray)):
-        return pow(self, exponent.item() if isinstance(exponent, np.generic) else exponent)
-    return NotImplemented
+    if isinstance(input, TensorState):
+        if isinstance(exponent, TensorState) or not is_number(exponent):
+            return pow_tensor(input, exponent)
+        return pow_number(beside(input, exponent), exponent)
+    if isinstance(exponent, TensorState) and is_number(input):
+        return pow_of_number(exponent, input)
+    raise ArgumentError(
+        f"pow() received an invalid combination of arguments - got ({type(input).__name__}, "
+        f"{type(exponent).__name__}); one of the two must be a tensor"
+    )
 
 
 def float_power(input, exponent):
     """Raise to a power in float64."""
-    wide = np.dtype(np.float64)
-    input = input.to(wide) if isinstance(input, TensorState) else float(input)
-    return pow(input, exponent.to(wide) if isinstance(exponent, TensorState) else float(exponent))
+    if isinstance(input, TensorState):
+        input = cast(input, FLOAT64)
+    if isinstance(exponent, TensorState):
+        exponent = cast(exponent, FLOAT64)
+    return pow(*[float(value) if is_number(value) else value for value in (input, exponent)])
 
 
-def ldexp(input, other):
+def square(input):
+    """Return the input times itself."""
+    return pow_number(beside(input, 2), 2)
+
+
+@op(promote="float")
+def reciprocal(xp, input):
+    """One divided by the input."""
+    return xp.reciprocal(input)
+
+
+@reciprocal.derivative("input", formula="−grad / input²")
+def reciprocal_input(grad, out):
+    return -grad * (out * out)
+
+
+@op(promote="float")
+def sqrt(xp, input):
+    """Square root."""
+    return xp.sqrt(input)
+
+
+@sqrt.derivative("input", formula="grad / (2 · √input)")
+def sqrt_input(grad, out):
+    return grad / (out + out)
+
+
+@op(promote="float")
+def rsqrt(xp, input):
+    """One divided by the square root."""
+    return 1 / xp.sqrt(input)
+
+
+@rsqrt.derivative("input", formula="−½ · grad · input^(−3/2)")
+def rsqrt_input(grad, out):
+    return grad * (out * out * out) * -0.5
+
+
+@op(promote="float")
+def hypot(xp, input, other):
+    """√(input² + other²), without overflow."""
+    return xp.hypot(input, other)
+
+
+@hypot.derivative("input", formula="grad · input / out")
+def hypot_input(grad, input, out):
+    return grad * (input / out)
+
+
+@hypot.derivative("other", formula="grad · other / out")
+def hypot_other(grad, other, out):
+    return grad * (other / out)
+
+
+@op(promote="float")
+def ldexp(xp, input, other):
     """input · 2^other."""
-    return input * pow_tensor(2.0, other)
+    return input * xp.exp2(other)
+
+
+@ldexp.derivative("input", formula="grad · 2^other")
+def ldexp_input(grad, other, ops):
+    return grad * ops.exp2(other)
+
+
+@ldexp.derivative("other", formula="grad · input · 2^other · ln 2")
+def ldexp_other(grad, out):
+    return grad * out * LN2
+
+
+@op(promote="float")
+def logaddexp(xp, input, other):
+    """log(exp(input) + exp(other)), without overflow."""
+    return xp.logaddexp(input, other)
+
+
+@logaddexp.derivative("input", formula="grad / (1 + exp(other − input))")
+def logaddexp_input(grad, input, other, ops):
+    return grad / (1 + ops.exp(other - input))
+
+
+@logaddexp.derivative("other", formula="grad / (1 + exp(input − other))")
+def logaddexp_other(grad, input, other, ops):
+    return grad / (1 + ops.exp(input - other))
+
+
+@op(promote="float")
+def logaddexp2(xp, input, other):
+    """log₂(2^input + 2^other), without overflow."""
+    return xp.logaddexp2(input, other)
+
+
+@logaddexp2.derivative("input", formula="grad / (1 + 2^(other − input))")
+def logaddexp2_input(grad, input, other, ops):
+    return grad / (1 + ops.exp2(other - input))
+
+
+@logaddexp2.derivative("other", formula="grad / (1 + 2^(input − other))")
+def logaddexp2_other(grad, input, other, ops):
+    return grad / (1 + ops.exp2(input - other))

@@ -1,41 +1,43 @@
 """Choosing between values: where, clamp, the larger and the smaller of two."""
 
+import warnings
+
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import GraphError
-from backlight.graph.state import TensorState
+from backlight.errors import ArgumentError, ShapeError
+from backlight.graph.state import TensorState, wrap
+from backlight.kernels import choice
 from backlight.ops.declare import Array, Mask, op
 from backlight.ops.masking import nonzero
-from backlight.ops.promotion import common_dtype
+from backlight.ops.numbers import beside, like
 
 __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum", "minimum", "where"]
 
 
-@op(name="where", node="WhereBackward0", promote="same")
+@op(name="where", promote="same")
 def chosen(xp, condition: Mask, input, other):
     """`input` where the condition holds, `other` elsewhere; all three broadcast."""
-    return xp.where(condition, input, other)
+    return choice.chosen(condition, input, other)
 
 
 @chosen.derivative("input", formula="grad where the condition holds, else 0")
 def chosen_input(grad, condition, ops):
-    return ops.where(condition, grad, ops.zeros_as(grad))
+    return ops.kept(grad, condition)
 
 
 @chosen.derivative("other", formula="grad where the condition does not hold, else 0")
 def chosen_other(grad, condition, ops):
-    return ops.where(condition, ops.zeros_as(grad), grad)
+    return ops.kept(grad, ~condition)
 
 
-@op
-def zeros_as(xp, input):
-    """A zero of the input's dtype, to be broadcast."""
-    return input.dtype.type(0)
+@op(node="WhereBackward0")
+def kept(xp, input, mask):
+    """The input where the mask is true, 0 elsewhere; the mask is no larger than the input. For derivatives."""
+    return choice.kept(input, mask)
 
 
-@op
-def ones_as(xp, input):
-    """A one of the input's dtype, to be broadcast."""
-    return input.dtype.type(1)
+@kept.derivative("input", formula="grad where the mask is true, else 0")
+def kept_input(grad, mask, ops):
+    return ops.kept(grad, mask)
 
 
 def where(condition, input=None, other=None):
@@ -46,14 +48,34 @@ def where(condition, input=None, other=None):
     Raises:
         RuntimeError: the condition is not a tensor of bools.
     """
+    if not isinstance(condition, TensorState):
+        raise ArgumentError(
+            f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}"
+        )
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
-    if isinstance(condition, TensorState) and condition._data.dtype.kind not in "bu":
-        raise GraphError(
-            "where expected condition to be a boolean tensor, but got a tensor with dtype "
-            f"{from_numpy_dtype(condition._data.dtype).old_name}; write a comparison, such as x > 0"
-        )
+    if condition._data.dtype.kind != "b":
+        condition = _as_mask(condition)
     return chosen(condition, input, other)
+
+
+def _as_mask(condition):
+    kind = from_numpy_dtype(condition._data.dtype)
+    if kind.old_name != "Byte":
+        raise ShapeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind.old_name}; "
+            "write a comparison, such as x > 0"
+        )
+    warnings.warn(
+        "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
+        "of PyTorch. Use a boolean condition instead.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return wrap(condition._data != 0)
+
+
+# --- the larger and the smaller of two -------------------------------------------------------------------------------
 
 
 @op(promote="same")
@@ -62,14 +84,14 @@ def maximum(xp, input, other):
     return xp.maximum(input, other)
 
 
-@maximum.derivative("input", formula="grad where input > other, half of it where equal")
+@maximum.derivative("input", formula="grad where input > other, ½ · grad where equal, else 0")
 def maximum_input(grad, input, other, ops):
-    return grad * ops.shares(input, other, like=grad)
+    return ops.kept(ops.where(input == other, ops.scale(grad, 0.5), grad), ~(input < other))
 
 
-@maximum.derivative("other", formula="grad where other > input, half of it where equal")
+@maximum.derivative("other", formula="grad where other > input, ½ · grad where equal, else 0")
 def maximum_other(grad, input, other, ops):
-    return grad * ops.shares(other, input, like=grad)
+    return ops.kept(ops.where(input == other, ops.scale(grad, 0.5), grad), ~(other < input))
 
 
 @op(promote="same")
@@ -78,20 +100,14 @@ def minimum(xp, input, other):
     return xp.minimum(input, other)
 
 
-@minimum.derivative("input", formula="grad where input < other, half of it where equal")
+@minimum.derivative("input", formula="grad where input < other, ½ · grad where equal, else 0")
 def minimum_input(grad, input, other, ops):
-    return grad * ops.shares(other, input, like=grad)
+    return ops.kept(ops.where(input == other, ops.scale(grad, 0.5), grad), ~(input > other))
 
 
-@minimum.derivative("other", formula="grad where other < input, half of it where equal")
+@minimum.derivative("other", formula="grad where other < input, ½ · grad where equal, else 0")
 def minimum_other(grad, input, other, ops):
-    return grad * ops.shares(input, other, like=grad)
-
-
-@op
-def shares(xp, larger, smaller, *, like):
-    """1 where `larger` is the larger (or `smaller` is NaN), ½ where both are equal, else 0; in the dtype of `like`."""
-    return ((larger >= smaller).astype(like.dtype) + (larger > smaller).astype(like.dtype)) * like.dtype.type(0.5)
+    return ops.kept(ops.where(input == other, ops.scale(grad, 0.5), grad), ~(other > input))
 
 
 @op(promote="same")
@@ -100,14 +116,14 @@ def fmax(xp, input, other):
     return xp.fmax(input, other)
 
 
-@fmax.derivative("input", formula="grad where input ≥ other or other is NaN")
+@fmax.derivative("input", formula="grad where input ≥ other or other is NaN, else 0")
 def fmax_input(grad, input, other, ops):
-    return ops.where((input >= other) | ops.isnan(other), grad, ops.zeros_as(grad))
+    return ops.kept(grad, (input >= other) | (other != other))
 
 
-@fmax.derivative("other", formula="grad where input < other or input is NaN, and other is not NaN")
+@fmax.derivative("other", formula="grad where input does not get it")
 def fmax_other(grad, input, other, ops):
-    return ops.where((input >= other) | ops.isnan(other), ops.zeros_as(grad), grad)
+    return ops.kept(grad, ~((input >= other) | (other != other)))
 
 
 @op(promote="same")
@@ -116,29 +132,84 @@ def fmin(xp, input, other):
     return xp.fmin(input, other)
 
 
-@fmin.derivative("input", formula="grad where input ≤ other or other is NaN")
+@fmin.derivative("input", formula="grad where input ≤ other or other is NaN, else 0")
 def fmin_input(grad, input, other, ops):
-    return ops.where((input <= other) | ops.isnan(other), grad, ops.zeros_as(grad))
+    return ops.kept(grad, (input <= other) | (other != other))
 
 
-@fmin.derivative("other", formula="grad where input > other or input is NaN, and other is not NaN")
+@fmin.derivative("other", formula="grad where input does not get it")
 def fmin_other(grad, input, other, ops):
-    return ops.where((input <= other) | ops.isnan(other), ops.zeros_as(grad), grad)
+    return ops.kept(grad, ~((input <= other) | (other != other)))
+
+
+# --- clamp -----------------------------------------------------------------------------------------------------------
 
 
 @op(node="ClampBackward1")
 def clamp_to_numbers(xp, input, min: float | None, max: float | None):
     """The input brought between two numbers, each of which may be None."""
-    out = input if min is None else xp.maximum(input, input.dtype.type(min))
-    return out if max is None else xp.minimum(out, input.dtype.type(max))
+    out = input if min is None else xp.maximum(input, like(input, min))
+    return out if max is None else xp.minimum(out, like(input, max))
 
 
 @clamp_to_numbers.derivative("input", formula="grad where min ≤ input ≤ max, else 0")
 def clamp_to_numbers_input(grad, input, min, max, ops):
-    inside = ops.isfinite(input) | ops.isinf(input)
-    inside = inside if min is None else inside & (input >= min)
-    inside = inside if max is None else inside & (input <= max)
-    return ops.where(inside, grad, ops.zeros_as(grad))
+    inside = input >= (input if min is None else min)
+    return ops.kept(grad, inside if max is None else inside & (input <= max))
+
+
+@op(node="ClampMinBackward0")
+def clamp_min_number(xp, input, min: float):
+    """The input, raised to a number where it is below."""
+    return xp.maximum(input, like(input, min))
+
+
+@clamp_min_number.derivative("input", formula="grad where input ≥ min, else 0")
+def clamp_min_number_input(grad, input, min, ops):
+    return ops.kept(grad, input >= min)
+
+
+@op(node="ClampMaxBackward0")
+def clamp_max_number(xp, input, max: float):
+    """The input, lowered to a number where it is above."""
+    return xp.minimum(input, like(input, max))
+
+
+@clamp_max_number.derivative("input", formula="grad where input ≤ max, else 0")
+def clamp_max_number_input(grad, input, max, ops):
+    return ops.kept(grad, input <= max)
+
+
+@op(node="ClampMinBackward1", promote="same")
+def clamp_min_tensor(xp, input, min):
+    """The input, raised to `min` where it is below."""
+    return xp.maximum(input, min)
+
+
+@clamp_min_tensor.derivative("input", formula="grad where input ≥ min, else 0")
+def clamp_min_tensor_input(grad, input, min, ops):
+    return ops.kept(grad, input >= min)
+
+
+@clamp_min_tensor.derivative("min", formula="grad where input < min, else 0")
+def clamp_min_tensor_min(grad, input, min, ops):
+    return ops.kept(grad, input < min)
+
+
+@op(node="ClampMaxBackward1", promote="same")
+def clamp_max_tensor(xp, input, max):
+    """The input, lowered to `max` where it is above."""
+    return xp.minimum(input, max)
+
+
+@clamp_max_tensor.derivative("input", formula="grad where input ≤ max, else 0")
+def clamp_max_tensor_input(grad, input, max, ops):
+    return ops.kept(grad, input <= max)
+
+
+@clamp_max_tensor.derivative("max", formula="grad where input > max, else 0")
+def clamp_max_tensor_max(grad, input, max, ops):
+    return ops.kept(grad, input > max)
 
 
 @op(node="ClampBackward0", promote="same")
@@ -150,20 +221,14 @@ def clamp_to_tensors(xp, input, min: Array | None = None, max: Array | None = No
 
 @clamp_to_tensors.derivative("input", "min", "max", formula="grad to whichever of input, min and max is the result")
 def clamp_to_tensors_gradients(grad, input, min, max, ops, needs):
-    zero = ops.zeros_as(grad)
+    inside = input >= (input if min is None else min)
+    inside = inside if max is None else inside & (input <= max)
     below = None if min is None else input < min
     above = None if max is None else input > max
     if min is not None and max is not None:
-        above = above | (max < min)
-        below = below & (min < max)
-        inside = (input >= min) & (input <= max)
-    else:
-        inside = (input >= min) if max is None else (input <= max)
-    return (
-        ops.where(inside, grad, zero) if needs[0] else None,
-        ops.where(below, grad, zero) if needs[1] else None,
-        ops.where(above, grad, zero) if needs[2] else None,
-    )
+        below, above = below & (min < max), above | (max < min)
+    places = (inside, below, above)
+    return tuple([ops.kept(grad, place) if needed else None for place, needed in zip(places, needs)])
 
 
 def clamp(input, min=None, max=None):
@@ -173,30 +238,26 @@ def clamp(input, min=None, max=None):
         RuntimeError: both bounds are None.
     """
     if min is None and max is None:
-        raise GraphError("torch.clamp: At least one of 'min' or 'max' must not be None; give one of the two")
+        raise ShapeError("torch.clamp: At least one of 'min' or 'max' must not be None; give one of the two")
     if isinstance(min, TensorState) or isinstance(max, TensorState):
-        return clamp_to_tensors(input, *_as_tensors(input, min, max))
-    if input._data.dtype.kind in "iub":
-        kind = common_dtype([input._data], [bound for bound in (min, max) if bound is not None])
-        input = input if kind == input._data.dtype else input.to(kind)
-    return clamp_to_numbers(input, min, max)
+        return clamp_to_tensors(input, _as_bound(input, min), _as_bound(input, max))
+    return clamp_to_numbers(beside(input, min, max), min, max)
 
 
-def _as_tensors(input, *bounds):
-    return [
-        bound if bound is None or isinstance(bound, TensorState) else ones_as(input.detach()) * bound
-        for bound in bounds
-    ]
+def _as_bound(input, bound):
+    if bound is None or isinstance(bound, TensorState):
+        return bound
+    return wrap(like(beside(input, bound)._data, bound))
 
 
 clip = clamp
 
 
 def clamp_min(input, min):
-    """Raise each element to at least `min`."""
-    return clamp(input, min=min)
+    """Raise each element to at least `min`, a number or a tensor."""
+    return clamp_min_tensor(input, min) if isinstance(min, TensorState) else clamp_min_number(beside(input, min), min)
 
 
 def clamp_max(input, max):
-    """Lower each element to at most `max`."""
-    return clamp(input, max=max)
+    """Lower each element to at most `max`, a number or a tensor."""
+    return clamp_max_tensor(input, max) if isinstance(max, TensorState) else clamp_max_number(beside(input, max), max)

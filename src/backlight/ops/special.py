@@ -1,88 +1,121 @@
-"""The error function and its family, the gamma function and its family, logit, xlogy."""
+"""The error function, the gamma function, Bessel functions and their families; logarithms with a factor."""
 
 import math
 
-import ml_dtypes
-
-from backlight.kernels import special as kernels
+from backlight.errors import ShapeError
+from backlight.graph.state import TensorState
+from backlight.kernels import bessel as bessel_kernels
+from backlight.kernels import erf as erf_kernels
+from backlight.kernels import gamma as gamma_kernels
+from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
+from backlight.ops.numbers import like
+from backlight.ops.operands import is_number
 
 __all__ = [
     "digamma",
     "erf",
     "erfc",
     "erfinv",
-    "heaviside",
+    "i0",
     "lgamma",
     "logit",
     "mvlgamma",
-    "nan_to_num",
     "polygamma",
     "xlogy",
 ]
 
 TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+SQRT_TWO_PI = math.sqrt(2 * math.pi)
+
+
+# --- the error function and the normal distribution ------------------------------------------------------------------
 
 
 @op(promote="float")
 def erf(xp, input):
-    """Error function."""
-    return kernels.erf(input)
+    """Error function: 2/√π · ∫ exp(−t²) dt from 0 to the input."""
+    return erf_kernels.erf(input)
 
 
 @erf.derivative("input", formula="grad · 2/√π · exp(−input²)")
 def erf_input(grad, input, ops):
-    return grad * (ops.exp(-(input * input)) * TWO_OVER_SQRT_PI)
+    return grad * ops.exp(-(input * input)) * TWO_OVER_SQRT_PI
 
 
 @op(promote="float")
 def erfc(xp, input):
-    """1 − erf(input)."""
-    return kernels.erfc(input)
+    """1 − erf(input), exact where it is small."""
+    return erf_kernels.erfc(input)
 
 
 @erfc.derivative("input", formula="−grad · 2/√π · exp(−input²)")
 def erfc_input(grad, input, ops):
-    return grad * (ops.exp(-(input * input)) * -TWO_OVER_SQRT_PI)
+    return grad * ops.exp(-(input * input)) * -TWO_OVER_SQRT_PI
 
 
-@op(promote="float", name="special_erfcx", node="SpecialErfcxBackward0")
+@op(promote="float", name="special_erfcx")
 def erfcx(xp, input):
     """exp(input²) · erfc(input)."""
-    return kernels.erfcx(input)
+    return erf_kernels.erfcx(input)
 
 
 @erfcx.derivative("input", formula="grad · (2 · input · out − 2/√π)")
 def erfcx_input(grad, input, out):
-    return grad * (input * out * 2 - TWO_OVER_SQRT_PI)
+    return grad * (2 * input * out - TWO_OVER_SQRT_PI)
 
 
 @op(promote="float")
 def erfinv(xp, input):
-    """Inverse of the error function."""
-    return kernels.erfinv(input)
+    """The inverse of the error function."""
+    return erf_kernels.erfinv(input)
 
 
 @erfinv.derivative("input", formula="grad · √π/2 · exp(out²)")
 def erfinv_input(grad, out, ops):
-    return grad * (ops.exp(out * out) / TWO_OVER_SQRT_PI)
+    return grad * ops.exp(out * out) * (1 / TWO_OVER_SQRT_PI)
 
 
 @op(promote="float", name="special_ndtr", node="MulBackward0")
 def ndtr(xp, input):
-    """Distribution function of the standard normal."""
-    return kernels.normal_cdf(input)
+    """The probability that a standard normal variable stays below the input."""
+    return erf_kernels.ndtr(input)
 
 
 @ndtr.derivative("input", formula="grad · exp(−input²/2) / √(2π)")
 def ndtr_input(grad, input, ops):
-    return grad * (ops.exp(input * input * -0.5) / math.sqrt(2 * math.pi))
+    return grad * ops.exp(input * input * -0.5) * (1 / SQRT_TWO_PI)
+
+
+@op(promote="float", name="special_log_ndtr")
+def log_ndtr(xp, input):
+    """The logarithm of `ndtr`, exact far below zero."""
+    return erf_kernels.log_ndtr(input)
+
+
+@log_ndtr.derivative("input", formula="grad · √(2/π) / erfcx(−input / √2)")
+def log_ndtr_input(grad, input, ops):
+    return grad / ops.special_erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
+
+
+@op(promote="float", name="special_ndtri")
+def ndtri(xp, input):
+    """The number below which a standard normal variable stays with probability `input`."""
+    return erf_kernels.ndtri(input)
+
+
+@ndtri.derivative("input", formula="grad · √(2π) · exp(out²/2)")
+def ndtri_input(grad, out, ops):
+    return grad * ops.exp(out * out * 0.5) * SQRT_TWO_PI
+
+
+# --- the gamma function ----------------------------------------------------------------------------------------------
 
 
 @op(promote="float")
 def lgamma(xp, input):
-    """log|Γ(input)|."""
-    return kernels.lgamma(input)
+    """The logarithm of |Γ(input)|."""
+    return gamma_kernels.lgamma(input)
 
 
 @lgamma.derivative("input", formula="grad · ψ(input)")
@@ -92,24 +125,24 @@ def lgamma_input(grad, input, ops):
 
 @op(promote="float")
 def digamma(xp, input):
-    """Derivative of log Γ."""
-    return kernels.digamma(input)
+    """ψ, the derivative of lgamma."""
+    return gamma_kernels.digamma(input)
 
 
 @digamma.derivative("input", formula="grad · ψ′(input)")
 def digamma_input(grad, input, ops):
-    return grad * ops.polygamma_of(input, 1)
+    return grad * ops.polygamma(input, 1)
 
 
-@op(promote="float", node="PolygammaBackward0")
+@op(name="polygamma", promote="float")
 def polygamma_of(xp, input, n: int):
     """The n-th derivative of digamma."""
-    return kernels.polygamma(n, input)
+    return gamma_kernels.polygamma(n, input)
 
 
 @polygamma_of.derivative("input", formula="grad · ψ⁽ⁿ⁺¹⁾(input)")
 def polygamma_of_input(grad, input, n, ops):
-    return grad * ops.polygamma_of(input, n + 1)
+    return grad * ops.polygamma(input, n + 1)
 
 
 def polygamma(n: int, input):
@@ -119,93 +152,215 @@ def polygamma(n: int, input):
         RuntimeError: n is negative.
     """
     if n < 0:
-        raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return digamma(input) if n == 0 else polygamma_of(input, n)
+        raise ShapeError("polygamma(n, x) does not support negative n.")
+    return polygamma_of(input, n)
+
+
+@op(name="mvlgamma", promote="float")
+def mvlgamma_of(xp, input, p: int):
+    """The logarithm of the gamma function of p dimensions."""
+    x = widened(input)
+    total = sum(gamma_kernels.lgamma(x - j / 2) for j in range(p))
+    return rounded(total + p * (p - 1) / 4 * math.log(math.pi), input.dtype)
+
+
+@mvlgamma_of.derivative("input", formula="grad · Σ ψ(input − j/2) over j < p")
+def mvlgamma_of_input(grad, input, p, ops):
+    total = ops.digamma(input)
+    for j in range(1, p):
+        total = total + ops.digamma(input - j / 2)
+    return grad * total
 
 
 def mvlgamma(input, p: int):
-    """Return the multivariate log-gamma function of dimension p."""
-    from_number = p * (p - 1) / 4 * math.log(math.pi)
-    total = lgamma(input)
-    for i in range(1, p):
-        total = total + lgamma(input - i / 2)
-    return total + from_number
+    """Return the logarithm of the gamma function of p dimensions: Σ lgamma(input − j/2) + p(p−1)/4 · log π.
+
+    Raises:
+        RuntimeError: p is not positive.
+    """
+    if p < 1:
+        raise ShapeError("p has to be greater than or equal to 1")
+    return mvlgamma_of(input, p)
+
+
+# --- Bessel functions ------------------------------------------------------------------------------------------------
 
 
 @op(promote="float")
-def xlogy(xp, input, other):
-    """input · log(other), and 0 where input is 0 and other is not NaN."""
-    return xp.where((input == 0) & (other == other), input.dtype.type(0), input * xp.log(other))
+def i0(xp, input):
+    """The modified Bessel function of the first kind, of order 0."""
+    return bessel_kernels.i0(input)
 
 
-@xlogy.derivative("input", formula="grad · log(other), 0 where input is 0 and other ≤ 0")
-def xlogy_input(grad, input, other, ops):
-    off = (input == 0) & (other <= 0)
-    slope = ops.log(ops.where(off, ops.ones_as(other), other))
-    return grad * ops.where(off, ops.zeros_as(slope), slope)
+@i0.derivative("input", formula="grad · i1(input)")
+def i0_input(grad, input, ops):
+    return grad * ops.special_i1(input)
 
 
-@xlogy.derivative("other", formula="grad · input / other")
-def xlogy_other(grad, input, other):
+@op(promote="float", name="special_i0e", node="SpecialI0EBackward0")
+def i0e(xp, input):
+    """exp(−|input|) · i0(input)."""
+    return bessel_kernels.i0e(input)
+
+
+@i0e.derivative("input", formula="grad · (i1e(input) − sign(input) · out)")
+def i0e_input(grad, input, out, ops):
+    return grad * (ops.special_i1e(input) - ops.sgn(input) * out)
+
+
+@op(promote="float", name="special_i1")
+def i1(xp, input):
+    """The modified Bessel function of the first kind, of order 1."""
+    return bessel_kernels.i1(input)
+
+
+@i1.derivative("input", formula="grad · (i0(input) − out / input), ½ · grad at 0")
+def i1_input(grad, input, out, ops):
+    zero = input == 0
+    return grad * (ops.i0(input) - (out + zero) / (input + zero * 2))
+
+
+@op(promote="float", name="special_i1e", node="SpecialI1EBackward0")
+def i1e(xp, input):
+    """exp(−|input|) · i1(input)."""
+    return bessel_kernels.i1e(input)
+
+
+@i1e.derivative("input", formula="grad · (i0e(input) − out · (sign(input) + 1 / input)), ½ · grad at 0")
+def i1e_input(grad, input, out, ops):
+    zero = input == 0
+    return grad * (ops.special_i0e(input) - out * ops.sgn(input) - (out + zero) / (input + zero * 2))
+
+
+# --- logarithms with a factor ----------------------------------------------------------------------------------------
+
+
+def _product(xp, input, logarithm):
+    """Return input · logarithm, and 0 where the input is 0 and the logarithm not NaN."""
+    off = (input == 0) & (logarithm == logarithm)
+    return xp.where(off, like(input, 0), input * logarithm)[()]
+
+
+@op(name="xlogy", promote="float")
+def xlogy_tensors(xp, input, other):
+    """input · log(other), and 0 where `input` is 0."""
+    return _product(xp, input, xp.log(other))
+
+
+@xlogy_tensors.derivative("input", formula="grad · log(other), 0 where input is 0 and other ≤ 0")
+def xlogy_tensors_input(grad, input, other, ops):
+    return ops.kept(ops.xlogy(grad, other), ~((input == 0) & (other <= 0)))
+
+
+@xlogy_tensors.derivative("other", formula="grad · input / other")
+def xlogy_tensors_other(grad, input, other):
     return grad * input / other
 
 
-@op(promote="float", name="special_xlog1py", node="SpecialXlog1PyBackward0")
-def xlog1py(xp, input, other):
-    """input · log(1 + other), and 0 where input is 0 and other is not NaN."""
-    return xp.where((input == 0) & (other == other), input.dtype.type(0), input * xp.log1p(other))
+@op(promote="float", node="XlogyBackward1")
+def xlogy_of_number(xp, other, input):
+    """input · log(other), where `input` is a number."""
+    return _product(xp, input, xp.log(other))
 
 
-@xlog1py.derivative("input", formula="grad · log(1 + other), 0 where input is 0 and other ≤ −1")
-def xlog1py_input(grad, input, other, ops):
-    off = (input == 0) & (other <= -1)
-    slope = ops.log1p(ops.where(off, ops.zeros_as(other), other))
-    return grad * ops.where(off, ops.zeros_as(slope), slope)
+@xlogy_of_number.derivative("other", formula="grad · input / other")
+def xlogy_of_number_other(grad, input, other):
+    return grad * input / other
 
 
-@xlog1py.derivative("other", formula="grad · input / (1 + other)")
-def xlog1py_other(grad, input, other):
+@op(promote="float", node="XlogyBackward2")
+def xlogy_to_number(xp, input, other):
+    """input · log(other), where `other` is a number."""
+    return _product(xp, input, xp.log(other))
+
+
+@xlogy_to_number.derivative("input", formula="grad · log(other), 0 where input is 0 and other ≤ 0")
+def xlogy_to_number_input(grad, input, other, ops):
+    return ops.kept(ops.xlogy(grad, other), ~((input == 0) & (other <= 0)))
+
+
+def xlogy(input, other):
+    """Return input · log(other), and 0 where `input` is 0; one of the two may be a number."""
+    if not isinstance(other, TensorState) and is_number(other):
+        return xlogy_to_number(input, other)
+    if not isinstance(input, TensorState) and is_number(input):
+        return xlogy_of_number(other, input)
+    return xlogy_tensors(input, other)
+
+
+@op(name="special_xlog1py", promote="float", node="SpecialXlog1PyBackward0")
+def xlog1py_tensors(xp, input, other):
+    """input · log(1 + other), and 0 where `input` is 0."""
+    return _product(xp, input, xp.log1p(other))
+
+
+@xlog1py_tensors.derivative("input", formula="grad · log(1 + other), 0 where input is 0 and other ≤ −1")
+def xlog1py_tensors_input(grad, input, other, ops):
+    return ops.kept(ops.special_xlog1py(grad, other), ~((input == 0) & (other <= -1)))
+
+
+@xlog1py_tensors.derivative("other", formula="grad · input / (1 + other)")
+def xlog1py_tensors_other(grad, input, other):
     return grad * input / (other + 1)
 
 
-@op(promote="float", node="LogitBackward0")
-def logit_of(xp, input, eps: float | None = None):
-    """log(p / (1 − p)) of p, which is brought into [eps, 1 − eps] first if eps is given."""
-    p = input if eps is None else xp.minimum(xp.maximum(input, input.dtype.type(eps)), input.dtype.type(1 - eps))
-    return xp.log(p / (1 - p))
+@op(promote="float", node="SpecialXlog1PyBackward1")
+def xlog1py_of_number(xp, other, input):
+    """input · log(1 + other), where `input` is a number."""
+    return _product(xp, input, xp.log1p(other))
 
 
-@logit_of.derivative("input", formula="grad / (p · (1 − p)), 0 outside [eps, 1 − eps]")
-def logit_of_input(grad, input, eps, ops):
+@xlog1py_of_number.derivative("other", formula="grad · input / (1 + other)")
+def xlog1py_of_number_other(grad, input, other):
+    return grad * input / (other + 1)
+
+
+@op(promote="float", node="SpecialXlog1PyBackward2")
+def xlog1py_to_number(xp, input, other):
+    """input · log(1 + other), where `other` is a number."""
+    return _product(xp, input, xp.log1p(other))
+
+
+@xlog1py_to_number.derivative("input", formula="grad · log(1 + other), 0 where input is 0 and other ≤ −1")
+def xlog1py_to_number_input(grad, input, other, ops):
+    return ops.kept(ops.special_xlog1py(grad, other), ~((input == 0) & (other <= -1)))
+
+
+def xlog1py(input, other):
+    """Return input · log(1 + other), and 0 where `input` is 0; one of the two may be a number."""
+    if not isinstance(other, TensorState) and is_number(other):
+        return xlog1py_to_number(input, other)
+    if not isinstance(input, TensorState) and is_number(input):
+        return xlog1py_of_number(other, input)
+    return xlog1py_tensors(input, other)
+
+
+@op(promote="float", name="special_entr")
+def entr(xp, input):
+    """−input · log(input): 0 at 0, −∞ below."""
+    return xp.where(input < 0, like(input, -xp.inf), -_product(xp, input, xp.log(input)))[()]
+
+
+@entr.derivative("input", formula="−grad · (1 + log(input))")
+def entr_input(grad, input, ops):
+    return -grad * (ops.log(input) + 1)
+
+
+@op(name="logit", promote="float")
+def logit_between(xp, input, eps: float | None):
+    """log(p / (1 − p)) of the input, which is brought into [eps, 1 − eps] first if eps is given."""
+    p = widened(input) if eps is None else xp.clip(widened(input), eps, 1 - eps)
+    return rounded(xp.log(p / (1 - p)), input.dtype)
+
+
+@logit_between.derivative("input", formula="grad / (input · (1 − input)), 0 outside [eps, 1 − eps]")
+def logit_between_input(grad, input, eps, ops):
     slope = grad / (input * (1 - input))
     if eps is None:
-        return ops.where((input >= 0) & (input <= 1), slope, ops.zeros_as(slope) * math.nan)
-    return ops.where((input >= eps) & (input <= 1 - eps), slope, ops.zeros_as(slope))
+        return ops.where((input >= 0) & (input <= 1), slope, math.nan)
+    return ops.kept(slope, (input >= eps) & (input <= 1 - eps))
 
 
 def logit(input, eps: float | None = None):
-    """Return log(p / (1 − p)), the inverse of sigmoid."""
-    return logit_of(input, eps)
-
-
-@op(promote="same")
-def heaviside(xp, input, values):
-    """0 below 0, `values` at 0, 1 above."""
-    return xp.where(input == 0, values, (input > 0).astype(input.dtype)).astype(input.dtype)
-
-
-@op
-def nan_to_num(xp, input, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None):
-    """Replace NaN and the infinities, by default by 0 and the dtype's largest and smallest number."""
-    if input.dtype.kind in "iub":
-        return xp.array(input)
-    kind, limits = input.dtype.type, ml_dtypes.finfo(input.dtype)
-    high = limits.max if posinf is None else kind(posinf)
-    low = limits.min if neginf is None else kind(neginf)
-    bounded = xp.where(input == xp.inf, high, xp.where(input == -xp.inf, low, input))
-    return xp.where(input != input, kind(0 if nan is None else nan), bounded).astype(input.dtype)
-
-
-@nan_to_num.derivative("input", formula="grad where input is finite, else 0")
-def nan_to_num_input(grad, input, ops):
-    return ops.where(ops.isfinite(input), grad, ops.zeros_as(grad))
+    """Return log(p / (1 − p)), the inverse of sigmoid; `eps` keeps p away from 0 and 1."""
+    return logit_between(input, eps)

@@ -1,8 +1,45 @@
 """Tensor's methods that work element by element, a line each."""
 
-from backlight.ops import activations, arithmetic, comparisons, pointwise, powers, selection, special
+import functools
+
+from backlight.ops import (
+    activations,
+    arithmetic,
+    comparisons,
+    division,
+    pointwise,
+    powers,
+    rounding,
+    selection,
+    special,
+)
 from backlight.ops.declare import operator_of
 from backlight.ops.inplace import inplace
+from backlight.ops.operands import is_operand
+
+
+def operator(function):
+    """Return a function of two operands as a Python operator: a foreign operand gives NotImplemented."""
+
+    @functools.wraps(function)
+    def apply(self, other):
+        return function(self, other) if is_operand(other) else NotImplemented
+
+    return apply
+
+
+def reflected(function):
+    """The same as `operator`, for the operand on the right."""
+
+    @functools.wraps(function)
+    def apply(self, other):
+        return function(other, self) if is_operand(other) else NotImplemented
+
+    return apply
+
+
+def _reciprocal_times(self, other):
+    return powers.reciprocal(self) * other
 
 
 class ArithmeticMethods:
@@ -15,52 +52,63 @@ class ArithmeticMethods:
     add = arithmetic.add
     sub = subtract = arithmetic.sub
     mul = multiply = arithmetic.mul
-    div = divide = arithmetic.div
-    true_divide = arithmetic.true_divide
-    floor_divide = arithmetic.floor_divide
-    remainder = arithmetic.remainder
-    fmod = arithmetic.fmod
+    div = divide = division.div
+    true_divide = division.true_divide
+    floor_divide = division.floor_divide
+    remainder = division.remainder
+    fmod = division.fmod
     addcmul = arithmetic.addcmul
     addcdiv = arithmetic.addcdiv
     lerp = arithmetic.lerp
-    hypot = arithmetic.hypot
-    atan2 = arctan2 = arithmetic.atan2
-    logaddexp = arithmetic.logaddexp
-    logaddexp2 = arithmetic.logaddexp2
-    copysign = arithmetic.copysign
     pow = powers.pow
     float_power = powers.float_power
+    square = powers.square
+    reciprocal = powers.reciprocal
+    sqrt = powers.sqrt
+    rsqrt = powers.rsqrt
+    hypot = powers.hypot
     ldexp = powers.ldexp
+    logaddexp = powers.logaddexp
+    logaddexp2 = powers.logaddexp2
+    neg = negative = rounding.neg
+    positive = rounding.positive
 
     add_ = inplace(arithmetic.add)
     sub_ = subtract_ = inplace(arithmetic.sub)
     mul_ = multiply_ = inplace(arithmetic.mul)
-    div_ = divide_ = inplace(arithmetic.div)
-    true_divide_ = inplace(arithmetic.true_divide)
-    floor_divide_ = inplace(arithmetic.floor_divide)
-    remainder_ = inplace(arithmetic.remainder)
-    fmod_ = inplace(arithmetic.fmod)
+    div_ = divide_ = inplace(division.div)
+    true_divide_ = inplace(division.true_divide)
+    floor_divide_ = inplace(division.floor_divide)
+    remainder_ = inplace(division.remainder)
+    fmod_ = inplace(division.fmod)
     addcmul_ = inplace(arithmetic.addcmul)
     addcdiv_ = inplace(arithmetic.addcdiv)
     lerp_ = inplace(arithmetic.lerp)
-    hypot_ = inplace(arithmetic.hypot)
-    atan2_ = arctan2_ = inplace(arithmetic.atan2)
-    copysign_ = inplace(arithmetic.copysign)
     pow_ = inplace(powers.pow)
     float_power_ = inplace(powers.float_power)
+    square_ = inplace(powers.square)
+    reciprocal_ = inplace(powers.reciprocal)
+    sqrt_ = inplace(powers.sqrt)
+    rsqrt_ = inplace(powers.rsqrt)
+    hypot_ = inplace(powers.hypot)
     ldexp_ = inplace(powers.ldexp)
+    neg_ = negative_ = inplace(rounding.neg)
 
     __add__ = __radd__ = operator_of(arithmetic.add)
     __sub__ = operator_of(arithmetic.sub)
-    __rsub__ = operator_of(arithmetic.rsub)
+    __rsub__ = operator(arithmetic.rsub)
     __mul__ = __rmul__ = operator_of(arithmetic.mul)
-    __truediv__ = operator_of(arithmetic.true_divide)
-    __floordiv__ = operator_of(arithmetic.floor_divide)
-    __mod__ = operator_of(arithmetic.remainder)
-    __pow__ = powers.power_operator
-    __neg__ = pointwise.neg
-    __pos__ = pointwise.positive
-    __abs__ = pointwise.abs
+    __truediv__ = operator_of(division.true_divide)
+    __rtruediv__ = __rdiv__ = operator(_reciprocal_times)
+    __floordiv__ = operator_of(division.floor_divide)
+    __rfloordiv__ = reflected(division.floor_divide)
+    __mod__ = operator(division.remainder)
+    __rmod__ = reflected(division.remainder)
+    __pow__ = operator(powers.pow)
+    __rpow__ = reflected(powers.pow)
+    __neg__ = rounding.neg
+    __pos__ = rounding.positive
+    __abs__ = rounding.abs
 
     __iadd__ = add_
     __isub__ = sub_
@@ -70,33 +118,31 @@ class ArithmeticMethods:
     __imod__ = remainder_
     __ipow__ = pow_
 
-    def __rtruediv__(self, other):
-        return pointwise.reciprocal(self) * other
-
-    def __rfloordiv__(self, other):
-        return arithmetic.floor_divide(other, self)
-
-    def __rmod__(self, other):
-        return arithmetic.remainder(other, self)
-
-    def __rpow__(self, other):
-        return powers.pow_tensor(other, self)
-
 
 class UnaryMethods:
-    """Functions of the tensor alone."""
+    """Functions of the tensor alone, or of it and a parameter."""
 
     __slots__ = ()
 
-    abs = absolute = pointwise.abs
-    neg = negative = pointwise.neg
-    positive = pointwise.positive
-    sign = pointwise.sign
-    sgn = pointwise.sgn
-    reciprocal = pointwise.reciprocal
-    square = pointwise.square
-    sqrt = pointwise.sqrt
-    rsqrt = pointwise.rsqrt
+    abs = absolute = rounding.abs
+    sign = rounding.sign
+    sgn = rounding.sgn
+    angle = rounding.angle
+    conj = rounding.conj
+    conj_physical = rounding.conj
+    resolve_conj = rounding.conj
+    resolve_neg = rounding.conj
+    real = property(rounding.conj)
+    floor = rounding.floor
+    ceil = rounding.ceil
+    trunc = fix = rounding.trunc
+    frac = rounding.frac
+    round = rounding.round
+    copysign = rounding.copysign
+    frexp = rounding.frexp
+    heaviside = rounding.heaviside
+    nan_to_num = rounding.nan_to_num
+    nextafter = rounding.nextafter
     exp = pointwise.exp
     exp2 = pointwise.exp2
     expm1 = pointwise.expm1
@@ -110,6 +156,7 @@ class UnaryMethods:
     asin = arcsin = pointwise.asin
     acos = arccos = pointwise.acos
     atan = arctan = pointwise.atan
+    atan2 = arctan2 = pointwise.atan2
     sinh = pointwise.sinh
     cosh = pointwise.cosh
     tanh = pointwise.tanh
@@ -117,50 +164,37 @@ class UnaryMethods:
     acosh = arccosh = pointwise.acosh
     atanh = arctanh = pointwise.atanh
     sinc = pointwise.sinc
-    floor = pointwise.floor
-    ceil = pointwise.ceil
-    trunc = fix = pointwise.trunc
-    frac = pointwise.frac
-    round = pointwise.round
     deg2rad = pointwise.deg2rad
     rad2deg = pointwise.rad2deg
-
-    relu = activations.relu
-    sigmoid = expit = activations.sigmoid
-    prelu = activations.prelu
     erf = special.erf
     erfc = special.erfc
     erfinv = special.erfinv
     lgamma = special.lgamma
     digamma = special.digamma
     mvlgamma = special.mvlgamma
+    i0 = special.i0
     logit = special.logit
     xlogy = special.xlogy
-    heaviside = special.heaviside
-    nan_to_num = special.nan_to_num
+    relu = activations.relu
+    sigmoid = activations.sigmoid
+    prelu = activations.prelu
 
     def polygamma(self, n: int):
         """Return the n-th derivative of digamma."""
         return special.polygamma(n, self)
 
-    relu_ = inplace(activations.relu)
-    sigmoid_ = inplace(activations.sigmoid)
-    erf_ = inplace(special.erf)
-    erfc_ = inplace(special.erfc)
-    erfinv_ = inplace(special.erfinv)
-    lgamma_ = inplace(special.lgamma)
-    digamma_ = inplace(special.digamma)
-    logit_ = inplace(special.logit)
-    xlogy_ = inplace(special.xlogy)
-    nan_to_num_ = inplace(special.nan_to_num)
-    abs_ = absolute_ = inplace(pointwise.abs)
-    neg_ = negative_ = inplace(pointwise.neg)
-    sign_ = inplace(pointwise.sign)
-    sgn_ = inplace(pointwise.sgn)
-    reciprocal_ = inplace(pointwise.reciprocal)
-    square_ = inplace(pointwise.square)
-    sqrt_ = inplace(pointwise.sqrt)
-    rsqrt_ = inplace(pointwise.rsqrt)
+    abs_ = absolute_ = inplace(rounding.abs)
+    sign_ = inplace(rounding.sign)
+    sgn_ = inplace(rounding.sgn)
+    floor_ = inplace(rounding.floor)
+    ceil_ = inplace(rounding.ceil)
+    trunc_ = fix_ = inplace(rounding.trunc)
+    frac_ = inplace(rounding.frac)
+    round_ = inplace(rounding.round)
+    copysign_ = inplace(rounding.copysign)
+    heaviside_ = inplace(rounding.heaviside)
+    nan_to_num_ = inplace(rounding.nan_to_num)
+    nextafter_ = inplace(rounding.nextafter)
     exp_ = inplace(pointwise.exp)
     exp2_ = inplace(pointwise.exp2)
     expm1_ = inplace(pointwise.expm1)
@@ -174,6 +208,7 @@ class UnaryMethods:
     asin_ = arcsin_ = inplace(pointwise.asin)
     acos_ = arccos_ = inplace(pointwise.acos)
     atan_ = arctan_ = inplace(pointwise.atan)
+    atan2_ = arctan2_ = inplace(pointwise.atan2)
     sinh_ = inplace(pointwise.sinh)
     cosh_ = inplace(pointwise.cosh)
     tanh_ = inplace(pointwise.tanh)
@@ -181,13 +216,19 @@ class UnaryMethods:
     acosh_ = arccosh_ = inplace(pointwise.acosh)
     atanh_ = arctanh_ = inplace(pointwise.atanh)
     sinc_ = inplace(pointwise.sinc)
-    floor_ = inplace(pointwise.floor)
-    ceil_ = inplace(pointwise.ceil)
-    trunc_ = fix_ = inplace(pointwise.trunc)
-    frac_ = inplace(pointwise.frac)
-    round_ = inplace(pointwise.round)
     deg2rad_ = inplace(pointwise.deg2rad)
     rad2deg_ = inplace(pointwise.rad2deg)
+    erf_ = inplace(special.erf)
+    erfc_ = inplace(special.erfc)
+    erfinv_ = inplace(special.erfinv)
+    lgamma_ = inplace(special.lgamma)
+    digamma_ = inplace(special.digamma)
+    mvlgamma_ = inplace(special.mvlgamma)
+    i0_ = inplace(special.i0)
+    logit_ = inplace(special.logit)
+    xlogy_ = inplace(special.xlogy)
+    relu_ = inplace(activations.relu)
+    sigmoid_ = inplace(activations.sigmoid)
 
 
 class ChoiceMethods:
@@ -233,17 +274,28 @@ class ChoiceMethods:
         """Return this tensor where the condition holds, `other` elsewhere."""
         return selection.where(condition, self, other)
 
-    clamp_ = clip_ = inplace(selection.clamp)
-    clamp_min_ = inplace(selection.clamp_min)
-    clamp_max_ = inplace(selection.clamp_max)
+    eq_ = inplace(comparisons.eq)
+    ne_ = not_equal_ = inplace(comparisons.ne)
+    lt_ = less_ = inplace(comparisons.lt)
+    le_ = less_equal_ = inplace(comparisons.le)
+    gt_ = greater_ = inplace(comparisons.gt)
+    ge_ = greater_equal_ = inplace(comparisons.ge)
+    logical_and_ = inplace(comparisons.logical_and)
+    logical_or_ = inplace(comparisons.logical_or)
+    logical_xor_ = inplace(comparisons.logical_xor)
     logical_not_ = inplace(comparisons.logical_not)
-    bitwise_not_ = inplace(comparisons.bitwise_not)
     bitwise_and_ = inplace(comparisons.bitwise_and)
     bitwise_or_ = inplace(comparisons.bitwise_or)
     bitwise_xor_ = inplace(comparisons.bitwise_xor)
+    bitwise_not_ = inplace(comparisons.bitwise_not)
+    bitwise_left_shift_ = inplace(comparisons.bitwise_left_shift)
+    bitwise_right_shift_ = inplace(comparisons.bitwise_right_shift)
+    clamp_ = clip_ = inplace(selection.clamp)
+    clamp_min_ = inplace(selection.clamp_min)
+    clamp_max_ = inplace(selection.clamp_max)
 
-    __eq__ = comparisons.equals
-    __ne__ = comparisons.differs
+    __eq__ = operator_of(comparisons.eq)
+    __ne__ = operator_of(comparisons.ne)
     __lt__ = operator_of(comparisons.lt)
     __le__ = operator_of(comparisons.le)
     __gt__ = operator_of(comparisons.gt)
@@ -252,11 +304,15 @@ class ChoiceMethods:
     __or__ = __ror__ = operator_of(comparisons.bitwise_or)
     __xor__ = __rxor__ = operator_of(comparisons.bitwise_xor)
     __lshift__ = operator_of(comparisons.bitwise_left_shift)
+    __rlshift__ = reflected(comparisons.bitwise_left_shift)
     __rshift__ = operator_of(comparisons.bitwise_right_shift)
-    __invert__ = comparisons.bitwise_not
+    __rrshift__ = reflected(comparisons.bitwise_right_shift)
+    __invert__ = comparisons.invert
     __iand__ = bitwise_and_
     __ior__ = bitwise_or_
     __ixor__ = bitwise_xor_
+    __ilshift__ = bitwise_left_shift_
+    __irshift__ = bitwise_right_shift_
     __hash__ = object.__hash__
 
 

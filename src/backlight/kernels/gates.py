@@ -1,0 +1,126 @@
+"""Activations that let an input through a gate, x · gate(x): gelu in both forms, and silu.
+
+Each forward returns the gate too, so that the derivative need not compute it again. The work is done in blocks that
+stay in the cache: gelu and its derivative are 15 and 9 passes over memory otherwise.
+"""
+
+import math
+
+import numpy as np
+
+from backlight.kernels.erf import blocks, erf_float32, erf_float64
+from backlight.kernels.halves import rounded, widened
+
+SQRT_HALF = math.sqrt(0.5)
+DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)  # of the standard normal distribution
+TANH_SLOPE, TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
+
+
+def _gated(x, write_gate) -> tuple:
+    """Return (x · gate, gate); `write_gate(x, gate, scratch)` fills one block of the gate."""
+    source = np.ascontiguousarray(widened(x))
+    out, gate = np.empty_like(source), np.empty_like(source)
+    with np.errstate(all="ignore"):
+        for part, opened, result, scratch in blocks(source.dtype, source, gate, out):
+            write_gate(part, opened, scratch)
+            np.multiply(part, opened, result)
+    return rounded(out, x.dtype).reshape(x.shape), gate.reshape(x.shape)
+
+
+def _sloped(grad, x, gate, write_slope):
+    """Return grad · (gate + x · gate′); `write_slope(x, gate, slope, scratch)` fills one block of x · gate′."""
+    source, arrived = np.ascontiguousarray(widened(x)), np.ascontiguousarray(widened(grad))
+    out = np.empty_like(source)
+    with np.errstate(all="ignore"):
+        for part, opened, incoming, result, scratch in blocks(source.dtype, source, gate, arrived, out):
+            write_slope(part, opened, result, scratch)
+            np.add(result, opened, result)
+            np.multiply(result, incoming, result)
+    return rounded(out, grad.dtype).reshape(x.shape)
+
+
+def _normal_gate(x, gate, scratch) -> None:
+    """Φ(x) = (1 + erf(x / √2)) / 2."""
+    if x.dtype == np.float32:
+        scaled = np.multiply(x, SQRT_HALF, scratch[0])
+        erf_float32(scaled, gate, scratch[1:])
+    else:
+        gate[...] = erf_float64(x * SQRT_HALF)
+    gate *= 0.5
+    gate += 0.5
+
+
+def _normal_slope(x, gate, slope, scratch) -> None:
+    """x · φ(x) = x · exp(−x² / 2) / √(2π)."""
+    np.multiply(x, x, slope)
+    slope *= -0.5
+    np.exp(slope, slope)
+    slope *= DENSITY_AT_0
+    np.multiply(slope, x, slope)
+
+
+def _tanh_gate(x, gate, scratch) -> None:
+    """(1 + tanh(√(2/π) · (x + 0.044715 x³))) / 2."""
+    np.multiply(x, x, gate)
+    gate *= TANH_SLOPE * TANH_CUBE
+    gate += TANH_SLOPE
+    np.multiply(gate, x, gate)
+    np.tanh(gate, gate)
+    gate *= 0.5
+    gate += 0.5
+
+
+def _tanh_slope(x, gate, slope, scratch) -> None:
+    """2 · gate · (1 − gate) · √(2/π) · (x + 3 · 0.044715 x³)."""
+    np.multiply(x, x, slope)
+    slope *= 6 * TANH_SLOPE * TANH_CUBE
+    slope += 2 * TANH_SLOPE
+    np.multiply(slope, x, slope)
+    np.multiply(slope, gate, slope)
+    closed = np.subtract(1, gate, scratch[0])
+    np.multiply(slope, closed, slope)
+
+
+def _sigmoid_gate(x, gate, scratch) -> None:
+    """1 / (1 + exp(−x))."""
+    np.negative(x, gate)
+    np.exp(gate, gate)
+    gate += 1
+    np.divide(1, gate, gate)
+
+
+def _sigmoid_slope(x, gate, slope, scratch) -> None:
+    """x · gate · (1 − gate)."""
+    np.subtract(1, gate, slope)
+    np.multiply(slope, gate, slope)
+    np.multiply(slope, x, slope)
+
+
+def gelu(x):
+    """Return x · Φ(x), and Φ(x), the probability that a standard normal variable stays below x."""
+    return _gated(x, _normal_gate)
+
+
+def gelu_gradient(grad, x, gate):
+    """Return grad · (Φ(x) + x · φ(x)); `gate` is Φ(x)."""
+    return _sloped(grad, x, gate, _normal_slope)
+
+
+def gelu_tanh(x):
+    """Return gelu's approximation by tanh, and its gate."""
+    return _gated(x, _tanh_gate)
+
+
+def gelu_tanh_gradient(grad, x, gate):
+    """Return the gradient of `gelu_tanh`."""
+    return _sloped(grad, x, gate, _tanh_slope)
+
+
+def silu(x):
+    """Return x · sigmoid(x), and sigmoid(x)."""
+    return _gated(x, _sigmoid_gate)
+
+
+def silu_gradient(grad, x, gate):
+    """Return grad · s · (1 + x · (1 − s)); `gate` is s = sigmoid(x)."""
+    return _sloped(grad, x, gate, _sigmoid_slope)

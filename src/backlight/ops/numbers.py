@@ -1,0 +1,53 @@
+"""Python numbers as operands: the dtype that they ask for, and numbers in the dtype of an array."""
+
+import numpy as np
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.ops.copying import cast
+from backlight.ops.promotion import category, common_dtype, promote_types
+
+ndarray = np.ndarray
+
+
+def beside(input, *numbers):
+    """Return a tensor in the dtype that it takes on beside Python numbers (None asks for nothing)."""
+    data = input._data
+    if data.dtype.kind == "f":
+        return input
+    return cast(input, common_dtype([data], [number for number in numbers if number is not None]))
+
+
+def like(array, number):
+    """Return a number in the dtype of an array: as a 0-d array beside an array, else as a NumPy scalar."""
+    return np.array(number, array.dtype) if array.__class__ is ndarray else array.dtype.type(number)
+
+
+def no_integers(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's message for integers and bools, in the name of its kernel."""
+
+    def refuse(*kinds) -> str | None:
+        kind = _common(kinds)
+        if category(kind) == 2:
+            return None
+        return f"\"{kernel}\" not implemented for '{from_numpy_dtype(kind).old_name}'; convert the input with .float()"
+
+    return refuse
+
+
+def no_floats(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's message for floats, in the name of its kernel."""
+
+    def refuse(*kinds) -> str | None:
+        kind = _common(kinds)
+        if category(kind) < 2:
+            return None
+        return f"\"{kernel}\" not implemented for '{from_numpy_dtype(kind).old_name}'; compare, or convert with .long()"
+
+    return refuse
+
+
+def _common(kinds):
+    found = kinds[0]
+    for kind in kinds[1:]:
+        found = promote_types(found, kind)
+    return found

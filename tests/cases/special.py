@@ -1,0 +1,48 @@
+"""The error function, the gamma function, Bessel functions and their families."""
+
+from case import Case, away_from, given, normal, uniform
+
+SINGLE = ("float64", "float32")
+POSITIVE = uniform(3, 4, low=0.3, high=2)
+PROBABILITY = uniform(3, 4, low=0.02, high=0.98)
+GAMMA = uniform(3, 4, low=0.5, high=5)
+SERIES = {"float64": (1e-8, 1e-9)}  # PyTorch's trigamma stops its series early
+ZERO = given([0.0, 0.0, 1.5], True)
+
+
+def special(name, draw, **options):
+    function = name.removeprefix("special_").split("/")[0]
+    return Case(name, lambda t, x: getattr(t.special, function)(x), [draw], dtypes=SINGLE, **options)
+
+
+CASES = [
+    Case("erf", lambda t, x: t.erf(x), [normal(3, 4, scale=2)], integer=True),
+    Case("erf/0-d", lambda t, x: x.erf(), [normal()]),
+    Case("erfc", lambda t, x: t.erfc(x), [normal(3, 4, scale=2)], integer=True),
+    Case("erfinv", lambda t, x: t.erfinv(x), [uniform(3, 4, low=-0.97, high=0.97)], dtypes=SINGLE),
+    special("special_erfcx", normal(3, 4)),
+    special("special_ndtr", normal(3, 4)),
+    special("special_log_ndtr", normal(3, 4, scale=3)),
+    special("special_ndtri", PROBABILITY),
+    Case("lgamma", lambda t, x: t.lgamma(x), [GAMMA]),
+    Case("lgamma/below 0", lambda t, x: t.lgamma(x), [uniform(3, 4, low=-2.9, high=-2.1)], dtypes=("float64",)),
+    Case("mvlgamma", lambda t, x: t.mvlgamma(x, 3), [uniform(3, 4, low=2, high=5)], dtypes=SINGLE),
+    Case("digamma", lambda t, x: t.digamma(x), [GAMMA]),
+    Case("polygamma", lambda t, x: t.polygamma(1, x), [GAMMA], dtypes=("float64",), tolerance=SERIES),
+    Case("polygamma/0", lambda t, x: x.polygamma(0), [GAMMA], dtypes=("float64",), tolerance=SERIES),
+    Case("polygamma/2", lambda t, x: t.polygamma(2, x), [GAMMA], dtypes=("float64",), tolerance=SERIES),
+    Case("i0", lambda t, x: t.i0(x), [away_from(3, 4, scale=3)], dtypes=SINGLE),
+    special("special_i0e", away_from(3, 4, scale=3)),
+    special("special_i1", away_from(3, 4, scale=3)),
+    special("special_i1e", away_from(3, 4, scale=3)),
+    special("special_entr", POSITIVE),
+    Case("xlogy", lambda t, x, y: t.xlogy(x, y), [normal(3, 4), POSITIVE]),
+    Case("xlogy/at 0", lambda t, x, y: t.xlogy(x, y), [ZERO, given([2.0, 0.5, 1.0], True)]),
+    Case("xlogy_of_number", lambda t, x: t.xlogy(2.0, x), [POSITIVE]),
+    Case("xlogy_to_number", lambda t, x: t.xlogy(x, 2.0), [normal(3, 4)]),
+    Case("special_xlog1py", lambda t, x, y: t.special.xlog1py(x, y), [normal(3, 4), POSITIVE], dtypes=SINGLE),
+    Case("xlog1py_of_number", lambda t, x: t.special.xlog1py(2.0, x), [POSITIVE], dtypes=SINGLE),
+    Case("xlog1py_to_number", lambda t, x: t.special.xlog1py(x, 2.0), [normal(3, 4)], dtypes=SINGLE),
+    Case("logit", lambda t, x: t.logit(x), [uniform(3, 4, low=0.1, high=0.9)]),
+    Case("logit/eps", lambda t, x: t.logit(x, eps=0.2), [PROBABILITY]),
+]
