@@ -32,7 +32,7 @@ def inplace(public, name: str | None = None):
         recording = modes.grad_enabled
         if recording and (self._edge is not None or self._view is not None or _any_requires_grad(args, kwargs)):
             check_may_write(self)
-            source = wrap(np.array(self._data), self._edge)  # what the node saves must stay as it is now
+            source = wrap(np.array(self._data), _edge_of_values(self))  # what the node saves must stay as it is now
         else:
             source = self
         write(self, public(source, *args, **kwargs), name)
@@ -44,6 +44,17 @@ def inplace(public, name: str | None = None):
 
 def _any_requires_grad(args, kwargs) -> bool:
     return any(getattr(value, "_edge", None) is not None for value in (*args, *kwargs.values()))
+
+
+def _edge_of_values(tensor):
+    """Return the edge of a tensor's values before a write: for a view, straight from its base, past the views between.
+
+    So PyTorch does: hooks of those views belong to what they were, not to what is written.
+    """
+    if tensor._view is None or tensor._edge is None:
+        return tensor._edge
+    base = tensor._view[0]
+    return as_strided_view(base, positions=positions_in(base, tensor), data=tensor._data)._edge
 
 
 def write(target, result, name: str) -> None:
