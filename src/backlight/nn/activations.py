@@ -123,7 +123,7 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     data = input._data
     factors = np.ones_like(data)
     below = data <= 0
-    factors[below] = draws.uniform(default_twister, int(below.sum()), data.dtype, lower, upper)
+    factors[below] = draws.uniform(default_twister, int(below.sum()), np.dtype(np.float64), lower, upper)
     return (_scale_ if inplace else mul)(input, wrap(factors))
 
 

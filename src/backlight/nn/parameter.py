@@ -1,4 +1,4 @@
-"""`Parameter`: a tensor that a module counts among its own when it is assigned as an attribute."""
+"""`Parameter` and `Buffer`: tensors that a module counts among its own when they are assigned as attributes."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from backlight.errors import ArgumentError
 from backlight.graph.state import TensorState, new, storage_of, wrap, writable
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["Parameter"]
+__all__ = ["Buffer", "Parameter"]
 
 
 class Parameter(Tensor):
@@ -53,3 +53,29 @@ class Parameter(Tensor):
 
 def _rebuilt(cls: type, array: np.ndarray, requires_grad: bool) -> Parameter:
     return cls(wrap(array), requires_grad)
+
+
+class Buffer(Tensor):
+    """A tensor that belongs to a module's state and is not trained: assigning it registers it.
+
+    Args:
+        persistent: whether it is part of `state_dict()`.
+    """
+
+    __slots__ = ("persistent",)
+
+    _printed_as = "tensor"
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
+        if data is None:
+            data = wrap(np.empty(0, np.float32))
+        made = new(cls)
+        made._data = writable(data)
+        made._edge = None
+        made._storage = storage_of(data)
+        made._view = None
+        made.persistent = persistent
+        return made
+
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True):
+        """All is done in `__new__`, where the memory is known."""

@@ -1,12 +1,17 @@
 """The layers, a family a file."""
 
 from backlight.nn.modules.activation import *
+from backlight.nn.modules.bag import *
+from backlight.nn.modules.channel_norms import *
 from backlight.nn.modules.container import *
+from backlight.nn.modules.distance import *
 from backlight.nn.modules.dropout import *
 from backlight.nn.modules.embedding import *
 from backlight.nn.modules.flatten import *
 from backlight.nn.modules.linear import *
 from backlight.nn.modules.loss import *
+from backlight.nn.modules.margin_loss import *
 from backlight.nn.modules.module import *
 from backlight.nn.modules.normalisation import *
 from backlight.nn.modules.parameters import *
+from backlight.nn.modules.rectifier import *

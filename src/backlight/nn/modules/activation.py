@@ -1,5 +1,6 @@
 """Nonlinear layers, each a function of `nn.functional` with its options kept."""
 
+from backlight.errors import ValueProblem
 from backlight.nn import functional as F
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
@@ -8,6 +9,7 @@ __all__ = [
     "CELU",
     "ELU",
     "GELU",
+    "GLU",
     "SELU",
     "Hardtanh",
     "LeakyReLU",
@@ -19,6 +21,8 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmax2d",
+    "Softmin",
     "Softplus",
     "Softsign",
     "Tanh",
@@ -236,3 +240,44 @@ class LogSoftmax(Softmax):
     def forward(self, input: Tensor) -> Tensor:
         """Return the logarithm of softmax."""
         return F.log_softmax(input, self.dim, _stacklevel=5)
+
+
+class Softmin(Softmax):
+    """Softmax of −x along a dim."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the softmin."""
+        return F.softmin(input, self.dim, _stacklevel=5)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels at each place of (batch, channels, height, width), or of one example."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the softmax.
+
+        Raises:
+            ValueError: the input has not 3 or 4 dims.
+        """
+        if input.ndim not in (3, 4):
+            raise ValueProblem(f"Softmax2d: expected input to be 3D or 4D, got {input.ndim}D instead")
+        return F.softmax(input, -3, _stacklevel=5)
+
+
+class GLU(Module):
+    """The first half of a dim times the sigmoid of the second.
+
+    Source: Yann Dauphin et al.: Language Modeling with Gated Convolutional Networks, 2016, arXiv:1612.08083
+    """
+
+    def __init__(self, dim: int = -1):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the gated half."""
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        """Return the dim."""
+        return f"dim={self.dim}"

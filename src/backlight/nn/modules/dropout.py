@@ -1,20 +1,18 @@
-"""Dropout."""
+"""Dropout of elements and of whole channels."""
 
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["Dropout"]
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class Dropout(Module):
-    """While training, set elements to zero with probability `p` and scale the others by 1/(1 − p).
+class Dropping(Module):
+    """What dropout layers share: the probability `p`, and whether they write into their input.
 
     Raises:
         ValueError: `p` is no probability.
-
-    Source: Nitish Srivastava et al.: Improving neural networks by preventing co-adaptation, 2012, arXiv:1207.0580
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
@@ -24,10 +22,63 @@ class Dropout(Module):
         self.p = p
         self.inplace = inplace
 
+    def extra_repr(self) -> str:
+        """Return the options."""
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(Dropping):
+    """While training, set elements to zero with probability `p` and scale the others by 1/(1 − p).
+
+    Source: Nitish Srivastava et al.: Improving neural networks by preventing co-adaptation, 2012, arXiv:1207.0580
+    """
+
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with elements dropped; unchanged in evaluation mode."""
         return F.dropout(input, self.p, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return f"p={self.p}, inplace={self.inplace}"
+
+class Dropout1d(Dropping):
+    """Drop whole channels of (channels, length) or (batch, channels, length).
+
+    Source: Jonathan Tompson et al.: Efficient Object Localization Using Convolutional Networks, 2014, arXiv:1411.4280
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input with channels dropped; unchanged in evaluation mode."""
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(Dropping):
+    """Drop whole channels of (batch, channels, height, width)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input with channels dropped; unchanged in evaluation mode."""
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(Dropping):
+    """Drop whole channels of (channels, depth, height, width), with or without a batch dim before."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input with channels dropped; unchanged in evaluation mode."""
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(Dropping):
+    """Drop elements to SELU's saturation, so that mean and variance stay.
+
+    Source: Günter Klambauer et al.: Self-Normalizing Neural Networks, 2017, arXiv:1706.02515
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input with elements dropped; unchanged in evaluation mode."""
+        return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(Dropping):
+    """Drop whole channels to SELU's saturation, so that mean and variance stay."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input with channels dropped; unchanged in evaluation mode."""
+        return F.feature_alpha_dropout(input, self.p, self.training)

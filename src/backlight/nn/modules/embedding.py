@@ -43,7 +43,7 @@ class Embedding(Module):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = _checked(padding_idx, num_embeddings)
+        self.padding_idx = padding_row(padding_idx, num_embeddings)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
@@ -114,7 +114,7 @@ class Embedding(Module):
         )
 
 
-def _checked(padding_idx: int | None, rows: int) -> int | None:
+def padding_row(padding_idx: int | None, rows: int) -> int | None:
     """Return the padding row counted from the start."""
     if padding_idx is None:
         return None

@@ -2,6 +2,7 @@
 
 import math
 
+from backlight.errors import ValueProblem
 from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.module import Module
@@ -9,7 +10,7 @@ from backlight.nn.parameter import Parameter
 from backlight.tensor.filled import empty
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["Identity", "Linear"]
+__all__ = ["Bilinear", "Identity", "Linear"]
 
 
 class Identity(Module):
@@ -56,3 +57,43 @@ class Linear(Module):
     def extra_repr(self) -> str:
         """Return the sizes."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """Apply y = x1ᵀ · weight · x2 + bias, with one weight matrix for each output.
+
+    Shapes: input1 (…, in1_features), input2 (…, in2_features) -> (…, out_features)
+
+    Weights and bias start uniform over ±1/√in1_features.
+    """
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device=None, dtype=None
+    ):
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueProblem(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = Parameter(empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new values."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """Return x1ᵀ · weight · x2 + bias."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Return the sizes."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )

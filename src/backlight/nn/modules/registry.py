@@ -8,7 +8,7 @@ it.
 
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.graph.state import TensorState
-from backlight.nn.parameter import Parameter
+from backlight.nn.parameter import Buffer, Parameter
 from backlight.tensor.tensor import Tensor
 
 
@@ -62,6 +62,10 @@ class Registry:
                     f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
             own["_modules"][name] = None
+        elif isinstance(value, Buffer):
+            self._require_registries("buffer")
+            self._forget(name)
+            self.register_buffer(name, value, value.persistent)
         elif name in own.get("_buffers", ()):
             if not (value is None or isinstance(value, TensorState)):
                 raise ArgumentError(
