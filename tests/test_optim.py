@@ -23,6 +23,31 @@ OPTIONS = [
     ("Adam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
     ("AdamW", {}),
     ("AdamW", {"lr": 0.1, "amsgrad": True, "weight_decay": 0.3}),
+    ("Adagrad", {}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.5}),
+    ("Adagrad", {"lr": 0.1, "eps": 1e-2, "maximize": True}),
+    ("RMSprop", {}),
+    ("RMSprop", {"lr": 0.1, "alpha": 0.5, "weight_decay": 0.1, "eps": 1e-3}),
+    ("RMSprop", {"lr": 0.01, "momentum": 0.9}),
+    ("RMSprop", {"lr": 0.01, "momentum": 0.9, "centered": True, "maximize": True}),
+    ("RMSprop", {"centered": True}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.5, "eps": 1e-2, "weight_decay": 0.1}),
+    ("Adadelta", {"maximize": True}),
+    ("Adamax", {}),
+    ("Adamax", {"lr": 0.1, "betas": (0.5, 0.6), "eps": 1e-3, "weight_decay": 0.1}),
+    ("Adamax", {"maximize": True}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.1, "betas": (0.5, 0.6), "eps": 1e-3, "weight_decay": 0.1, "momentum_decay": 0.1}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
+    ("RAdam", {}),
+    ("RAdam", {"lr": 0.1, "betas": (0.5, 0.6), "eps": 1e-3, "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
+    ("ASGD", {}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 10, "weight_decay": 0.1}),
+    ("ASGD", {"lr": 0.1, "maximize": True}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.1, "etas": (0.3, 1.5), "step_sizes": (1e-3, 0.2), "maximize": True}),
 ]
 
 
@@ -168,7 +193,7 @@ def test_an_optimizer_of_the_users_own_needs_a_step_only():
 # --- state ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "options"), [OPTIONS[3], OPTIONS[7]])
+@pytest.mark.parametrize(("name", "options"), OPTIONS)
 def test_a_loaded_optimizer_goes_on_where_the_saved_one_was(name, options):
     rng = np.random.default_rng(2)
     (ours, descent), _ = pair(name, options, [rng.normal(size=3)])
@@ -184,7 +209,10 @@ def test_a_loaded_optimizer_goes_on_where_the_saved_one_was(name, options):
     assert twin[0].tolist() == ours[0].tolist()
 
 
-@pytest.mark.parametrize(("name", "options"), [OPTIONS[2], OPTIONS[7], OPTIONS[10]])
+FULL = [case for case in OPTIONS if "weight_decay" in case[1] or case[1].get("momentum") or case[0] == "Rprop"]
+
+
+@pytest.mark.parametrize(("name", "options"), [OPTIONS[10], *FULL])
 def test_state_dicts_have_pytorchs_entries(name, options):
     (ours, step_ours), (theirs, step_theirs) = pair(name, options, [np.ones(2), np.zeros(3)])
     feed(ours, backlight, [np.ones(2), np.ones(3)])
@@ -226,6 +254,14 @@ MISTAKES = {
     "negative decay": lambda t: t.optim.Adam([leaf(t)], weight_decay=-1),
     "negative eps": lambda t: t.optim.Adam([leaf(t)], eps=-1),
     "beta out of range": lambda t: t.optim.AdamW([leaf(t)], betas=(0.9, 1.0)),
+    "negative rate decay": lambda t: t.optim.Adagrad([leaf(t)], lr_decay=-1),
+    "negative accumulator": lambda t: t.optim.Adagrad([leaf(t)], initial_accumulator_value=-1),
+    "negative alpha": lambda t: t.optim.RMSprop([leaf(t)], alpha=-1),
+    "rho out of range": lambda t: t.optim.Adadelta([leaf(t)], rho=1.5),
+    "beta of Adamax": lambda t: t.optim.Adamax([leaf(t)], betas=(1.0, 0.9)),
+    "negative momentum decay": lambda t: t.optim.NAdam([leaf(t)], momentum_decay=-1),
+    "beta of RAdam": lambda t: t.optim.RAdam([leaf(t)], betas=(0.9, -1)),
+    "etas out of range": lambda t: t.optim.Rprop([leaf(t)], etas=(1.5, 1.2)),
     "nesterov alone": lambda t: t.optim.SGD([leaf(t)], lr=0.1, nesterov=True),
     "lr of two elements": lambda t: t.optim.SGD([leaf(t)], lr=t.ones(2)),
     "some names missing": lambda t: t.optim.SGD([("a", leaf(t)), leaf(t)], lr=0.1),

@@ -1,7 +1,30 @@
 """Optimizers, under PyTorch's names."""
 
+from backlight.optim.adadelta import Adadelta
+from backlight.optim.adagrad import Adagrad
 from backlight.optim.adam import Adam, AdamW
+from backlight.optim.adamax import Adamax
+from backlight.optim.asgd import ASGD
+from backlight.optim.lbfgs import LBFGS
+from backlight.optim.nadam import NAdam
 from backlight.optim.optimizer import Optimizer
+from backlight.optim.radam import RAdam
+from backlight.optim.rmsprop import RMSprop
+from backlight.optim.rprop import Rprop
 from backlight.optim.sgd import SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer"]
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+]

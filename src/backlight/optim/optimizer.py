@@ -28,6 +28,8 @@ __all__ = ["Optimizer"]
 
 required = object()
 
+NUMBERS = {"step", "mu_product", "eta", "mu"}  # in a state: of no parameter's shape or dtype
+
 
 class Optimizer:
     """What all optimizers share: groups, state, saving (see NOTE [Writing an optimizer]).
@@ -251,15 +253,14 @@ def _names_and_tensors(params) -> tuple[list[str], list]:
 
 
 def _fitted(value, param: Tensor):
-    """Return a copy of a parameter's state, its float tensors in the parameter's dtype; a step count stays as it is."""
-    return {
-        name: _copied(entry, None if name == "step" else param._data.dtype) if isinstance(entry, TensorState) else entry
-        for name, entry in value.items()
-    }
+    """Return a copy of a parameter's state, with tensors in its dtype, apart from those that are numbers."""
+    return {name: _copied(entry, None if name in NUMBERS else param._data.dtype) for name, entry in value.items()}
 
 
-def _copied(tensor: Tensor, kind: np.dtype | None) -> Tensor:
-    return wrap(np.array(tensor._data, kind))
+def _copied(entry, kind: np.dtype | None):
+    if isinstance(entry, list):
+        return [_copied(each, kind) for each in entry]
+    return wrap(np.array(entry._data, kind)) if isinstance(entry, TensorState) else entry
 
 
 def number(value) -> float:

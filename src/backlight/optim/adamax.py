@@ -1,0 +1,83 @@
+"""Adamax: Adam with the largest gradient in place of the mean square."""
+
+import numpy as np
+
+from backlight.graph.state import writable
+from backlight.optim.optimizer import Optimizer, check_options, number
+from backlight.optim.running import check_betas, count_step, scalar, to_average, zeros_like
+
+__all__ = ["Adamax"]
+
+
+class Adamax(Optimizer):
+    """Step by the running mean of the gradient over its largest size of late.
+
+        m ← beta1 · m + (1 − beta1) · g      u ← max(beta2 · u, |g| + eps)
+        p ← p − lr / (1 − beta1ᵗ) · m / u
+
+    Args:
+        lr: the learning rate.
+        betas: beta1 and beta2.
+        weight_decay: this times the parameter is added to the gradient.
+        foreach: accepted; there is one way here, and it gives the same numbers.
+        maximize: step along the gradient instead.
+        capturable: accepted, as `foreach`.
+
+    Source: Diederik P. Kingma, Jimmy Ba: Adam: A Method for Stochastic Optimization, 2014, arXiv:1412.6980
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ):
+        check_options(
+            lr=lr,
+            foreach=foreach,
+            fused=None,
+            differentiable=differentiable,
+            epsilon=eps,
+            weight_decay=weight_decay,
+        )
+        check_betas(betas)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def updater(self, group: dict):
+        """Return the update of one parameter under this group's options."""
+        rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
+        decay, maximize = number(group["weight_decay"]), group["maximize"]
+
+        def update(param, values, grad):
+            state = self.state[param]
+            if not state:
+                state.update(step=scalar(0), exp_avg=zeros_like(param), exp_inf=zeros_like(param))
+            count = count_step(state)
+            if maximize:
+                grad = -grad
+            if decay:
+                grad = grad + decay * values
+            mean, largest = writable(state["exp_avg"]), writable(state["exp_inf"])
+            to_average(mean, grad, 1 - beta1)
+            largest *= beta2
+            np.maximum(largest, np.abs(grad) + eps, out=largest)
+            values -= rate / (1 - beta1**count) * (mean / largest)
+
+        return update

@@ -1,0 +1,87 @@
+"""ASGD: gradient descent that keeps an average of where it has been."""
+
+import numpy as np
+
+from backlight.graph.state import writable
+from backlight.optim.optimizer import Optimizer, check_options, number
+from backlight.optim.running import count_step, scalar, zeros_like
+
+__all__ = ["ASGD"]
+
+
+class ASGD(Optimizer):
+    """Step against the gradient with a falling rate, and average the parameters (state "ax").
+
+        p ← (1 − lambd · η) · p − η · g          ax ← ax + μ · (p − ax)
+        η ← lr / (1 + lambd · lr · t)^alpha      μ ← 1 / max(1, t − t0)
+
+    Args:
+        lr: the learning rate.
+        lambd: how fast parameters and rate decay.
+        alpha: the power by which the rate falls.
+        t0: the step after which averaging begins.
+        weight_decay: this times the parameter is added to the gradient.
+        foreach: accepted; there is one way here, and it gives the same numbers.
+        maximize: step along the gradient instead.
+        capturable: accepted, as `foreach`.
+
+    Source: Boris T. Polyak, Anatoli B. Juditsky: Acceleration of Stochastic Approximation by Averaging, 1992
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ):
+        check_options(lr=lr, foreach=foreach, fused=None, differentiable=differentiable, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def updater(self, group: dict):
+        """Return the update of one parameter under this group's options."""
+        rate, lambd, alpha, start = number(group["lr"]), group["lambd"], group["alpha"], group["t0"]
+        decay, maximize = number(group["weight_decay"]), group["maximize"]
+
+        def update(param, values, grad):
+            state = self.state[param]
+            if not state:
+                state.update(step=scalar(0), eta=scalar(rate), mu=scalar(1), ax=zeros_like(param))
+            count = count_step(state)
+            if maximize:
+                grad = -grad
+            if decay:
+                grad = grad + decay * values
+            eta, share, average = float(state["eta"]._data), float(state["mu"]._data), writable(state["ax"])
+            values *= 1 - lambd * eta
+            values -= eta * grad
+            if share == 1:
+                np.copyto(average, values)
+            else:
+                average += share * (values - average)
+            _set(state["eta"], rate / (1 + lambd * rate * count) ** alpha)
+            _set(state["mu"], 1 / max(1, count - start))
+
+        return update
+
+
+def _set(tensor, value: float) -> None:
+    """Give a number of the state another value, in the dtype it has."""
+    tensor._data = tensor._data.dtype.type(value)

@@ -1,0 +1,187 @@
+"""L-BFGS: Newton's method with a Hessian estimated from the last steps."""
+
+import numpy as np
+
+from backlight.errors import GraphError, ValueProblem
+from backlight.graph.modes import enable_grad
+from backlight.graph.provenance import user_place
+from backlight.graph.state import storage_of, wrap, writable
+from backlight.optim.line_search import Point, strong_wolfe
+from backlight.optim.optimizer import Optimizer, check_options, number
+
+__all__ = ["LBFGS"]
+
+
+class LBFGS(Optimizer):
+    """Step along −H · g, where H is built from the last `history_size` changes of parameters and gradient.
+
+    One call of `step` makes up to `max_iter` iterations; the closure is called at each, and at each length that the
+    line search tries. All parameters are one vector; there is one group.
+
+    Args:
+        lr: the length of a step; with a line search, the first length that it tries.
+        max_iter: how many iterations a call of `step` makes at most.
+        max_eval: how often it may call the closure (by default, 1.25 · max_iter).
+        tolerance_grad: it ends when no element of the gradient is larger than this.
+        tolerance_change: it ends when neither loss nor any parameter changes by more than this.
+        history_size: how many changes are kept; each takes as much memory as two copies of the parameters.
+        line_search_fn: "strong_wolfe" or None.
+
+    Source: Dong C. Liu, Jorge Nocedal: On the limited memory BFGS method for large scale optimization, 1989
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ):
+        check_options(lr=lr, foreach=None, fused=None, differentiable=False)
+        defaults = {
+            "lr": lr,
+            "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
+        super().__init__(params, defaults)
+        if len(self.param_groups) != 1:
+            raise ValueProblem("LBFGS doesn't support per-parameter options (parameter groups); give it one list")
+
+    def step(self, closure):
+        """Make up to `max_iter` iterations.
+
+        Args:
+            closure: clears the gradients, computes the loss, calls backward and returns the loss.
+
+        Returns:
+            The first loss, as `closure` returned it.
+        """
+        return super().step(closure)
+
+    def _step(self, closure):
+        with np.errstate(all="ignore"):
+            return self._iterated(closure, user_place())
+
+    def _iterated(self, closure, place):
+        group = self.param_groups[0]
+        state = self.state[group["params"][0]]
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+        first_loss, gradient = self._looked(closure)
+        loss, calls = number(first_loss), 1
+        state["func_evals"] += 1
+        if np.abs(gradient).max() <= group["tolerance_grad"]:
+            return first_loss
+        for iteration in range(1, group["max_iter"] + 1):
+            state["n_iter"] += 1
+            direction = self._direction(state, gradient, group["history_size"])
+            first = state["n_iter"] == 1
+            length = number(group["lr"]) * (min(1.0, 1.0 / float(np.abs(gradient).sum())) if first else 1)
+            state.update(d=wrap(direction), t=length, prev_flat_grad=wrap(gradient.copy()), prev_loss=loss)
+            here = Point(0.0, loss, gradient, np.float64(gradient.dot(direction)))
+            if here.slope > -group["tolerance_change"]:
+                break
+            last = iteration == group["max_iter"]
+            there, tried = self._moved(closure, here, direction, length, group["max_eval"] - calls, last, place)
+            state["t"], loss, gradient = there.length, there.loss, there.gradient
+            calls += tried
+            state["func_evals"] += tried
+            if last or calls >= group["max_eval"] or self._is_done(here, there, direction, group):
+                break
+        return first_loss
+
+    def _is_done(self, here: Point, there: Point, direction: np.ndarray, group: dict) -> bool:
+        """Return whether the gradient, the step or the change of the loss is as small as the options ask."""
+        return (
+            np.abs(there.gradient).max() <= group["tolerance_grad"]
+            or np.abs(direction * there.length).max() <= group["tolerance_change"]
+            or abs(there.loss - here.loss) < group["tolerance_change"]
+        )
+
+    def _direction(self, state: dict, gradient: np.ndarray, size: int) -> np.ndarray:
+        """Return −H · g by the two-loop recursion, after taking the last step into the history."""
+        if state["n_iter"] == 1:
+            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            return -gradient
+        _remember(state, gradient, size)
+        changes, steps, weights = [[each._data for each in state[name]] for name in ("old_dirs", "old_stps", "ro")]
+        shares = state.setdefault("al", [None] * size)
+        rest = -gradient
+        for i in reversed(range(len(steps))):
+            share = steps[i].dot(rest) * weights[i]
+            shares[i] = wrap(share)
+            rest -= share * changes[i]
+        scale = state["H_diag"]
+        rest *= scale if scale == 1 else scale._data
+        for i in range(len(steps)):
+            rest += (shares[i]._data - changes[i].dot(rest) * weights[i]) * steps[i]
+        return rest
+
+    def _moved(self, closure, here: Point, direction, length: float, limit: int, last: bool, place):
+        """Change the parameters, by a line search if there is one; return where they are, and the closure's calls."""
+        search = self.param_groups[0]["line_search_fn"]
+        if search is None:
+            self._add(length, direction, place)
+            if last:
+                return Point(length, here.loss, here.gradient, here.slope), 0
+            loss, gradient = self._looked(closure)
+            return Point(length, number(loss), gradient, here.slope), 1
+        if search != "strong_wolfe":
+            raise GraphError(f"only 'strong_wolfe' is supported; got line_search_fn={search!r}")
+        before = [writable(param).copy() for param in self.param_groups[0]["params"]]
+
+        def look(length: float) -> Point:
+            self._add(length, direction, place)
+            loss, gradient = self._looked(closure)
+            for param, values in zip(self.param_groups[0]["params"], before):
+                np.copyto(writable(param), values)
+            return Point(length, number(loss), gradient, np.float64(gradient.dot(direction)))
+
+        tolerance = self.param_groups[0]["tolerance_change"]
+        there, tried = strong_wolfe(look, here, length, direction, tolerance, limit)
+        self._add(there.length, direction, place)
+        return there, tried
+
+    def _looked(self, closure):
+        """Return the loss as the closure returns it, and the gradients of all parameters as one vector."""
+        with enable_grad():
+            loss = closure()
+        parts = [
+            np.zeros(param.numel(), param._data.dtype) if param._grad is None else np.ravel(param._grad._data)
+            for param in self.param_groups[0]["params"]
+        ]
+        return loss, np.concatenate(parts)
+
+    def _add(self, length: float, direction: np.ndarray, place) -> None:
+        """Move the parameters by length · direction."""
+        offset = 0
+        for param in self.param_groups[0]["params"]:
+            values = writable(param)
+            part = direction[offset : offset + values.size].reshape(values.shape)
+            values += (length * part).astype(values.dtype, copy=False)
+            storage_of(param).wrote("LBFGS.step", place)
+            offset += values.size
+
+
+def _remember(state: dict, gradient: np.ndarray, size: int) -> None:
+    """Take the last step, and how it changed the gradient, into the history."""
+    change = gradient - state["prev_flat_grad"]._data
+    step = (state["d"]._data * state["t"]).astype(gradient.dtype, copy=False)
+    curvature = change.dot(step)
+    if not curvature > 1e-10:
+        return
+    if len(state["old_dirs"]) == size:
+        for name in ("old_dirs", "old_stps", "ro"):
+            state[name].pop(0)
+    state["old_dirs"].append(wrap(change))
+    state["old_stps"].append(wrap(step))
+    state["ro"].append(wrap(1 / curvature))
+    state["H_diag"] = wrap(curvature / change.dot(change))

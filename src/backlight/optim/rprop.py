@@ -1,0 +1,75 @@
+"""Rprop: each element has a step size of its own, which the gradient's sign alone steers."""
+
+import numpy as np
+
+from backlight.errors import ValueProblem
+from backlight.graph.state import wrap, writable
+from backlight.optim.optimizer import Optimizer, check_options, number
+from backlight.optim.running import count_step, scalar, zeros_like
+
+__all__ = ["Rprop"]
+
+
+class Rprop(Optimizer):
+    """Step by the gradient's sign times a size that grows while the sign stays and shrinks when it turns.
+
+    Args:
+        lr: the first step size.
+        etas: what a size is multiplied with when the sign turned, and when it stayed.
+        step_sizes: the smallest and the largest size.
+        capturable: accepted; there is one way here, and it gives the same numbers.
+        foreach: accepted, as `capturable`.
+        maximize: step along the gradient instead.
+
+    Source: Martin Riedmiller, Heinrich Braun: A Direct Adaptive Method for Faster Backpropagation Learning, 1993
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ):
+        check_options(lr=lr, foreach=foreach, fused=None, differentiable=differentiable)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueProblem(
+                f"Invalid eta values: {etas[0]}, {etas[1]}; the first must be in (0, 1), the other over 1"
+            )
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def updater(self, group: dict):
+        """Return the update of one parameter under this group's options."""
+        rate, (shrink, grow), (smallest, largest) = number(group["lr"]), group["etas"], group["step_sizes"]
+        maximize = group["maximize"]
+
+        def update(param, values, grad):
+            state = self.state[param]
+            if not state:
+                sizes = wrap(np.full_like(values, rate))
+                state.update(step=scalar(0), prev=zeros_like(param), step_size=sizes)
+            count_step(state)
+            before, sizes = writable(state["prev"]), writable(state["step_size"])
+            grad = -grad if maximize else np.array(grad)
+            signs = np.sign(grad * before)
+            sizes *= np.where(signs > 0, grow, np.where(signs < 0, shrink, 1)).astype(sizes.dtype)
+            np.clip(sizes, smallest, largest, out=sizes)
+            grad = np.where(signs < 0, grad.dtype.type(0), grad)
+            values -= np.sign(grad) * sizes
+            np.copyto(before, grad)
+
+        return update
