@@ -5,6 +5,7 @@ operand and the output. (ops/einsum.py brings any equation into this form.)
 """
 
 import functools
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -56,16 +57,44 @@ def _size(term: str, sizes: dict[str, int]) -> int:
 
 def contract_pair(left, left_term: str, right, right_term: str, output: str):
     """Contract two operands by one batched matrix product: (shared, left, summed) · (shared, summed, right)."""
+    plan = _pair_plan(left_term, left.shape, right_term, right.shape, output)
+    if plan is None:
+        return _outer(left, left_term, right, right_term, output)
+    first = left.transpose(plan.left_order).reshape(plan.left_shape)
+    second = right.transpose(plan.right_order).reshape(plan.right_shape)
+    return (first @ second).reshape(plan.shape).transpose(plan.order)
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """How two operands become stacks of matrices, and their product the output."""
+
+    left_order: tuple[int, ...]
+    left_shape: tuple[int, ...]
+    right_order: tuple[int, ...]
+    right_shape: tuple[int, ...]
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=1024)
+def _pair_plan(left_term, left_shape, right_term, right_shape, output) -> PairPlan | None:
+    """Return the plan, or None where nothing is summed."""
     shared, summed, left_only, right_only = _roles(left_term, right_term, output)
     if not summed:
-        return _outer(left, left_term, right, right_term, output)
-    sizes = dict(zip(left_term, left.shape)) | dict(zip(right_term, right.shape))
-    lead, inner = [sizes[label] for label in shared], prod(sizes[label] for label in summed)
-    rows, columns = [sizes[label] for label in left_only], [sizes[label] for label in right_only]
-    left = in_order(left, left_term, shared + left_only + summed).reshape((*lead, prod(rows), inner))
-    right = in_order(right, right_term, shared + summed + right_only).reshape((*lead, inner, prod(columns)))
-    product = (left @ right).reshape((*lead, *rows, *columns))
-    return in_order(product, shared + left_only + right_only, output)
+        return None
+    sizes = dict(zip(left_term, left_shape)) | dict(zip(right_term, right_shape))
+    lead = tuple(sizes[label] for label in shared)
+    rows, columns = tuple(sizes[label] for label in left_only), tuple(sizes[label] for label in right_only)
+    inner = prod(sizes[label] for label in summed)
+    return PairPlan(
+        tuple(left_term.index(label) for label in shared + left_only + summed),
+        (*lead, prod(rows), inner),
+        tuple(right_term.index(label) for label in shared + summed + right_only),
+        (*lead, inner, prod(columns)),
+        (*lead, *rows, *columns),
+        tuple((shared + left_only + right_only).index(label) for label in output),
+    )
 
 
 def _roles(left: str, right: str, output: str) -> tuple[str, str, str, str]:

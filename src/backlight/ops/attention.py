@@ -111,7 +111,7 @@ def attention(xp, query, key, value, attn_mask: Array | None, factors: Array | N
     wide_query, wide_key, wide_value = widened(query), widened(key), widened(value)
     scores = (wide_query * wide_query.dtype.type(scale)) @ wide_key.mT
     if is_causal:
-        attn_mask = xp.tri(scores.shape[-2], scores.shape[-1], dtype=bool)
+        attn_mask = rows.causal_mask(*scores.shape[-2:])
     mask = attn_mask
     if mask is not None and mask.dtype.kind != "b":
         mask = rounded(mask, scores.dtype)

@@ -39,10 +39,11 @@ def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_g
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
     check_groups(input, weight, bias, num_groups)
     batch, channels = input.shape[:2]
-    wide = widened(input).reshape((batch * num_groups, -1)) if input.size else widened(input).reshape((0, 1))
-    normal, inverse = rows.normalised(wide, eps)
-    out = normal.reshape((batch, channels, -1)) if input.size else xp.zeros((batch, channels, 0), wide.dtype)
-    out = out.copy() if weight is None else out * widened(weight)[:, None]
+    size = math.prod(input.shape[1:]) // num_groups
+    flat, normal, inverse = rows.normalised(widened(input).reshape((batch * num_groups, size)), None, None, eps)
+    out = flat.reshape((batch, channels, math.prod(input.shape[2:])))
+    if weight is not None:
+        out *= widened(weight)[:, None]
     if bias is not None:
         out += widened(bias)[:, None]
     return rounded(out.reshape(input.shape), input.dtype), normal, inverse
@@ -61,7 +62,7 @@ def native_group_norm_all(grad, weight, normal, inverse, input_shape, needs, xp)
     g_input = g_weight = g_bias = None
     if needs[0]:
         weighted = wide if weight is None else wide * widened(weight)[:, None]
-        found = rows.normalised_gradient(weighted.reshape(normal.shape), normal, inverse)
+        found = rows.normalised_gradient(weighted.reshape(normal.shape), normal, inverse, None)
         g_input = rounded(found.reshape(input_shape), grad.dtype)
     if needs[1]:
         g_weight = rounded((wide * normal.reshape(wide.shape)).sum((0, 2)), grad.dtype)
@@ -161,15 +162,17 @@ def native_batch_norm(
     """Return (x − mean) / √(variance + eps) · weight + bias for each channel, and means and variances."""
     wide = channel_rows(widened(input))
     if running_mean is None:
-        normal, inverse = rows.normalised(wide, eps)
+        out, normal, inverse = rows.normalised(wide, None, None, eps)
         mean, variance = wide.mean(1), wide.var(1)
     else:
         mean, variance = widened(running_mean).astype(wide.dtype), widened(running_var).astype(wide.dtype)
         inverse = 1 / xp.sqrt(variance + wide.dtype.type(eps))[:, None]
         normal = (wide - mean[:, None]) * inverse
-    out = normal if weight is None else normal * widened(weight)[:, None]
+        out = normal.copy()
+    if weight is not None:
+        out *= widened(weight)[:, None]
     if bias is not None:
-        out = out + widened(bias)[:, None]
+        out += widened(bias)[:, None]
     out = rounded(from_channel_rows(out, input.shape), input.dtype)
     return (out, mean, variance), normal, inverse
 
@@ -197,7 +200,7 @@ def native_batch_norm_all(grad, weight, running_mean, normal, inverse, input_sha
     if needs[0]:
         weighted = wide if weight is None else wide * widened(weight)[:, None]
         fixed = running_mean is not None  # statistics that do not depend on the input
-        found = weighted * inverse if fixed else rows.normalised_gradient(weighted, normal, inverse)
+        found = weighted * inverse if fixed else rows.normalised_gradient(weighted, normal, inverse, None)
         g_input = rounded(from_channel_rows(found, input_shape), grad.dtype)
     if needs[1]:
         g_weight = rounded(rows.dots(wide, normal)[:, 0], grad.dtype)

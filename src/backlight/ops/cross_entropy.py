@@ -109,25 +109,30 @@ def linear_cross_entropy(
     )
 
 
-def _class_weights(target, weight, ignore_index, kind):
-    """Return each target with ignored ones replaced by 0, and its weight: 0 where ignored."""
-    counted = target != ignore_index
-    classes = np.where(counted, target, 0)
-    if weight is None:
-        return classes, counted.astype(kind)
-    return classes, weight.astype(kind)[classes] * counted
+def _class_weights(target, weight, ignore_index, classes, kind):
+    """Return the target of each position, 0 where ignored, and its weight, 0 where ignored; None if all weigh 1."""
+    target = target.reshape(-1)
+    if 0 <= ignore_index < classes or not all_between(target, classes):
+        counted = target != ignore_index
+        target = np.where(counted, target, 0)
+        return target, counted.astype(kind) if weight is None else weight.astype(kind)[target] * counted
+    return target, None if weight is None else weight.astype(kind)[target]
 
 
 def _reduced(losses, weights, reduction, shape):
-    """Return the loss that is asked for, and the factor that turns its gradient into that of each position."""
+    """Return the loss that is asked for, and the factors that turn its gradient into that of each position."""
+    one = losses.dtype.type(1)
+    if weights is not None:
+        losses = np.where(weights, losses * weights, 0)
     if reduction == "none":
-        return losses.reshape(shape), None
+        return losses.reshape(shape), one if weights is None else weights
     total = losses.sum()
     if reduction == "sum":
-        return total, total.dtype.type(1)
+        return total, one if weights is None else weights
     with np.errstate(all="ignore"):
-        factor = np.reciprocal(weights.sum())
-        return total * factor if np.isfinite(factor) else total * np.nan, factor
+        share = one / (losses.dtype.type(len(losses)) if weights is None else weights.sum())
+        mean = total * share if np.isfinite(share) else total * np.nan
+        return mean, share if weights is None else weights * share
 
 
 def _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index):
@@ -135,11 +140,11 @@ def _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index):
     check_float(input, "log_softmax_lastdim_kernel_impl")
     check_classes(input, target, weight, ignore_index)
     flat = class_rows(widened(input))
-    classes, weights = _class_weights(target.reshape(-1), weight, ignore_index, flat.dtype)
-    logs = rows.log_softmax(flat)
-    losses = -logs[np.arange(len(classes)), classes] * weights
-    out, factor = _reduced(losses, weights, reduction, target.shape)
-    return rounded(out, input.dtype), logs, classes, weights if factor is None else weights * factor
+    classes, weights = _class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)
+    shares, totals, shift = rows.exponentials(flat)
+    losses = (np.log(totals) + shift)[:, 0] - flat[np.arange(len(classes)), classes]
+    out, factors = _reduced(losses, weights, reduction, target.shape)
+    return rounded(out, input.dtype), shares, totals, classes, factors
 
 
 def class_rows(array):
@@ -149,37 +154,36 @@ def class_rows(array):
     return np.moveaxis(array, 1, -1).reshape((array.size // (array.shape[1] or 1), array.shape[1]))
 
 
-def _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp):
+def _cross_entropy_gradient(grad, input_shape, shares, totals, classes, factors, xp):
     """grad · factor · (softmax − 1 at the target)."""
-    factors = (widened(grad).reshape(-1) * factors)[:, None]
-    slopes = xp.exp(logs)
-    slopes *= factors
-    slopes[xp.arange(len(classes)), classes] -= factors[:, 0]
+    factors = widened(grad).reshape(-1) * factors
+    slopes = shares * (factors[:, None] / totals)
+    slopes[xp.arange(len(classes)), classes] -= factors
     if len(input_shape) > 2:
         slopes = xp.moveaxis(slopes.reshape((input_shape[0], *input_shape[2:], input_shape[1])), -1, 1)
     return rounded(slopes.reshape(input_shape), grad.dtype)
 
 
-@op(name="cross_entropy", node="NllLossBackward0", keeps=("logs", "classes", "factors"))
+@op(name="cross_entropy", node="NllLossBackward0", keeps=("shares", "totals", "classes", "factors"))
 def cross_entropy_of_classes(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−log softmax at the target, for one row or rows."""
     return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
 
 
 @cross_entropy_of_classes.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_classes_input(grad, input_shape, logs, classes, factors, xp):
-    return _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp)
+def cross_entropy_of_classes_input(grad, input_shape, shares, totals, classes, factors, xp):
+    return _cross_entropy_gradient(grad, input_shape, shares, totals, classes, factors, xp)
 
 
-@op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("logs", "classes", "factors"))
+@op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("shares", "totals", "classes", "factors"))
 def cross_entropy_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−log softmax over dim 1 at the target, for inputs with more dims."""
     return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
 
 
 @cross_entropy_of_maps.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_maps_input(grad, input_shape, logs, classes, factors, xp):
-    return _cross_entropy_gradient(grad, input_shape, logs, classes, factors, xp)
+def cross_entropy_of_maps_input(grad, input_shape, shares, totals, classes, factors, xp):
+    return _cross_entropy_gradient(grad, input_shape, shares, totals, classes, factors, xp)
 
 
 @cross_entropy_of_classes.composed
@@ -202,9 +206,9 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def _nll_forward(xp, input, target, weight, reduction, ignore_index):
     check_classes(input, target, weight, ignore_index)
     flat = class_rows(widened(input))
-    classes, weights = _class_weights(target.reshape(-1), weight, ignore_index, flat.dtype)
-    out, factor = _reduced(-flat[np.arange(len(classes)), classes] * weights, weights, reduction, target.shape)
-    return rounded(out, input.dtype), weights if factor is None else weights * factor
+    classes, weights = _class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)
+    out, factors = _reduced(-flat[np.arange(len(classes)), classes], weights, reduction, target.shape)
+    return rounded(out, input.dtype), factors
 
 
 @op(name="nll_loss", node="NllLossBackward0", keeps=("factors",))
@@ -260,6 +264,11 @@ def take_of_classes_input(grad, target, factors, input_shape, ignore_index, ops)
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 
+def all_between(numbers, limit: int) -> bool:
+    """Tell whether all integers of an array are at least 0 and below the limit."""
+    return not numbers.size or (numbers.min() >= 0 and numbers.max() < limit)
+
+
 def check_classes(input, target, weight, ignore_index) -> None:
     """Raise PyTorch's error unless each target is one of the input's classes.
 
@@ -280,7 +289,9 @@ def check_classes(input, target, weight, ignore_index) -> None:
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             f"shape: {list(weight.shape)}"
         )
-    wrong = target[((target < 0) | (target >= classes)) & (target != ignore_index)] if target.size else target
+    if all_between(target, classes):
+        return
+    wrong = target[((target < 0) | (target >= classes)) & (target != ignore_index)]
     if wrong.size:
         raise DimError(
             f"Target {wrong.flat[0]} is out of bounds. There are {classes} classes, counted from 0; to leave a "
@@ -338,13 +349,12 @@ def _smoothed_cross_entropy(input, target, weight, reduction, ignore_index, labe
     logs = log_softmax(input, dim)
     at_target = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
     everywhere = -(logs if weight is None else logs * _class_factor(weight, input)).sum(dim)
-    counted = target.reshape(everywhere.shape) != ignore_index
+    target = target.reshape(everywhere.shape)
+    counted = target != ignore_index
     everywhere = everywhere * counted
     if reduction == "sum":
         everywhere = everywhere.sum()
     elif reduction == "mean":
-        weights = _class_weights(
-            target._data, None if weight is None else weight._data, ignore_index, logs._data.dtype
-        )[1]
-        everywhere = everywhere.sum() / weights.sum().item()
+        total = counted if weight is None else counted * weight[target.masked_fill(~counted, 0)]
+        everywhere = everywhere.sum() / total.sum()
     return at_target * (1 - label_smoothing) + everywhere * (label_smoothing / input._data.shape[dim])

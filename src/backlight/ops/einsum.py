@@ -7,6 +7,7 @@ else is summed over. What remains is a contraction in which each label stands in
 for one operand is the contraction of the incoming gradient with the other operands.
 """
 
+import functools
 from collections import Counter
 
 from backlight.errors import ShapeError, ValueProblem
@@ -36,15 +37,7 @@ def einsum(*args):
         RuntimeError: the equation is malformed, or does not fit the operands.
     """
     equation, operands = _arguments(args)
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    parts = left.split(",")
-    if len(parts) > len(operands):
-        raise ShapeError("einsum(): fewer operands were provided than specified in the equation")
-    if len(parts) < len(operands):
-        raise ShapeError("einsum(): more operands were provided than specified in the equation")
-    dims = [operand._data.ndim for operand in operands]
-    labels = [_operand_labels(part, place, count) for place, (part, count) in enumerate(zip(parts, dims))]
-    output = _output_labels(right if arrow else None, labels)
+    labels, output = _read(equation, tuple(operand._data.ndim for operand in operands))
     _check_dtypes(operands)
     given = operands
     operands, labels = _normal_form(operands, labels, output)
@@ -71,6 +64,19 @@ def contraction_tensors(grad, tensors, terms, output, needs, ops):
 
 
 # --- reading the equation ---------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=256)
+def _read(equation: str, dims: tuple[int, ...]) -> tuple[list[str], str]:
+    """Return the labels of each operand, by their numbers of dims, and those of the output."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    parts = left.split(",")
+    if len(parts) > len(dims):
+        raise ShapeError("einsum(): fewer operands were provided than specified in the equation")
+    if len(parts) < len(dims):
+        raise ShapeError("einsum(): more operands were provided than specified in the equation")
+    labels = [_operand_labels(part, place, count) for place, (part, count) in enumerate(zip(parts, dims))]
+    return labels, _output_labels(right if arrow else None, labels)
 
 
 def _arguments(args) -> tuple[str, list]:
@@ -184,6 +190,8 @@ def _normal_form(operands, labels, output) -> tuple[list, list[str]]:
 
 def _without_repeats(operand, term: str, place: int):
     """Take the diagonal over a label that an operand has twice."""
+    if len(set(term)) == len(term):
+        return operand, term
     for label in set(term):
         while term.count(label) > 1:
             first = term.index(label)

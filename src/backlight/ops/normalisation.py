@@ -33,10 +33,10 @@ def native_layer_norm(xp, input, weight: Array | None, bias: Array | None, norma
     """(x − mean) / √(variance + eps) · weight + bias over the last dims."""
     check_layer_norm(input, weight, bias, normalized_shape)
     count = prod(normalized_shape)
-    normal, inverse = rows.normalised(widened(input).reshape((input.size // (count or 1), count)), eps)
-    out = normal.copy() if weight is None else normal * widened(weight).reshape(count)
-    if bias is not None:
-        out += widened(bias).reshape(count)
+    flat = widened(input).reshape((input.size // (count or 1), count))
+    scale = None if weight is None else widened(weight).reshape(count)
+    shift = None if bias is None else widened(bias).reshape(count)
+    out, normal, inverse = rows.normalised(flat, scale, shift, eps)
     return rounded(out.reshape(input.shape), input.dtype), normal, inverse
 
 
@@ -50,10 +50,11 @@ def native_layer_norm_all(grad, weight, normal, inverse, input_shape, normalized
     flat = widened(grad).reshape(normal.shape)
     g_input = g_weight = g_bias = None
     if needs[0]:
-        weighted = flat if weight is None else flat * widened(weight).reshape(-1)
-        g_input = rounded(rows.normalised_gradient(weighted, normal, inverse).reshape(input_shape), grad.dtype)
+        scale = None if weight is None else widened(weight).reshape(-1)
+        found = rows.normalised_gradient(flat, normal, inverse, scale)
+        g_input = rounded(found.reshape(input_shape), grad.dtype)
     if needs[1]:
-        g_weight = rounded((flat * normal).sum(0).reshape(normalized_shape), weight.dtype)
+        g_weight = rounded(rows.column_dots(flat, normal).reshape(normalized_shape), weight.dtype)
     if needs[2]:
         g_bias = rounded(flat.sum(0).reshape(normalized_shape), grad.dtype)
     return g_input, g_weight, g_bias
