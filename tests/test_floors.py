@@ -16,7 +16,7 @@ FLOORS = [
     {"tensor"},
     {"autograd"},
     {"nn", "optim", "data", "lens"},
-    {"models"},
+    {"models", "training"},
     {"explain"},
     {"cli", "web"},
 ]

@@ -1,0 +1,295 @@
+"""`Recorder`: what a training loop did, step by step, in a folder that the run can be taken up from.
+
+NOTE [Going on bit for bit]
+A checkpoint holds the model, the optimizer, the generators' states and the position in the data: the epoch, how many
+batches of it were taken, and the generators' states when it began. Taking a run up, the epoch is begun again from
+those states, its first batches are drawn and dropped, and then the generators are set to where they were. So the rest
+of the run sees the same batches and the same random numbers. Random numbers from elsewhere (Python's `random`,
+NumPy's) are not covered.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from backlight.errors import InputError, ValueProblem
+from backlight.graph.state import TensorState
+from backlight.tensor.random import default_generator
+from backlight.training.checkpoint import load_checkpoint, save_checkpoint
+from backlight.training.gradient_flow import flow_of, layers_of
+from backlight.training.report import report
+from backlight.training.run_folder import CONFIG, REPORT, RunFolder, write_whole
+
+
+class Recorder:
+    """Record a training loop: losses, metrics, throughput and gradients; checkpoints; a page with curves.
+
+    Two lines in a loop of your own suffice:
+
+        recorder = Recorder("runs/first", model, optimizer)
+        for images, labels in loader:
+            …
+            optimizer.step()
+            recorder.step(loss, samples=len(labels), accuracy=accuracy)
+
+    With `with recorder:` around the loop, Ctrl-C ends it after the step that runs, with a checkpoint, and the page is
+    written at the end. With `recorder.epochs` and `recorder.batches` the loop can be taken up where it stopped:
+
+        with Recorder("runs/first", model, optimizer, existing="resume") as recorder:
+            for epoch in recorder.epochs(5):
+                for images, labels in recorder.batches(loader):
+                    …
+
+    Args:
+        folder: where the run is written (NOTE [A run folder] in training/run_folder.py).
+        config: what else config.json should say: plain values.
+        every: of so many steps one is recorded; the first one always is.
+        checkpoint_every: steps from one checkpoint to the next; None leaves them to `checkpoint()` and to the end.
+        keep: how many checkpoints stay.
+        existing: what to do if the folder holds a run: "refuse", "resume" or "replace" it.
+
+    Raises:
+        InputError: the folder holds a run already, or what it holds does not fit the model.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        model,
+        optimizer,
+        *,
+        config: dict | None = None,
+        every: int = 1,
+        checkpoint_every: int | None = 500,
+        keep: int = 2,
+        existing: str = "refuse",
+    ):
+        _check(every=every, checkpoint_every=checkpoint_every, keep=keep)
+        if existing not in ("refuse", "resume", "replace"):
+            raise ValueProblem(f'existing must be "refuse", "resume" or "replace", got {existing!r}')
+        self.folder = RunFolder(folder)
+        self.model, self.optimizer = model, optimizer
+        self.every, self.checkpoint_every, self.keep = every, checkpoint_every, keep
+        self.steps = 0
+        self.epoch = self.batch = 0  # the position in the data: `batch` batches of `epoch` were taken
+        self._generators = [default_generator]
+        self._epoch_began: list | None = None  # the generators' states then
+        self._resumed: list | None = None  # their states at the checkpoint, until the epoch has been begun again
+        self._layers = layers_of(model)
+        self._stop = False
+        self._handler = None
+        self._taken_up(existing)
+        self.folder.write_config(self._described(config or {}))
+        self._restart_clock()
+
+    # --- what a loop calls -----------------------------------------------------------------------------------------
+
+    def step(self, loss, *, samples: int | None = None, **metrics) -> dict | None:
+        """Note one step, after `optimizer.step()` and before the gradients are cleared.
+
+        Args:
+            loss: a tensor of one element or a number.
+            samples: how many samples the step took, for the throughput.
+            metrics: numbers, or tensors of one element.
+
+        Returns:
+            What was recorded, if this step was.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed in a `with` block; a checkpoint has been written.
+        """
+        self.steps += 1
+        self._clock_steps += 1
+        self._clock_samples = None if samples is None else (self._clock_samples or 0) + samples
+        record = None
+        if self.steps == 1 or self.steps % self.every == 0:
+            record = self._record(loss, metrics)
+            self.folder.append(record)
+            self._restart_clock()
+        if self._stop:
+            self.checkpoint()
+            raise KeyboardInterrupt
+        if self.checkpoint_every and self.steps % self.checkpoint_every == 0:
+            self.checkpoint()
+        return record
+
+    def evaluation(self, **metrics) -> dict:
+        """Note what the model reached on data that it does not learn from; the time that took does not count."""
+        record = {
+            "step": self.steps,
+            "epoch": self.epoch,
+            "seconds": self._seconds(),
+            "evaluation": {name: _number(value) for name, value in metrics.items()},
+        }
+        self.folder.append(record)
+        self._restart_clock()
+        return record
+
+    def epochs(self, count: int) -> Iterator[int]:
+        """Yield the numbers of the epochs from 0, or from the one that a resumed run stopped in."""
+        while self.epoch < count:
+            yield self.epoch
+            self.epoch, self.batch, self._epoch_began = self.epoch + 1, 0, None
+
+    def batches(self, loader: Iterable) -> Iterator:
+        """Yield the batches of one epoch; of a resumed epoch those that are left (see NOTE [Going on bit for bit])."""
+        self._generators = _generators_of(loader)
+        if self._resumed is not None:
+            self._set_generators(self._epoch_began or self._resumed)
+        begun_again = self._resumed if self._epoch_began else None
+        self._resumed = None
+        self._epoch_began = [generator.get_state() for generator in self._generators]
+        batches = iter(loader)
+        for _ in range(self.batch):
+            next(batches, None)
+        if begun_again is not None:
+            self._set_generators(begun_again)
+        for batch in batches:
+            self.batch += 1
+            yield batch
+
+    def checkpoint(self) -> Path:
+        """Write a checkpoint of this moment, and return its file."""
+        file = self.folder.checkpoint_at(self.steps)
+        save_checkpoint(file, self._state())
+        self.folder.keep_last(self.keep)
+        return file
+
+    def report(self) -> Path:
+        """Write the page as things stand, and return its file."""
+        file = self.folder.path / REPORT
+        write_whole(file, report(self.folder).encode())
+        return file
+
+    # --- with recorder: --------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> "Recorder":
+        if threading.current_thread() is threading.main_thread():
+            self._handler = signal.signal(signal.SIGINT, self._interrupted)
+        return self
+
+    def __exit__(self, kind, problem, trace) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            self._handler = None
+        if kind is None:
+            self.checkpoint()
+        self.report()
+
+    def _interrupted(self, number, frame) -> None:
+        """End after this step; a second Ctrl-C ends at once, without a checkpoint."""
+        if self._stop:
+            raise KeyboardInterrupt
+        self._stop = True
+
+    # --- what is written -------------------------------------------------------------------------------------------
+
+    def _record(self, loss, metrics: dict) -> dict:
+        flow = flow_of(self._layers)
+        elapsed = max(time.perf_counter() - self._clock, 1e-9)
+        unit, done = "samples", self._clock_samples
+        if done is None:
+            unit, done = "steps", self._clock_steps
+        return {
+            "step": self.steps,
+            "epoch": self.epoch,
+            "seconds": self._seconds(),
+            "loss": _number(loss),
+            **{name: _number(value) for name, value in metrics.items()},
+            "lr": _number(self.optimizer.param_groups[0]["lr"]),
+            f"{unit}_per_second": done / elapsed,
+            "gradient": flow.total,
+            "gradient_norms": flow.norms,
+            "gradient_ratios": flow.ratios,
+        }
+
+    def _seconds(self) -> float:
+        return self._before + time.perf_counter() - self._began
+
+    def _restart_clock(self) -> None:
+        self._clock, self._clock_steps, self._clock_samples = time.perf_counter(), 0, None
+
+    def _described(self, config: dict) -> dict:
+        return {
+            **config,
+            "model": repr(self.model),
+            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
+            "layers": {name: type(self.model.get_submodule(name)).__name__ for name in self._layers if name != "model"},
+            "optimizer": repr(self.optimizer),
+            "recorded_every": self.every,
+            "checkpoint_every": self.checkpoint_every,
+        }
+
+    def _state(self) -> dict:
+        return {
+            "step": self.steps,
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "seconds": self._seconds(),
+            "model": dict(self.model.state_dict()),
+            "optimizer": self.optimizer.state_dict(),
+            "generators": [generator.get_state() for generator in self._generators],
+            "epoch_began": self._epoch_began,
+        }
+
+    # --- taking a run up -------------------------------------------------------------------------------------------
+
+    def _taken_up(self, existing: str) -> None:
+        """Begin at nothing, or at the last checkpoint."""
+        self._began, self._before = time.perf_counter(), 0.0
+        if self.folder.holds_a_run() and existing == "refuse":
+            raise InputError(
+                f'{self.folder.path} holds a run already: pass existing="resume" to go on with it, '
+                'existing="replace" to begin anew, or another folder'
+            )
+        self.folder.make()
+        if existing == "replace":
+            self.folder.clear()
+        last = self.folder.checkpoint()
+        if last is not None:
+            self._restore(last)
+        self.folder.go_back_to(self.steps)
+
+    def _restore(self, file: Path) -> None:
+        state = load_checkpoint(file)
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+        except (RuntimeError, ValueError) as problem:
+            raise InputError(
+                f"{file} does not fit the model; {self.folder.path / CONFIG} says which one was trained: {problem}"
+            ) from problem
+        self.steps, self.epoch, self.batch = state["step"], state["epoch"], state["batch"]
+        self._before = state["seconds"]
+        self._epoch_began, self._resumed = state["epoch_began"], state["generators"]
+        default_generator.set_state(state["generators"][0])
+
+    def _set_generators(self, states: list) -> None:
+        if len(states) != len(self._generators):
+            raise InputError(
+                "the loader must have a generator of its own just as in the run that is resumed: there are "
+                f"{len(self._generators)} generators, and states of {len(states)}"
+            )
+        for generator, state in zip(self._generators, states):
+            generator.set_state(state)
+
+
+def _generators_of(loader) -> list:
+    """Return the default generator, and those that the loader and its sampler draw from."""
+    owners = (loader, getattr(loader, "sampler", None))
+    found = [default_generator, *(getattr(owner, "generator", None) for owner in owners)]
+    return list({id(generator): generator for generator in found if generator is not None}.values())
+
+
+def _number(value) -> float:
+    """Return a number, or a tensor of one element, as a Python number."""
+    return float(value.item() if isinstance(value, TensorState) else value)
+
+
+def _check(**numbers) -> None:
+    for name, value in numbers.items():
+        optional = name == "checkpoint_every" and value is None
+        if not optional and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise ValueProblem(f"{name} must be a whole number, 1 or more, got {value!r}")

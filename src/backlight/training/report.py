@@ -1,0 +1,160 @@
+"""A run as one HTML page that stands alone: curves and the flow of gradients, in the light of the reader's choice."""
+
+import datetime
+from html import escape
+from pathlib import Path
+from string import Template
+
+from backlight.training.charts import Series, curves, heat_map, short
+from backlight.training.run_folder import RunFolder
+
+HERE = Path(__file__).parent
+NOT_METRICS = {"step", "epoch", "seconds", "loss", "lr", "gradient", "gradient_norms", "gradient_ratios"}
+
+
+def report(folder: RunFolder, when: datetime.datetime | None = None) -> str:
+    """Return the page of a run.
+
+    Args:
+        when: the time stated; by default now.
+    """
+    records = folder.records()
+    steps = [record for record in records if "loss" in record]
+    evaluations = [record for record in records if "evaluation" in record]
+    when = when or datetime.datetime.now().astimezone()
+    config = folder.config()
+    layers = config.get("layers", {})
+    sections = [
+        _measured("loss", steps, evaluations, zero=True),
+        *[_measured(name, steps, evaluations) for name in _metrics_of(steps, evaluations)],
+        _throughput(steps),
+        _flow(
+            steps,
+            layers,
+            "gradient_norms",
+            "Gradient flow",
+            "The norm of each layer's gradient, in the order of the model. A layer that fades learns little; one that "
+            "glows ever more may run away.",
+        ),
+        _flow(
+            steps,
+            layers,
+            "gradient_ratios",
+            "Gradient to weight",
+            "The same divided by the norm of the layer's weights: how much of itself a layer would be moved by.",
+        ),
+        _learning_rate(steps),
+    ]
+    page = Template((HERE / "report.html").read_text(encoding="utf-8"))
+    return page.substitute(
+        title=escape(folder.path.resolve().name),
+        facts=_facts(config, steps, evaluations, when),
+        notes=_notes(steps),
+        sections="\n".join(filter(None, sections)) or '<p class="note">Nothing has been recorded yet.</p>',
+        model=escape(config.get("model", "")),
+        optimizer=escape(config.get("optimizer", "")),
+        style=(HERE / "report.css").read_text(encoding="utf-8"),
+        script=(HERE / "report.js").read_text(encoding="utf-8"),
+    )
+
+
+def _metrics_of(steps: list[dict], evaluations: list[dict]) -> list[str]:
+    """Return the names of what was measured beside the loss, in the order it appeared."""
+    names = [name for record in steps for name in record if name not in NOT_METRICS]
+    names += [name for record in evaluations for name in record["evaluation"] if name != "loss"]
+    return [name for name in dict.fromkeys(names) if not name.endswith("_per_second")]
+
+
+def _measured(name: str, steps: list[dict], evaluations: list[dict], zero: bool = False) -> str:
+    """Return the section of one number that training and evaluations measure."""
+    trained = Series("training", _points(steps, name), "first", smooth=True)
+    found = [(record["step"], record["evaluation"].get(name)) for record in evaluations]
+    evaluated = Series("evaluation", [point for point in found if point[1] is not None], "evaluated")
+    shown = [series for series in (trained, evaluated) if any(y is not None for _, y in series.points)]
+    picture = curves(shown, f"{name} over steps", zero=zero)
+    key = "".join(f'<span class="key {series.look}">{series.name}</span>' for series in shown)
+    return _section(name.replace("_", " ").capitalize(), picture, key, _last_words(shown))
+
+
+def _last_words(shown: list[Series]) -> str:
+    """Return the last known value of each curve."""
+    ends = [(series.name, [y for _, y in series.points if y is not None][-1]) for series in shown]
+    return " · ".join(f"{name} {value:.4g}" for name, value in ends)
+
+
+def _throughput(steps: list[dict]) -> str:
+    unit = next((name for record in steps for name in record if name.endswith("_per_second")), None)
+    if unit is None:
+        return ""
+    points = _points(steps, unit)
+    words = unit.replace("_", " ")
+    ordered = sorted(y for _, y in points if y is not None)
+    middle = f"{short(ordered[len(ordered) // 2])} {words} in the median"
+    return _section(
+        "Throughput", curves([Series(words, points, smooth=True)], f"{words} over steps", zero=True), "", middle
+    )
+
+
+def _learning_rate(steps: list[dict]) -> str:
+    points = _points(steps, "lr")
+    if len({y for _, y in points}) < 2:
+        return ""  # it stands among the optimizer's settings
+    return _section("Learning rate", curves([Series("lr", points)], "learning rate over steps", zero=True), "", "")
+
+
+def _flow(steps: list[dict], layers: dict[str, str], what: str, title: str, said: str) -> str:
+    if not steps:
+        return ""
+    names = list(dict.fromkeys(name for record in steps for name in record[what]))
+    rows = {f"{name} {layers.get(name, '')}".strip(): [record[what].get(name) for record in steps] for name in names}
+    known = [value for values in rows.values() for value in values if value]
+    if not known:
+        return ""
+    picture = heat_map(rows, steps[-1]["step"], f"{title} by layer over steps")
+    low, high = (f'<span class="ends">{value:.1e}</span>' for value in (min(known), max(known)))
+    return _section(title, picture, f'{low}<span class="ramp" aria-hidden="true"></span>{high}', "", said)
+
+
+def _points(steps: list[dict], name: str) -> list[tuple]:
+    return [(record["step"], record.get(name)) for record in steps]
+
+
+def _section(title: str, picture: str, key: str, end: str, said: str = "") -> str:
+    if not picture:
+        return ""
+    said = f'<p class="said">{said}</p>' if said else ""
+    return (
+        f'<article><header><h2>{escape(title)}</h2><span class="keys">{key}</span>'
+        f'<span class="end">{escape(end)}</span></header>{picture}{said}</article>'
+    )
+
+
+def _facts(config: dict, steps: list[dict], evaluations: list[dict], when: datetime.datetime) -> str:
+    """Return what stands in the page's head."""
+    last = steps[-1] if steps else {"step": 0, "seconds": 0}
+    seconds = max([record["seconds"] for record in [*steps, *evaluations]], default=0)
+    facts = {
+        "Model": config.get("model", "").partition("(")[0],
+        "Parameters": f"{config.get('parameters', 0):,}",
+        "Optimizer": config.get("optimizer", "").partition(" ")[0],
+        "Steps": f"{last['step']:,}",
+        "Time": f"{int(seconds) // 60}:{int(seconds) % 60:02} min",
+    }
+    reached = [
+        (record["evaluation"]["accuracy"], record["step"])
+        for record in evaluations
+        if record["evaluation"].get("accuracy") is not None
+    ]
+    if reached:
+        best, step = max(reached, key=lambda pair: pair[0])
+        facts["Best accuracy"] = f"{100 * best:.2f} % at step {step:,}"
+    facts["Written"] = when.strftime("%d %B %Y, %H:%M").lstrip("0")
+    return "".join(f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>" for name, value in facts.items() if value)
+
+
+def _notes(steps: list[dict]) -> str:
+    """Say what a reader must not overlook."""
+    lost = [record["step"] for record in steps if record["loss"] is None]
+    if not lost:
+        return ""
+    return f'<p class="note">The loss was not a finite number at {len(lost)} steps, first at step {lost[0]:,}.</p>'

@@ -1,0 +1,118 @@
+"""The folder of a run: what lies where, written so that no moment leaves half a file behind.
+
+NOTE [A run folder]
+    config.json                         what was run: settings, the model as printed, the optimizer
+    metrics.jsonl                       a line for each recorded step and for each evaluation
+    checkpoints/step-00000500.safetensors   all that is needed to go on from a step (see training/checkpoint.py)
+    report.html                         the page (see training/report.py)
+Whole files are written beside their place and renamed into it; lines are appended one write each. A process that is
+killed leaves at most one line cut short, which is dropped when the run is taken up.
+"""
+
+import json
+import math
+import os
+from pathlib import Path
+
+from backlight.errors import InputError
+
+CONFIG, METRICS, REPORT = "config.json", "metrics.jsonl", "report.html"
+CHECKPOINTS = "checkpoints"
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file so that whoever reads it, at any moment, finds the old content or the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    with open(beside, "wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(beside, file)
+
+
+def jsonable(value):
+    """Return a value as JSON can hold it: None for numbers that are not finite, its text for what JSON has not."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(entry) for entry in value]
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
+
+
+class RunFolder:
+    """A run's files (see NOTE [A run folder])."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+        self.checkpoints = self.path / CHECKPOINTS
+
+    def holds_a_run(self) -> bool:
+        """Tell whether there are metrics or checkpoints in it."""
+        return (self.path / METRICS).exists() or self.checkpoint() is not None
+
+    def make(self) -> None:
+        """Create the folder.
+
+        Raises:
+            InputError: that is not possible.
+        """
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise InputError(f"cannot make the run folder {self.path}: {problem.strerror}") from problem
+        for left in self.checkpoints.glob(".step-*"):
+            left.unlink(missing_ok=True)  # a write that was cut short
+
+    def clear(self) -> None:
+        """Remove the metrics and the checkpoints of an earlier run, and nothing else."""
+        for file in [self.path / METRICS, self.path / REPORT, *self._checkpoint_files()]:
+            file.unlink(missing_ok=True)
+
+    def write_config(self, config: dict) -> None:
+        """Write config.json."""
+        write_whole(self.path / CONFIG, (json.dumps(jsonable(config), indent=1, ensure_ascii=False) + "\n").encode())
+
+    def config(self) -> dict:
+        """Return what config.json says: nothing, if it is missing."""
+        file = self.path / CONFIG
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+    # --- metrics ---------------------------------------------------------------------------------------------------
+
+    def append(self, record: dict) -> None:
+        """Add a line to metrics.jsonl."""
+        line = json.dumps(jsonable(record), ensure_ascii=False, allow_nan=False) + "\n"
+        with open(self.path / METRICS, "ab", buffering=0) as out:
+            out.write(line.encode())
+
+    def records(self) -> list[dict]:
+        """Return the lines of metrics.jsonl, without one that was cut short."""
+        file = self.path / METRICS
+        lines = file.read_bytes().split(b"\n")[:-1] if file.is_file() else []
+        return [json.loads(line) for line in lines]
+
+    def go_back_to(self, step: int) -> None:
+        """Drop the lines of steps after `step`, and of evaluations from it on, which will be made again."""
+        kept = [one for one in self.records() if one["step"] < step or (one["step"] == step and "loss" in one)]
+        write_whole(self.path / METRICS, b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in kept))
+
+    # --- checkpoints -----------------------------------------------------------------------------------------------
+
+    def _checkpoint_files(self) -> list[Path]:
+        return sorted(self.checkpoints.glob("step-*.safetensors"))
+
+    def checkpoint(self) -> Path | None:
+        """Return the last checkpoint, if there is one."""
+        return next(reversed(self._checkpoint_files()), None)
+
+    def checkpoint_at(self, step: int) -> Path:
+        """Return where the checkpoint of a step belongs."""
+        return self.checkpoints / f"step-{step:08d}.safetensors"
+
+    def keep_last(self, count: int) -> None:
+        """Remove all checkpoints but the last ones."""
+        for file in self._checkpoint_files()[:-count]:
+            file.unlink(missing_ok=True)
