@@ -151,11 +151,14 @@ class _Walk:
                 self.captures.setdefault(node, []).append((number, place))
         leads, masks = set(targets), {}
         for node in reversed(order):
-            mask = tuple(
-                edge if edge is not None and (edge.node if edge.__class__ is Output else edge) in leads else None
-                for edge in node.edges
-            )
-            if any(edge is not None for edge in mask):
+            mask, useful = [], False
+            for edge in node.edges:
+                if edge in leads or (edge.__class__ is Output and edge.node in leads):
+                    useful = True
+                    mask.append(edge)
+                else:
+                    mask.append(None)
+            if useful:
                 leads.add(node)
                 masks[node] = mask
         self.masks = masks
@@ -182,24 +185,37 @@ class _Walk:
 
     def run(self, order) -> None:
         """Run the nodes in order: on the short path if nobody watches, else with every hook in its place."""
-        if self.graph or self.watched or self.masks is not None:
+        if self.graph or self.watched:
             for node in order:
                 for leaf in self.run_watched(node):
                     self.finish_leaf(leaf)
         else:
-            buffers, keep, owned, add_to_output = self.buffers, self.keep, self.owned, self.add_to_output
-            for node in order:
-                grad = buffers.pop(node)
-                if grad is not None or node.wants_undefined:
-                    try:
-                        node.walk(grad, keep, buffers, owned, add_to_output)
-                    except Exception as problem:
-                        _say_where(problem, node)
-                        raise
-                    grad = None
+            self.run_unwatched(order)
         if not self.watched:
             for leaf in self.leaves:
                 self.finish_leaf(leaf)
+
+    def run_unwatched(self, order) -> None:
+        """Let each node compute its gradients and add them to the buffers itself."""
+        buffers, keep, owned, add_to_output = self.buffers, self.keep, self.owned, self.add_to_output
+        masks, captures = self.masks, self.captures
+        for node in order:
+            grad = buffers.pop(node)
+            if grad is None and not node.wants_undefined:
+                continue
+            edges = node.edges
+            if masks is not None:
+                if node in captures:
+                    self.capture(node, grad)
+                edges = masks.get(node)
+                if edges is None:
+                    continue
+            try:
+                node.walk(edges, grad, keep, buffers, owned, add_to_output)
+            except Exception as problem:
+                _say_where(problem, node)
+                raise
+            grad = None
 
     def run_watched(self, node) -> list:
         """Run one node between its hooks, keep gradients that were asked for, and hand its own on.

@@ -85,12 +85,12 @@ class Node:
         """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
         return HookHandle(extra_of(self).prehooks, hook)
 
-    def walk(self, grad, keep, buffers, owned, add_to_output) -> None:
+    def walk(self, edges, grad, keep, buffers, owned, add_to_output) -> None:
         """Run backward on arrays and add its gradients to the walk's buffers.
 
         A sum of two is a new array, which the walk owns (`owned`): a third is added to it in place.
         """
-        for edge, arrived in zip(self.edges, self.backward(grad, self.edges, keep)):
+        for edge, arrived in zip(edges, self.backward(grad, edges, keep)):
             if edge is None or arrived is None:
                 continue
             if edge.__class__ is Output:

@@ -19,16 +19,18 @@ def backward_source(plan: Plan, graph: bool) -> str:
 def walk_source(plan: Plan) -> str:
     """Return the source of `walk`: backward on arrays that adds its gradients to the walk's buffers itself.
 
-    This is the path of an ordinary backward; it saves a tuple and a loop a node (see Node.walk).
+    This is the path of a backward that nobody watches; it saves a tuple and a loop a node (see Node.walk).
     """
     if any(p.kind == ARRAYS for p in plan.differentiable):
         return "def nothing():\n    pass\n"
-    head = "def walk(node, grad, keep, buffers, owned, add_to_output):"
-    lines = ["edges = node.edges", *_unpack_lines(plan, False), *_edge_lines(plan), *_rule_lines(plan, False)]
+    head = "def walk(node, edges, grad, keep, buffers, owned, add_to_output):"
+    lines = [*_unpack_lines(plan, False), *_edge_lines(plan), *_rule_lines(plan, False)]
     lines += _finish_lines(plan, False)[:-1]
+    together = {name for rule in plan.op.rules if len(rule.inputs) > 1 for name in rule.inputs}
     for p in plan.differentiable:
         end, grad = f"e_{p.name}", f"g_{p.name}"
-        lines += [f"if {grad} is not None:", f"    if {end}.__class__ is Output:"]
+        asked = f" and {end} is not None" if p.name in together else ""
+        lines += [f"if {grad} is not None{asked}:", f"    if {end}.__class__ is Output:"]
         lines += [f"        add_to_output({end}.node, {end}.number, {grad})", "    else:"]
         lines += [
             f"        present = buffers[{end}]",
