@@ -25,6 +25,7 @@ INTERNAL |= {
     "filled_up",
     "first_elements",
     "repeating_pad_backward",
+    "convolution_weight",
 }
 
 

@@ -22,6 +22,7 @@ from backlight.ops.arithmetic import *
 from backlight.ops.channel_norms import *
 from backlight.ops.comparisons import *
 from backlight.ops.contractions import *
+from backlight.ops.convolution import *
 from backlight.ops.copying import *
 from backlight.ops.distances import *
 from backlight.ops.division import *

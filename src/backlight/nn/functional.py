@@ -29,6 +29,14 @@ from backlight.ops.bags import embedding_bag
 from backlight.ops.channel_norms import batch_norm as normalise_batch
 from backlight.ops.channel_norms import check_several, group_norm
 from backlight.ops.channel_norms import instance_norm as normalise_instances
+from backlight.ops.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from backlight.ops.cross_entropy import cross_entropy, linear_cross_entropy, nll_loss
 from backlight.ops.distances import cosine_similarity, pairwise_distance, pdist
 from backlight.ops.dropout import dropout1d, dropout2d, dropout3d
@@ -67,6 +75,12 @@ __all__ = [
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",

@@ -1,0 +1,343 @@
+"""Convolutions over one, two or three dims, and transposed ones.
+
+NOTE [Three ops that are each other's derivatives]
+With x the input, w the weight and y = x ∗ w, the gradient for x is the transposed convolution of grad and w, and the
+gradient for w is `convolution_weight(grad, x)`, linear in both. A transposed convolution is the same with x and grad
+exchanged. So all orders of derivative are these ops again.
+"""
+
+from numbers import Integral
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ShapeError
+from backlight.graph.state import TensorState
+from backlight.kernels import patches
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.declare import Array, op
+from backlight.ops.padding import constant_pad_nd
+from backlight.ops.products import not_a_tensor
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "convolution",
+]
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def places_of(sizes, kernel, stride, padding, dilation) -> tuple[int, ...]:
+    """Return at how many places a kernel fits into each dim."""
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation)
+    )
+
+
+def spread_sizes(places, kernel, stride, padding, dilation, output_padding) -> tuple[int, ...]:
+    """Return the sizes of a transposed convolution's output."""
+    return tuple(
+        (n - 1) * s - 2 * p + d * (k - 1) + 1 + more
+        for n, k, s, p, d, more in zip(places, kernel, stride, padding, dilation, output_padding)
+    )
+
+
+def missing_sizes(sizes, places, kernel, stride, padding, dilation) -> tuple[int, ...]:
+    """Return the output_padding with which a transposed convolution of `places` gives `sizes`."""
+    plain = spread_sizes(places, kernel, stride, padding, dilation, (0,) * len(sizes))
+    return tuple(wanted - found for wanted, found in zip(sizes, plain))
+
+
+def cropped(value, shape):
+    """Return the corner of a tensor or an array that has this shape."""
+    if tuple(value.shape) == tuple(shape):
+        return value
+    return value[tuple(slice(size) for size in shape)]
+
+
+# --- the op -----------------------------------------------------------------------------------------------------------
+
+
+@op(name="convolution", node="ConvolutionBackward0")
+def convolve(
+    xp,
+    input,
+    weight,
+    bias: Array | None,
+    stride: tuple,
+    padding: tuple,
+    dilation: tuple,
+    transposed: bool,
+    output_padding: tuple,
+    groups: int,
+):
+    """Σ over channels and kernel of weight · input at each place, plus bias; transposed: its transpose."""
+    wide, kernel_of, added = widened(input), widened(weight), widened(bias)
+    kernel, sizes = weight.shape[2:], input.shape[2:]
+    if transposed:
+        outs = spread_sizes(sizes, kernel, stride, padding, dilation, output_padding)
+        out = patches.spread(wide, kernel_of, stride, padding, dilation, groups, outs)
+        if added is not None:
+            out += added.reshape((-1,) + (1,) * len(kernel))
+    else:
+        places = places_of(sizes, kernel, stride, padding, dilation)
+        out = patches.convolve(wide, kernel_of, added, stride, padding, dilation, groups, places)
+    return rounded(out, input.dtype)
+
+
+@convolve.derivative("input", formula="the transposed convolution of grad and weight (of a transposed one: the plain)")
+def convolve_input(grad, weight, input_shape, stride, padding, dilation, transposed, groups, ops):
+    more = (0,) * len(stride)
+    if not transposed:
+        more = missing_sizes(input_shape[2:], grad.shape[2:], weight.shape[2:], stride, padding, dilation)
+    found = ops.convolution(grad, weight, None, stride, padding, dilation, not transposed, more, groups)
+    return cropped(found, input_shape)
+
+
+@convolve.derivative("weight", formula="Σ over batch and places of grad · what the kernel saw there")
+def convolve_weight(grad, input, weight_shape, stride, padding, dilation, transposed, groups, ops):
+    seen, at = (grad, input) if transposed else (input, grad)
+    return ops.convolution_weight(at, seen, weight_shape[2:], stride, padding, dilation, groups)
+
+
+@convolve.derivative("bias", formula="Σ grad over batch and places")
+def convolve_bias(grad, ops):
+    return ops.sum(grad, (0, *range(2, len(grad.shape))))
+
+
+@op(node="ConvolutionBackwardBackward0")
+def convolution_weight(
+    xp, grad_output, input, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
+):
+    """The gradient of a convolution for its weight: Σ over batch and places of grad · what the kernel saw there."""
+    found = patches.weight_gradient(widened(grad_output), widened(input), kernel, stride, padding, dilation, groups)
+    return rounded(found, grad_output.dtype)
+
+
+@convolution_weight.derivative("grad_output", formula="the convolution of input with grad as weight")
+def convolution_weight_grad_output(grad, input, grad_output_shape, stride, padding, dilation, groups, ops):
+    found = ops.convolution(input, grad, None, stride, padding, dilation, False, (0,) * len(stride), groups)
+    return cropped(found, grad_output_shape)
+
+
+@convolution_weight.derivative("input", formula="the transposed convolution of grad_output with grad as weight")
+def convolution_weight_input(grad, grad_output, input_shape, kernel, stride, padding, dilation, groups, ops):
+    more = missing_sizes(input_shape[2:], grad_output.shape[2:], kernel, stride, padding, dilation)
+    return ops.convolution(grad_output, grad, None, stride, padding, dilation, True, more, groups)
+
+
+# --- what users call --------------------------------------------------------------------------------------------------
+
+
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Convolve over all dims behind the first two, or apply the transpose of that.
+
+    Shapes: input (batch, in, …), weight (out, in / groups, …) -> (batch, out, …); transposed: weight (in, out / groups,
+        …)
+
+    Raises:
+        RuntimeError: sizes, dtypes or options do not fit.
+    """
+    dims = weight._data.ndim - 2
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
+    stride, padding, dilation, output_padding = (as_tuple(name, value, dims) for name, value in options.items())
+    check(input._data, weight._data, bias, stride, padding, dilation, bool(transposed), output_padding, groups)
+    return convolve(input, weight, bias, stride, padding, dilation, bool(transposed), output_padding, groups)
+
+
+def as_tuple(name: str, value, dims: int) -> tuple[int, ...]:
+    """Return one number for each dim, or raise PyTorch's error."""
+    if isinstance(value, Integral):
+        return (int(value),) * dims
+    found = tuple(map(int, value))
+    if len(found) == 1:
+        return found * dims
+    if len(found) != dims:
+        raise ShapeError(
+            f"expected {name} to be a single integer value or a list of {dims} values to match the convolution "
+            f"dimensions, but got {name}={list(found)}"
+        )
+    return found
+
+
+def check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> None:
+    """Raise PyTorch's error unless input, weight, bias and options fit together."""
+    _check_options(stride, padding, dilation, transposed, output_padding, groups)
+    if input.ndim != weight.ndim:
+        raise ShapeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, but "
+            f"got {input.ndim}-dimensional input of size {list(input.shape)} instead"
+        )
+    _check_channels(input.shape, weight.shape, bias, transposed, groups)
+    if input.dtype != weight.dtype:
+        names = [from_numpy_dtype(array.dtype).old_name for array in (input, weight)]
+        raise ShapeError(f"expected scalar type {names[0]} but found {names[1]}; convert one with .to(dtype)")
+    if bias is not None and bias._data.dtype != input.dtype:
+        names = [from_numpy_dtype(array.dtype).old_name.lower() for array in (input, bias._data)]
+        raise ShapeError(f"Input type ({names[0]}) and bias type ({names[1]}) should be the same")
+    _check_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation, transposed, output_padding)
+
+
+def _check_options(stride, padding, dilation, transposed, output_padding, groups) -> None:
+    if min(padding) < 0:
+        raise ShapeError(f"negative padding is not supported, got padding={list(padding)}")
+    if min(stride) <= 0:
+        raise ShapeError(f"non-positive stride is not supported, got stride={list(stride)}")
+    if min(dilation) <= 0:
+        raise ShapeError(f"dilation should be greater than zero, but got {list(dilation)}")
+    if groups <= 0:
+        raise ShapeError(f"non-positive groups is not supported, got groups={groups}")
+    if min(output_padding) < 0:
+        raise ShapeError(f"negative output_padding is not supported, got output_padding={list(output_padding)}")
+    if transposed and any(more >= max(s, d) for more, s, d in zip(output_padding, stride, dilation)):
+        options = {"output_padding": output_padding, "stride": stride, "dilation": dilation}
+        dims = ("depth", "height", "width")[-len(stride) :]
+        listed = " ".join(f"{name}_{dim}: {n}" for name, value in options.items() for dim, n in zip(dims, value))
+        raise ShapeError(f"output padding must be smaller than either stride or dilation, but got {listed}")
+
+
+def _check_channels(shape, sizes, bias, transposed, groups) -> None:
+    given = f"Given transposed={int(transposed)}" if transposed else f"Given groups={groups}"
+    if sizes[0] < groups:
+        raise ShapeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{list(sizes)} instead"
+        )
+    if sizes[0] % groups:
+        raise ShapeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size [{list(sizes)}] instead"
+        )
+    wanted = sizes[0] if transposed else sizes[1] * groups
+    if shape[1] != wanted:
+        raise ShapeError(
+            f"{given}, weight of size {list(sizes)}, expected input{list(shape)} to have {wanted} channels, but got "
+            f"{shape[1]} channels instead"
+        )
+    outs = sizes[1] * groups if transposed else sizes[0]
+    if bias is not None and bias._data.shape != (outs,):
+        given = f"{given}, " if transposed else "Given "
+        raise ShapeError(
+            f"{given}weight of size {list(sizes)}, expected bias to be 1-dimensional with {outs} elements, but got "
+            f"bias of size {list(bias._data.shape)} instead"
+        )
+
+
+def _check_sizes(sizes, kernel, stride, padding, dilation, transposed, output_padding) -> None:
+    if transposed:
+        found = spread_sizes(sizes, kernel, stride, padding, dilation, output_padding)
+        if min(found) < 0 or (min(found) == 0 and min(sizes) > 0):
+            raise ShapeError(
+                f"Given input size per channel: {_times(sizes)}. Calculated output size per channel: {_times(found)}. "
+                "Output size is too small"
+            )
+        return
+    padded = [n + 2 * p for n, p in zip(sizes, padding)]
+    needed = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
+    if any(size < need for size, need in zip(padded, needed)):
+        raise ShapeError(
+            f"Calculated padded input size per channel: {_times(padded)}. Kernel size: {_times(needed)}. "
+            "Kernel size can't be greater than actual input size"
+        )
+
+
+def _times(sizes) -> str:
+    return f"({' x '.join(map(str, sizes))})"
+
+
+def _batched(name: str, dims: int, input, weight):
+    """Return the input with a batch dim, and whether one was added."""
+    if not isinstance(input, TensorState) or not isinstance(weight, TensorState):
+        raise not_a_tensor(name, input=input, weight=weight)
+    ndim = input._data.ndim
+    if ndim not in (dims + 1, dims + 2):
+        raise ShapeError(
+            f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(input._data.shape)}"
+        )
+    if weight._data.ndim != dims + 2:
+        raise ShapeError(
+            f"Expected {dims + 2}-dimensional weight for {name}, but got weight of size {list(weight._data.shape)}"
+        )
+    return (input.unsqueeze(0), True) if ndim == dims + 1 else (input, False)
+
+
+def _plain(dims: int, input, weight, bias, stride, padding, dilation, groups):
+    input, added = _batched(f"conv{dims}d", dims, input, weight)
+    if isinstance(padding, str):
+        input, padding = _named_padding(input, weight._data.shape[2:], stride, padding, dilation)
+    out = convolution(input, weight, bias, stride, padding, dilation, False, 0, groups)
+    return out.squeeze(0) if added else out
+
+
+def _named_padding(input, kernel, stride, padding: str, dilation):
+    """Return the input, padded where one side needs more, and the padding that both sides need."""
+    if padding == "valid":
+        return input, 0
+    if padding != "same":
+        raise ShapeError(f"Invalid padding string: '{padding}'; choose 'same' or 'valid'")
+    if set(as_tuple("stride", stride, len(kernel))) != {1}:
+        raise ShapeError("padding='same' is not supported for strided convolutions")
+    totals = [d * (k - 1) for d, k in zip(as_tuple("dilation", dilation, len(kernel)), kernel)]
+    if any(total % 2 for total in totals):
+        input = constant_pad_nd(input, tuple(count for total in reversed(totals) for count in (0, total % 2)), 0)
+    return input, tuple(total // 2 for total in totals)
+
+
+def _transposed(dims: int, input, weight, bias, stride, padding, output_padding, groups, dilation):
+    input, added = _batched(f"conv_transpose{dims}d", dims, input, weight)
+    out = convolution(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return out.squeeze(0) if added else out
+
+
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolve over the last dim.
+
+    Shapes: input (batch, in, length) or (in, length), weight (out, in / groups, kernel) -> (batch, out, places)
+
+    Args:
+        padding: zeros at both ends; or "same" for as many places as elements, "valid" for none.
+        groups: into how many parts channels are divided, each of which sees only its own.
+    """
+    return _plain(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolve over the last two dims; see `conv1d`.
+
+    Shapes: input (batch, in, height, width) or without batch, weight (out, in / groups, kh, kw) -> (batch, out, h, w)
+    """
+    return _plain(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolve over the last three dims; see `conv1d`.
+
+    Shapes: input (batch, in, d, h, w) or without batch, weight (out, in / groups, kd, kh, kw) -> (batch, out, d, h, w)
+    """
+    return _plain(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """Apply the transpose of a convolution over the last dim: what its gradient does.
+
+    Shapes: input (batch, in, places) or (in, places), weight (in, out / groups, kernel) -> (batch, out, length)
+
+    Args:
+        output_padding: added to the length, of which a stride leaves several possible.
+    """
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """Apply the transpose of a convolution over the last two dims; see `conv_transpose1d`."""
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """Apply the transpose of a convolution over the last three dims; see `conv_transpose1d`."""
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
