@@ -40,19 +40,16 @@ from backlight.ops.convolution import (
 from backlight.ops.cross_entropy import cross_entropy, linear_cross_entropy, nll_loss
 from backlight.ops.distances import cosine_similarity, pairwise_distance, pdist
 from backlight.ops.dropout import dropout1d, dropout2d, dropout3d
-from backlight.ops.linear import bilinear, linear
-from backlight.ops.losses import (
+from backlight.ops.likelihoods import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     gaussian_nll_loss,
-    huber_loss,
     kl_div,
-    l1_loss,
-    mse_loss,
     poisson_nll_loss,
-    smooth_l1_loss,
     soft_margin_loss,
 )
+from backlight.ops.linear import bilinear, linear
+from backlight.ops.losses import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from backlight.ops.margins import (
     cosine_embedding_loss,
     hinge_embedding_loss,

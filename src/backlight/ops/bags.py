@@ -103,16 +103,14 @@ def _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_
     if per_sample_weights is not None and per_sample_weights._data.shape != input._data.shape:
         raise ValueProblem(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
-            "same "
-            f"shape as the input ({input.shape})"
+            f"same shape as the input ({input.shape})"
         )
     if weight._data.ndim != 2:
         raise ValueProblem(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight._data.ndim}")
     if dims == 2 and offsets is not None:
         raise ValueProblem(
             "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
-            "sequences. "
-            f"However, found offsets of type {type(offsets)}"
+            f"sequences. However, found offsets of type {type(offsets)}"
         )
     if dims == 1 and (offsets is None or offsets._data.ndim != 1):
         raise ValueProblem("offsets has to be a 1D Tensor" + (" but got None" if offsets is None else ""))

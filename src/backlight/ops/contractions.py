@@ -131,8 +131,7 @@ def cross(input, other, dim=None):
         warnings.warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
             "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross "
-            "in a "
-            "future release.",
+            "in a future release.",
             UserWarning,
             stacklevel=2,
         )

@@ -129,10 +129,9 @@ def _reduced(losses, weights, reduction, shape):
     total = losses.sum()
     if reduction == "sum":
         return total, one if weights is None else weights
-    with np.errstate(all="ignore"):
-        share = one / (losses.dtype.type(len(losses)) if weights is None else weights.sum())
-        mean = total * share if np.isfinite(share) else total * np.nan
-        return mean, share if weights is None else weights * share
+    share = one / (losses.dtype.type(len(losses)) if weights is None else weights.sum())
+    mean = total * share if np.isfinite(share) else total * np.nan
+    return mean, share if weights is None else weights * share
 
 
 def _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index):

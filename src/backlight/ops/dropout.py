@@ -122,11 +122,9 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     if dims == 3:
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
-            "desired - "
-            "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
-            "future "
-            "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
-            "channel-wise dropout behavior, please switch to using dropout1d instead.",
+            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will "
+            "change in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, "
+            "W). To maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
             UserWarning,
             stacklevel=2,
         )
@@ -152,9 +150,8 @@ def _channels(input, p, training, inplace, batched: bool):
 def _warn_dims(name: str, dims: int, spatial: str, expected: str) -> None:
     warnings.warn(
         f"{name}: Received a {dims}-D input to {name}, which is deprecated and will result in an error in a future "
-        "release. To retain the behavior and silence this warning, please use dropout instead. Note that "
-        f"{name} exists to provide channel-wise dropout on inputs with {spatial} spatial dimensions, a channel "
-        "dimension, "
+        f"release. To retain the behavior and silence this warning, please use dropout instead. Note that {name} "
+        f"exists to provide channel-wise dropout on inputs with {spatial} spatial dimensions, a channel dimension, "
         f"and an optional batch dimension (i.e. {expected} inputs).",
         UserWarning,
         stacklevel=3,

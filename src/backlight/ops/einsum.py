@@ -124,8 +124,7 @@ def _split(part: str, where: str, taken: int) -> tuple[str, str | None]:
         if character not in LETTERS:
             raise ShapeError(
                 f"einsum(): invalid subscript given at index {taken + index} in the equation string, subscripts must "
-                "be "
-                f"in [a-zA-Z]; got {character!r}"
+                f"be in [a-zA-Z]; got {character!r}"
             )
     return before, (after if dots else None)
 
@@ -170,8 +169,7 @@ def _check_dtypes(operands) -> None:
         if operand._data.dtype != first:
             raise ShapeError(
                 f"expected scalar type {big_name(first)} but found {big_name(operand._data.dtype)}; convert the "
-                "operands "
-                "to one dtype with .to(dtype)"
+                "operands to one dtype with .to(dtype)"
             )
 
 

@@ -67,8 +67,7 @@ def _expandable(bias, product):
             raise ShapeError(
                 f"The expanded size of the tensor ({wanted[at]}) must match the existing size ({size}) at "
                 f"non-singleton dimension {at}.  Target sizes: {wanted}.  Tensor sizes: {found}\n  A bias has one "
-                "number for each "
-                "row of the weight"
+                "number for each row of the weight"
             )
     return bias
 

@@ -136,8 +136,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if target._data.size != count:
         raise ShapeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
-            "size). "
-            f"Expected target size [{count}], but got {list(target._data.shape)}. Input has shape "
+            f"size). Expected target size [{count}], but got {list(target._data.shape)}. Input has shape "
             f"{list(input._data.shape)}."
         )
     _check_targets(target, classes)

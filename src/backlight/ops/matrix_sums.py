@@ -48,8 +48,7 @@ def check_added(name: str, input, shape, dtype) -> None:
         if place > len(wanted):
             raise ShapeError(
                 f"{name}: expand({found}, size={wanted}): the number of sizes provided ({len(wanted)}) must be "
-                "greater or "
-                f"equal to the number of dimensions in the tensor ({len(found)})"
+                f"greater or equal to the number of dimensions in the tensor ({len(found)})"
             )
         if size not in (1, wanted[-place]):
             dim = len(wanted) - place
