@@ -1,5 +1,6 @@
 """Optimizers, under PyTorch's names."""
 
+from backlight.optim import lr_scheduler
 from backlight.optim.adadelta import Adadelta
 from backlight.optim.adagrad import Adagrad
 from backlight.optim.adam import Adam, AdamW
@@ -27,4 +28,5 @@ __all__ = [
     "RAdam",
     "RMSprop",
     "Rprop",
+    "lr_scheduler",
 ]
