@@ -101,7 +101,20 @@ SNIPPETS = {
     ),
     "grad may be deleted": "w = torch.ones(2, requires_grad=True); (w * 2).sum().backward(); del w.grad; print(w.grad)",
     "Variable": (
-        "v = torch.autograd.Variable(torch.ones(2), requires_grad=True); (v * 2).sum().backward(); print(v.grad)"
+        "V = torch.autograd.Variable; v = V(torch.ones(2), requires_grad=True); (v * 2).sum().backward(); "
+        "print(v.grad)\n"
+        "print(isinstance(v, V), isinstance(3, V), V(torch.ones(2)))"
+    ),
+    "a leaf told not to require grad gets none": (
+        "w = torch.ones(2, requires_grad=True); w.register_hook(lambda g: print('hook', g)); y = (w * w).sum()\n"
+        "w.requires_grad_(False); y.backward(); print(w.grad)"
+    ),
+    "a detached leaf gets none": (
+        "w = torch.ones(2, requires_grad=True); y = (w * 2).sum(); w.detach_(); y.backward(); print(w.grad)"
+    ),
+    "a detached twin is a leaf of its own": (
+        "w = torch.ones(2, requires_grad=True); v = w.detach().requires_grad_(); (v * w).sum().backward()\n"
+        "print(w.grad, v.grad)"
     ),
 }
 

@@ -141,6 +141,15 @@ def _listed(values) -> list:
     return [values] if isinstance(values, (TensorState, GradientEdge)) else list(values)
 
 
-def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:  # noqa: N802 - PyTorch's old name
-    """Return the tensor, requiring grad if asked: since PyTorch 0.4 a Variable is a Tensor."""
-    return data.detach().requires_grad_(requires_grad)
+class _VariableMeta(type):
+    """Since PyTorch 0.4 a Variable is a Tensor: calling the class gives one, and every tensor is an instance."""
+
+    def __call__(cls, data: Tensor, requires_grad: bool = False) -> Tensor:
+        return data.detach().requires_grad_(requires_grad)
+
+    def __instancecheck__(cls, value) -> bool:
+        return isinstance(value, TensorState)
+
+
+class Variable(metaclass=_VariableMeta):
+    """The old name of a tensor that may require grad: `Variable(data, requires_grad)`."""

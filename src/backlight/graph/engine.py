@@ -291,6 +291,8 @@ class _Walk:
         if leaf in self.captures:
             self.capture(leaf, grad)
             return
+        if leaf._edge is None:  # it was told since not to require grad
+            return
         node = None if leaf._accumulator is None else leaf._accumulator()
         extra = None if node is None else node.extra
         if extra is not None and extra.prehooks:
