@@ -169,7 +169,7 @@ def _fitting(grad, like):
 def attention_composed(query, key, value, attn_mask, factors, is_causal, scale, probabilities):
     scores = (query * scale) @ key.mT
     if is_causal:
-        attn_mask = scores.detach().new_ones(scores.shape[-2:]).tril() > 0
+        attn_mask = wrap(rows.causal_mask(*scores.shape[-2:]))
     if attn_mask is not None:
         boolean = attn_mask._data.dtype.kind == "b"
         scores = scores.masked_fill(~attn_mask, -math.inf) if boolean else scores + attn_mask
