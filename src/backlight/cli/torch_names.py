@@ -37,6 +37,7 @@ OURS = {
     "torch.nn.modules.normalization": "backlight.nn.modules.normalisation",
     "torch.nn.modules.sparse": "backlight.nn.modules.embedding",
     "torch.nn.parameter": "backlight.nn.parameter",
+    "torch.nn.utils": "backlight.nn.utils",
     "torch.optim": "backlight.optim",
     "torch.optim.adagrad": "backlight.optim.adagrad",
     "torch.optim.adam": "backlight.optim.adam",

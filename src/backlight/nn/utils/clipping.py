@@ -1,0 +1,94 @@
+"""Gradients cut down to size before a step: by their norm, or element by element."""
+
+import warnings
+from collections.abc import Iterable
+from types import GeneratorType
+
+from backlight.errors import GraphError
+from backlight.graph.modes import no_grad
+from backlight.graph.state import TensorState
+from backlight.ops.joining import stack
+from backlight.ops.norms import vector_norm
+from backlight.tensor.creation import tensor
+from backlight.tensor.tensor import Tensor
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Return the norm of several tensors, taken as one vector.
+
+    Raises:
+        RuntimeError: it is inf or nan, and `error_if_nonfinite` is True.
+    """
+    tensors, norm_type = _listed(tensors), float(norm_type)
+    if not tensors:
+        return tensor(0.0)
+    with no_grad():
+        total = vector_norm(stack([vector_norm(each, norm_type) for each in tensors]), norm_type)
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise GraphError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale all gradients by max_norm / total_norm, in place, if that makes them smaller."""
+    with no_grad():
+        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for grad in _gradients(_listed(parameters)):
+            grad.mul_(scale)
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale all gradients, in place, so that their norm, taken as one vector, is at most `max_norm`.
+
+    Args:
+        norm_type: the order of the norm; inf takes the largest element.
+        error_if_nonfinite: raise if a gradient is inf or nan, rather than make all of them so.
+        foreach: accepted; there is one way here, and it gives the same numbers.
+
+    Returns:
+        The norm as it was.
+
+    Raises:
+        RuntimeError: the norm is inf or nan, and `error_if_nonfinite` is True.
+    """
+    listed = _listed(parameters)
+    if isinstance(parameters, GeneratorType) and not listed:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+    total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(listed, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+    """Clamp each element of all gradients to [−clip_value, clip_value], in place."""
+    limit = float(clip_value)
+    with no_grad():
+        for grad in _gradients(_listed(parameters)):
+            grad.clamp_(-limit, limit)
+
+
+def _listed(tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, TensorState) else list(tensors)
+
+
+def _gradients(parameters: list[Tensor]) -> list[Tensor]:
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
