@@ -3,6 +3,7 @@
 python tests/opinfo_run.py [name …]      prints a line an entry, with the first difference
 """
 
+import functools
 import sys
 import types
 import warnings
@@ -159,13 +160,25 @@ def compare_gradients(ours, theirs, what):
             compare(a, b, f"{what} {number}")
 
 
+@functools.cache
+def draws_alike() -> bool:
+    """Tell whether PyTorch draws dropout from its own generator here, as backlight does."""
+    torch.manual_seed(RANDOM_SEED)
+    backlight.manual_seed(RANDOM_SEED)
+    theirs = torch.nn.functional.dropout(torch.ones(100), 0.5)
+    return np.array_equal(backlight.nn.functional.dropout(backlight.ones(100), 0.5).numpy(), theirs.numpy())
+
+
 def run_sample(entry, function, sample) -> None:
     """Compare one sample in all three ways."""
     made: dict = {}
     arguments = (sample.input, sample.args, sample.kwargs)
     mine_input, mine_args, mine_kwargs = converted(arguments, made)
     torch.manual_seed(RANDOM_SEED)
+    before = torch.get_rng_state()
     theirs = entry.op(sample.input, *sample.args, **sample.kwargs)
+    if not torch.equal(before, torch.get_rng_state()) and not draws_alike():
+        return  # on some processors PyTorch draws from a vendor's library: other numbers, nothing to compare
     backlight.manual_seed(RANDOM_SEED)
     ours = function(mine_input, *mine_args, **mine_kwargs)
     compare(ours, theirs, "forward")

@@ -192,7 +192,10 @@ def op(forward=None, **options):
     """
     if forward is None:
         return lambda function: op(function, **options)
-    declared = TABLE[options.get("name") or forward.__name__] = Op(forward, **options)
+    name = options.get("name") or forward.__name__
+    if name in TABLE:
+        raise BacklightError(f"an op must have a name of its own, got {name!r} twice: {TABLE[name].forward.__module__}")
+    declared = TABLE[name] = Op(forward, **options)
     declared.public = lazy_function(declared, "function")
     return declared.public
 
