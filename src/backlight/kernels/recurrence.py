@@ -33,7 +33,7 @@ def plain(rows, hidden, weight, sizes, reverse: bool, rectified: bool):
         before[start : start + count] = state
         here += state @ turned
         if rectified:
-            np.maximum(here, 0, here)
+            np.maximum(here, 0, out=here)
         else:
             np.tanh(here, here)
         state[...] = here

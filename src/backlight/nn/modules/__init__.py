@@ -2,6 +2,7 @@
 
 from backlight.nn.modules.activation import *
 from backlight.nn.modules.bag import *
+from backlight.nn.modules.cell import *
 from backlight.nn.modules.channel_norms import *
 from backlight.nn.modules.container import *
 from backlight.nn.modules.distance import *
@@ -15,3 +16,4 @@ from backlight.nn.modules.module import *
 from backlight.nn.modules.normalisation import *
 from backlight.nn.modules.parameters import *
 from backlight.nn.modules.rectifier import *
+from backlight.nn.modules.recurrent import *

@@ -1,0 +1,137 @@
+"""Recurrent cells: one step of a recurrent layer."""
+
+import math
+
+from backlight.errors import ShapeError, ValueProblem
+from backlight.nn import functional as F
+from backlight.nn import init
+from backlight.nn.modules.module import Module
+from backlight.nn.parameter import Parameter
+from backlight.ops.recurrent import gru_steps, lstm_steps, rnn_steps
+from backlight.tensor.filled import empty, zeros
+from backlight.tensor.tensor import Tensor
+
+__all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
+
+
+class RNNCellBase(Module):
+    """What cells share: weights and biases of input and hidden state, uniform over ±1/√hidden_size at first."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None):
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        self.weight_ih = Parameter(empty((rows, input_size), device=device, dtype=dtype))
+        self.weight_hh = Parameter(empty((rows, hidden_size), device=device, dtype=dtype))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(empty(rows, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new values."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """Return the sizes, and those options that were set."""
+        parts = [f"{self.input_size}, {self.hidden_size}"]
+        parts += [f"bias={self.bias}"] * (self.bias is not True)
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        return ", ".join(parts + [f"nonlinearity={nonlinearity}"] * (nonlinearity != "tanh"))
+
+    def _both_biases(self) -> Tensor | None:
+        return None if self.bias_ih is None else self.bias_ih + self.bias_hh
+
+    def _checked(self, input: Tensor, states: tuple | None, names: tuple[str, ...]) -> tuple[Tensor, list[Tensor]]:
+        """Return input and states with a batch dim; states that are missing are zeros."""
+        kind = type(self).__name__
+        if input.ndim not in (1, 2):
+            raise ValueProblem(f"{kind}: Expected input to be 1D or 2D, got {input.ndim}D instead")
+        for name, state in zip(names, states or ()):
+            if state.ndim not in (1, 2):
+                raise ValueProblem(f"{kind}: Expected {name} to be 1D or 2D, got {state.ndim}D instead")
+        batched = input.ndim == 2
+        input = input if batched else input.unsqueeze(0)
+        if input.shape[1] != self.input_size:
+            raise ShapeError(f"input has inconsistent input_size: got {input.shape[1]} expected {self.input_size}")
+        if states is None:
+            return input, [zeros((input.shape[0], self.hidden_size), dtype=input.dtype) for _ in names]
+        states = [state if batched else state.unsqueeze(0) for state in states]
+        for number, state in enumerate(states):
+            if state.shape[1] != self.hidden_size:
+                raise ShapeError(
+                    f"hidden{number} has inconsistent hidden_size: got {state.shape[1]}, expected {self.hidden_size}"
+                )
+            if state.shape[0] != input.shape[0]:
+                raise ShapeError(
+                    f"Input batch size {input.shape[0]} doesn't match hidden{number} batch size {state.shape[0]}"
+                )
+        return input, states
+
+
+class RNNCell(RNNCellBase):
+    """h' = tanh(W_ih · x + b_ih + W_hh · h + b_hh), or max(…, 0).
+
+    Shapes: input (batch, input_size), hx (batch, hidden_size) -> (batch, hidden_size); all without batch, too
+
+    Args:
+        nonlinearity: "tanh" or "relu".
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Return the next hidden state."""
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise ShapeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        rows, (hidden,) = self._checked(input, None if hx is None else (hx,), ("hidden",))
+        sums = F.linear(rows, self.weight_ih, self._both_biases())
+        _, last = rnn_steps(sums, hidden, self.weight_hh, (len(rows),), False, self.nonlinearity == "relu")
+        return last if input.ndim == 2 else last.squeeze(0)
+
+
+class LSTMCell(RNNCellBase):
+    """One step of an LSTM; `LSTM` has the formulas.
+
+    Shapes: input (batch, input_size), hx two of (batch, hidden_size) -> as hx; all without batch, too
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Return the next hidden state and the next cell state."""
+        rows, (hidden, cells) = self._checked(input, hx, ("hx[0]", "hx[1]"))
+        sums = F.linear(rows, self.weight_ih, self._both_biases())
+        _, *last = lstm_steps(sums, hidden, cells, self.weight_hh, None, (len(rows),), False)
+        return tuple(last if input.ndim == 2 else [state.squeeze(0) for state in last])
+
+
+class GRUCell(RNNCellBase):
+    """One step of a GRU; `GRU` has the formulas.
+
+    Shapes: input (batch, input_size), hx (batch, hidden_size) -> (batch, hidden_size); all without batch, too
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Return the next hidden state."""
+        rows, (hidden,) = self._checked(input, None if hx is None else (hx,), ("hidden",))
+        sums = F.linear(rows, self.weight_ih, self.bias_ih)
+        _, last = gru_steps(sums, hidden, self.weight_hh, self.bias_hh, (len(rows),), False)
+        return last if input.ndim == 2 else last.squeeze(0)

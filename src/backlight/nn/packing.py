@@ -1,0 +1,226 @@
+"""Sequences of different lengths in one tensor: padded to the longest, or packed without padding.
+
+A packed sequence holds, step by step in time, one row for each sequence that lasts as long, longest sequence first.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from backlight.errors import ShapeError, ValueProblem
+from backlight.graph.state import TensorState, wrap
+from backlight.ops.joining import cat
+from backlight.ops.selecting import index_copy, index_select
+from backlight.tensor.filled import full
+from backlight.tensor.tensor import Tensor
+
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
+
+
+class PackedFields(NamedTuple):
+    """What a packed sequence holds."""
+
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(PackedFields):
+    """The rows of several sequences, step by step; made by `pack_padded_sequence` and `pack_sequence`.
+
+    Args:
+        data: the rows.
+        batch_sizes: how many sequences last as long as each step.
+        sorted_indices: the number each sequence had before they were sorted by length.
+        unsorted_indices: the way back.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        data: Tensor,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ):
+        if batch_sizes is None:
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self))
+        return f"{type(self).__name__}({fields})"
+
+    def to(self, *args, **kwargs):
+        """Convert the rows, as `Tensor.to` does."""
+        data = self.data.to(*args, **kwargs)
+        return self if data is self.data else type(self)(data, *self[1:])
+
+    def float(self):
+        """Convert the rows to float32."""
+        return type(self)(self.data.float(), *self[1:])
+
+    def double(self):
+        """Convert the rows to float64."""
+        return type(self)(self.data.double(), *self[1:])
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """Return the permutation that undoes another one."""
+    return None if permutation is None else wrap(np.argsort(permutation._data, kind="stable"))
+
+
+# --- packing ----------------------------------------------------------------------------------------------------------
+
+
+def pack_padded_sequence(
+    input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Pack a padded batch.
+
+    Shapes: input (time, batch, …), or (batch, time, …) with `batch_first`
+
+    Args:
+        lengths: how long each sequence is.
+        enforce_sorted: whether the sequences must come longest first; else they are sorted here.
+
+    Raises:
+        RuntimeError: lengths do not fit the batch, are not above 0, or not sorted though they must be.
+    """
+    counts = np.asarray(lengths._data if isinstance(lengths, TensorState) else lengths, np.int64)
+    order = None
+    if not enforce_sorted:
+        order = np.argsort(-counts, kind="stable")
+        counts = counts[order]
+        input = index_select(input, 0 if batch_first else 1, wrap(order))
+    _check_lengths(counts, input.shape[0 if batch_first else 1])
+    steps, places = _places(counts)
+    long, wide = input.shape[1 if batch_first else 0], len(counts)
+    rows = places * long + steps if batch_first else steps * wide + places
+    data = index_select(input.flatten(0, 1), 0, wrap(rows))
+    sizes = np.bincount(steps).astype(np.int64)
+    return PackedSequence(data, wrap(sizes), None if order is None else wrap(order))
+
+
+def _check_lengths(counts: np.ndarray, batch: int) -> None:
+    if len(counts) != batch:
+        raise ShapeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} (batch_size={batch})"
+        )
+    if counts.min() <= 0:
+        raise ShapeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
+    if (counts[1:] > counts[:-1]).any():
+        raise ShapeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
+            "do not need ONNX exportability."
+        )
+
+
+def _places(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (step, sequence) of each row, step by step, for lengths that fall."""
+    lasting = counts > np.arange(counts.max())[:, None]  # (time, batch)
+    return np.nonzero(lasting)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Undo `pack_padded_sequence`: return the padded batch, in its old order, and the lengths.
+
+    Args:
+        padding_value: what stands behind the end of a sequence.
+        total_length: pad to this length instead of the longest sequence's.
+
+    Raises:
+        ValueError: `total_length` is too short.
+    """
+    sizes = sequence.batch_sizes._data
+    long, wide = len(sizes), int(sizes[0])
+    if total_length is not None:
+        if total_length < long:
+            raise ValueProblem(
+                "Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {long}"
+            )
+        long = total_length
+    counts = (sizes[:, None] > np.arange(wide)).sum(0)
+    steps, places = _places(counts)
+    padded = _padded(sequence.data, steps, places, (long, wide), padding_value, batch_first)
+    if sequence.unsorted_indices is None:
+        return padded, wrap(counts)
+    back = sequence.unsorted_indices
+    return index_select(padded, 0 if batch_first else 1, back), wrap(counts[back._data])
+
+
+def _padded(rows: Tensor, steps, places, shape: tuple[int, int], value: float, batch_first: bool) -> Tensor:
+    """Put rows at their (step, sequence) into a tensor filled with a value."""
+    long, wide = shape
+    first, second = (wide, long) if batch_first else (long, wide)
+    numbers = places * long + steps if batch_first else steps * wide + places
+    rest = tuple(rows.shape[1:])
+    empty = full((first * second, *rest), value, dtype=rows.dtype)
+    return index_copy(empty, 0, wrap(numbers), rows).reshape((first, second, *rest))
+
+
+# --- lists of sequences -----------------------------------------------------------------------------------------------
+
+
+def pad_sequence(
+    sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
+    """Stack sequences of different lengths, padded to the longest.
+
+    Shapes: each (time, …) -> (time, batch, …), or (batch, time, …) with `batch_first`
+
+    Raises:
+        RuntimeError: the sequences are no iterable, there are none, or the side is neither left nor right.
+    """
+    if not isinstance(sequences, Iterable):
+        raise ShapeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
+    sequences = list(sequences)
+    if not sequences:
+        raise ShapeError("received an empty list of sequences")
+    if padding_side not in ("left", "right"):
+        raise ShapeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    counts = [len(sequence) for sequence in sequences]
+    starts = [max(counts) - count if padding_side == "left" else 0 for count in counts]
+    steps = np.concatenate([start + np.arange(count) for start, count in zip(starts, counts)])
+    places = np.repeat(np.arange(len(counts)), counts)
+    return _padded(cat(sequences), steps, places, (max(counts), len(counts)), padding_value, batch_first)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
+    """Cut a padded batch into its sequences."""
+    batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    return [sequence[:length] for sequence, length in zip(batch, lengths.tolist(), strict=True)]
+
+
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Pack sequences of different lengths."""
+    counts = [len(sequence) for sequence in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), counts, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """Cut a packed batch into its sequences, in their old order."""
+    return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)
