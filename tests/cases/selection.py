@@ -3,6 +3,8 @@
 from case import Case, away_from, booleans, distinct, given, normal
 
 BOUNDS = [given([[-0.73, -0.52, 0.11, -0.2]], True), given([[0.37, -0.12, -0.3, 0.02]], True)]
+TIED = [given([[0.0, 1.0, 2.0, -1.0]] * 3, True), given([[0.0, -1.0, 2.5, -1.0]], True)]
+HALF = {"float16": (2e-2, 2e-2), "bfloat16": (1e-1, 1e-1)}
 LARGE = (70, 80)  # enough elements for choosing by bits
 
 CASES = [
@@ -20,6 +22,7 @@ CASES = [
     Case("kept", lambda t, c, x: t.where(c, x, 0).square(), [booleans(3, 4), normal(3, 4)]),
     Case("maximum", lambda t, x, y: t.maximum(x, y), [normal(3, 4), normal(4)], integer=True),
     Case("maximum/0-d", lambda t, x, y: t.maximum(x, y), [normal(3, 4), normal()]),
+    Case("larger_share", lambda t, x, y: t.maximum(x, y) - 2 * t.minimum(x, y), TIED, tolerance=HALF, second=False),
     Case("minimum", lambda t, x, y: t.minimum(x, y), [normal(3, 4), normal(4)]),
     Case("fmax", lambda t, x, y: t.fmax(x, y), [normal(3, 4), normal(4)]),
     Case("fmin", lambda t, x, y: t.fmin(x, y), [normal(3, 4), normal(4)]),

@@ -25,6 +25,8 @@ def chosen(mask, values, others):
         return np.where(mask, values, others)[()]
     bits = _BITS[kind.itemsize]
     left = others.view(bits)
-    out = np.multiply(values.view(bits) ^ left, mask, dtype=bits)
+    changed = values.view(bits) ^ left
+    fits = changed.__class__ is np.ndarray and changed.size >= mask.size
+    out = np.multiply(changed, mask, out=changed if fits else None, dtype=bits)
     out ^= left
     return out.view(kind)

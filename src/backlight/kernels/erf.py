@@ -97,7 +97,7 @@ def erf_float32(x: np.ndarray, out: np.ndarray, scratch) -> None:
     """Write the error function of a block of float32 numbers into `out`; `scratch` holds two arrays of its size."""
     square, below = scratch
     np.multiply(x, x, square)
-    if not square.max() < _FLAT:
+    if not square.max(initial=0) < _FLAT:
         np.minimum(square, _FLAT, out=square)
     np.add(square, _FLOAT_Q[0], below)
     for coefficient in _FLOAT_Q[1:]:
@@ -129,9 +129,8 @@ def erf(x):
         return _erf_float64(x)
     source = np.ascontiguousarray(x, np.float32)
     out = np.empty_like(source)
-    with np.errstate(all="ignore"):
-        for part, result, scratch in blocks(np.float32, source, out):
-            erf_float32(part, result, scratch[1:])
+    for part, result, scratch in blocks(np.float32, source, out):
+        erf_float32(part, result, scratch[1:])
     return out.reshape(x.shape).astype(x.dtype, copy=False)[()]
 
 

@@ -20,23 +20,21 @@ def _gated(x, write_gate) -> tuple:
     """Return (x · gate, gate); `write_gate(x, gate, scratch)` fills one block of the gate."""
     source = np.ascontiguousarray(widened(x))
     out, gate = np.empty_like(source), np.empty_like(source)
-    with np.errstate(all="ignore"):
-        for part, opened, result, scratch in blocks(source.dtype, source, gate, out):
-            write_gate(part, opened, scratch)
-            np.multiply(part, opened, result)
-    return rounded(out, x.dtype).reshape(x.shape), gate.reshape(x.shape)
+    for part, opened, result, scratch in blocks(source.dtype, source, gate, out):
+        write_gate(part, opened, scratch)
+        np.multiply(part, opened, result)
+    return rounded(out, x.dtype).reshape(x.shape)[()], gate.reshape(x.shape)
 
 
 def _sloped(grad, x, gate, write_slope):
     """Return grad · (gate + x · gate′); `write_slope(x, gate, slope, scratch)` fills one block of x · gate′."""
     source, arrived = np.ascontiguousarray(widened(x)), np.ascontiguousarray(widened(grad))
     out = np.empty_like(source)
-    with np.errstate(all="ignore"):
-        for part, opened, incoming, result, scratch in blocks(source.dtype, source, gate, arrived, out):
-            write_slope(part, opened, result, scratch)
-            np.add(result, opened, result)
-            np.multiply(result, incoming, result)
-    return rounded(out, grad.dtype).reshape(x.shape)
+    for part, opened, incoming, result, scratch in blocks(source.dtype, source, gate, arrived, out):
+        write_slope(part, opened, result, scratch)
+        np.add(result, opened, result)
+        np.multiply(result, incoming, result)
+    return rounded(out, grad.dtype).reshape(x.shape)[()]
 
 
 def _normal_gate(x, gate, scratch) -> None:

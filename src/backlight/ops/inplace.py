@@ -23,8 +23,12 @@ from backlight.ops.promotion import category
 from backlight.ops.views import CUSTOM, check_may_write, live_views, stale_view
 
 
-def inplace(public, name: str | None = None):
-    """Return the in-place form of an op's public function: it writes into its first argument and returns it."""
+def inplace(public, name: str | None = None, *, ufunc=None):
+    """Return the in-place form of an op's public function: it writes into its first argument and returns it.
+
+    Args:
+        ufunc: NumPy's function for the op, used where nothing is recorded and no dtype has to change.
+    """
     name = name or public.__name__ + "_"
 
     @functools.wraps(public)
@@ -34,12 +38,31 @@ def inplace(public, name: str | None = None):
             check_may_write(self)
             source = wrap(np.array(self._data), _edge_of_values(self))  # what the node saves must stay as it is now
         else:
+            if ufunc is not None and not kwargs and _written_directly(self, ufunc, *args):
+                count_write(self, name)
+                return self
             source = self
         write(self, public(source, *args, **kwargs), name)
         return self
 
     write_result.__name__ = write_result.__qualname__ = name
     return write_result
+
+
+def _written_directly(target, ufunc, *operands) -> bool:
+    """Let a ufunc write its result into the memory of a tensor, if that is all there is to do; tell whether it did."""
+    data = target._data
+    if data.__class__ is not np.ndarray or data.dtype.kind != "f":
+        return False
+    values = [operand if operand.__class__ in (int, float) else getattr(operand, "_data", None) for operand in operands]
+    for value in values:
+        if value.__class__ not in (int, float) and (value is None or value.dtype != data.dtype):
+            return False
+        if value.__class__ is np.ndarray and value.shape != data.shape:
+            return False
+    refuse_writing(target)
+    ufunc(data, *values, out=data)
+    return True
 
 
 def _any_requires_grad(args, kwargs) -> bool:

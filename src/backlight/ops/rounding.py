@@ -219,7 +219,7 @@ def copysign_tensor(xp, input, other):
 
 @copysign_tensor.derivative("input", formula="grad · out / input, 0 at 0")
 def copysign_tensor_input(grad, input, out, ops):
-    return grad * (ops.sgn(input) * ops.sgn(out))
+    return grad * ops.kept(out / input, input != 0)
 
 
 @copysign_tensor.derivative("other", formula="0")
@@ -235,7 +235,7 @@ def copysign_number(xp, input, other: float):
 
 @copysign_number.derivative("input", formula="grad · out / input, 0 at 0")
 def copysign_number_input(grad, input, out, ops):
-    return grad * (ops.sgn(input) * ops.sgn(out))
+    return grad * ops.kept(out / input, input != 0)
 
 
 def copysign(input, other):

@@ -78,6 +78,22 @@ def _as_mask(condition):
 # --- the larger and the smaller of two -------------------------------------------------------------------------------
 
 
+@op(node="WhereBackward0")
+def larger_share(xp, input, larger, smaller):
+    """The input where `larger` is the larger (or one is NaN), half of it where both are equal, else 0.
+
+    For derivatives: the shapes of `larger` and `smaller` broadcast to that of the input.
+    """
+    out = choice.kept(input, ~(larger < smaller))
+    tied = larger == smaller
+    return out * xp.where(tied, like(out, 0.5), like(out, 1)) if tied.any() else out
+
+
+@larger_share.derivative("input", formula="grad where larger > smaller, ½ · grad where equal, else 0")
+def larger_share_input(grad, larger, smaller, ops):
+    return ops.larger_share(grad, larger, smaller)
+
+
 @op(promote="same")
 def maximum(xp, input, other):
     """The larger of two values; NaN if one is NaN."""
@@ -86,12 +102,12 @@ def maximum(xp, input, other):
 
 @maximum.derivative("input", formula="grad where input > other, ½ · grad where equal, else 0")
 def maximum_input(grad, input, other, ops):
-    return ops.kept(ops.where(input == other, ops.scale(grad, 0.5), grad), ~(input < other))
+    return ops.larger_share(grad, input, other)
 
 
 @maximum.derivative("other", formula="grad where other > input, ½ · grad where equal, else 0")
 def maximum_other(grad, input, other, ops):
-    return ops.kept(ops.where(input == other, ops.scale(grad, 0.5), grad), ~(other < input))
+    return ops.larger_share(grad, other, input)
 
 
 @op(promote="same")
@@ -102,12 +118,12 @@ def minimum(xp, input, other):
 
 @minimum.derivative("input", formula="grad where input < other, ½ · grad where equal, else 0")
 def minimum_input(grad, input, other, ops):
-    return ops.kept(ops.where(input == other, ops.scale(grad, 0.5), grad), ~(input > other))
+    return ops.larger_share(grad, other, input)
 
 
 @minimum.derivative("other", formula="grad where other < input, ½ · grad where equal, else 0")
 def minimum_other(grad, input, other, ops):
-    return ops.kept(ops.where(input == other, ops.scale(grad, 0.5), grad), ~(other > input))
+    return ops.larger_share(grad, input, other)
 
 
 @op(promote="same")

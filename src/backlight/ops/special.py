@@ -358,7 +358,7 @@ def logit_between_input(grad, input, eps, ops):
     slope = grad / (input * (1 - input))
     if eps is None:
         return ops.where((input >= 0) & (input <= 1), slope, math.nan)
-    return ops.kept(slope, (input >= eps) & (input <= 1 - eps))
+    return ops.kept(slope, ~((input < eps) | (input > 1 - eps)))
 
 
 def logit(input, eps: float | None = None):

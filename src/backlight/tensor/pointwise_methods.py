@@ -2,6 +2,8 @@
 
 import functools
 
+import numpy as np
+
 from backlight.ops import (
     activations,
     arithmetic,
@@ -73,11 +75,11 @@ class ArithmeticMethods:
     neg = negative = rounding.neg
     positive = rounding.positive
 
-    add_ = inplace(arithmetic.add)
-    sub_ = subtract_ = inplace(arithmetic.sub)
-    mul_ = multiply_ = inplace(arithmetic.mul)
-    div_ = divide_ = inplace(division.div)
-    true_divide_ = inplace(division.true_divide)
+    add_ = inplace(arithmetic.add, ufunc=np.add)
+    sub_ = subtract_ = inplace(arithmetic.sub, ufunc=np.subtract)
+    mul_ = multiply_ = inplace(arithmetic.mul, ufunc=np.multiply)
+    div_ = divide_ = inplace(division.div, ufunc=np.divide)
+    true_divide_ = inplace(division.true_divide, ufunc=np.divide)
     floor_divide_ = inplace(division.floor_divide)
     remainder_ = inplace(division.remainder)
     fmod_ = inplace(division.fmod)
