@@ -14,6 +14,7 @@ from backlight.errors import BacklightError, InputError
 COMMANDS = {
     "explain": "rank documents for a query and show which words made each match",
     "run": "run a PyTorch script, unchanged, on backlight",
+    "train": "train a model that a file describes, and show how it goes",
     "info": "show the versions and the threads that backlight runs with",
 }
 
@@ -53,6 +54,8 @@ def _call(command: str, argv: list[str]) -> int:
     if command == "run":
         script, arguments = _script_in(argv)
         return importlib.import_module("backlight.cli.run").run_script(script, arguments)
+    if command == "train":
+        return importlib.import_module("backlight.cli.train").train(argv)
     return importlib.import_module("backlight.cli.explain").explain(argv)
 
 

@@ -1,0 +1,202 @@
+"""A run in the terminal: a picture that is kept up to date, or, where there is no terminal, a line now and then."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from backlight.errors import InputError
+from backlight.training.train import Run
+
+try:
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+except ImportError as problem:
+    raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
+
+BARS = "▁▂▃▄▅▆▇█"
+WINDOW = 32  # records that a sparkline shows
+LINES = 20  # about as many lines of a whole run are printed where there is no terminal
+MOST_LAYERS = 16
+GLOW = "#c97a06"
+
+
+@contextmanager
+def screen_for(run: Run, out: TextIO) -> Iterator[Callable[[dict], None]]:
+    """Give a function to show each record with: live in a terminal with colours, else as plain lines."""
+    print(_beginning(run), file=out, flush=True)
+    if not out.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+        yield PlainLines(run, out).show
+        return
+    picture = Picture(run)
+    with Live(console=Console(file=out, highlight=False), refresh_per_second=8, get_renderable=picture.draw):
+        yield picture.show
+
+
+def _beginning(run: Run) -> str:
+    """Return what is trained on what."""
+    config, count = run.config, sum(parameter.numel() for parameter in run.model.parameters())
+    made_up = " (made up, not a real dataset)" if config.data.name == "synthetic" else ""
+    begun = f", from step {run.recorder.steps:,}" if run.recorder.steps else ""
+    images = f"{len(run.batches.images):,} images of {config.data.name}{made_up}"
+    return (
+        f"{config.model.kind} of {count:,} parameters on {images}, "
+        f"{config.optimizer.name}, {run.steps:,} steps{begun} → {config.out}"
+    )
+
+
+class Progress:
+    """What is known of a run so far.
+
+    Args:
+        run: the run.
+    """
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.first = run.recorder.steps  # of this process: a resumed run has some behind it
+        self.record: dict = {}
+        self.evaluation: dict = {}
+        self.seconds = 0.0
+        self.before: float | None = None  # seconds of the run when this process began
+
+    def note(self, record: dict) -> None:
+        """Take in a record."""
+        if self.before is None:
+            self.before = record["seconds"]
+            self.first = record["step"]
+        self.seconds = record["seconds"] - self.before
+        if "evaluation" in record:
+            self.evaluation = record["evaluation"]
+        else:
+            self.record = record
+
+    @property
+    def left(self) -> str:
+        """The time left, as the steps of this process took it: `1:05`."""
+        step = self.record.get("step", 0)
+        if step <= self.first or not self.seconds:
+            return "?"
+        return clock((self.run.steps - step) * self.seconds / (step - self.first))
+
+
+def clock(seconds: float) -> str:
+    """Return a time as minutes and seconds, or hours, minutes and seconds.
+
+    >>> clock(65), clock(3725)
+    ('1:05', '1:02:05')
+    """
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+class PlainLines(Progress):
+    """A line for each evaluation, and for about `LINES` of the steps."""
+
+    def __init__(self, run: Run, out: TextIO):
+        super().__init__(run)
+        self.out = out
+        self.apart = max(1, run.steps // LINES)
+        self.next = 0
+
+    def show(self, record: dict) -> None:
+        """Print a line, if it is time for one."""
+        self.note(record)
+        if "evaluation" in record:
+            found = record["evaluation"]
+            print(
+                f"epoch {record['epoch'] + 1}/{self.run.config.epochs}: test loss {found['loss']:.4f}, "
+                f"test accuracy {100 * found['accuracy']:.2f} %",
+                file=self.out,
+                flush=True,
+            )
+        elif record["step"] >= self.next:
+            self.next = record["step"] + self.apart
+            print(
+                f"step {record['step']}/{self.run.steps}  loss {number(record['loss'])}  "
+                f"accuracy {100 * record['accuracy']:.1f} %  {record['samples_per_second']:,.0f} images/s  "
+                f"gradient {record['gradient']:.3g}  {self.left} left",
+                file=self.out,
+                flush=True,
+            )
+
+
+class Picture(Progress):
+    """The run at a glance: numbers, a bar, and for each layer the course of its gradient's norm."""
+
+    def __init__(self, run: Run):
+        super().__init__(run)
+        self.losses: deque = deque(maxlen=WINDOW)
+        self.norms: dict[str, deque] = {}
+
+    def show(self, record: dict) -> None:
+        """Take in a record; the picture is drawn several times a second."""
+        self.note(record)
+        if "evaluation" in record:
+            return
+        self.losses.append(record["loss"])
+        for layer, norm in record["gradient_norms"].items():
+            self.norms.setdefault(layer, deque(maxlen=WINDOW)).append(norm)
+
+    def draw(self) -> Group:
+        """Return the picture as things stand."""
+        if not self.record:
+            return Group(Text("the first step runs", "dim"))
+        return Group(self._numbers(), self._bar(), self._courses())
+
+    def _numbers(self) -> Table:
+        table = Table.grid(padding=(0, 3))
+        names = Text("loss", "dim"), Text("accuracy", "dim"), Text("test", "dim"), Text("images/s", "dim")
+        tested = f"{100 * self.evaluation['accuracy']:.2f} %" if self.evaluation else "–"
+        table.add_row(*names, Text("time left", "dim"))
+        table.add_row(
+            Text(number(self.record["loss"]), "bold"),
+            Text(f"{100 * self.record['accuracy']:.1f} %", "bold"),
+            Text(tested, "bold"),
+            Text(f"{self.record['samples_per_second']:,.0f}", "bold"),
+            Text(self.left, "bold"),
+        )
+        return table
+
+    def _bar(self) -> Table:
+        step, steps = self.record["step"], self.run.steps
+        bar = Table.grid(padding=(0, 2))
+        words = f"epoch {self.record['epoch'] + 1}/{self.run.config.epochs} · step {step:,}/{steps:,}"
+        bar.add_row(ProgressBar(steps, step, width=40, complete_style=GLOW, finished_style=GLOW), Text(words, "dim"))
+        return bar
+
+    def _courses(self) -> Table:
+        """Return the last records of the loss and of the gradient of each layer."""
+        table = Table.grid(padding=(0, 2))
+        table.add_row(Text("loss"), Text(sparkline(self.losses), GLOW), "")
+        table.add_row(Text("gradient norm of", "dim"), "", "")
+        for layer, norms in list(self.norms.items())[:MOST_LAYERS]:
+            last = "none" if norms[-1] is None else f"{norms[-1]:.2e}"
+            name = f"{layer} {type(self.run.model.get_submodule(layer)).__name__}"
+            table.add_row(Text(name), Text(sparkline(norms), GLOW), Text(last, "dim"))
+        if len(self.norms) > MOST_LAYERS:
+            table.add_row(Text(f"and {len(self.norms) - MOST_LAYERS} layers more", "dim"), "", "")
+        return table
+
+
+def number(value: float | None) -> str:
+    """Return a loss for the eye; one that was not finite is recorded as None."""
+    return "not finite" if value is None else f"{value:.4f}"
+
+
+def sparkline(values) -> str:
+    """Return numbers as bars between the smallest and the largest of them; a blank for None.
+
+    >>> sparkline([1, 2, None, 3, 8])
+    '▁▂ ▃█'
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    low, spread = min(known), (max(known) - min(known)) or 1
+    return "".join(" " if value is None else BARS[round((len(BARS) - 1) * (value - low) / spread)] for value in values)

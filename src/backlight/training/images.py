@@ -1,0 +1,86 @@
+"""The images that a configuration can name, as tensors, and shuffled batches of them made in one step each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.data.sampler import BatchSampler, RandomSampler
+from backlight.data.vision import KMNIST, MNIST, FashionMNIST
+from backlight.errors import InputError
+from backlight.tensor.creation import from_numpy
+from backlight.tensor.random import Generator
+from backlight.tensor.tensor import Tensor
+from backlight.training.config import DataConfig
+from backlight.training.networks import CLASSES, SIDE
+
+FILES = {"fashion-mnist": FashionMNIST, "mnist": MNIST, "kmnist": KMNIST}
+SYNTHETIC_TRAINING, SYNTHETIC_TEST = 2000, 500
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images in [0, 1] and their classes.
+
+    Shapes: images (count, 1, 28, 28), labels (count,)
+    """
+
+    images: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def images_of(config: DataConfig) -> tuple[Images, Images]:
+    """Return the images to learn from and those to test with.
+
+    Raises:
+        RuntimeError: the files of a dataset are not to be found; the message says how to get them.
+        ValueError: they are damaged, or hold images of another size.
+    """
+    if config.name == "synthetic":
+        return _synthetic(config.samples or SYNTHETIC_TRAINING)
+    return _from_files(config, train=True), _from_files(config, train=False)
+
+
+def _from_files(config: DataConfig, train: bool) -> Images:
+    found = FILES[config.name](config.root, train=train)
+    most = config.samples if train and config.samples else len(found)
+    pixels = found.data.numpy()[:most, None]  # (count, 1, 28, 28), bytes
+    if pixels.shape[2:] != (SIDE, SIDE):
+        raise InputError(f"images must be {SIDE} × {SIDE} pixels, got {pixels.shape[2]} × {pixels.shape[3]}")
+    return Images(from_numpy(pixels.astype(np.float32) / np.float32(255)), found.targets[:most])
+
+
+def _synthetic(count: int) -> tuple[Images, Images]:
+    """Return noisy copies of ten random patterns, always the same: made up, and so labelled in the run's config."""
+    draws = np.random.default_rng(0)
+    patterns = draws.random((CLASSES, 1, SIDE, SIDE), np.float32)
+    made = []
+    for size in (count, SYNTHETIC_TEST):
+        labels = draws.integers(0, CLASSES, size)
+        noise = draws.random((size, 1, SIDE, SIDE), np.float32)
+        made.append(Images(from_numpy(0.3 * patterns[labels] + 0.7 * noise), from_numpy(labels)))
+    return made[0], made[1]
+
+
+class Batches:
+    """Batches of images in a new random order each time they are iterated over.
+
+    Args:
+        generator: where the order comes from.
+    """
+
+    def __init__(self, images: Images, size: int, generator: Generator):
+        self.images = images
+        self.generator = generator
+        self.sampler = BatchSampler(RandomSampler(images, generator=generator), size, drop_last=False)
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        pixels, labels = self.images.images._data, self.images.labels._data
+        for indices in self.sampler:
+            yield from_numpy(pixels[indices]), from_numpy(labels[indices])
