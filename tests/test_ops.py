@@ -26,6 +26,8 @@ INTERNAL |= {
     "first_elements",
     "repeating_pad_backward",
     "convolution_weight",
+    *("add_at_places", "taken_at_places", "avg_pool2d_backward", "avg_pool3d_backward"),
+    *("adaptive_avg_pool2d_backward", "adaptive_avg_pool3d_backward"),
 }
 
 

@@ -18,6 +18,7 @@ from backlight.graph.modes import (
 from backlight.layouts import *
 from backlight.notices import is_warn_always_enabled, set_warn_always
 from backlight.ops.activations import *
+from backlight.ops.adaptive_pooling import *
 from backlight.ops.arithmetic import *
 from backlight.ops.channel_norms import *
 from backlight.ops.comparisons import *
@@ -42,6 +43,7 @@ from backlight.ops.normalisation import *
 from backlight.ops.norms import *
 from backlight.ops.padding import *
 from backlight.ops.pointwise import *
+from backlight.ops.pooling import *
 from backlight.ops.powers import *
 from backlight.ops.products import *
 from backlight.ops.reductions import *
