@@ -42,6 +42,7 @@ from backlight.ops.medians import *
 from backlight.ops.normalisation import *
 from backlight.ops.norms import *
 from backlight.ops.padding import *
+from backlight.ops.patching import *
 from backlight.ops.pointwise import *
 from backlight.ops.pooling import *
 from backlight.ops.powers import *

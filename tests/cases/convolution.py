@@ -51,4 +51,13 @@ CASES = [
         [normal(1, 2, 3), normal(2, 2, 3)],
         tolerance=LOOSE,
     ),
+    Case(
+        "im2col",
+        conv("unfold", kernel_size=(2, 3), dilation=(2, 1), padding=1, stride=2),
+        [normal(2, 2, 4, 3)],
+    ),
+    Case("col2im", conv("fold", output_size=(3, 4), kernel_size=2, padding=(1, 0)), [normal(2, 8, 12)]),
+    Case("pixel_shuffle", lambda t, x: t.pixel_shuffle(x, 2), [normal(2, 8, 2, 3)], integer=True),
+    Case("pixel_unshuffle", lambda t, x: t.pixel_unshuffle(x, 2), [normal(2, 2, 4, 6)], integer=True),
+    Case("channel_shuffle", lambda t, x: t.channel_shuffle(x, 2), [normal(2, 6, 3)], integer=True),
 ]

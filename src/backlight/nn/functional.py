@@ -73,6 +73,14 @@ from backlight.ops.margins import (
 )
 from backlight.ops.normalisation import layer_norm, local_response_norm, normalize, rms_norm
 from backlight.ops.padding import pad
+from backlight.ops.patching import (
+    channel_shuffle,
+    fold,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+    unfold,
+)
 from backlight.ops.pointwise import tanh
 from backlight.ops.pooling import (
     avg_pool1d,
@@ -106,6 +114,7 @@ __all__ = [
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -122,6 +131,7 @@ __all__ = [
     "embedding",
     "embedding_bag",
     "feature_alpha_dropout",
+    "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -156,12 +166,15 @@ __all__ = [
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
+    "native_channel_shuffle",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
     "pairwise_distance",
     "pdist",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
     "rms_norm",
@@ -178,6 +191,7 @@ __all__ = [
     "tanhshrink",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
+    "unfold",
 ]
 
 
