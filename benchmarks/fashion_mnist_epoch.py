@@ -2,12 +2,12 @@
 
 Four ways in turn, in one process, in bursts of steps that are scaled to an epoch: the quickstart's DataLoader with
 ToTensor in both libraries, and tensors loaded beforehand. torchvision has no build for the CPU alone, so PyTorch's side
-takes its samples from a Dataset that does what torchvision's FashionMNIST and ToTensor do, less PIL's part: this favours
-PyTorch. torch.compile joins with --compile.
+takes its samples from a Dataset that does what torchvision's FashionMNIST and ToTensor do, less PIL's part: this
+favours PyTorch. torch.compile joins with --compile.
 
     python benchmarks/fashion_mnist_epoch.py [--rounds 7] [--steps 100] [--compile]
 
-The images are those of Debian's package dataset-fashion-mnist; without it, random bytes of the same shape, and it says so.
+The images are those of Debian's package dataset-fashion-mnist; without it, random bytes of their shape, and it says so.
 """
 
 import argparse

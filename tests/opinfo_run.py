@@ -66,7 +66,7 @@ def our_function(entry):
 
 
 def converted(value, made: dict):
-    """Return a sample's value with PyTorch's tensors, dtypes … replaced by backlight's; the same one twice stays one."""
+    """Return a sample's value with tensors, dtypes … replaced by backlight's; the same tensor twice stays one."""
     if isinstance(value, torch.Tensor):
         if id(value) not in made:
             if value.dtype == torch.bfloat16 or value.is_complex() or value.layout is not torch.strided:

@@ -6,6 +6,7 @@
 from pathlib import Path
 
 import pytest
+
 from opinfo_run import entries, full_name, run_entry
 
 PASSING = Path(__file__).with_name("opinfo_passing.txt").read_text().split()

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from case import TOLERANCE, assert_same, flat
-from cases import ALL
 
 import backlight
 from backlight.autograd import gradcheck, gradgradcheck
 from backlight.ops.declare import TABLE
+from case import TOLERANCE, assert_same, flat
+from cases import ALL
 
 by_name = pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 differentiable = pytest.mark.parametrize("case", [c for c in ALL if c.differentiable], ids=lambda case: case.name)
