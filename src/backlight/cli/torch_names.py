@@ -54,6 +54,9 @@ OURS = {
     "torch.utils.data.dataloader": "backlight.data.loader",
     "torch.utils.data.dataset": "backlight.data.dataset",
     "torch.utils.data.sampler": "backlight.data.sampler",
+    "torchvision.datasets": "backlight.data.vision",
+    "torchvision.datasets.mnist": "backlight.data.vision",
+    "torchvision.transforms": "backlight.data.transforms",
 }
 
 
@@ -94,8 +97,6 @@ ADDED = {
     "torch.version": {"__version__": VERSION, "cuda": None, "hip": None, "git_version": "unknown", "debug": False},
     "torch.xpu": ABSENT,
     "torchvision": {},
-    "torchvision.datasets": {},
-    "torchvision.transforms": {},
 }
 
 MISSING = object()

@@ -1,5 +1,6 @@
 """Datasets and loaders: PyTorch's `torch.utils.data`."""
 
+from backlight.data import transforms, vision
 from backlight.data.collate import default_collate, default_convert
 from backlight.data.dataset import (
     ChainDataset,
@@ -38,4 +39,6 @@ __all__ = [
     "default_convert",
     "get_worker_info",
     "random_split",
+    "transforms",
+    "vision",
 ]

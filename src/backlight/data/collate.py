@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, 
 
 import numpy as np
 
+from backlight.data.dataset import Gathered
 from backlight.dtypes import float64
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
@@ -24,6 +25,8 @@ def default_collate(batch: Sequence):
         TypeError: a sample holds something else.
         RuntimeError: samples differ in length or shape.
     """
+    if isinstance(batch, Gathered):
+        return batch.collated()
     first = batch[0]
     for kind, collate in BY_KIND.items():
         if isinstance(first, kind):

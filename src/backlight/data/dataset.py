@@ -3,7 +3,7 @@
 import bisect
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
 
@@ -37,6 +37,28 @@ class Dataset(Generic[Sample]):
 
     def __add__(self, other: "Dataset") -> "ConcatDataset":
         return ConcatDataset([self, other])
+
+
+class Gathered(Sequence):
+    """Samples that were asked for together: each of them as the dataset gives it, or all of them as one batch.
+
+    A dataset's `__getitems__` may return this in place of a list; `default_collate` then takes the batch.
+
+    Args:
+        collated: computes the batch, which must be what collating the samples one by one would give.
+    """
+
+    def __init__(self, dataset: "Dataset", indices: Sequence[int], collated: Callable):
+        self._dataset = dataset
+        self._indices = indices
+        self.collated = collated
+
+    def __getitem__(self, index):
+        chosen = self._indices[index]
+        return [self._dataset[each] for each in chosen] if isinstance(index, slice) else self._dataset[chosen]
+
+    def __len__(self) -> int:
+        return len(self._indices)
 
 
 class IterableDataset(Dataset[Sample], Iterable[Sample]):
