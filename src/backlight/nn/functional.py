@@ -9,6 +9,7 @@ from backlight.kernels import draws
 from backlight.kernels.generator import default_twister
 from backlight.nn.activations import *  # noqa: F403 - each in one line, with its option `inplace`
 from backlight.nn.activations import __all__ as _activations
+from backlight.nn.attention import multi_head_attention_forward
 from backlight.ops import dropout as dropouts
 from backlight.ops import embedding as tables
 from backlight.ops import softmax as softmaxes
@@ -163,6 +164,7 @@ __all__ = [
     "max_unpool2d",
     "max_unpool3d",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",

@@ -1,10 +1,12 @@
 """The layers, a family a file."""
 
 from backlight.nn.modules.activation import *
+from backlight.nn.modules.attention import *
 from backlight.nn.modules.bag import *
 from backlight.nn.modules.cell import *
 from backlight.nn.modules.channel_norms import *
 from backlight.nn.modules.container import *
+from backlight.nn.modules.convolution import *
 from backlight.nn.modules.distance import *
 from backlight.nn.modules.dropout import *
 from backlight.nn.modules.embedding import *
@@ -15,5 +17,7 @@ from backlight.nn.modules.margin_loss import *
 from backlight.nn.modules.module import *
 from backlight.nn.modules.normalisation import *
 from backlight.nn.modules.parameters import *
+from backlight.nn.modules.pooling import *
 from backlight.nn.modules.rectifier import *
 from backlight.nn.modules.recurrent import *
+from backlight.nn.modules.transformer import *
