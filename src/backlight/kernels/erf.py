@@ -114,10 +114,10 @@ def erf_float32(x: np.ndarray, out: np.ndarray, scratch) -> None:
 
 
 def blocks(kind, *arrays):
-    """Cut contiguous arrays of one size into flat blocks that fit the cache, each with three scratch arrays."""
+    """Cut contiguous arrays of one size into flat blocks that fit the cache, each with two scratch arrays."""
     flat = [array.reshape(-1) for array in arrays]
     size = flat[0].size
-    scratch = np.empty((3, min(size, BLOCK)), kind)
+    scratch = np.empty((2, min(size, BLOCK)), kind)
     for start in range(0, size, BLOCK):
         parts = [array[start : start + BLOCK] for array in flat]
         yield *parts, scratch[:, : parts[0].size]
@@ -130,7 +130,7 @@ def erf(x):
     source = np.ascontiguousarray(x, np.float32)
     out = np.empty_like(source)
     for part, result, scratch in blocks(np.float32, source, out):
-        erf_float32(part, result, scratch[1:])
+        erf_float32(part, result, scratch)
     return out.reshape(x.shape).astype(x.dtype, copy=False)[()]
 
 

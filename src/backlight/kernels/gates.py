@@ -1,18 +1,25 @@
 """Activations that let an input through a gate, x · gate(x): gelu in both forms, and silu.
 
 Each forward returns the gate too, so that the derivative need not compute it again. The work is done in blocks that
-stay in the cache: gelu and its derivative are 15 and 9 passes over memory otherwise.
+stay in the cache: gelu and its derivative are 16 and 7 passes over memory otherwise.
+
+In float32 gelu's gate is ½ + ½ · tanh(x · (A + B u + C / (u + D + E / (u + F)))), u = x²: a minimax fit that needs no
+cases (error 1.7e-7; PyTorch's gelu is off by 1.1e-6, this one by 7e-7).
 """
 
 import math
 
 import numpy as np
 
-from backlight.kernels.erf import blocks, erf_float32, erf_float64
+from backlight.kernels.erf import blocks, erf_float64
 from backlight.kernels.halves import rounded, widened
 
 SQRT_HALF = math.sqrt(0.5)
 DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)  # of the standard normal distribution
+_FIT = [
+    np.array(number, np.float32)
+    for number in (1.1564102736, 0.018549632966, -1.8965124915, -38.154486152, 2558.8185699, 58.898913163)
+]
 TANH_SLOPE, TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
 
 
@@ -40,12 +47,27 @@ def _sloped(grad, x, gate, write_slope):
 def _normal_gate(x, gate, scratch) -> None:
     """Φ(x) = (1 + erf(x / √2)) / 2."""
     if x.dtype == np.float32:
-        scaled = np.multiply(x, SQRT_HALF, scratch[0])
-        erf_float32(scaled, gate, scratch[1:])
+        _fitted_gate(x, gate, scratch[0])
     else:
         gate[...] = erf_float64(x * SQRT_HALF)
     gate *= 0.5
     gate += 0.5
+
+
+def _fitted_gate(x, gate, square) -> None:
+    """Write 2 Φ(x) − 1, as the docstring of this file has it."""
+    a, b, c, d, e, f = _FIT
+    np.multiply(x, x, square)
+    np.add(square, f, gate)
+    np.divide(e, gate, gate)
+    np.add(gate, d, gate)
+    np.add(gate, square, gate)
+    np.divide(c, gate, gate)
+    np.multiply(square, b, square)
+    np.add(gate, square, gate)
+    np.add(gate, a, gate)
+    np.multiply(gate, x, gate)
+    np.tanh(gate, gate)
 
 
 def _normal_slope(x, gate, slope, scratch) -> None:

@@ -33,14 +33,14 @@ def inplace(public, name: str | None = None, *, ufunc=None):
 
     @functools.wraps(public)
     def write_result(self, *args, **kwargs):
+        if ufunc is not None and len(args) == 1 and not kwargs and _written_directly(self, args[0], ufunc):
+            count_write(self, name)
+            return self
         recording = modes.grad_enabled
         if recording and (self._edge is not None or self._view is not None or _any_requires_grad(args, kwargs)):
             check_may_write(self)
             source = wrap(np.array(self._data), _edge_of_values(self))  # what the node saves must stay as it is now
         else:
-            if ufunc is not None and not kwargs and _written_directly(self, ufunc, *args):
-                count_write(self, name)
-                return self
             source = self
         write(self, public(source, *args, **kwargs), name)
         return self
@@ -49,19 +49,21 @@ def inplace(public, name: str | None = None, *, ufunc=None):
     return write_result
 
 
-def _written_directly(target, ufunc, *operands) -> bool:
+def _written_directly(target, operand, ufunc) -> bool:
     """Let a ufunc write its result into the memory of a tensor, if that is all there is to do; tell whether it did."""
-    data = target._data
+    data, edge = target._data, target._edge
     if data.__class__ is not np.ndarray or data.dtype.kind != "f":
         return False
-    values = [operand if operand.__class__ in (int, float) else getattr(operand, "_data", None) for operand in operands]
-    for value in values:
-        if value.__class__ not in (int, float) and (value is None or value.dtype != data.dtype):
+    if operand.__class__ is not float and operand.__class__ is not int:
+        values = getattr(operand, "_data", None)
+        if values is None or values.dtype is not data.dtype or (values.ndim and values.shape != data.shape):
             return False
-        if value.__class__ is np.ndarray and value.shape != data.shape:
-            return False
+        edge = edge or operand._edge
+        operand = values
+    if (edge is not None or target._view is not None) and modes.grad_enabled:
+        return False
     refuse_writing(target)
-    ufunc(data, *values, out=data)
+    ufunc(data, operand, data)
     return True
 
 
