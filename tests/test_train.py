@@ -1,7 +1,6 @@
 """`backlight train` runs what a file says, shows it, and bears Ctrl-C and being killed at any moment."""
 
 import contextlib
-import gzip
 import io
 import json
 import os
@@ -24,6 +23,7 @@ from backlight.training.config import TrainingConfig, config_of, read_config
 from backlight.training.images import images_of
 from backlight.training.run_folder import RunFolder
 from backlight.training.train import prepare
+from idx_files import write_idx
 
 SMALL = """
 out = "{out}"
@@ -75,17 +75,6 @@ def weights_of(folder):
     """Return the last checkpoint's arrays and its step."""
     state = load_checkpoint(RunFolder(folder).checkpoint())
     return state["step"], {name: tensor.numpy() for name, tensor in state["model"].items()}
-
-
-def write_idx(folder):
-    """Write files as FashionMNIST has them: 100 images to learn from and 30 to test with."""
-    folder.mkdir(parents=True)
-    draws = np.random.default_rng(1)
-    for stem, count in (("train", 100), ("t10k", 30)):
-        for part, shape, most in (("images-idx3", (count, 28, 28), 256), ("labels-idx1", (count,), 10)):
-            head = bytes([0, 0, 8, len(shape)]) + np.array(shape, ">u4").tobytes()
-            content = head + draws.integers(0, most, shape, np.uint8).tobytes()
-            (folder / f"{stem}-{part}-ubyte.gz").write_bytes(gzip.compress(content))
 
 
 # --- a run ------------------------------------------------------------------------------------------------------------

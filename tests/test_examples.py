@@ -1,0 +1,70 @@
+"""Each example runs, shortened, and is short."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backlight.training.config import read_config
+from idx_files import write_idx
+from tiny_bert import write_bert
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+CONFIGS = sorted((ROOT / "examples" / "train").glob("*.toml"))
+
+
+def run(name, *arguments):
+    """Run an example in a process of its own, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / name, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["fashion_mnist_mlp.py", "fashion_mnist_cnn.py"])
+def test_clothes(name, tmp_path):
+    write_idx(tmp_path / "FashionMNIST" / "raw", training=200)
+    out = run(name, "--epochs", "1", "--data", tmp_path)
+    assert re.fullmatch(r"epoch 1: loss \d+\.\d{4}, test accuracy \d+\.\d\d %\n", out)
+
+
+def test_clothes_recorded(tmp_path):
+    write_idx(tmp_path / "FashionMNIST" / "raw")
+    run("fashion_mnist_mlp.py", "--epochs", "1", "--data", tmp_path, "--record", tmp_path / "run")
+    assert "<h2>Gradient flow</h2>" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_language_model_learns_a_text_and_writes(tmp_path):
+    (tmp_path / "text.txt").write_text("the moon pulls the tides. " * 20)
+    out = run("char_language_model.py", tmp_path / "text.txt", "--steps", "50")
+    losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", out)]
+    assert losses[0] > 2 > losses[-1]
+    assert set(out.splitlines()[-1]) <= set("the moon pulls the tides. ")
+
+
+def test_texts_are_told_apart_by_fine_tuning(tmp_path):
+    out = run("classify_text.py", write_bert(tmp_path / "bert"), "--epochs", "2")
+    assert len(re.findall(r"^(?:right|WRONG)  ", out, re.MULTILINE)) == 6
+    assert len(re.findall(r"^epoch \d: loss \d", out, re.MULTILINE)) == 2
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_configurations_can_be_read_and_name_their_command(config):
+    assert read_config(config).data.name == "fashion-mnist"
+    assert config.read_text().startswith(f"# backlight train examples/train/{config.name}\n")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_short_and_tested(example):
+    source = example.read_text()
+    assert len(source.splitlines()) < 80
+    assert "import backlight as torch" in source
+    assert f'"{example.name}"' in Path(__file__).read_text()
