@@ -10,6 +10,7 @@ from backlight.kernels.generator import default_twister
 from backlight.nn.activations import *  # noqa: F403 - each in one line, with its option `inplace`
 from backlight.nn.activations import __all__ as _activations
 from backlight.nn.attention import multi_head_attention_forward
+from backlight.ops import adaptive_pooling
 from backlight.ops import dropout as dropouts
 from backlight.ops import embedding as tables
 from backlight.ops import softmax as softmaxes
@@ -29,7 +30,6 @@ from backlight.ops.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
-    adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,
     max_unpool1d,
@@ -314,3 +314,15 @@ def instance_norm(
     if use_input_stats:
         check_several((1, shape[0] * shape[1], *shape[2:]), "spatial element", shape)
     return normalise_instances(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+# --- pooling ----------------------------------------------------------------------------------------------------------
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """Return the largest elements of `output_size` windows over the last dim, on request also where they lie.
+
+    Shapes: input (batch, channels, length) or without batch -> (batch, channels, output_size)
+    """
+    both = adaptive_pooling.adaptive_max_pool1d(input, output_size)
+    return both if return_indices else both[0]

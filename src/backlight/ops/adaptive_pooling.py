@@ -145,7 +145,7 @@ def _largest(dims: int, input, output_size):
     return values.squeeze(-2), indices.squeeze(-2)
 
 
-def adaptive_max_pool1d(input, output_size, return_indices=True):
+def adaptive_max_pool1d(input, output_size):
     """Return the largest elements of `output_size` windows over the last dim, and where along it they lie.
 
     Shapes: input (batch, channels, length) or without batch -> (batch, channels, output_size), twice
@@ -153,8 +153,7 @@ def adaptive_max_pool1d(input, output_size, return_indices=True):
     Raises:
         RuntimeError: the input has another number of dims, or is empty.
     """
-    both = _largest(1, input, output_size)
-    return both if return_indices else both[0]
+    return _largest(1, input, output_size)
 
 
 def adaptive_max_pool2d(input, output_size, return_indices=False):

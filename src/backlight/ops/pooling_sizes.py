@@ -1,7 +1,6 @@
 """Where the windows of a pooling lie: options, sizes, checks, with PyTorch's messages."""
 
 from dataclasses import dataclass
-from math import prod
 from numbers import Integral
 
 from backlight.errors import ShapeError
@@ -112,8 +111,9 @@ def check_dims(name: str, shape, dims: int) -> None:
         raise ShapeError(
             f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input; {name} got {list(shape)}"
         )
-    if not prod(shape[-dims - 1 :]):
+    empty = [dim for dim in range(len(shape) - dims - 1, len(shape)) if not shape[dim]]
+    if empty:
         raise ShapeError(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-            f"{list(shape)}"
+            f"{list(shape)} with dimension {empty[0]} being empty"
         )
