@@ -44,6 +44,8 @@ CASES = [
     Case("remainder", lambda t, x, y: x % y, QUOTIENT, dtypes=SINGLE),
     Case("remainder_number", lambda t, x: x % 0.7, [QUOTIENT[0]], dtypes=SINGLE),
     plain("remainder_number/integers", lambda t, x, y: (x % 3, x % -3, x % 2.5, 7 % y), WHOLE),
+    plain("gcd", lambda t, x, y: t.gcd(x, y), WHOLE),
+    plain("lcm", lambda t, x, y: t.lcm(x, y), WHOLE),
     Case("fmod", lambda t, x, y: t.fmod(x, y), QUOTIENT, dtypes=SINGLE),
     Case("fmod_number", lambda t, x: t.fmod(x, 0.7), [QUOTIENT[0]], dtypes=SINGLE),
     plain("fmod_number/integers", lambda t, x, y: (t.fmod(x, 3), t.fmod(x, y)), WHOLE),

@@ -1,12 +1,12 @@
-"""Quotients and remainders, with broadcasting."""
+"""Quotients, remainders and divisors, with broadcasting."""
 
 from backlight.errors import GraphError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
-from backlight.ops.numbers import beside, like
+from backlight.ops.numbers import beside, like, no_floats
 from backlight.ops.promotion import category
 
-__all__ = ["div", "divide", "floor_divide", "fmod", "remainder", "true_divide"]
+__all__ = ["div", "divide", "floor_divide", "fmod", "gcd", "lcm", "remainder", "true_divide"]
 
 
 @op(promote="float", symbol="/", node="DivBackward0")
@@ -164,3 +164,15 @@ def fmod(input, other):
     if isinstance(other, TensorState):
         return fmod_tensor(input, other)
     return fmod_number(beside(input, other), other)
+
+
+@op(promote="same", refuse=no_floats("gcd_cpu"))
+def gcd(xp, input, other):
+    """The greatest common divisor."""
+    return xp.gcd(input, other)
+
+
+@op(promote="same", refuse=no_floats("lcm_cpu"))
+def lcm(xp, input, other):
+    """The least common multiple."""
+    return xp.lcm(input, other)

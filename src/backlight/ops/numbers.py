@@ -18,8 +18,14 @@ def beside(input, *numbers):
 
 
 def like(array, number):
-    """Return a number in the dtype of an array: as a 0-d array beside an array, else as a NumPy scalar."""
-    return np.array(number, array.dtype) if array.__class__ is ndarray else array.dtype.type(number)
+    """Return a number in the dtype of an array: as a 0-d array beside an array, else as a NumPy scalar.
+
+    Integers too large for the dtype wrap round, as in PyTorch.
+    """
+    try:
+        return np.array(number, array.dtype) if array.__class__ is ndarray else array.dtype.type(number)
+    except OverflowError:
+        return np.array(number).astype(array.dtype)
 
 
 def no_integers(kernel: str):

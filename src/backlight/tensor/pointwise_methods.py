@@ -59,6 +59,8 @@ class ArithmeticMethods:
     floor_divide = division.floor_divide
     remainder = division.remainder
     fmod = division.fmod
+    gcd = division.gcd
+    lcm = division.lcm
     addcmul = arithmetic.addcmul
     addcdiv = arithmetic.addcdiv
     lerp = arithmetic.lerp
@@ -83,6 +85,8 @@ class ArithmeticMethods:
     floor_divide_ = inplace(division.floor_divide)
     remainder_ = inplace(division.remainder)
     fmod_ = inplace(division.fmod)
+    gcd_ = inplace(division.gcd)
+    lcm_ = inplace(division.lcm)
     addcmul_ = inplace(arithmetic.addcmul)
     addcdiv_ = inplace(arithmetic.addcdiv)
     lerp_ = inplace(arithmetic.lerp)
