@@ -169,7 +169,7 @@ def test_a_tensor_is_hashed_by_identity_in_c():
 
 def test_integers_too_large_for_a_dtype_wrap_round():
     ours, theirs = (
-        (module.tensor([1, 2], dtype=module.int8) + 300).add(module.tensor([5], dtype=module.int8), alpha=200)
+        (module.tensor([1, 2], dtype=module.uint8) + 300).add(module.tensor([5], dtype=module.uint8), alpha=-3)
         for module in BOTH
     )
     assert ours.tolist() == theirs.tolist()
