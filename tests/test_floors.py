@@ -16,7 +16,7 @@ FLOORS = [
     {"tensor"},
     {"autograd"},
     {"nn", "optim", "data", "lens"},
-    {"models", "training"},
+    {"models", "training", "serialization"},
     {"explain"},
     {"cli", "web"},
 ]

@@ -31,7 +31,7 @@ from backlight.ops.dropout import *
 from backlight.ops.einsum import *
 from backlight.ops.embedding import *
 from backlight.ops.extremes import *
-from backlight.ops.filling import *  # noqa: F403
+from backlight.ops.filling import *
 from backlight.ops.flipping import *
 from backlight.ops.indexing import *
 from backlight.ops.joining import *
@@ -63,8 +63,8 @@ from backlight.ops.splitting import *
 from backlight.ops.statistics import *
 from backlight.ops.striding import *
 from backlight.ops.transposing import *
-from backlight.ops.view_copies import *  # noqa: F403
 from backlight.ops.triangles import *
+from backlight.ops.view_copies import *
 from backlight.sizes import Size
 from backlight.tensor import random
 from backlight.tensor.creation import *
@@ -78,6 +78,7 @@ from backlight.tensor.ranges import *
 from backlight.tensor.tensor import Tensor
 
 from backlight import autograd, data, linalg, nn, optim, return_types, special  # isort: skip - after what it is made of
+from backlight.serialization import load, save  # isort: skip
 
 newaxis = None
 

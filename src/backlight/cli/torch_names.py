@@ -49,6 +49,7 @@ OURS = {
     "torch.optim.sgd": "backlight.optim.sgd",
     "torch.random": "backlight.tensor.random",
     "torch.return_types": "backlight.return_types",
+    "torch.serialization": "backlight.serialization",
     "torch.special": "backlight.special",
     "torch.utils.data": "backlight.data",
     "torch.utils.data.dataloader": "backlight.data.loader",

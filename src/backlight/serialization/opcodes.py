@@ -1,0 +1,171 @@
+"""A reader of pickles that can run no code.
+
+NOTE [Reading without running]
+A pickle is a program for a small stack machine. Python's own machine calls whatever the file names; this one knows
+plain values, containers, and a table of a few builders, and stops at all else. It never imports, and never sets an
+attribute but on an OrderedDict that it made itself.
+"""
+
+import pickletools
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pickle import UnpicklingError
+
+from backlight.errors import BacklightError
+
+__all__ = ["LoadError", "read_pickle"]
+
+
+class LoadError(BacklightError, UnpicklingError):
+    """A file cannot be loaded: it is damaged, of another format, or asks for what is not allowed."""
+
+
+class Builder:
+    """A name in the pickle that may be called."""
+
+    def __init__(self, call: Callable):
+        self.call = call
+
+
+MARK = object()
+PLAIN = {
+    *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "BINFLOAT", "FLOAT"),
+    *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+}
+CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+EMPTY = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_SET": set}
+TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+PUTS, GETS = {"PUT", "BINPUT", "LONG_BINPUT"}, {"GET", "BINGET", "LONG_BINGET"}
+
+
+def read_pickle(content: bytes, names: Mapping[str, object], stored: Callable):
+    """Return what a pickle holds.
+
+    Args:
+        names: what the pickle may name, by "module.name": values, and Builders for what may be called.
+        stored: returns the value that a persistent id stands for.
+
+    Raises:
+        UnpicklingError: the pickle is damaged, or names something else.
+    """
+    machine = Machine(names, stored)
+    try:
+        for opcode, argument, _ in pickletools.genops(content):
+            machine.run(opcode.name, argument)
+        return machine.stack.pop()
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as problem:
+        raise LoadError(f"Weights only load failed: the file is damaged ({problem}); save it again") from problem
+
+
+class Machine:
+    """The stack machine (see NOTE [Reading without running])."""
+
+    def __init__(self, names: Mapping[str, object], stored: Callable):
+        self.names = names
+        self.stored = stored
+        self.stack: list = []
+        self.memo: dict[int, object] = {}
+
+    def run(self, name: str, argument) -> None:
+        """Do one instruction."""
+        if name in PLAIN:
+            self.stack.append(argument)
+        elif name in CONSTANTS:
+            self.stack.append(CONSTANTS[name])
+        elif name in EMPTY:
+            self.stack.append(EMPTY[name]())
+        elif name in TUPLES:
+            self.stack.append(tuple(self._popped(TUPLES[name])))
+        elif name in PUTS:
+            self.memo[argument] = self.stack[-1]
+        elif name in GETS:
+            self.stack.append(self.memo[argument])
+        elif name not in ("PROTO", "FRAME", "STOP"):
+            self._special(name, argument)
+
+    def _special(self, name: str, argument) -> None:
+        method = getattr(self, f"do_{name.lower()}", None)
+        if method is None:
+            raise LoadError(f"Weights only load failed. Unsupported operand {name}: it could run code")
+        method(argument)
+
+    def _popped(self, count: int) -> list:
+        taken = self.stack[-count:]
+        if len(taken) != count:
+            raise IndexError("a value is missing")
+        del self.stack[-count:]
+        return taken
+
+    def _since_mark(self) -> list:
+        taken = []
+        while (value := self.stack.pop()) is not MARK:
+            taken.append(value)
+        return taken[::-1]
+
+    def do_mark(self, _) -> None:
+        self.stack.append(MARK)
+
+    def do_memoize(self, _) -> None:
+        self.memo[len(self.memo)] = self.stack[-1]
+
+    def do_tuple(self, _) -> None:
+        self.stack.append(tuple(self._since_mark()))
+
+    def do_append(self, _) -> None:
+        (value,) = self._popped(1)
+        self._top(list).append(value)
+
+    def do_appends(self, _) -> None:
+        values = self._since_mark()
+        self._top(list).extend(values)
+
+    def do_additems(self, _) -> None:
+        values = self._since_mark()
+        self._top(set).update(values)
+
+    def do_setitem(self, _) -> None:
+        key, value = self._popped(2)
+        self._top(dict)[key] = value
+
+    def do_setitems(self, _) -> None:
+        values = self._since_mark()
+        self._top(dict).update(zip(values[::2], values[1::2]))
+
+    def _top(self, kind: type):
+        if not isinstance(self.stack[-1], kind):
+            raise TypeError(f"a {kind.__name__} is missing")
+        return self.stack[-1]
+
+    def do_global(self, argument: str) -> None:
+        self._name(".".join(argument.split(" ", 1)))
+
+    def do_stack_global(self, _) -> None:
+        self._name(".".join(self._popped(2)))
+
+    def _name(self, path: str) -> None:
+        if path not in self.names:
+            raise LoadError(
+                f"Weights only load failed. Unsupported global: GLOBAL {path} was not an allowed global by default; "
+                "backlight loads tensors and plain values, and runs no code of a file: save model.state_dict(), not "
+                "the model"
+            )
+        self.stack.append(self.names[path])
+
+    def do_reduce(self, _) -> None:
+        builder, arguments = self._popped(2)
+        if not isinstance(builder, Builder) or not isinstance(arguments, tuple):
+            raise TypeError("something is called that may not be")
+        self.stack.append(builder.call(*arguments))
+
+    do_newobj = do_reduce
+
+    def do_build(self, _) -> None:
+        (state,) = self._popped(1)
+        made = self.stack[-1]
+        if type(made) is not OrderedDict or not isinstance(state, dict):
+            raise LoadError(f"Weights only load failed. Can not build {type(made).__name__} from a state")
+        made.__dict__.update(state)
+
+    def do_binpersid(self, _) -> None:
+        (key,) = self._popped(1)
+        self.stack.append(self.stored(key))

@@ -1,0 +1,44 @@
+"""Weights in the safetensors format: a flat dict of tensors by name."""
+
+import os
+
+import safetensors.numpy
+from safetensors import SafetensorError, safe_open
+
+from backlight.errors import ArgumentError, ValueProblem
+from backlight.graph.state import TensorState, wrap
+from backlight.tensor.tensor import Tensor
+
+__all__ = ["load_file", "save_file"]
+
+
+def save_file(tensors: dict[str, Tensor], filename: str | os.PathLike, metadata: dict[str, str] | None = None) -> None:
+    """Write tensors by name; each is written in full, also where two share memory.
+
+    Args:
+        metadata: texts to write beside them.
+
+    Raises:
+        TypeError: a name is no text, or a value no tensor.
+    """
+    for name, value in tensors.items():
+        if not isinstance(name, str) or not isinstance(value, TensorState):
+            raise ArgumentError(
+                f"save_file must be given tensors by name, got {type(value).__name__} for {name!r}; save writes other "
+                "values too"
+            )
+    arrays = {name: value.detach().contiguous().numpy() for name, value in tensors.items()}
+    safetensors.numpy.save_file(arrays, filename, metadata)
+
+
+def load_file(filename: str | os.PathLike) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file by name.
+
+    Raises:
+        ValueError: the file is damaged, or of another format.
+    """
+    try:
+        with safe_open(filename, framework="numpy") as file:
+            return {name: wrap(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no dict
+    except SafetensorError as problem:
+        raise ValueProblem(f"cannot read {filename}: {problem}; load reads what torch.save wrote") from problem

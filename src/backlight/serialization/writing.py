@@ -1,0 +1,209 @@
+"""`save`: tensors and plain values in PyTorch's zip format, which `torch.load(weights_only=True)` reads.
+
+NOTE [The format]
+A zip archive, not compressed: `data.pkl` is a pickle in which each tensor is a call of `_rebuild_tensor_v2` with a
+persistent id, and `data/<number>` are the bytes that the id stands for. The pickle is written here, opcode by opcode:
+Python's pickler would write the names of our classes.
+"""
+
+import math
+import os
+import pickle
+import struct
+import zipfile
+from collections import Counter, OrderedDict
+from pathlib import Path
+
+import numpy as np
+
+from backlight.devices import device
+from backlight.dtypes import dtype, from_numpy_dtype
+from backlight.errors import ArgumentError, ValueProblem
+from backlight.graph.state import TensorState
+from backlight.nn.parameter import Parameter
+from backlight.sizes import Size
+
+__all__ = ["save"]
+
+
+def save(obj, f, pickle_module=None, pickle_protocol: int = 2, _use_new_zipfile_serialization: bool = True) -> None:
+    """Write tensors and plain values, in dicts, lists and tuples at any depth, as PyTorch would.
+
+    A file at a path is replaced when the new one is complete: who reads it never finds half of it.
+
+    Args:
+        obj: what to save: a state_dict, say.
+        f: a path, or a file open for writing.
+        pickle_module: accepted; Python's pickler is not used.
+        pickle_protocol: accepted; it is 2.
+
+    Raises:
+        TypeError: `obj` holds something else.
+    """
+    writer = _Writer()
+    writer.write(obj)
+    if not isinstance(f, (str, os.PathLike)):
+        _archive(f, writer)
+        return
+    part = Path(f).with_name(f"{Path(f).name}.part")
+    _archive(part, writer)
+    part.replace(f)
+
+
+def _archive(file, writer: "_Writer") -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.PROTO + b"\2" + bytes(writer.out) + pickle.STOP)
+        archive.writestr("archive/byteorder", "little")
+        for number, array in enumerate(writer.arrays):
+            archive.writestr(f"archive/data/{number}", memoryview(array.reshape(-1).view(np.uint8)))
+        archive.writestr("archive/version", "3\n")
+
+
+class _Writer:
+    """Writes the pickle, and collects the arrays that go beside it (see NOTE [The format])."""
+
+    def __init__(self):
+        self.out = bytearray()
+        self.arrays: list[np.ndarray] = []
+        self.numbers: dict[tuple, int] = {}  # memory -> its number, so that tied weights stay tied
+        self.kept: list = []  # what `numbers` speaks of must live as long
+        self.inside: set[int] = set()
+
+    def write(self, value) -> None:
+        """Write one value."""
+        for kind, method in WRITERS:
+            if isinstance(value, kind):
+                method(self, value)
+                return
+        raise ArgumentError(
+            f"save must be given tensors and plain values in dicts, lists and tuples, got {type(value).__name__}: of a "
+            "module or an optimizer, save the state_dict()"
+        )
+
+    def constant(self, value) -> None:
+        self.out += {None: pickle.NONE, True: pickle.NEWTRUE, False: pickle.NEWFALSE}[value]
+
+    def integer(self, value: int) -> None:
+        if -(2**31) <= value < 2**31:
+            self.out += pickle.BININT + struct.pack("<i", value)
+        else:
+            content = pickle.encode_long(int(value))
+            if len(content) > 255:
+                raise ValueProblem(f"integers must fit into 255 bytes, got one of {len(content)}")
+            self.out += pickle.LONG1 + bytes([len(content)]) + content
+
+    def real(self, value: float) -> None:
+        self.out += pickle.BINFLOAT + struct.pack(">d", value)
+
+    def text(self, value: str) -> None:
+        content = value.encode("utf-8", "surrogatepass")
+        self.out += pickle.BINUNICODE + struct.pack("<I", len(content)) + content
+
+    def bytestring(self, value: bytes) -> None:
+        self._call("_codecs", "encode", bytes(value).decode("latin1"), "latin1")
+
+    def number(self, value: np.generic) -> None:
+        self.write(value.item())
+
+    def kind(self, value: dtype) -> None:
+        self._name("torch", value.name)
+
+    def size(self, value: Size) -> None:
+        self._call("torch", "Size", tuple(value))
+
+    def place(self, value: device) -> None:
+        self._call("torch", "device", value.type)
+
+    def sequence(self, value: list) -> None:
+        self.out += pickle.EMPTY_LIST + pickle.MARK
+        self._inside(value, value)
+        self.out += pickle.APPENDS
+
+    def row(self, value: tuple) -> None:
+        self.out += pickle.MARK
+        self._inside(value, value)
+        self.out += pickle.TUPLE
+
+    def mapping(self, value: dict) -> None:
+        self.out += pickle.EMPTY_DICT
+        self._entries(value)
+
+    def counts(self, value: Counter) -> None:
+        self._call("collections", "Counter", dict(value))
+
+    def ordered(self, value: OrderedDict) -> None:
+        self._call("collections", "OrderedDict")
+        self._entries(value)
+        if vars(value):
+            self.write(dict(vars(value)))
+            self.out += pickle.BUILD
+
+    def parameter(self, value: Parameter) -> None:
+        self._call("torch._utils", "_rebuild_parameter", value.detach(), value.requires_grad, OrderedDict())
+
+    def tensor(self, value: TensorState) -> None:
+        shape = tuple(value.shape)
+        strides = tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
+        self._name("torch._utils", "_rebuild_tensor_v2")
+        self.out += pickle.MARK
+        self._memory(value._data)
+        for each in (0, shape, strides, value.requires_grad, OrderedDict()):
+            self.write(each)
+        self.out += pickle.TUPLE + pickle.REDUCE
+
+    def _memory(self, data) -> None:
+        """Write the persistent id of an array's bytes."""
+        array = np.asarray(data)
+        key = (array.ctypes.data, array.shape, array.strides, array.dtype) if isinstance(data, np.ndarray) else id(data)
+        if key not in self.numbers:
+            self.numbers[key] = len(self.arrays)
+            self.kept.append(data)
+            self.arrays.append(np.ascontiguousarray(array))
+        self.out += pickle.MARK
+        self.text("storage")
+        self._name("torch", f"{from_numpy_dtype(array.dtype).old_name}Storage")
+        self.text(str(self.numbers[key]))
+        self.text("cpu")
+        self.integer(array.size)
+        self.out += pickle.TUPLE + pickle.BINPERSID
+
+    def _entries(self, value: dict) -> None:
+        self.out += pickle.MARK
+        self._inside(value, [each for entry in value.items() for each in entry])
+        self.out += pickle.SETITEMS
+
+    def _inside(self, owner, values) -> None:
+        if id(owner) in self.inside:
+            raise ValueProblem(f"a {type(owner).__name__} must not hold itself to be saved")
+        self.inside.add(id(owner))
+        for value in values:
+            self.write(value)
+        self.inside.discard(id(owner))
+
+    def _name(self, module: str, name: str) -> None:
+        self.out += pickle.GLOBAL + f"{module}\n{name}\n".encode()
+
+    def _call(self, module: str, name: str, *arguments) -> None:
+        self._name(module, name)
+        self.row(arguments)
+        self.out += pickle.REDUCE
+
+
+WRITERS = [
+    ((bool, type(None)), _Writer.constant),
+    (np.generic, _Writer.number),  # before Python's kinds: np.float64 is a float
+    (int, _Writer.integer),
+    (float, _Writer.real),
+    (str, _Writer.text),
+    (bytes, _Writer.bytestring),
+    (Parameter, _Writer.parameter),
+    (TensorState, _Writer.tensor),
+    (dtype, _Writer.kind),
+    (device, _Writer.place),
+    (Size, _Writer.size),
+    (Counter, _Writer.counts),
+    (OrderedDict, _Writer.ordered),
+    (dict, _Writer.mapping),
+    (list, _Writer.sequence),
+    (tuple, _Writer.row),
+]
