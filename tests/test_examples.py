@@ -21,7 +21,7 @@ def run(name, *arguments):
     """Run an example in a process of its own, and return what it printed."""
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / name, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1"},  # tests share the cores
         capture_output=True,
         text=True,
     )
