@@ -9,6 +9,7 @@ import numpy as np
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
+from backlight.nn.modules.state_hooks import EXTRA, StateHookRegistration
 from backlight.nn.parameter import Parameter
 from backlight.sizes import Size
 from backlight.tensor.creation import from_numpy
@@ -31,17 +32,18 @@ class IncompatibleKeys(NamedTuple):
 class Findings:
     """What goes wrong while a state is loaded, collected so that all of it is said at once."""
 
-    def __init__(self):
+    def __init__(self, strict: bool = True):
+        self.strict = strict
         self.missing: list[str] = []
         self.unexpected: list[str] = []
         self.errors: list[str] = []
 
-    def messages(self, strict: bool) -> list[str]:
+    def messages(self) -> list[str]:
         """Return the lines of the error: missing names first, then names too many, then what does not fit."""
         lines = list(self.errors)
-        if strict and self.unexpected:
+        if self.strict and self.unexpected:
             lines.insert(0, f"Unexpected key(s) in state_dict: {_quoted(self.unexpected)}. ")
-        if strict and self.missing:
+        if self.strict and self.missing:
             lines.insert(0, f"Missing key(s) in state_dict: {_quoted(self.missing)}. ")
         return lines
 
@@ -50,7 +52,7 @@ def _quoted(names: list[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-class Checkpoint:
+class Checkpoint(StateHookRegistration):
     """The part of Module that saves and loads."""
 
     _version = 1  # of the layout of a class's state, kept in the state's metadata as PyTorch does
@@ -66,18 +68,23 @@ class Checkpoint:
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = {"version": self._version}
+            destination._metadata[prefix[:-1]] = metadata
+        self._run_state_hooks("before_saving", prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        self._run_state_hooks("after_saving", destination, prefix, metadata)
         return destination
 
     def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
         """Put this module's own tensors into `destination`; a class with a layout of its own overrides this."""
         for name, tensor in self._own_state().items():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
+        if self._overrides("get_extra_state"):
+            destination[prefix + EXTRA] = self.get_extra_state()
 
     def _own_state(self) -> dict:
         """Return this module's parameters and persistent buffers."""
@@ -104,20 +111,24 @@ class Checkpoint:
         """
         if not isinstance(state_dict, Mapping):
             raise ArgumentError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        findings = Findings()
+        findings = Findings(strict)
         self._load_below(dict(state_dict), "", assign, findings)
-        messages = findings.messages(strict)
+        messages = findings.messages()
         if messages:
             raise ShapeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(messages))
         return IncompatibleKeys(findings.missing, findings.unexpected)
 
     def _load_below(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
+        metadata = {"version": self._version}
+        lists = (findings.missing, findings.unexpected, findings.errors)
+        self._run_state_hooks("before_loading", state, prefix, metadata, findings.strict, *lists)
         self._load_from_state_dict(state, prefix, assign, findings)
         for name, module in self._modules.items():
             if module is not None:
                 below = f"{prefix}{name}."
                 part = {key: value for key, value in state.items() if key.startswith(below)}
                 module._load_below(part, below, assign, findings)
+        self._run_state_hooks("after_loading", IncompatibleKeys(findings.missing, findings.unexpected))
 
     def _load_from_state_dict(self, state: dict, prefix: str, assign: bool, findings: Findings) -> None:
         """Load this module's own tensors; a class whose layout has changed overrides this."""
@@ -130,10 +141,22 @@ class Checkpoint:
             problem = self._load_one(name, tensor, key, state[key], assign)
             if problem:
                 findings.errors.append(problem)
+        self._load_extra_state(state, prefix + EXTRA, findings)
         for key in state:
+            if key == prefix + EXTRA:
+                continue
             name, dot, _ = key[len(prefix) :].partition(".")
             if name not in (self._modules if dot else own):
                 findings.unexpected.append(key)
+
+    def _load_extra_state(self, state: dict, key: str, findings: Findings) -> None:
+        if self._overrides("set_extra_state"):
+            if key in state:
+                self.set_extra_state(state[key])
+            else:
+                findings.missing.append(key)
+        elif key in state:
+            findings.unexpected.append(key)
 
     def _load_one(self, name: str, tensor, key: str, value, assign: bool) -> str | None:
         """Load one tensor, or return what is wrong with it."""

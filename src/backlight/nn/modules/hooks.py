@@ -1,4 +1,9 @@
-"""Hooks on a module's call: before forward, after it, and on the gradients that pass through it."""
+"""Hooks on a module's call: before forward, after it, and on the gradients that pass through it.
+
+NOTE [Hooks everywhere]
+A module without hooks has no `Hooks`: its call looks once and goes to `forward`. The first hook for all modules puts
+`EVERYWHERE` in the place where modules without their own find theirs; a module's own `Hooks` run those first.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -27,6 +32,11 @@ class Hooks:
         self.backward_before = HookDict()
         self.backward = HookDict()
 
+    def _joined(self, moment: str) -> dict:
+        """Return the hooks of one moment, those for all modules first."""
+        own, everywhere = getattr(self, moment), getattr(EVERYWHERE, moment)
+        return {**everywhere, **own} if everywhere else own
+
     def call(self, module, args: tuple, kwargs: dict):
         """Call the module's forward between its hooks."""
         result, finished = None, set()
@@ -36,7 +46,7 @@ class Hooks:
             if watch is not None:
                 args = watch.watch_inputs(args)
             result = module.forward(*args, **kwargs)
-            for number, hook in list(self.after.items()):
+            for number, hook in list(self._joined("after").items()):
                 finished.add(number)
                 answer = _run_after(hook, module, args, kwargs, result)
                 result = result if answer is None else answer
@@ -46,7 +56,7 @@ class Hooks:
             raise
 
     def _run_before(self, module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        for hook in list(self.before.values()):
+        for hook in list(self._joined("before").values()):
             if hook.with_kwargs:
                 answer = hook.function(module, args, kwargs)
                 if answer is None:
@@ -63,17 +73,16 @@ class Hooks:
         return args, kwargs
 
     def _watch(self, module) -> GradientWatch | None:
-        if not (self.backward or self.backward_before):
+        before, after = self._joined("backward_before"), self._joined("backward")
+        if not (before or after):
             return None
         return GradientWatch(
-            module,
-            [hook.function for hook in self.backward_before.values()],
-            [hook.function for hook in self.backward.values()],
+            module, [hook.function for hook in before.values()], [hook.function for hook in after.values()]
         )
 
     def _run_always_called(self, module, args, kwargs, result, finished: set) -> None:
         """After an error, run those forward hooks that asked for it and have not run yet."""
-        for number, hook in self.after.items():
+        for number, hook in self._joined("after").items():
             if not hook.always_call or number in finished:
                 continue
             try:
@@ -89,6 +98,9 @@ class Hooks:
 
 def _run_after(hook: Hook, module, args, kwargs, result):
     return hook.function(module, args, kwargs, result) if hook.with_kwargs else hook.function(module, args, result)
+
+
+EVERYWHERE = Hooks()
 
 
 class HookRegistration:
@@ -131,7 +143,7 @@ class HookRegistration:
         return self._register("backward", Hook(hook), prepend)
 
     def _register(self, moment: str, hook: Hook, prepend: bool) -> HookHandle:
-        if self._hooks is None:
+        if "_hooks" not in self.__dict__:
             object.__setattr__(self, "_hooks", Hooks())
         hooks = getattr(self._hooks, moment)
         earlier = dict(hooks) if prepend else {}
@@ -140,3 +152,31 @@ class HookRegistration:
         handle = HookHandle(hooks, hook)
         hooks.update(earlier)
         return handle
+
+
+# --- for all modules --------------------------------------------------------------------------------------------------
+
+
+def _register_everywhere(moment: str, hook: Hook) -> HookHandle:
+    HookRegistration._hooks = EVERYWHERE
+    return HookHandle(getattr(EVERYWHERE, moment), hook)
+
+
+def register_module_forward_pre_hook(hook: Callable) -> HookHandle:
+    """Call `hook(module, args)` before the forward of every module; it may return other arguments."""
+    return _register_everywhere("before", Hook(hook))
+
+
+def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False, always_call: bool = False) -> HookHandle:
+    """Call `hook(module, args, output)` after the forward of every module; it may return another output."""
+    return _register_everywhere("after", Hook(hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_pre_hook(hook: Callable) -> HookHandle:
+    """Call `hook(module, grad_output)` before gradients pass backward through any module."""
+    return _register_everywhere("backward_before", Hook(hook))
+
+
+def register_module_full_backward_hook(hook: Callable) -> HookHandle:
+    """Call `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are known."""
+    return _register_everywhere("backward", Hook(hook))
