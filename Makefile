@@ -32,7 +32,8 @@ test: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/tiny_ops.py
 	$(BIN)/python benchmarks/import_time.py
-	$(BIN)/python benchmarks/fashion_mnist_epoch.py
+	$(BIN)/python benchmarks/fashion_mnist_epoch.py --compile
+	$(BIN)/python benchmarks/epoch_memory.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests benchmarks tools
