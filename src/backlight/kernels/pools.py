@@ -43,8 +43,10 @@ def _largest(padded, windows, places, with_nan: bool):
             kind = np.uint8 if prod(windows.kernel) < 256 else np.int64
             which = np.broadcast_to(_first_inside(windows, places).astype(kind), piece.shape).copy()
             continue
+        piece = np.ascontiguousarray(piece)
         better = (piece > values) | (piece != piece) if with_nan else piece > values
-        np.copyto(which, kind(number), where=better)
+        # numbers grow, so the larger one is the later: cheaper than a copy under a mask
+        np.maximum(which, better.view(np.uint8) * kind(number), out=which)
         if with_nan:
             np.copyto(values, piece, where=better)
         else:
