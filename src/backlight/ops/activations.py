@@ -11,7 +11,7 @@ from backlight.ops.numbers import like, no_integers
 from backlight.ops.pointwise import tanh
 from backlight.ops.special import erf
 
-__all__ = ["celu", "prelu", "relu", "selu", "sigmoid", "threshold"]
+__all__ = ["celu", "hardshrink", "prelu", "relu", "selu", "sigmoid", "threshold"]
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 

@@ -44,6 +44,9 @@ def _reciprocal_times(self, other):
     return powers.reciprocal(self) * other
 
 
+_polygamma_ = inplace(lambda input, n: special.polygamma(n, input), "polygamma_")
+
+
 class ArithmeticMethods:
     """Arithmetic, and Python's operators."""
 
@@ -184,12 +187,18 @@ class UnaryMethods:
     relu = activations.relu
     sigmoid = activations.sigmoid
     prelu = activations.prelu
+    hardshrink = activations.hardshrink
 
     def polygamma(self, n: int):
         """Return the n-th derivative of digamma."""
         return special.polygamma(n, self)
 
+    def polygamma_(self, n: int):
+        """Write the n-th derivative of digamma into the tensor."""
+        return _polygamma_(self, n)
+
     abs_ = absolute_ = inplace(rounding.abs)
+    conj_physical_ = rounding.conj
     sign_ = inplace(rounding.sign)
     sgn_ = inplace(rounding.sgn)
     floor_ = inplace(rounding.floor)
