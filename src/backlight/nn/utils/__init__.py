@@ -1,6 +1,6 @@
 """What is done to gradients and parameters as a whole, under PyTorch's names."""
 
-from backlight.nn.utils import rnn
+from backlight.nn.utils import parametrizations, parametrize, rnn
 from backlight.nn.utils.clipping import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from backlight.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 
@@ -10,6 +10,8 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
     "rnn",
     "vector_to_parameters",
 ]
