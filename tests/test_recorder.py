@@ -232,7 +232,7 @@ def test_the_page_stands_alone_and_says_what_was_reached(tmp_path):
     for said in ("<h2>Loss</h2>", "<h2>Accuracy</h2>", "<h2>Throughput</h2>", "<h2>Gradient flow</h2>", "0 Linear"):
         assert said in page
     assert "50.00 % at step 6" in page
-    assert page.count("<svg") == page.count("</svg>") == 5
+    assert page.count("<svg") == page.count("</svg>") == 3 * 2 + 2
 
 
 def test_the_page_of_a_run_that_has_just_begun_says_so(tmp_path):
@@ -267,3 +267,10 @@ def test_long_runs_make_no_long_page():
     values = [1.0 + step % 7 for step in range(20_000)]
     assert len(curves([Series("loss", list(enumerate(values)), smooth=True)], "loss")) < 30_000
     assert heat_map({"a": values}, 20_000, "flow").count("M") <= COLUMNS + 1
+
+
+def test_a_few_extreme_values_do_not_flatten_a_long_curve():
+    points = [(0, 1000.0), *((step, 1.0 + step % 5 / 10) for step in range(1, 200))]
+    drawn = curves([Series("loss", points)], "loss", zero=True)
+    assert "1k" not in re.findall(r">([^<]*)</text>", drawn)
+    assert "1.5" in re.findall(r">([^<]*)</text>", drawn)

@@ -27,6 +27,8 @@ class Series:
 def curves(series: Sequence[Series], label: str, *, zero: bool = False) -> str:
     """Return curves over steps as one SVG, or nothing if no point is known.
 
+    The vertical axis leaves room for all but the most extreme values of long curves, which run out of the picture.
+
     Args:
         label: what the picture shows, for those who cannot see it.
         zero: begin the vertical axis at zero.
@@ -43,14 +45,17 @@ def curves(series: Sequence[Series], label: str, *, zero: bool = False) -> str:
         across, up = x / (last or 1), (y - low) / (high - low)
         return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
-    parts = [_axes(ticks, last, place)]
-    for one in series:
-        parts.append(_curve(one, place))
-    return _svg(HEIGHT, label, "".join(parts))
+    frame = f"{LEFT - 5} {TOP - 5} {WIDTH - LEFT - RIGHT + 10} {HEIGHT - TOP - BOTTOM + 10}"
+    x, y, width, height = frame.split()
+    drawn = "".join(_curve(one, place) for one in series)
+    inside = f'<svg x="{x}" y="{y}" width="{width}" height="{height}" viewBox="{frame}">{drawn}</svg>'  # it clips
+    return _svg(HEIGHT, label, _axes(ticks, last, place) + inside)
 
 
 def _limits(values: list[float], zero: bool) -> tuple[float, float]:
-    low, high = (min(0.0, *values) if zero else min(values)), max(values)
+    ordered = sorted(values)
+    extreme = len(ordered) // 50 if len(ordered) >= SMOOTH_FROM else 0
+    low, high = (min(0.0, ordered[0]) if zero else ordered[extreme]), ordered[-1 - extreme if zero else -1]
     return (low, high) if high > low else (low - (abs(low) or 1) * 0.05, high + (abs(high) or 1) * 0.05)
 
 

@@ -131,13 +131,13 @@ def _section(title: str, picture: str, key: str, end: str, said: str = "") -> st
 
 def _facts(config: dict, steps: list[dict], evaluations: list[dict], when: datetime.datetime) -> str:
     """Return what stands in the page's head."""
-    last = steps[-1] if steps else {"step": 0, "seconds": 0}
+    last = max((record["step"] for record in [*steps, *evaluations]), default=0)
     seconds = max([record["seconds"] for record in [*steps, *evaluations]], default=0)
     facts = {
         "Model": config.get("model", "").partition("(")[0],
         "Parameters": f"{config.get('parameters', 0):,}",
         "Optimizer": config.get("optimizer", "").partition(" ")[0],
-        "Steps": f"{last['step']:,}",
+        "Steps": f"{last:,}",
         "Time": f"{int(seconds) // 60}:{int(seconds) % 60:02} min",
     }
     reached = [
