@@ -1,6 +1,6 @@
 """Peak memory of an epoch's first 200 steps (see fashion_mnist_epoch.py), each rival in a process of its own.
 
-    python benchmarks/epoch_memory.py
+python benchmarks/epoch_memory.py
 """
 
 import importlib

@@ -3,7 +3,7 @@
 Four ways in turn, in one process, in bursts of steps that are scaled to an epoch: the quickstart's DataLoader with
 ToTensor in both libraries, and tensors loaded beforehand. torchvision has no build for the CPU alone, so PyTorch's side
 takes its samples from a Dataset that does what torchvision's FashionMNIST and ToTensor do, less PIL's part: this
-favours PyTorch. torch.compile joins with --compile.
+favours PyTorch. torch.compile joins with --compile, and jax.jit where jax is installed.
 
     python benchmarks/fashion_mnist_epoch.py [--rounds 7] [--steps 100] [--compile]
 
@@ -11,6 +11,8 @@ The images are those of Debian's package dataset-fashion-mnist; without it, rand
 """
 
 import argparse
+import importlib
+import importlib.util
 import os
 
 THREADS = min(2, os.cpu_count() or 1)
@@ -104,6 +106,46 @@ class Preloaded:
             yield self.images[start : start + 64], self.labels[start : start + 64]
 
 
+def jax_training(images, labels, steps):
+    """Return the same for JAX: the whole step, forward, backward and update, compiled by jax.jit."""
+    jax = importlib.import_module("jax")
+    jnp = jax.numpy
+    rng = np.random.default_rng(0)
+    sizes = [(784, 512), (512, 512), (512, 10)]
+    bounds = [rows**-0.5 for rows, _ in sizes]
+    parameters = [
+        (jnp.asarray(rng.uniform(-b, b, size), jnp.float32), jnp.asarray(rng.uniform(-b, b, size[1]), jnp.float32))
+        for b, size in zip(bounds, sizes)
+    ]
+    pixels = jnp.asarray(images.reshape(-1, 784).astype(np.float32) / 255)
+    targets = jnp.asarray(labels.astype(np.int32))
+
+    def loss_of(parameters, x, y):
+        for weight, bias in parameters[:-1]:
+            x = jax.nn.relu(x @ weight + bias)
+        scores = x @ parameters[-1][0] + parameters[-1][1]
+        return -jnp.take_along_axis(jax.nn.log_softmax(scores), y[:, None], 1).mean()
+
+    @jax.jit
+    def step(parameters, x, y):
+        slopes = jax.grad(loss_of)(parameters, x, y)
+        return jax.tree_util.tree_map(lambda p, g: p - 1e-3 * g, parameters, slopes)
+
+    place = 0
+
+    def once():
+        nonlocal parameters, place
+        start = stopwatch()
+        for _ in range(steps):
+            at = place % (EPOCH - 1) * 64
+            place += 1
+            parameters = step(parameters, pixels[at : at + 64], targets[at : at + 64])
+        jax.block_until_ready(parameters)
+        return ((stopwatch() - start) * EPOCH / steps,)
+
+    return once
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
@@ -129,6 +171,8 @@ def main() -> None:
         candidates["torch.compile preloaded"] = training(
             torch, Preloaded(torch, images, labels), options.steps, compiled=True
         )
+    if importlib.util.find_spec("jax") is not None:
+        candidates["jax.jit preloaded"] = jax_training(images, labels, options.steps)
     times = interleaved(candidates, options.rounds, warmup=1)
     print(f"one epoch, {THREADS} threads, s: median of {options.rounds} bursts of {options.steps} steps (quartiles)")
     for name, results in times.items():
