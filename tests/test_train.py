@@ -152,6 +152,16 @@ def test_data_that_are_not_there_are_one_line_and_exit_2(config, capsys):
     assert error.count("\n") == 1
 
 
+def test_a_cnn_halves_the_image_at_each_block_and_trains(tmp_path):
+    model = {"kind": "cnn", "sizes": [2, 3], "dropout": 0.1}
+    run = prepare(small(tmp_path / "run", epochs=1, model=model))
+    assert [name for name, _ in run.model.named_parameters()][-2:] == ["8.weight", "8.bias"]
+    assert run.model[8].in_features == 3 * 7 * 7
+    seen = []
+    run.go(seen.append)
+    assert all(norm > 0 for norm in seen[0]["gradient_norms"].values())
+
+
 # --- ending and going on ----------------------------------------------------------------------------------------------
 
 
