@@ -203,7 +203,7 @@ class _Walk:
             grad = buffers.pop(node)
             if grad is None and not node.wants_undefined:
                 continue
-            edges = node.edges
+            edges = None  # all of the node's
             if masks is not None:
                 if node in captures:
                     self.capture(node, grad)

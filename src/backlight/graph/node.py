@@ -86,10 +86,11 @@ class Node:
         return HookHandle(extra_of(self).prehooks, hook)
 
     def walk(self, edges, grad, keep, buffers, owned, add_to_output) -> None:
-        """Run backward on arrays and add its gradients to the walk's buffers.
+        """Run backward on arrays and add its gradients to the walk's buffers; `edges` None stands for all of them.
 
         A sum of two is a new array, which the walk owns (`owned`): a third is added to it in place.
         """
+        edges = self.edges if edges is None else edges
         for edge, arrived in zip(edges, self.backward(grad, edges, keep)):
             if edge is None or arrived is None:
                 continue

@@ -19,24 +19,22 @@ def backward_source(plan: Plan, graph: bool) -> str:
 def walk_source(plan: Plan) -> str:
     """Return the source of `walk`: backward on arrays that adds its gradients to the walk's buffers itself.
 
-    This is the path of a backward that nobody watches; it saves a tuple and a loop a node (see Node.walk).
+    This is the path of a backward that nobody watches; it saves a tuple and a loop a node (see Node.walk). An edge to
+    one of several outputs is no key of the buffers: that is how it is told from a node.
     """
     if any(p.kind == ARRAYS for p in plan.differentiable):
         return "def nothing():\n    pass\n"
     head = "def walk(node, edges, grad, keep, buffers, owned, add_to_output):"
-    lines = [*_unpack_lines(plan, False), *_edge_lines(plan), *_rule_lines(plan, False)]
+    lines = ["if edges is None:", "    edges = node.edges"]
+    lines += [*_unpack_lines(plan, False), *_edge_lines(plan), *_rule_lines(plan, False)]
     lines += _finish_lines(plan, False)[:-1]
     together = {name for rule in plan.op.rules if len(rule.inputs) > 1 for name in rule.inputs}
     for p in plan.differentiable:
         end, grad = f"e_{p.name}", f"g_{p.name}"
         asked = f" and {end} is not None" if p.name in together else ""
-        lines += [f"if {grad} is not None{asked}:", f"    if {end}.__class__ is Output:"]
-        lines += [f"        add_to_output({end}.node, {end}.number, {grad})", "    else:"]
-        lines += [
-            f"        present = buffers[{end}]",
-            "        if present is None:",
-            f"            buffers[{end}] = {grad}",
-        ]
+        lines += [f"if {grad} is not None{asked}:", "    try:", f"        present = buffers[{end}]"]
+        lines += ["    except KeyError:", f"        add_to_output({end}.node, {end}.number, {grad})", "    else:"]
+        lines += ["        if present is None:", f"            buffers[{end}] = {grad}"]
         lines += [f"        elif {end} in owned:", f"            add(present, {grad}, present)", "        else:"]
         lines += [f"            total = buffers[{end}] = present + {grad}"]
         lines += ["            if total.__class__ is ndarray:", f"                owned.add({end})"]

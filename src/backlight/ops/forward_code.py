@@ -171,8 +171,9 @@ def _record_lines(plan: Plan) -> list[str]:
             lines += [f"if e_{p.name} is LEAF:", f"    e_{p.name} = {p.name}"]
             edges.append(f"e_{p.name}")
     lines += ["node = NodeClass()", f"node.edges = ({', '.join(edges)},)", "node.sequence = next_sequence()"]
-    lines += ["frame = getframe(1)", "code = frame.f_code", "if code.co_filename not in USER_FILES:"]
-    lines += ["    frame = user_frame(frame)", "    code = frame.f_code"]
+    lines += ["frame = getframe(1)", "code = frame.f_code", "if code is not latest.code:"]
+    lines += ["    if code.co_filename in USER_FILES:", "        latest.code = code", "    else:"]
+    lines += ["        frame = user_frame(frame)", "        code = frame.f_code"]
     lines += ["node.code = code", "node.lasti = frame.f_lasti", "node.extra = None"]
     lines += _keep_lines(plan)
     if not plan.several:

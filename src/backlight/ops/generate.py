@@ -11,7 +11,7 @@ import numpy as np
 
 from backlight.graph.modes import modes, recording
 from backlight.graph.node import Node, Output, next_sequence
-from backlight.graph.provenance import USER_FILES, user_frame
+from backlight.graph.provenance import USER_FILES, latest, user_frame
 from backlight.graph.state import LEAF, edge_of, new, storage_of, the_tensor_class, wrap, writable
 from backlight.graph.storage import InferenceStorage, Storage
 from backlight.ops import operands
@@ -49,6 +49,7 @@ def generate(op: Op, flavour: str, namespace: dict):
         next_sequence=next_sequence,
         getframe=sys._getframe,
         USER_FILES=USER_FILES,
+        latest=latest,
         user_frame=user_frame,
         operands=operands,
         ndarray=np.ndarray,
