@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from case import assert_same
 
 import backlight
+from case import assert_same
 
 
 def pair(*shape, seed=0, dtype=np.float64):

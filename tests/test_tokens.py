@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,7 +92,6 @@ def test_special_tokens_are_apart():
 
 
 def test_ids_equal_those_of_transformers():
-    transformers = pytest.importorskip("transformers")
     theirs = transformers.AutoTokenizer.from_pretrained(real_folder())
     for text in ["Łódź café — ﬁne 東京 don't", "a\u200bb \x07c", "x" * 150]:
         read = real_ranker().tokenizer(text)

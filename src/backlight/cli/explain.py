@@ -106,7 +106,7 @@ def read_documents(given: Sequence[str]) -> Iterator[tuple[str, str]]:
         if value == "-":
             yield "standard input", _text_of(sys.stdin.buffer.read(), "standard input")
             continue
-        path = Path(value)
+        path = Path(_not_empty(value, f"document {number}"))
         if _exists(path):
             for file in _files_in(path) if path.is_dir() else [path]:
                 yield str(file), _read(file)
@@ -114,7 +114,7 @@ def read_documents(given: Sequence[str]) -> Iterator[tuple[str, str]]:
             raise InputError(f"there is no file {value}: if this is the text itself, pipe it in and give - instead")
         else:
             _check_unicode(value, f"document {number}")
-            yield f"text {number}", _not_empty(value, f"document {number}")
+            yield f"text {number}", value
 
 
 def _exists(path: Path) -> bool:

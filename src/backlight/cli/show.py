@@ -135,7 +135,7 @@ def _legend(screen: Screen) -> Text:
     ]
     if any(screen.marks):
         parts = [Text(f"{mark}from {bound}{mark}") for bound, mark in zip(bounds, screen.marks) if mark]
-    return Text(" ").join(parts) + Text(" of the text's strongest word, for or against")
+    return Text(" ").join(parts) + Text(" of the text's strongest word")
 
 
 def _title(ranked: Ranked, width: int) -> Table:

@@ -151,12 +151,12 @@ def _encoder_for(folder: Path, settings: dict) -> tuple:
     if kind not in ENCODERS:
         raise InputError(
             f"the model in {folder} is of an unknown architecture, {kind or 'none named'}: backlight knows "
-            f'{", ".join(ENCODERS)}; models of other kinds need PyTorch, pip install "backlight[torch]"'
+            f"{', '.join(ENCODERS)}; it cannot run models of other kinds"
         )
     if heads and not set(heads) & set(HEADLESS):
         raise InputError(
             f"the model in {folder} is a {', '.join(heads)}, which has a head of its own: a bi-encoder is one of "
-            f'{", ".join(HEADLESS)}; models of other kinds need PyTorch, pip install "backlight[torch]"'
+            f"{', '.join(HEADLESS)}; it cannot run models of other kinds"
         )
     return ENCODERS[kind]
 

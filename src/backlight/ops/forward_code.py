@@ -108,7 +108,9 @@ def _forward_lines(plan: Plan) -> list[str]:
             f"    raise operands.broadcast_problem(problem, ({listed})) from None",
         ]
     if op.explain is not None:
-        lines += ["except ValueError:", f"    op.explain({', '.join(f'd_{p.name}' for p in plan.arrays)})", "    raise"]
+        arrays = "".join(f"d_{p.name}, " for p in plan.arrays)
+        lines += ["except ValueError as problem:"]
+        lines += [f"    raise operands.explained(op.explain, ({arrays}), problem) from None"]
     if op.refuse is not None:
         listed = "".join(f"d_{p.name}, " for p in plan.arrays)
         lines += ["except TypeError as problem:", f"    raise operands.refused(op, problem, ({listed})) from None"]

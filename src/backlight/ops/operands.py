@@ -129,7 +129,7 @@ def restoration(data, tensors):
     shape, kind = data.shape, data.dtype
     present = [tensor for tensor in tensors if tensor is not None]
     if kind.kind == "f" and all(
-        [t._data.dtype == kind and (t._data.shape == shape or t._edge is None) for t in present]
+        [t._data.dtype == kind and (t._data.shape == shape or t._edge is None) for t in present]  # noqa: C419 - a list is faster here
     ):
         return None
     return tuple([None if tensor is None else (tensor._data.shape, tensor._data.dtype) for tensor in tensors])
@@ -180,6 +180,15 @@ def quietly(forward, *args, **kwargs):
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return forward(np, *args, **kwargs)
+
+
+def explained(explain, arrays, problem: Exception) -> Exception:
+    """Return the error that `explain` raises for these arrays, or the problem itself if it finds nothing."""
+    try:
+        explain(*arrays)
+    except Exception as better:
+        return better.with_traceback(None)
+    return problem
 
 
 def broadcast_problem(problem: Exception, arrays) -> Exception:
@@ -260,7 +269,7 @@ def check_saved_outputs(node, graph: bool):
             raise modified(node, data, storage, version, output_name(node, number))
     if not graph:
         return node.out
-    numbers = getattr(node.op, "differentiable") or range(len(node.out))
+    numbers = node.op.differentiable or range(len(node.out))
     place = {number: i for i, number in enumerate(numbers)}
     return [
         wrap(data, (Output(node, place[i]) if node.outputs > 1 else node) if i in place else None, storage)

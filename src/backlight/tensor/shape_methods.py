@@ -119,6 +119,6 @@ class ShapeMethods:
     moveaxis = transposing.moveaxis
     adjoint = transposing.adjoint
     T = property(transposing.reversed_dims)
-    mT = property(transposing.matrix_transpose)  # noqa: N815 - PyTorch's name
+    mT = property(transposing.matrix_transpose)
     H = property(transposing.hermitian_transpose)
-    mH = property(transposing.adjoint)  # noqa: N815 - PyTorch's name
+    mH = property(transposing.adjoint)
