@@ -197,11 +197,9 @@ def test_sharded_weights_are_read(tmp_path):
     assert set(read_weights(folder)) == set(weights)
 
 
-def test_an_unknown_architecture_names_the_known_ones_and_the_extra(tmp_path):
+def test_an_unknown_architecture_names_the_known_ones(tmp_path):
     folder = edited(write_bert(tmp_path), model_type="deberta-v2")
-    with pytest.raises(
-        InputError, match=r"unknown architecture, deberta-v2: backlight knows bert; .*backlight\[torch\]"
-    ):
+    with pytest.raises(InputError, match="unknown architecture, deberta-v2: backlight knows bert"):
         load_ranker(folder)
 
 
