@@ -28,7 +28,7 @@ from backlight.graph.hook_calls import (
     call_tensor_hooks,
 )
 from backlight.graph.modes import set_recording
-from backlight.graph.node import Output, node_and_number
+from backlight.graph.node import Output, add_to_buffer, node_and_number
 
 _by_sequence = attrgetter("sequence")
 ndarray = np.ndarray
@@ -265,15 +265,7 @@ class _Walk:
                 if edge.__class__ is Output:
                     self.add_to_output(edge.node, edge.number, grad)
                     continue
-                present = buffers[edge]
-                if present is None:
-                    buffers[edge] = grad
-                elif edge in owned:
-                    np.add(present, grad, out=present)
-                else:
-                    total = buffers[edge] = present + grad
-                    if total.__class__ is ndarray:
-                        owned.add(edge)
+                add_to_buffer(buffers, owned, edge, grad)
             if self.watched and edge.is_end:
                 left = self.pending[edge] = self.pending[edge] - 1
                 if left == 0:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError
 from backlight.graph.anomaly import anomaly
 from backlight.graph.hooks import HookHandle
@@ -86,10 +87,7 @@ class Node:
         return HookHandle(extra_of(self).prehooks, hook)
 
     def walk(self, edges, grad, keep, buffers, owned, add_to_output) -> None:
-        """Run backward on arrays and add its gradients to the walk's buffers; `edges` None stands for all of them.
-
-        A sum of two is a new array, which the walk owns (`owned`): a third is added to it in place.
-        """
+        """Run backward on arrays and add its gradients to the walk's buffers; `edges` None stands for all of them."""
         edges = self.edges if edges is None else edges
         for edge, arrived in zip(edges, self.backward(grad, edges, keep)):
             if edge is None or arrived is None:
@@ -97,15 +95,7 @@ class Node:
             if edge.__class__ is Output:
                 add_to_output(edge.node, edge.number, arrived)
                 continue
-            present = buffers[edge]
-            if present is None:
-                buffers[edge] = arrived
-            elif edge in owned:
-                np.add(present, arrived, present)
-            else:
-                total = buffers[edge] = present + arrived
-                if total.__class__ is np.ndarray:
-                    owned.add(edge)
+            add_to_buffer(buffers, owned, edge, arrived)
 
     def free(self) -> None:
         """Drop what was saved for backward."""
@@ -193,6 +183,23 @@ def edge_from_public(edge: GradientEdge):
     return edge.node if edge.node.outputs == 1 else Output(edge.node, edge.output_nr)
 
 
+def add_to_buffer(buffers: dict, owned: set, edge, grad) -> None:
+    """Add a gradient to what has arrived at a node or leaf.
+
+    A sum of two is a new array, which the walk owns: a third is added to it in place. Generated code (`walk_source` in
+    ops/backward_code.py) has these lines inline.
+    """
+    present = buffers[edge]
+    if present is None:
+        buffers[edge] = grad
+    elif edge in owned:
+        np.add(present, grad, out=present)
+    else:
+        total = buffers[edge] = present + grad
+        if total.__class__ is np.ndarray:
+            owned.add(edge)
+
+
 def extra_of(node: Node) -> NodeExtra:
     """Return the node's rarely used part, made at the first call."""
     if node.extra is None:
@@ -224,7 +231,7 @@ def name_of_tensor(tensor) -> str | None:
 
 def modified(node: Node, data, storage, version: int, name: str | None) -> GraphError:
     """Return the error for a tensor (`name` is what messages call it) that was written to after it was saved."""
-    from_type = _OLD_NAMES.get(str(data.dtype), str(data.dtype))
+    from_type = from_numpy_dtype(data.dtype).old_name
     written = ""
     if storage.writer is not None:
         op_name, code, lasti = storage.writer
@@ -246,15 +253,3 @@ _ANOMALY_HINT = (
     "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
     "question was changed in there or anywhere later. Good luck!"
 )
-_OLD_NAMES = {
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "float32": "Float",
-    "float64": "Double",
-    "int8": "Char",
-    "uint8": "Byte",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "bool": "Bool",
-}
