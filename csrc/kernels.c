@@ -1,0 +1,12 @@
+/* All kernels of one LEVEL and one type; see setup.py for how this file is compiled. */
+#include "lanes.h"
+#include "table.h"
+
+#include "pointwise.c"
+#include "rows.c"
+#include "matrices.c"
+#include "steps.c"
+#include "windows.c"
+
+#define ENTRY(name, result, arguments) .name = N(name),
+const struct table N(table) = {KERNELS(ENTRY)};

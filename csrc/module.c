@@ -1,0 +1,112 @@
+/* The extension module `backlight.kernels._native`. */
+#define FACE_IMPORTS_ARRAYS
+#include "face.h"
+#include "kernel.h"
+
+extern const struct face matrix_faces[], pointwise_faces[], row_faces[], step_faces[], window_faces[];
+static const struct face *const families[] = {matrix_faces, pointwise_faces, row_faces, step_faces, window_faces, NULL};
+
+#if defined(__x86_64__)
+extern const struct table table_v1_f32, table_v1_f64, table_v3_f32, table_v3_f64, table_v4_f32, table_v4_f64;
+static const struct level {
+  const char *name;
+  const struct table *of_float, *of_double;
+} levels[] = {{"v4", &table_v4_f32, &table_v4_f64}, {"v3", &table_v3_f32, &table_v3_f64}, {"v1", &table_v1_f32, &table_v1_f64}};
+
+static int runs_here(const char *name) {
+  __builtin_cpu_init();
+  if (name[1] == '4')
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("fma");
+  if (name[1] == '3')
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2");
+  return 1;
+}
+#else
+extern const struct table table_v1_f32, table_v1_f64;
+static const struct level {
+  const char *name;
+  const struct table *of_float, *of_double;
+} levels[] = {{"v1", &table_v1_f32, &table_v1_f64}};
+
+static int runs_here(const char *name) {
+  (void)name;
+  return 1;
+}
+#endif
+
+#define LEVELS (sizeof levels / sizeof *levels)
+const struct table *kernels_of_float, *kernels_of_double;
+static const char *level_in_use;
+
+/* Choose the best level that runs here, or the one asked for; say whether there is one. */
+static int choose_level(const char *asked) {
+  for (size_t i = 0; i < LEVELS; i++)
+    if (runs_here(levels[i].name) && (!asked || !strcmp(asked, levels[i].name))) {
+      level_in_use = levels[i].name;
+      kernels_of_float = levels[i].of_float;
+      kernels_of_double = levels[i].of_double;
+      return 1;
+    }
+  return 0;
+}
+
+static PyObject *use_level(PyObject *self, PyObject *asked) {
+  (void)self;
+  const char *name = PyUnicode_AsUTF8(asked);
+  if (!name) return NULL;
+  return PyBool_FromLong(choose_level(name));
+}
+
+static PyObject *level(PyObject *self, PyObject *unused) {
+  (void)self, (void)unused;
+  return PyUnicode_FromString(level_in_use);
+}
+
+static PyObject *set_threads(PyObject *self, PyObject *count) {
+  (void)self;
+  long number = PyLong_AsLong(count);
+  if (number == -1 && PyErr_Occurred()) return NULL;
+  pool_set_threads((int)(number > 1024 ? 1024 : number));
+  Py_RETURN_NONE;
+}
+
+static PyObject *threads(PyObject *self, PyObject *unused) {
+  (void)self, (void)unused;
+  return PyLong_FromLong(pool_threads());
+}
+
+/* Return the Kernel for a reference, found by name, or None where there is no native one. */
+static PyObject *kernel(PyObject *self, PyObject *reference) {
+  (void)self;
+  PyObject *name = PyObject_GetAttrString(reference, "__name__");
+  if (!name) return NULL;
+  const char *wanted = PyUnicode_AsUTF8(name);
+  for (const struct face *const *family = families; wanted && *family; family++)
+    for (const struct face *face = *family; face->name; face++)
+      if (!strcmp(face->name, wanted)) {
+        Py_DECREF(name);
+        return kernel_new(face->call, reference);
+      }
+  Py_DECREF(name);
+  if (!wanted) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"kernel", kernel, METH_O, "Return the native kernel of a reference's name, or None."},
+    {"use_level", use_level, METH_O, "Use the kernels compiled for v1, v3 or v4; return whether this machine runs them."},
+    {"level", level, METH_NOARGS, "Return the level in use."},
+    {"set_threads", set_threads, METH_O, "Set how many threads a kernel uses."},
+    {"threads", threads, METH_NOARGS, "Return how many threads a kernel uses."},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_native", "Kernels compiled for this machine.", -1, methods,
+                                        NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__native(void) {
+  import_array();
+  if (PyType_Ready(&Kernel_Type) < 0 || !choose_level(NULL)) return NULL;
+  return PyModule_Create(&definition);
+}

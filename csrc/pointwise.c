@@ -1,0 +1,1 @@
+/* One number in, one number out; sums over them. Included by kernels.c. */

@@ -1,0 +1,1 @@
+/* Steps of optimisers. Included by kernels.c. */

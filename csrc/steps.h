@@ -1,0 +1,7 @@
+/* Steps of optimisers. */
+#ifndef STEPS_H
+#define STEPS_H
+
+#define STEPS(K)
+
+#endif

@@ -1,0 +1,25 @@
+/* The kernels of one level and type, as pointers. `void *` stands for arrays of that type.
+
+   A family lists its kernels in <family>.h, writes them in <family>.c with names N(...), and their Python face in
+   face_<family>.c. */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include "matrices.h"
+#include "pointwise.h"
+#include "rows.h"
+#include "steps.h"
+#include "windows.h"
+
+#define KERNELS(K) MATRICES(K) POINTWISE(K) ROWS(K) STEPS(K) WINDOWS(K)
+
+#define POINTER(name, result, arguments) result(*name) arguments;
+struct table {
+  KERNELS(POINTER)
+};
+#undef POINTER
+
+/* The tables of the level in use, for float and double. */
+extern const struct table *kernels_of_float, *kernels_of_double;
+
+#endif

@@ -1,0 +1,1 @@
+/* Convolution, pooling: what slides over images. Included by kernels.c. */

@@ -1,0 +1,7 @@
+/* Convolution, pooling: what slides over images. */
+#ifndef WINDOWS_H
+#define WINDOWS_H
+
+#define WINDOWS(K)
+
+#endif

@@ -1,0 +1,66 @@
+"""Builds the native kernels where a C compiler is there; without one backlight works on NumPy alone.
+
+csrc/kernels.c is compiled once for each level of instruction set and each type; which level runs is chosen at import.
+"""
+
+import os
+import platform
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+SOURCES = Path("csrc")
+TYPES = {"f32": 32, "f64": 64}
+ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
+LEVELS = {  # name: bytes of a vector, what the compiler is told
+    "v1": (16, []),
+    **(
+        {"v3": (32, ["-march=x86-64-v3"]), "v4": (64, ["-march=x86-64-v4", "-mprefer-vector-width=512"])}
+        if ON_X86
+        else {}
+    ),
+}
+FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
+
+
+class build_native(build_ext):  # noqa: N801 - setuptools names commands so
+    """Compiles the levels beside the module's own sources."""
+
+    def build_extension(self, ext):
+        """Compile kernels.c for each level and type, then the module, and link them."""
+        import numpy
+
+        ext.include_dirs.append(numpy.get_include())
+        ext.extra_objects = self._levels()
+        super().build_extension(ext)
+
+    def _levels(self) -> list[str]:
+        """Return the object files of kernels.c."""
+
+        def compiled(level, kind):
+            width, flags = LEVELS[level]
+            macros = [("LEVEL", level), ("KIND", kind), ("REAL_BITS", str(TYPES[kind])), ("VECTOR_BYTES", str(width))]
+            folder = os.path.join(self.build_temp, level, kind)
+            return self.compiler.compile(
+                [str(SOURCES / "kernels.c")], output_dir=folder, macros=macros, extra_postargs=FLAGS + flags
+            )
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            jobs = [pool.submit(compiled, level, kind) for level in LEVELS for kind in TYPES]
+        return [made for job in jobs for made in job.result()]
+
+
+native = Extension(
+    "backlight.kernels._native",
+    sources=[
+        str(path) for name in ("module", "kernel", "pool", "face_*") for path in sorted(SOURCES.glob(name + ".c"))
+    ],
+    depends=[str(path) for path in sorted(SOURCES.glob("*"))],
+    extra_compile_args=["-O2", "-std=gnu11", "-pthread"],
+    extra_link_args=["-pthread"],
+    optional=True,
+)
+
+setup(ext_modules=[native], cmdclass={"build_ext": build_native})

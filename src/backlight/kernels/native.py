@@ -1,0 +1,53 @@
+"""Kernels compiled for this machine, each in place of the NumPy reference of its name.
+
+    @native
+    def softmax(x, dim=-1): ...
+
+makes `softmax` the compiled one where there is one. It is called by position; whatever it does not take (another dtype,
+strides, keywords) goes to the reference, so that the two always give the same, but for the last digits.
+
+The environment variable BACKLIGHT_KERNELS says which to use: `numpy` none, `v1`, `v3` or `v4` those compiled for x86-64
+of that level (128, 256, 512 bits), nothing the best that this machine runs.
+"""
+
+import importlib
+import os
+from collections.abc import Callable
+
+from backlight.errors import InputError
+
+CHOICES = ("", "numpy", "v1", "v3", "v4")
+REFERENCES: dict[str, Callable] = {}
+
+
+def _load():
+    """Return the compiled module and why it is not there: (module, None) or (None, reason)."""
+    wanted = os.environ.get("BACKLIGHT_KERNELS", "")
+    if wanted not in CHOICES:
+        raise InputError(f"BACKLIGHT_KERNELS must be one of numpy, v1, v3, v4 or unset, got {wanted}")
+    if wanted == "numpy":
+        return None, "BACKLIGHT_KERNELS=numpy"
+    try:
+        module = importlib.import_module("backlight.kernels._native")
+    except ImportError as problem:
+        return None, f"not built here ({problem}): install backlight with a C compiler at hand, or from a wheel"
+    if wanted and not module.use_level(wanted):
+        raise InputError(f"BACKLIGHT_KERNELS must name a level that this machine runs, got {wanted}")
+    return module, None
+
+
+compiled, why_not = _load()
+
+
+def native(reference: Callable) -> Callable:
+    """Return the compiled kernel of the reference's name, or the reference where there is none."""
+    REFERENCES[reference.__name__] = reference
+    found = None if compiled is None else compiled.kernel(reference)
+    return reference if found is None else found
+
+
+def description() -> str:
+    """Say which kernels are in use, for people."""
+    if compiled is None:
+        return f"NumPy ({why_not})"
+    return f"native, level {compiled.level()}, {compiled.threads()} threads"
