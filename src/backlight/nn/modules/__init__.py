@@ -16,6 +16,7 @@ from backlight.nn.modules.loss import *
 from backlight.nn.modules.margin_loss import *
 from backlight.nn.modules.module import *
 from backlight.nn.modules.normalisation import *
+from backlight.nn.modules.padding import *
 from backlight.nn.modules.parameters import *
 from backlight.nn.modules.pooling import *
 from backlight.nn.modules.rectifier import *
