@@ -234,7 +234,7 @@ def test_a_run_is_not_resumed_with_other_settings(config, capsys):
     assert main(["train", file]) == 0
     Path(file).write_text(Path(file).read_text().replace("lr = 0.1", "lr = 0.2"))
     assert main(["train", file, "--resume"]) == 2
-    assert "optimizer must be as in the run that is resumed" in capsys.readouterr().err
+    assert "optimizer.lr must be as in the run that is resumed, 0.1, got 0.2" in capsys.readouterr().err
     config(epochs=3)
     assert main(["train", file, "--resume"]) == 0
     assert weights_of(folder)[0] == 3 * 13
@@ -269,7 +269,7 @@ def test_json_says_the_same(tmp_path):
         ("[model]\ndropout = 1", "model.dropout must be in [0, 1), got 1.0"),
         ('[data]\nname = "cats"', "data.name must be one of fashion-mnist, mnist, kmnist, synthetic, got 'cats'"),
         ("[optimizer]\nlr = -1", "optimizer.lr must be a number above 0, got -1.0"),
-        ("[optimizer]\nmomentum = 0.9", "optimizer.momentum must be left out: only sgd has it, got 0.9"),
+        ("[optimizer]\nmomentum = 0.9", "optimizer.momentum must be left out: only sgd and rmsprop have it, got 0.9"),
         ('[optimizer]\nname = "sgd"\nnesterov = true', "optimizer.momentum must be above 0 with nesterov, got 0.0"),
         ("= 3", "is not TOML"),
     ],

@@ -1,15 +1,17 @@
 """`backlight train`: run what a file describes, and show it while it runs."""
 
+import shlex
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.cli.main import Parser
 from backlight.cli.training_screen import screen_for
 from backlight.errors import InputError
-from backlight.training.config import read_config
-from backlight.training.run_folder import RunFolder
-from backlight.training.train import Run, prepare
+from backlight.training.config import as_toml, read_config
+from backlight.training.run_folder import BEST, REPORT, RunFolder
+from backlight.training.train import Parts, Run, assemble, prepare
 
 INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
 
@@ -21,7 +23,10 @@ def train(argv: Sequence[str]) -> int:
         InputError: something that was given cannot be used.
     """
     given = _parser().parse_args(argv)
-    config = read_config(given.config)
+    config = read_config(given.config, given.set)
+    if given.dry_run:
+        print(plan(assemble(config)))
+        return 0
     existing = "resume" if given.resume else "replace" if given.replace else "refuse"
     if existing == "refuse" and RunFolder(config.out).holds_a_run():
         raise InputError(
@@ -33,7 +38,7 @@ def train(argv: Sequence[str]) -> int:
         with screen_for(run, sys.stdout) as seen:
             run.go(seen)
     except KeyboardInterrupt:
-        print(f"Stopped after step {run.recorder.steps:,}; go on with: backlight train {given.config} --resume")
+        print(f"Stopped after step {run.recorder.steps:,}; go on with: {_going_on(given)}")
         return INTERRUPTED
     print(_ending(run))
     return 0
@@ -45,13 +50,56 @@ def _parser() -> Parser:
         description="Train the model that a TOML or JSON file describes (docs/training.md), and record the run.",
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="a TOML or JSON file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting in place of the file's, like optimizer.lr=0.1; may be given again",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would run, with all settings, and write nothing"
+    )
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the run folder")
     existing.add_argument("--replace", action="store_true", help="remove the run that is in the run folder")
     return parser
 
 
+def plan(parts: Parts) -> str:
+    """Return all settings of a run as a TOML file, with what follows from them as comments at its end."""
+    config, batches = parts.config, parts.batches
+    learnt = len(batches.images)
+    held_out = 0 if parts.validation is None else len(parts.validation)
+    size = f"{config.batch_size} × {config.accumulate}" if config.accumulate > 1 else str(config.batch_size)
+    facts = {
+        "images": f"{learnt:,} to learn from, {held_out:,} held out, {len(parts.test):,} to test with",
+        "steps": f"{config.epochs:,} epochs × {len(batches):,} = {parts.steps:,} steps of {size} images",
+        "schedule": f"{config.schedule.name}, by {'step' if config.schedule.by_step else 'epoch'}",
+        "parameters": f"{sum(parameter.numel() for parameter in parts.model.parameters()):,}",
+        "model": str(parts.model),
+    }
+    if RunFolder(config.out).holds_a_run():
+        facts["out"] = f"{config.out} holds a run already: it needs --resume or --replace"
+    lines = [f"{name + ':':<12}{said}" for name, said in facts.items()]
+    return as_toml(config) + "\n" + "\n".join(f"# {line}" for line in "\n".join(lines).splitlines())
+
+
+def _going_on(given: Namespace) -> str:
+    """Return the command that takes the run up."""
+    changes = [part for change in given.set for part in ("--set", change)]
+    return shlex.join(["backlight", "train", str(given.config), *changes, "--resume"])
+
+
 def _ending(run: Run) -> str:
-    evaluations = [one["evaluation"] for one in run.recorder.folder.records() if "evaluation" in one]
-    reached = f"Test accuracy {100 * evaluations[-1]['accuracy']:.2f} %. " if evaluations else ""
-    return f"{reached}The page is in {run.recorder.folder.path / 'report.html'}"
+    """Return what was reached, and where it lies."""
+    folder, best = run.recorder.folder, run.best.record
+    lines = []
+    if run.ended_early:
+        lines.append(f"Ended early: the validation became no better in {run.best.since} epochs.")
+    reached = folder.evaluations("test")[-1:]
+    if best is not None:
+        lines.append(f"The best weights, of epoch {best['epoch'] + 1}, are in {folder.path / BEST}")
+    lines += [f"Test accuracy {100 * one['evaluation']['accuracy']:.2f} %. " for one in reached]
+    lines[-1:] = [f"{lines[-1] if reached else ''}The page is in {folder.path / REPORT}"]
+    return "\n".join(lines)

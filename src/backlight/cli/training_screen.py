@@ -1,5 +1,6 @@
 """A run in the terminal: a picture that is kept up to date, or, where there is no terminal, a line now and then."""
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -42,10 +43,12 @@ def _beginning(run: Run) -> str:
     config, count = run.config, sum(parameter.numel() for parameter in run.model.parameters())
     made_up = " (made up, not a real dataset)" if config.data.name == "synthetic" else ""
     begun = f", from step {run.recorder.steps:,}" if run.recorder.steps else ""
-    images = f"{len(run.batches.images):,} images of {config.data.name}{made_up}"
+    held_out = "" if run.parts.validation is None else f" and {len(run.parts.validation):,} held out"
+    images = f"{len(run.parts.batches.images):,} images of {config.data.name}{held_out}{made_up}"
+    schedule = "" if config.schedule.name == "constant" else f" with {config.schedule.name}"
     return (
         f"{config.model.kind} of {count:,} parameters on {images}, "
-        f"{config.optimizer.name}, {run.steps:,} steps{begun} → {config.out}"
+        f"{config.optimizer.name}{schedule}, {run.steps:,} steps{begun} → {config.out}"
     )
 
 
@@ -61,6 +64,7 @@ class Progress:
         self.first = run.recorder.steps  # of this process: a resumed run has some behind it
         self.record: dict = {}
         self.evaluation: dict = {}
+        self.evaluated_on = "test" if run.parts.validation is None else "validation"
         self.seconds = 0.0
         self.before: float | None = None  # seconds of the run when this process began
 
@@ -71,9 +75,15 @@ class Progress:
             self.first = record["step"]
         self.seconds = record["seconds"] - self.before
         if "evaluation" in record:
-            self.evaluation = record["evaluation"]
+            self.evaluation, self.evaluated_on = record["evaluation"], record["on"]
         else:
             self.record = record
+
+    def place(self, record: dict) -> str:
+        """Return what an evaluation is of: an epoch, or in the end the best weights."""
+        if record["on"] == "test" and self.run.best.record is not None:
+            return f"best weights (epoch {self.run.best.record['epoch'] + 1})"
+        return f"epoch {record['epoch'] + 1}/{self.run.config.epochs}"
 
     @property
     def left(self) -> str:
@@ -109,9 +119,9 @@ class PlainLines(Progress):
         self.note(record)
         if "evaluation" in record:
             found = record["evaluation"]
+            on, accuracy = record["on"], f"{100 * found['accuracy']:.2f} %"
             print(
-                f"epoch {record['epoch'] + 1}/{self.run.config.epochs}: test loss {found['loss']:.4f}, "
-                f"test accuracy {100 * found['accuracy']:.2f} %",
+                f"{self.place(record)}: {on} loss {number(found['loss'])}, {on} accuracy {accuracy}",
                 file=self.out,
                 flush=True,
             )
@@ -120,7 +130,7 @@ class PlainLines(Progress):
             print(
                 f"step {record['step']}/{self.run.steps}  loss {number(record['loss'])}  "
                 f"accuracy {100 * record['accuracy']:.1f} %  {record['samples_per_second']:,.0f} images/s  "
-                f"gradient {record['gradient']:.3g}  {self.left} left",
+                f"gradient {record['gradient']:.3g}  lr {record['lr']:.3g}  {self.left} left",
                 file=self.out,
                 flush=True,
             )
@@ -151,16 +161,16 @@ class Picture(Progress):
 
     def _numbers(self) -> Table:
         table = Table.grid(padding=(0, 3))
-        names = Text("loss", "dim"), Text("accuracy", "dim"), Text("test", "dim"), Text("images/s", "dim")
-        tested = f"{100 * self.evaluation['accuracy']:.2f} %" if self.evaluation else "–"
-        table.add_row(*names, Text("time left", "dim"))
-        table.add_row(
-            Text(number(self.record["loss"]), "bold"),
-            Text(f"{100 * self.record['accuracy']:.1f} %", "bold"),
-            Text(tested, "bold"),
-            Text(f"{self.record['samples_per_second']:,.0f}", "bold"),
-            Text(self.left, "bold"),
-        )
+        values = {
+            "loss": number(self.record["loss"]),
+            "accuracy": f"{100 * self.record['accuracy']:.1f} %",
+            self.evaluated_on: f"{100 * self.evaluation['accuracy']:.2f} %" if self.evaluation else "–",
+            "lr": f"{self.record['lr']:.3g}",
+            "images/s": f"{self.record['samples_per_second']:,.0f}",
+            "time left": self.left,
+        }
+        table.add_row(*(Text(name, "dim") for name in values))
+        table.add_row(*(Text(value, "bold") for value in values.values()))
         return table
 
     def _bar(self) -> Table:
@@ -186,7 +196,7 @@ class Picture(Progress):
 
 def number(value: float | None) -> str:
     """Return a loss for the eye; one that was not finite is recorded as None."""
-    return "not finite" if value is None else f"{value:.4f}"
+    return "not finite" if value is None or not math.isfinite(value) else f"{value:.4f}"
 
 
 def sparkline(values) -> str:

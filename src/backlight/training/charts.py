@@ -11,6 +11,7 @@ MOST_POINTS = 500  # of a curve; more are averaged in groups
 COLUMNS = 120  # most columns of a heat map
 ROW = 18  # height of a heat map's row
 LEVELS = 24  # shades of a heat map
+EVALUATED = ("evaluated", "tested")  # the looks of curves of which each point is marked
 SMOOTH_FROM = 40  # points from which a curve is also drawn smooth
 
 
@@ -108,7 +109,7 @@ def _steps_below(last: float, height: float) -> str:
 def _curve(one: Series, place: Callable) -> str:
     points = _thinned(one.points)
     known = [y for _, y in points if y is not None]
-    if one.look == "evaluated" or len(known) < 2:
+    if one.look in EVALUATED or len(known) < 2:
         spots = [place(x, y) for x, y in points if y is not None]
         line = _line(points, place, f"line {one.look}") if len(known) > 1 else ""
         return line + "".join(f'<circle class="spot {one.look}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in spots)

@@ -3,84 +3,19 @@
 import dataclasses
 import json
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.errors import InputError
-
-MODELS = ("mlp", "cnn")
-DATASETS = ("fashion-mnist", "mnist", "kmnist", "synthetic")
-OPTIMIZERS = ("sgd", "adam", "adamw")
+from backlight.training.rules import check_config, require
+from backlight.training.settings import TrainingConfig
 
 
-@dataclass(frozen=True)
-class ModelConfig:
-    """The network.
-
-    Args:
-        kind: "mlp" or "cnn".
-        sizes: units of each hidden layer of an MLP; channels of each block of a CNN.
-        dropout: the share of values dropped before the last layer.
-    """
-
-    kind: str = "mlp"
-    sizes: tuple[int, ...] = (256, 128)
-    dropout: float = 0.0
-
-
-@dataclass(frozen=True)
-class DataConfig:
-    """The images.
-
-    Args:
-        name: a dataset, or "synthetic": noisy patterns made on the spot, to try things without data.
-        root: the folder that holds the dataset's files.
-        samples: at most so many of the training images; 0 for all. Of synthetic ones it says how many are made.
-    """
-
-    name: str = "fashion-mnist"
-    root: str = "data"
-    samples: int = 0
-
-
-@dataclass(frozen=True)
-class OptimizerConfig:
-    """The optimizer and its options; `momentum` and `nesterov` are SGD's."""
-
-    name: str = "adam"
-    lr: float = 0.001
-    momentum: float = 0.0
-    nesterov: bool = False
-    weight_decay: float = 0.0
-
-
-@dataclass(frozen=True)
-class TrainingConfig:
-    """All of a run.
-
-    Args:
-        out: the run folder.
-        record_every: of so many steps one is recorded.
-        checkpoint_every: steps from one checkpoint to the next.
-    """
-
-    out: str = "runs/first"
-    seed: int = 0
-    epochs: int = 5
-    batch_size: int = 64
-    record_every: int = 20
-    checkpoint_every: int = 500
-    model: ModelConfig = field(default_factory=ModelConfig)
-    data: DataConfig = field(default_factory=DataConfig)
-    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
-
-    def as_dict(self) -> dict:
-        """Return the settings as plain values, as a file would hold them."""
-        return dataclasses.asdict(self)
-
-
-def read_config(file: Path | str) -> TrainingConfig:
+def read_config(file: Path | str, changes: Sequence[str] = ()) -> TrainingConfig:
     """Return what a TOML or JSON file says; what it leaves out has its default.
+
+    Args:
+        changes: settings in place of the file's, each as `optimizer.lr=0.1`.
 
     Raises:
         InputError: the file cannot be read, or says something that cannot be used.
@@ -96,9 +31,10 @@ def read_config(file: Path | str) -> TrainingConfig:
     if not isinstance(found, dict):
         raise InputError(f"{file} must hold an object, got {type(found).__name__}")
     try:
-        return config_of(found)
+        return config_of(with_changes(found, changes))
     except InputError as problem:
-        raise InputError(f"{file}: {problem}") from None
+        with_these = "".join(f" --set {change}" for change in changes)
+        raise InputError(f"{file}{with_these}: {problem}") from None
 
 
 def config_of(found: dict) -> TrainingConfig:
@@ -108,35 +44,56 @@ def config_of(found: dict) -> TrainingConfig:
         InputError: one is unknown, or has a value that cannot be used.
     """
     config = _read(TrainingConfig, found, "")
-    _check_choice("model.kind", config.model.kind, MODELS)
-    _check_choice("data.name", config.data.name, DATASETS)
-    _check_choice("optimizer.name", config.optimizer.name, OPTIMIZERS)
-    for name in ("epochs", "batch_size", "record_every", "checkpoint_every"):
-        _check(getattr(config, name) >= 1, name, "be 1 or more", getattr(config, name))
-    _check(0 <= config.seed < 2**63, "seed", "be 0 or more, below 2^63", config.seed)
-    _check(bool(config.out.strip()), "out", "name a folder", config.out)
-    _check_model(config.model)
-    _check(config.data.samples >= 0, "data.samples", "be 0 (all) or more", config.data.samples)
-    _check_optimizer(config.optimizer)
+    check_config(config)
     return config
 
 
-def _check_model(model: ModelConfig) -> None:
-    _check(all(size >= 1 for size in model.sizes), "model.sizes", "hold numbers of 1 or more", list(model.sizes))
-    if model.kind == "cnn":
-        _check(1 <= len(model.sizes) <= 4, "model.sizes", "hold one to four numbers for a cnn", list(model.sizes))
-    _check(0 <= model.dropout < 1, "model.dropout", "be in [0, 1)", model.dropout)
+def with_changes(found: dict, changes: Sequence[str]) -> dict:
+    """Return settings with some changed, each given as `optimizer.lr=0.1`; what is no TOML value is a text.
+
+    Raises:
+        InputError: a change has no `=` or no name, or its place is taken by something that is no table.
+
+    >>> with_changes({"optimizer": {"name": "sgd"}}, ["optimizer.lr=0.1", "out=runs/b"])
+    {'optimizer': {'name': 'sgd', 'lr': 0.1}, 'out': 'runs/b'}
+    """
+    changed = {name: dict(value) if isinstance(value, dict) else value for name, value in found.items()}
+    for change in changes:
+        path, equals, text = change.partition("=")
+        *tables, name = (part.strip() for part in path.split("."))
+        if not equals or not name:
+            raise InputError(f"--set must be given a setting and its value, like optimizer.lr=0.1, got {change!r}")
+        table = changed
+        for part in tables:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise InputError(f"{part} must be a table to hold {path}, got {table!r}")
+        table[name] = _value_of(text.strip())
+    return changed
 
 
-def _check_optimizer(optimizer: OptimizerConfig) -> None:
-    _check(0 < optimizer.lr < float("inf"), "optimizer.lr", "be a number above 0", optimizer.lr)
-    _check(optimizer.weight_decay >= 0, "optimizer.weight_decay", "be 0 or more", optimizer.weight_decay)
-    _check(0 <= optimizer.momentum < 1, "optimizer.momentum", "be in [0, 1)", optimizer.momentum)
-    if optimizer.name != "sgd":
-        _check(not optimizer.momentum, "optimizer.momentum", "be left out: only sgd has it", optimizer.momentum)
-        _check(not optimizer.nesterov, "optimizer.nesterov", "be left out: only sgd has it", "true")
-    elif optimizer.nesterov:
-        _check(optimizer.momentum > 0, "optimizer.momentum", "be above 0 with nesterov", optimizer.momentum)
+def _value_of(text: str):
+    """Return what a text means in TOML, or the text itself."""
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return found["value"] if len(found) == 1 else text
+
+
+def as_toml(config: TrainingConfig) -> str:
+    """Return all settings as a TOML file that says the same."""
+    settings = config.as_dict()
+    lines = [f"{name} = {_written(value)}" for name, value in settings.items() if not isinstance(value, dict)]
+    for name, table in settings.items():
+        if isinstance(table, dict):
+            lines += ["", f"[{name}]", *(f"{entry} = {_written(value)}" for entry, value in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _written(value) -> str:
+    """Return a value as TOML writes it: as JSON does, as far as settings go."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _read(kind: type, found, path: str):
@@ -161,20 +118,11 @@ def _converted(kind, value, path: str):
         return float(value)
     if kind == tuple[int, ...]:
         whole = isinstance(value, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in value)
-        _check(whole, path, "be a list of whole numbers", value)
+        require(whole, path, "be a list of whole numbers", value)
         return tuple(value)
     fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    _check(fits, path, f"be {NAMES[kind]}", value)
+    require(fits, path, f"be {NAMES[kind]}", value)
     return value
 
 
 NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-
-
-def _check_choice(path: str, value: str, choices: tuple[str, ...]) -> None:
-    _check(value in choices, path, f"be one of {', '.join(choices)}", value)
-
-
-def _check(holds: bool, path: str, rule: str, value) -> None:
-    if not holds:
-        raise InputError(f"{path} must {rule}, got {value!r}")

@@ -9,10 +9,11 @@ from backlight.data.sampler import BatchSampler, RandomSampler
 from backlight.data.vision import KMNIST, MNIST, FashionMNIST
 from backlight.errors import InputError
 from backlight.tensor.creation import from_numpy
+from backlight.tensor.drawn import randperm
 from backlight.tensor.random import Generator
 from backlight.tensor.tensor import Tensor
-from backlight.training.config import DataConfig
 from backlight.training.networks import CLASSES, SIDE
+from backlight.training.settings import DataConfig
 
 FILES = {"fashion-mnist": FashionMNIST, "mnist": MNIST, "kmnist": KMNIST}
 SYNTHETIC_TRAINING, SYNTHETIC_TEST = 2000, 500
@@ -63,6 +64,23 @@ def _synthetic(count: int) -> tuple[Images, Images]:
         noise = draws.random((size, 1, SIDE, SIDE), np.float32)
         made.append(Images(from_numpy(0.3 * patterns[labels] + 0.7 * noise), from_numpy(labels)))
     return made[0], made[1]
+
+
+def held_out(images: Images, share: float, seed: int) -> tuple[Images, Images]:
+    """Return the images that stay to learn from, and those held out: a share of them drawn by the seed.
+
+    Raises:
+        InputError: one of the two would be empty.
+    """
+    count = round(share * len(images))
+    if not 0 < count < len(images):
+        raise InputError(
+            f"data.validation must leave images on both sides, got {share} of {len(images)} images: {count} of them"
+        )
+    order = randperm(len(images), generator=Generator().manual_seed(seed))._data
+    rest, taken = np.sort(order[count:]), np.sort(order[:count])
+    pixels, labels = images.images._data, images.labels._data
+    return tuple(Images(from_numpy(pixels[part]), from_numpy(labels[part])) for part in (rest, taken))
 
 
 class Batches:

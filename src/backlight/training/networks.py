@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from backlight import nn
-from backlight.training.config import ModelConfig
+from backlight.training.settings import ModelConfig
 
 SIDE = 28  # of an image, in pixels
 CLASSES = 10

@@ -1,11 +1,15 @@
 """`Recorder`: what a training loop did, step by step, in a folder that the run can be taken up from.
 
 NOTE [Going on bit for bit]
-A checkpoint holds the model, the optimizer, the generators' states and the position in the data: the epoch, how many
-batches of it were taken, and the generators' states when it began. Taking a run up, the epoch is begun again from
-those states, its first batches are drawn and dropped, and then the generators are set to where they were. So the rest
-of the run sees the same batches and the same random numbers. Random numbers from elsewhere (Python's `random`,
-NumPy's) are not covered.
+A checkpoint holds the model, the optimizer, the schedule, the generators' states and the position in the data: the
+epoch, how many batches of it were taken, and the generators' states when it began. Taking a run up, the epoch is begun
+again from those states, its first batches are drawn and dropped, and then the generators are set to where they were.
+So the rest of the run sees the same batches and the same random numbers. Random numbers from elsewhere (Python's
+`random`, NumPy's) are not covered.
+
+What a loop does between the last batch of an epoch and the next epoch (evaluate, step a schedule) is done again if the
+checkpoint is of that epoch. So a checkpoint made there holds the schedule, and the options that it sets in the
+optimizer, as they were when the batches ended.
 """
 
 import signal
@@ -21,6 +25,7 @@ from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.gradient_flow import flow_of, layers_of
 from backlight.training.report import report
 from backlight.training.run_folder import CONFIG, REPORT, RunFolder, write_whole
+from backlight.training.scheduled import Scheduled
 
 
 class Recorder:
@@ -42,8 +47,12 @@ class Recorder:
                 for images, labels in recorder.batches(loader):
                     …
 
+    A schedule is saved and restored with the rest. One that goes by steps makes its step before the recorder does:
+    `optimizer.step()`, `scheduler.step()`, `recorder.step(…)`; one that goes by epochs after the batches of the epoch.
+
     Args:
         folder: where the run is written (NOTE [A run folder] in training/run_folder.py).
+        scheduler: the learning rate schedule of the optimizer.
         config: what else config.json should say: plain values.
         every: of so many steps one is recorded; the first one always is.
         checkpoint_every: steps from one checkpoint to the next; None leaves them to `checkpoint()` and to the end.
@@ -60,6 +69,7 @@ class Recorder:
         model,
         optimizer,
         *,
+        scheduler=None,
         config: dict | None = None,
         every: int = 1,
         checkpoint_every: int | None = 500,
@@ -71,6 +81,7 @@ class Recorder:
             raise ValueProblem(f'existing must be "refuse", "resume" or "replace", got {existing!r}')
         self.folder = RunFolder(folder)
         self.model, self.optimizer = model, optimizer
+        self._scheduled = Scheduled(optimizer, scheduler)
         self.every, self.checkpoint_every, self.keep = every, checkpoint_every, keep
         self.steps = 0
         self.epoch = self.batch = 0  # the position in the data: `batch` batches of `epoch` were taken
@@ -101,6 +112,7 @@ class Recorder:
             KeyboardInterrupt: Ctrl-C was pressed in a `with` block; a checkpoint has been written.
         """
         self.steps += 1
+        self._scheduled.note_step()
         self._clock_steps += 1
         self._clock_samples = None if samples is None else (self._clock_samples or 0) + samples
         record = None
@@ -115,12 +127,18 @@ class Recorder:
             self.checkpoint()
         return record
 
-    def evaluation(self, **metrics) -> dict:
-        """Note what the model reached on data that it does not learn from; the time that took does not count."""
+    def evaluation(self, *, on: str | None = None, **metrics) -> dict:
+        """Note what the model reached on data that it does not learn from; the time that took does not count.
+
+        Args:
+            on: what the data are called, such as "validation" or "test".
+            metrics: numbers, or tensors of one element.
+        """
         record = {
             "step": self.steps,
             "epoch": self.epoch,
             "seconds": self._seconds(),
+            **({"on": on} if on else {}),
             "evaluation": {name: _number(value) for name, value in metrics.items()},
         }
         self.folder.append(record)
@@ -132,6 +150,7 @@ class Recorder:
         while self.epoch < count:
             yield self.epoch
             self.epoch, self.batch, self._epoch_began = self.epoch + 1, 0, None
+            self._scheduled.epoch_ended()
 
     def batches(self, loader: Iterable) -> Iterator:
         """Yield the batches of one epoch; of a resumed epoch those that are left (see NOTE [Going on bit for bit])."""
@@ -148,7 +167,11 @@ class Recorder:
             self._set_generators(begun_again)
         for batch in batches:
             self.batch += 1
+            steps = self.steps
             yield batch
+            if self.steps > steps:
+                self._scheduled.check_order()
+        self._scheduled.batches_ended()
 
     def checkpoint(self) -> Path:
         """Write a checkpoint of this moment, and return its file."""
@@ -198,7 +221,7 @@ class Recorder:
             "seconds": self._seconds(),
             "loss": _number(loss),
             **{name: _number(value) for name, value in metrics.items()},
-            "lr": _number(self.optimizer.param_groups[0]["lr"]),
+            "lr": self._scheduled.rate,
             f"{unit}_per_second": done / elapsed,
             "gradient": flow.total,
             "gradient_norms": flow.norms,
@@ -218,6 +241,7 @@ class Recorder:
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
             "layers": {name: type(self.model.get_submodule(name)).__name__ for name in self._layers if name != "model"},
             "optimizer": repr(self.optimizer),
+            "schedule": self._scheduled.name,
             "recorded_every": self.every,
             "checkpoint_every": self.checkpoint_every,
         }
@@ -229,7 +253,7 @@ class Recorder:
             "batch": self.batch,
             "seconds": self._seconds(),
             "model": dict(self.model.state_dict()),
-            "optimizer": self.optimizer.state_dict(),
+            **self._scheduled.state_dict(),
             "generators": [generator.get_state() for generator in self._generators],
             "epoch_began": self._epoch_began,
         }
@@ -250,13 +274,15 @@ class Recorder:
         last = self.folder.checkpoint()
         if last is not None:
             self._restore(last)
-        self.folder.go_back_to(self.steps)
+        self.folder.go_back_to(self.steps, self.epoch)
 
     def _restore(self, file: Path) -> None:
         state = load_checkpoint(file)
         try:
             self.model.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            self._scheduled.load_state_dict(state)
+        except InputError:
+            raise
         except (RuntimeError, ValueError) as problem:
             raise InputError(
                 f"{file} does not fit the model; {self.folder.path / CONFIG} says which one was trained: {problem}"

@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from backlight.training.charts import Series, curves, heat_map, short
+from backlight.training.charts import EVALUATED, Series, curves, heat_map, short
 from backlight.training.run_folder import RunFolder
 
 HERE = Path(__file__).parent
@@ -68,12 +68,23 @@ def _metrics_of(steps: list[dict], evaluations: list[dict]) -> list[str]:
 def _measured(name: str, steps: list[dict], evaluations: list[dict], zero: bool = False) -> str:
     """Return the section of one number that training and evaluations measure."""
     trained = Series("training", _points(steps, name), "first", smooth=True)
-    found = [(record["step"], record["evaluation"].get(name)) for record in evaluations]
-    evaluated = Series("evaluation", [point for point in found if point[1] is not None], "evaluated")
-    shown = [series for series in (trained, evaluated) if any(y is not None for _, y in series.points)]
+    looks = iter(EVALUATED)
+    evaluated = [
+        Series(on, [(one["step"], one["evaluation"].get(name)) for one in found], next(looks, EVALUATED[-1]))
+        for on, found in _by_data(evaluations).items()
+    ]
+    shown = [series for series in (trained, *evaluated) if any(y is not None for _, y in series.points)]
     picture = curves(shown, f"{name} over steps", zero=zero)
     key = "".join(f'<span class="key {series.look}">{series.name}</span>' for series in shown)
     return _section(name.replace("_", " ").capitalize(), picture, key, _last_words(shown))
+
+
+def _by_data(evaluations: list[dict]) -> dict[str, list[dict]]:
+    """Return the evaluations on each kind of data, in the order in which it appeared."""
+    found: dict[str, list[dict]] = {}
+    for record in evaluations:
+        found.setdefault(record.get("on", "evaluation"), []).append(record)
+    return found
 
 
 def _last_words(shown: list[Series]) -> str:
@@ -137,19 +148,28 @@ def _facts(config: dict, steps: list[dict], evaluations: list[dict], when: datet
         "Model": config.get("model", "").partition("(")[0],
         "Parameters": f"{config.get('parameters', 0):,}",
         "Optimizer": config.get("optimizer", "").partition(" ")[0],
+        "Schedule": config.get("schedule"),
         "Steps": f"{last:,}",
         "Time": f"{int(seconds) // 60}:{int(seconds) % 60:02} min",
     }
-    reached = [
-        (record["evaluation"]["accuracy"], record["step"])
-        for record in evaluations
-        if record["evaluation"].get("accuracy") is not None
-    ]
-    if reached:
-        best, step = max(reached, key=lambda pair: pair[0])
-        facts["Best accuracy"] = f"{100 * best:.2f} % at step {step:,}"
+    facts |= _reached(evaluations)
     facts["Written"] = when.strftime("%d %B %Y, %H:%M").lstrip("0")
     return "".join(f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>" for name, value in facts.items() if value)
+
+
+def _reached(evaluations: list[dict]) -> dict[str, str]:
+    """Return the best accuracy; where a validation chose the weights, that and what these reach on the test data."""
+    facts, kinds = {}, _by_data(evaluations)
+    for on, records in kinds.items():
+        known = [(one["evaluation"].get("accuracy"), one["step"]) for one in records]
+        known = [pair for pair in known if pair[0] is not None]
+        if known and on == "test" and len(kinds) > 1:
+            facts["Test accuracy"] = f"{100 * known[-1][0]:.2f} %"
+        elif known:
+            best, step = max(known, key=lambda pair: pair[0])
+            name = "Best accuracy" if len(kinds) == 1 else f"Best {on} accuracy"
+            facts[name] = f"{100 * best:.2f} % at step {step:,}"
+    return facts
 
 
 def _notes(steps: list[dict]) -> str:

@@ -4,6 +4,7 @@ NOTE [A run folder]
     config.json                         what was run: settings, the model as printed, the optimizer
     metrics.jsonl                       a line for each recorded step and for each evaluation
     checkpoints/step-00000500.safetensors   all that is needed to go on from a step (see training/checkpoint.py)
+    best.safetensors                    the weights of the best epoch, where images were held out to tell
     report.html                         the page (see training/report.py)
 Whole files are written beside their place and renamed into it; lines are appended one write each. A process that is
 killed leaves at most one line cut short, which is dropped when the run is taken up.
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from backlight.errors import InputError
 
-CONFIG, METRICS, REPORT = "config.json", "metrics.jsonl", "report.html"
+CONFIG, METRICS, REPORT, BEST = "config.json", "metrics.jsonl", "report.html", "best.safetensors"
 CHECKPOINTS = "checkpoints"
 
 
@@ -67,8 +68,8 @@ class RunFolder:
             left.unlink(missing_ok=True)  # a write that was cut short
 
     def clear(self) -> None:
-        """Remove the metrics and the checkpoints of an earlier run, and nothing else."""
-        for file in [self.path / METRICS, self.path / REPORT, *self._checkpoint_files()]:
+        """Remove the metrics, the weights and the page of an earlier run, and nothing else."""
+        for file in [*(self.path / name for name in (METRICS, REPORT, BEST)), *self._checkpoint_files()]:
             file.unlink(missing_ok=True)
 
     def write_config(self, config: dict) -> None:
@@ -94,9 +95,18 @@ class RunFolder:
         lines = file.read_bytes().split(b"\n")[:-1] if file.is_file() else []
         return [json.loads(line) for line in lines]
 
-    def go_back_to(self, step: int) -> None:
-        """Drop the lines of steps after `step`, and of evaluations from it on, which will be made again."""
-        kept = [one for one in self.records() if one["step"] < step or (one["step"] == step and "loss" in one)]
+    def evaluations(self, on: str | None = None) -> list[dict]:
+        """Return the records of evaluations, or of those on the data of that name."""
+        found = [one for one in self.records() if "evaluation" in one]
+        return [one for one in found if one.get("on") == on] if on else found
+
+    def go_back_to(self, step: int, epoch: int) -> None:
+        """Drop the lines after `step`, and of evaluations at it in `epoch`: those will be made again."""
+
+        def stays(one: dict) -> bool:
+            return one["step"] < step or (one["step"] == step and ("loss" in one or one["epoch"] < epoch))
+
+        kept = [one for one in self.records() if stays(one)]
         write_whole(self.path / METRICS, b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in kept))
 
     # --- checkpoints -----------------------------------------------------------------------------------------------

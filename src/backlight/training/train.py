@@ -1,38 +1,68 @@
 """One training run, as a configuration says, recorded from the first step to the last."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from backlight.errors import InputError
-from backlight.graph.modes import no_grad
 from backlight.nn import Module
+from backlight.nn.utils import clip_grad_norm_
 from backlight.ops.cross_entropy import cross_entropy
-from backlight.optim import SGD, Adam, AdamW, Optimizer
+from backlight.optim import Optimizer
+from backlight.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from backlight.tensor.random import Generator, manual_seed
-from backlight.training.config import OptimizerConfig, TrainingConfig
-from backlight.training.images import Batches, Images, images_of
+from backlight.training.config import config_of
+from backlight.training.evaluation import Best, evaluate, evaluate_weights, save_weights
+from backlight.training.images import Batches, Images, held_out, images_of
 from backlight.training.networks import network
 from backlight.training.recorder import Recorder
-from backlight.training.run_folder import RunFolder, jsonable
+from backlight.training.run_folder import BEST, RunFolder, jsonable
+from backlight.training.schedules import optimizer_of, schedule_of
+from backlight.training.settings import ENDING, TrainingConfig
 
-MAY_CHANGE = {"out", "epochs", "record_every", "checkpoint_every"}  # when a run is resumed
-TESTED_AT_ONCE = 1000  # images in one pass of an evaluation
+MAY_CHANGE = {"out", "epochs", "record_every", "checkpoint_every", "patience"}  # when a run is resumed
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run that is ready: `go` trains until the end, or until Ctrl-C."""
+class Parts:
+    """What a configuration describes, made: nothing of it is on disk."""
 
     config: TrainingConfig
     model: Module
-    recorder: Recorder
+    optimizer: Optimizer
+    schedule: LRScheduler | None
     batches: Batches
+    validation: Images | None
     test: Images
 
     @property
     def steps(self) -> int:
         """How many steps there are in all."""
         return self.config.epochs * len(self.batches)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is ready: `go` trains until the end, or until Ctrl-C."""
+
+    parts: Parts
+    recorder: Recorder
+    best: Best
+
+    @property
+    def config(self) -> TrainingConfig:
+        """The settings."""
+        return self.parts.config
+
+    @property
+    def model(self) -> Module:
+        """The network."""
+        return self.parts.model
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are in all, if the run does not end early."""
+        return self.parts.steps
 
     def go(self, seen: Callable[[dict], None] = lambda record: None) -> None:
         """Train.
@@ -43,27 +73,93 @@ class Run:
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed; a checkpoint has been written.
         """
-        recorder = self.recorder
+        recorder, parts = self.recorder, self.parts
         with recorder:
             for _ in recorder.epochs(self.config.epochs):
-                for images, labels in recorder.batches(self.batches):
+                for images, labels in recorder.batches(parts.batches):
                     record = self._step(images, labels)
                     if record is not None:
                         seen(record)
-                seen(recorder.evaluation(**evaluate(self.model, self.test)))
+                reached = self._evaluated()
+                seen(reached)
+                self._end_epoch(reached["evaluation"]["loss"])
+                if self.ended_early:
+                    break
+            if parts.validation is not None:
+                seen(recorder.evaluation(on="test", **self._tested()))
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether the validation has become no better for as long as the patience lasts."""
+        return 0 < self.config.patience <= self.best.since
 
     def _step(self, images, labels) -> dict | None:
-        scores = self.model(images)
-        loss = cross_entropy(scores, labels)
-        self.recorder.optimizer.zero_grad()
-        loss.backward()
-        self.recorder.optimizer.step()
-        hits = scores._data.argmax(1) == labels._data
-        return self.recorder.step(loss, samples=len(labels), accuracy=hits.mean())
+        """Make one step, of as many batches as the configuration accumulates."""
+        config, optimizer = self.config, self.parts.optimizer
+        loss, hits, count = 0.0, 0, len(labels)
+        optimizer.zero_grad()
+        for start in range(0, count, config.batch_size):
+            part = slice(start, start + config.batch_size)
+            scores, answers = self.model(images[part]), labels[part]
+            share = len(answers) / count
+            of_part = cross_entropy(scores, answers, label_smoothing=config.label_smoothing) * share
+            of_part.backward()
+            loss += of_part.item()
+            hits += (scores._data.argmax(1) == answers._data).sum()
+        more = {}
+        if config.clip_grad_norm:
+            norm = clip_grad_norm_(self.model.parameters(), config.clip_grad_norm)
+            more["gradient_before_clipping"] = norm
+        optimizer.step()
+        if self.parts.schedule is not None and config.schedule.by_step:
+            self.parts.schedule.step()
+        return self.recorder.step(loss, samples=count, accuracy=hits / count, **more)
+
+    def _evaluated(self) -> dict:
+        """Evaluate at the end of an epoch: where images were held out on those, and keep the best weights so far."""
+        if self.parts.validation is None:
+            return self.recorder.evaluation(on="test", **evaluate(self.model, self.parts.test))
+        record = self.recorder.evaluation(on="validation", **evaluate(self.model, self.parts.validation))
+        if self.best.note(record):
+            save_weights(self.recorder.folder.path / BEST, self.model, record)
+        return record
+
+    def _end_epoch(self, loss: float) -> None:
+        """Let a schedule by epochs make its step."""
+        schedule = self.parts.schedule
+        if isinstance(schedule, ReduceLROnPlateau):
+            schedule.step(loss)
+        elif schedule is not None and not self.config.schedule.by_step:
+            schedule.step()
+
+    def _tested(self) -> dict[str, float]:
+        """Return what the best weights reach on the test images."""
+        file = self.recorder.folder.path / BEST
+        if self.best.record is None or not file.is_file():
+            return evaluate(self.model, self.parts.test)
+        return evaluate_weights(file, self.model, self.parts.test)
+
+
+def assemble(config: TrainingConfig) -> Parts:
+    """Load the data, and make the model, the optimizer and the schedule.
+
+    Raises:
+        InputError: the data are missing or too few, or the schedule does not fit the length of the run.
+    """
+    training, test = images_of(config.data)
+    validation = None
+    if config.data.validation:
+        training, validation = held_out(training, config.data.validation, config.seed)
+    manual_seed(config.seed)
+    model = network(config.model)
+    batches = Batches(training, config.batch_size * config.accumulate, Generator().manual_seed(config.seed))
+    optimizer = optimizer_of(config.optimizer, model)
+    schedule = schedule_of(config, optimizer, len(batches))
+    return Parts(config, model, optimizer, schedule, batches, validation, test)
 
 
 def prepare(config: TrainingConfig, existing: str = "refuse") -> Run:
-    """Load the data, make the model and open the run folder.
+    """Make all parts of a run, and open its folder.
 
     Args:
         existing: what to do if the folder holds a run, see `Recorder`.
@@ -73,51 +169,40 @@ def prepare(config: TrainingConfig, existing: str = "refuse") -> Run:
     """
     if existing == "resume":
         _check_same(config, RunFolder(config.out))
-    training, test = images_of(config.data)
-    manual_seed(config.seed)
-    model = network(config.model)
+    parts = assemble(config)
     recorder = Recorder(
         config.out,
-        model,
-        optimizer_of(config.optimizer, model),
+        parts.model,
+        parts.optimizer,
+        scheduler=parts.schedule,
         config={"training": config.as_dict()},
         every=config.record_every,
         checkpoint_every=config.checkpoint_every,
         existing=existing,
     )
-    batches = Batches(training, config.batch_size, Generator().manual_seed(config.seed))
-    return Run(config, model, recorder, batches, test)
+    return Run(parts, recorder, Best(config.best_by, recorder.folder.evaluations("validation")))
 
 
 def _check_same(config: TrainingConfig, folder: RunFolder) -> None:
     """Raise if the run in a folder had other settings than these, but for those that may change on the way."""
-    before, now = folder.config().get("training", {}), jsonable(config.as_dict())
-    for name in before.keys() - MAY_CHANGE:
-        if before[name] != now[name]:
+    before = folder.config().get("training")
+    if before is None:
+        return
+    planned = {"epochs"} if config.schedule.name in ENDING else set()
+    had, has = _flat(config_of(before)), _flat(config)
+    for name in had.keys() - (MAY_CHANGE - planned):
+        if had[name] != has[name]:
             raise InputError(
-                f"{name} must be as in the run that is resumed, {before[name]!r}, got {now[name]!r}: change it back, "
+                f"{name} must be as in the run that is resumed, {had[name]!r}, got {has[name]!r}: change it back, "
                 "or begin another run"
             )
 
 
-def optimizer_of(config: OptimizerConfig, model: Module) -> Optimizer:
-    """Return the optimizer that a configuration names, over the model's parameters."""
-    if config.name == "sgd":
-        options = {"momentum": config.momentum, "nesterov": config.nesterov}
-        return SGD(model.parameters(), lr=config.lr, weight_decay=config.weight_decay, **options)
-    kind = {"adam": Adam, "adamw": AdamW}[config.name]
-    return kind(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
-
-
-def evaluate(model: Module, images: Images) -> dict[str, float]:
-    """Return the mean loss and the share of images whose class is found, with the model in evaluation mode."""
-    loss, hits = 0.0, 0
-    model.eval()
-    with no_grad():
-        for start in range(0, len(images), TESTED_AT_ONCE):
-            part = slice(start, start + TESTED_AT_ONCE)
-            scores, labels = model(images.images[part]), images.labels[part]
-            loss += cross_entropy(scores, labels, reduction="sum").item()
-            hits += int((scores._data.argmax(1) == labels._data).sum())
-    model.train()
-    return {"loss": loss / len(images), "accuracy": hits / len(images)}
+def _flat(config: TrainingConfig) -> dict:
+    """Return all settings by their full names, such as `optimizer.lr`."""
+    found = {}
+    for name, value in jsonable(dataclasses.asdict(config)).items():
+        found |= (
+            {f"{name}.{entry}": each for entry, each in value.items()} if isinstance(value, dict) else {name: value}
+        )
+    return found
