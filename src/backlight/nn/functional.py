@@ -10,6 +10,7 @@ from backlight.kernels.generator import default_twister
 from backlight.nn.activations import *  # noqa: F403 - each in one line, with its option `inplace`
 from backlight.nn.activations import __all__ as _activations
 from backlight.nn.attention import multi_head_attention_forward
+from backlight.nn.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
 from backlight.ops import adaptive_pooling
 from backlight.ops import dropout as dropouts
 from backlight.ops import embedding as tables
@@ -142,6 +143,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -194,6 +196,9 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 

@@ -22,3 +22,4 @@ from backlight.nn.modules.pooling import *
 from backlight.nn.modules.rectifier import *
 from backlight.nn.modules.recurrent import *
 from backlight.nn.modules.transformer import *
+from backlight.nn.modules.upsampling import *
