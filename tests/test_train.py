@@ -38,10 +38,34 @@ dropout = 0.2
 name = "{data}"
 samples = 100
 root = "{root}"
+{rest}
+"""
+SGD = """
 [optimizer]
 name = "sgd"
 lr = 0.1
 momentum = 0.9
+"""
+SCHEDULED = """
+validation = 0.2
+[optimizer]
+name = "adam"
+lr = 0.01
+[schedule]
+name = "cosine"
+warmup = 50
+"""
+BY_EPOCHS = """
+validation = 0.2
+[optimizer]
+name = "sgd"
+lr = 0.1
+momentum = 0.9
+[schedule]
+name = "step"
+step_size = 7
+gamma = 0.8
+warmup = 3
 """
 
 
@@ -49,9 +73,9 @@ momentum = 0.9
 def config(tmp_path):
     """Write a small configuration, and return its file and its run folder."""
 
-    def write(out="run", epochs=2, data="synthetic"):
+    def write(out="run", epochs=2, data="synthetic", rest=SGD):
         file = tmp_path / f"{out}.toml"
-        file.write_text(SMALL.format(out=tmp_path / out, epochs=epochs, data=data, root=tmp_path))
+        file.write_text(SMALL.format(out=tmp_path / out, epochs=epochs, data=data, root=tmp_path, rest=rest))
         return str(file), tmp_path / out
 
     return write
@@ -184,11 +208,14 @@ def after_some_lines(process, lines, wait):
         process.wait(wait)
 
 
-def test_a_run_killed_again_and_again_ends_with_the_weights_of_one_that_was_not(config, tmp_path):
+@pytest.mark.parametrize(
+    ("rest", "steps_an_epoch"), [(SGD, 13), (SCHEDULED, 10), (BY_EPOCHS, 10)], ids=["sgd", "adam-cosine", "sgd-step"]
+)
+def test_a_run_killed_again_and_again_ends_with_the_weights_of_one_that_was_not(config, tmp_path, rest, steps_an_epoch):
     """The moments are drawn anew each time; a failure prints their seed."""
     write_idx(tmp_path / "FashionMNIST" / "raw")
-    whole, whole_folder = config("whole", epochs=100, data="fashion-mnist")
-    cut, cut_folder = config("cut", epochs=100, data="fashion-mnist")
+    whole, whole_folder = config("whole", epochs=100, data="fashion-mnist", rest=rest)
+    cut, cut_folder = config("cut", epochs=100, data="fashion-mnist", rest=rest)
     assert main(["train", whole]) == 0
     seed = random.randrange(10**6)
     moments = random.Random(seed)
@@ -202,11 +229,17 @@ def test_a_run_killed_again_and_again_ends_with_the_weights_of_one_that_was_not(
     assert main(["train", cut, "--resume"]) == 0
     assert kills >= 5
     (whole_step, expected), (step, found) = weights_of(whole_folder), weights_of(cut_folder)
-    assert step == whole_step == 100 * 13
+    assert step == whole_step == 100 * steps_an_epoch
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=f"seed {seed}")
-    losses = [[(one["step"], one.get("loss")) for one in RunFolder(f).records()] for f in (whole_folder, cut_folder)]
-    assert losses[0] == losses[1], f"seed {seed}"
+    told = [
+        [[one.get(name) for name in ("step", "loss", "lr", "on", "evaluation")] for one in RunFolder(folder).records()]
+        for folder in (whole_folder, cut_folder)
+    ]
+    assert told[0] == told[1], f"seed {seed}"
+    best = [folder / "best.safetensors" for folder in (whole_folder, cut_folder)]
+    assert best[0].exists() == best[1].exists() == ("validation" in rest)
+    assert not best[0].exists() or best[0].read_bytes() == best[1].read_bytes(), f"seed {seed}"
 
 
 def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(config):
@@ -270,6 +303,21 @@ def test_json_says_the_same(tmp_path):
         ('[data]\nname = "cats"', "data.name must be one of fashion-mnist, mnist, kmnist, synthetic, got 'cats'"),
         ("[optimizer]\nlr = -1", "optimizer.lr must be a number above 0, got -1.0"),
         ("[optimizer]\nmomentum = 0.9", "optimizer.momentum must be left out: only sgd and rmsprop have it, got 0.9"),
+        ("accumulate = 0", "accumulate must be 1 or more, got 0"),
+        ("clip_grad_norm = -1", "clip_grad_norm must be 0 (none) or more, got -1.0"),
+        ("label_smoothing = 1", "label_smoothing must be in [0, 1), got 1.0"),
+        ('best_by = "speed"', "best_by must be one of accuracy, loss, got 'speed'"),
+        ("patience = 2", "patience must be left out, or data.validation be above 0"),
+        ("[data]\nvalidation = 1.0", "data.validation must be in [0, 1), a share of the images, got 1.0"),
+        ('[optimizer]\nname = "adadelta"', "optimizer.name must be one of sgd, adam, adamw, adagrad, rmsprop, adamax"),
+        ('[schedule]\nname = "spiral"', "schedule.name must be one of constant, linear, cosine, step, multistep"),
+        ("[schedule]\nwarm_up = 3", "there is no setting schedule.warm_up: there are name, by, warmup"),
+        ("[schedule]\nstep_size = 3", "schedule.step_size must be left out for constant: it is for step, got 3"),
+        ('[schedule]\nname = "step"', "schedule.step_size must be 1 or more, got 0"),
+        ('[schedule]\nname = "multistep"', "schedule.milestones must hold ascending numbers from 1 on, got []"),
+        ('[schedule]\nname = "cosine"\nmin_lr = 1', "schedule.min_lr must be in [0, 0.001], optimizer.lr, got 1.0"),
+        ('[schedule]\nname = "step"\nstep_size = 1\nwarmup = 5', "schedule.warmup must be less than the 5 epochs"),
+        ('[schedule]\nname = "reduce_on_plateau"', "schedule.name must be another, or data.validation be above 0"),
         ('[optimizer]\nname = "sgd"\nnesterov = true', "optimizer.momentum must be above 0 with nesterov, got 0.0"),
         ("= 3", "is not TOML"),
     ],

@@ -77,14 +77,17 @@ def short(value: float) -> str:
     """Return a number in few characters: 12,300 as 12.3k.
 
     >>> [short(value) for value in (0, 0.25, 1500, 60000, 0.0000123)]
-    ['0', '0.25', '1.5k', '60k', '1.2e-05']
+    ['0', '0.25', '1.5k', '60k', '1.2e-5']
     """
     size = abs(value)
     if size >= 1e6:
         return f"{value / 1e6:.3g}M"
     if size >= 1000:
         return f"{value / 1000:.3g}k"
-    return f"{value:.4g}" if size >= 0.001 or not size else f"{value:.1e}"
+    if size >= 0.001 or not size:
+        return f"{value:.4g}"
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits.removesuffix('.0')}e{int(power)}"
 
 
 def _axes(ticks: list[float], last: float, place: Callable) -> str:
@@ -144,11 +147,11 @@ def mean_of(values: Sequence[float | None]) -> float | None:
 
 
 def _smoothed(points: list[tuple]) -> list[tuple]:
-    """Return each point as the mean of those around it, of the same number on both sides."""
+    """Return each point as the mean of those around it: at the beginning, where much changes, of fewer."""
     reach = max(2, len(points) // 40)
     smooth = []
     for place, (x, y) in enumerate(points):
-        around = min(reach, place, len(points) - 1 - place)
+        around = min(reach, place)
         near = [value for _, value in points[place - around : place + around + 1] if value is not None]
         smooth.append((x, None if y is None else sum(near) / len(near)))
     return smooth

@@ -1,5 +1,6 @@
 """What a model reaches on images that it does not learn from, and which epoch was the best at it."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from backlight.nn import Module
 from backlight.ops.cross_entropy import cross_entropy
 from backlight.serialization.safe import load_file
 from backlight.training.images import Images
-from backlight.training.run_folder import write_whole
+from backlight.training.run_folder import jsonable, write_whole
 
 TESTED_AT_ONCE = 1000  # images in one pass of an evaluation
 
@@ -59,8 +60,8 @@ class Best:
 def save_weights(file: Path, model: Module, record: dict) -> None:
     """Write a model's weights under their names in `state_dict`, with what they reached as the file's metadata."""
     arrays = {name: tensor.detach().contiguous().numpy() for name, tensor in model.state_dict().items()}
-    reached = {name: str(value) for name, value in record["evaluation"].items()}
-    write_whole(file, save(arrays, {"step": str(record["step"]), "epoch": str(record["epoch"]), **reached}))
+    reached = jsonable({name: record[name] for name in ("step", "epoch", "evaluation")})
+    write_whole(file, save(arrays, {"reached": json.dumps(reached)}))  # one text: of several the order is random
 
 
 def evaluate_weights(file: Path, model: Module, images: Images) -> dict[str, float]:

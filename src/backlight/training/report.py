@@ -27,6 +27,7 @@ def report(folder: RunFolder, when: datetime.datetime | None = None) -> str:
     sections = [
         _measured("loss", steps, evaluations, zero=True),
         *[_measured(name, steps, evaluations) for name in _metrics_of(steps, evaluations)],
+        _learning_rate(steps),
         _throughput(steps),
         _flow(
             steps,
@@ -43,7 +44,6 @@ def report(folder: RunFolder, when: datetime.datetime | None = None) -> str:
             "Gradient to weight",
             "The same divided by the norm of the layer's weights: how much of itself a layer would be moved by.",
         ),
-        _learning_rate(steps),
     ]
     page = Template((HERE / "report.html").read_text(encoding="utf-8"))
     return page.substitute(
@@ -150,7 +150,7 @@ def _facts(config: dict, steps: list[dict], evaluations: list[dict], when: datet
         "Optimizer": config.get("optimizer", "").partition(" ")[0],
         "Schedule": config.get("schedule"),
         "Steps": f"{last:,}",
-        "Time": f"{int(seconds) // 60}:{int(seconds) % 60:02} min",
+        "Time": f"{int(seconds) // 60}:{int(seconds) % 60:02} min" if seconds >= 60 else f"{seconds:.1f} s",
     }
     facts |= _reached(evaluations)
     facts["Written"] = when.strftime("%d %B %Y, %H:%M").lstrip("0")

@@ -4,6 +4,7 @@ from copy import deepcopy
 
 from backlight.errors import GraphError, InputError
 from backlight.optim import Optimizer
+from backlight.optim.lr_scheduler import SequentialLR
 from backlight.optim.optimizer import number
 
 
@@ -22,9 +23,10 @@ class Scheduled:
 
     @property
     def name(self) -> str | None:
-        """What the schedule is called: of several in turn, all of them."""
+        """What the schedule is called; if it is made of others, what those are called."""
         parts = getattr(self.scheduler, "_schedulers", None) or [self.scheduler]
-        return None if self.scheduler is None else ", ".join(type(part).__name__ for part in parts)
+        between = ", then " if isinstance(self.scheduler, SequentialLR) else " and "
+        return None if self.scheduler is None else between.join(type(part).__name__ for part in parts)
 
     @property
     def rate(self) -> float:
