@@ -1,188 +1,218 @@
-"""One epoch of PyTorch's quickstart on FashionMNIST: MLP 784-512-512-10, batch 64, SGD, two threads.
+"""One epoch of PyTorch's quickstart on FashionMNIST: MLP 784-512-512-10, batch 64, SGD.
 
-Four ways in turn, in one process, in bursts of steps that are scaled to an epoch: the quickstart's DataLoader with
-ToTensor in both libraries, and tensors loaded beforehand. torchvision has no build for the CPU alone, so PyTorch's side
-takes its samples from a Dataset that does what torchvision's FashionMNIST and ToTensor do, less PIL's part: this
-favours PyTorch. torch.compile joins with --compile, and jax.jit where jax is installed.
+    python benchmarks/fashion_mnist_epoch.py [--quick] [--json FILE] [--check]
 
-    python benchmarks/fashion_mnist_epoch.py [--rounds 7] [--steps 100] [--compile]
+*Quickstart* takes its batches from a DataLoader with ToTensor in both libraries, *preloaded* cuts them from tensors that
+were made beforehand; there torch.compile and, where it is installed, jax.jit join. All run bursts of 100 steps, scaled to
+an epoch, and begin with the same weights.
 
-The images are those of Debian's package dataset-fashion-mnist; without it, random bytes of their shape, and it says so.
+torchvision has no build for the CPU alone, so PyTorch's side takes its samples from a Dataset that does what torchvision's
+FashionMNIST and ToTensor do, less PIL's part: this favours PyTorch.
+
+The images are those of Debian's package dataset-fashion-mnist or of data/FashionMNIST/raw; without them, random bytes of
+their shape, and it says so.
 """
 
-import argparse
-import importlib
-import importlib.util
-import os
+import gzip
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
-THREADS = min(2, os.cpu_count() or 1)
-os.environ.setdefault("OPENBLAS_NUM_THREADS", str(THREADS))
+import numpy as np
+from floors import gemm_floor
+from measure import OURS, RIVAL, Bar, Case
+from quiet import library
+from suite import main
 
-import numpy as np  # noqa: E402 - after the number of threads is set
-import torch  # noqa: E402
-from measure import interleaved, quartiles, ratio, stopwatch  # noqa: E402
-
-import backlight  # noqa: E402
-from backlight.data import DataLoader  # noqa: E402
-from backlight.data.transforms import ToTensor  # noqa: E402
-from backlight.data.vision import FashionMNIST  # noqa: E402
-
-EPOCH = 938  # steps of 64
+TITLE = "an epoch of FashionMNIST, MLP 784-512-512-10, batch 64"
+EPOCH, BATCH, STEPS = 938, 64, 100
+SIZES = (784, 512, 512, 10)
+PLACES = (Path("data/FashionMNIST/raw"), Path("/usr/share/datasets/fashion-mnist"))
+COMPILED, JAX = "torch.compile", "jax.jit"
+BARS = {"quickstart": 0.50, "preloaded": 0.90}
 
 
-class AsTorchvision(torch.utils.data.Dataset):
-    """Samples as torchvision's FashionMNIST with ToTensor() gives them."""
+@cache
+def images_and_labels() -> tuple[np.ndarray, np.ndarray]:
+    """Return bytes (60000, 28, 28) and labels (60000,), read without either library: a child must not import both."""
+    for place in PLACES:
+        if (place / "train-images-idx3-ubyte.gz").is_file():
+            images, labels = (_idx(place / f"train-{part}-ubyte.gz") for part in ("images-idx3", "labels-idx1"))
+            return images, labels.astype(np.int64)
+    print("random bytes instead of images: install dataset-fashion-mnist", file=sys.stderr)
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 256, (60_000, 28, 28), dtype=np.uint8), rng.integers(0, 10, 60_000)
 
-    def __init__(self, images, labels):
-        self.images, self.labels = torch.from_numpy(images), torch.from_numpy(labels)
+
+def _idx(file: Path) -> np.ndarray:
+    content = gzip.decompress(file.read_bytes())
+    shape = np.frombuffer(content, ">u4", content[3], offset=4)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3]).reshape(shape).copy()
+
+
+def their_loader():
+    """Return PyTorch's DataLoader over samples as torchvision's FashionMNIST with ToTensor() gives them."""
+    torch = library("torch")
+    data = library("torch.utils.data")
+
+    class AsTorchvision(data.Dataset):
+        def __init__(self):
+            self.images, self.labels = map(torch.from_numpy, images_and_labels())
+
+        def __len__(self):
+            return len(self.labels)
+
+        def __getitem__(self, index):
+            image = self.images[index].numpy()
+            tensor = torch.from_numpy(image).view(28, 28, 1).permute(2, 0, 1).contiguous()
+            return tensor.to(torch.float32).div(255), int(self.labels[index])
+
+    return data.DataLoader(AsTorchvision(), batch_size=BATCH)
+
+
+def our_loader():
+    """Return backlight's DataLoader over its FashionMNIST with ToTensor(); over random bytes without the files."""
+    to_tensor = library("backlight.data.transforms").ToTensor()
+    loader = library("backlight.data").DataLoader
+    try:
+        return loader(library("backlight.data.vision").FashionMNIST("data", transform=to_tensor), batch_size=BATCH)
+    except RuntimeError:  # the files are not there
+        images, labels = images_and_labels()
+        return loader(Samples(images, labels, to_tensor), batch_size=BATCH)
+
+
+class Samples:
+    """A dataset of arrays."""
+
+    def __init__(self, images, labels, transform):
+        self.images, self.labels, self.transform = images, labels, transform
 
     def __len__(self):
         return len(self.labels)
 
     def __getitem__(self, index):
-        image = self.images[index].numpy()
-        tensor = torch.from_numpy(image).view(28, 28, 1).permute(2, 0, 1).contiguous()
-        return tensor.to(torch.float32).div(255), int(self.labels[index])
-
-
-class Random:
-    """Random bytes of FashionMNIST's shape, for machines without the data."""
-
-    def __init__(self):
-        rng = np.random.default_rng(0)
-        self.images = rng.integers(0, 256, (60_000, 28, 28), dtype=np.uint8)
-        self.labels = rng.integers(0, 10, 60_000)
-        self.to_tensor = ToTensor()
-
-    def __len__(self):
-        return len(self.labels)
-
-    def __getitem__(self, index):
-        return self.to_tensor(self.images[index]), int(self.labels[index])
-
-
-def network(nn):
-    """Return the quickstart's network."""
-    return nn.Sequential(
-        nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
-    )
-
-
-def training(module, batches, steps, compiled=False):
-    """Return a function that trains for so many steps and returns its time, scaled to an epoch."""
-    model = network(module.nn)
-    forward = torch.compile(model) if compiled else model
-    loss_of = module.nn.CrossEntropyLoss()
-    optimizer = module.optim.SGD(model.parameters(), lr=1e-3)
-    source = iter(())
-
-    def once():
-        nonlocal source
-        start = stopwatch()
-        for _ in range(steps):
-            try:
-                images, labels = next(source)
-            except StopIteration:
-                source = iter(batches)
-                images, labels = next(source)
-            loss = loss_of(forward(images), labels)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        return ((stopwatch() - start) * EPOCH / steps,)
-
-    return once
+        return self.transform(self.images[index]), int(self.labels[index])
 
 
 class Preloaded:
     """Batches cut from tensors that were made beforehand."""
 
-    def __init__(self, module, images, labels):
+    def __init__(self, module):
+        images, labels = images_and_labels()
         self.images = module.tensor(images.reshape(-1, 1, 28, 28).astype(np.float32) / 255)
-        self.labels = module.tensor(labels.astype(np.int64))
+        self.labels = module.tensor(labels)
 
     def __iter__(self):
-        for start in range(0, len(self.labels) - 63, 64):
-            yield self.images[start : start + 64], self.labels[start : start + 64]
+        for start in range(0, len(self.labels) - BATCH + 1, BATCH):
+            yield self.images[start : start + BATCH], self.labels[start : start + BATCH]
 
 
-def jax_training(images, labels, steps):
-    """Return the same for JAX: the whole step, forward, backward and update, compiled by jax.jit."""
-    jax = importlib.import_module("jax")
-    jnp = jax.numpy
+def weights() -> list[np.ndarray]:
+    """Return each layer's weight (out, in) and bias, the same for all."""
     rng = np.random.default_rng(0)
-    sizes = [(784, 512), (512, 512), (512, 10)]
-    bounds = [rows**-0.5 for rows, _ in sizes]
-    parameters = [
-        (jnp.asarray(rng.uniform(-b, b, size), jnp.float32), jnp.asarray(rng.uniform(-b, b, size[1]), jnp.float32))
-        for b, size in zip(bounds, sizes)
+    return [
+        rng.uniform(-(size**-0.5), size**-0.5, shape).astype(np.float32)
+        for size, out in zip(SIZES, SIZES[1:])
+        for shape in ((out, size), (out,))
     ]
-    pixels = jnp.asarray(images.reshape(-1, 784).astype(np.float32) / 255)
-    targets = jnp.asarray(labels.astype(np.int32))
+
+
+def network(module):
+    """Return the quickstart's network with these weights."""
+    nn = module.nn
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
+    )
+    with module.no_grad():
+        for parameter, array in zip(model.parameters(), weights()):
+            parameter.copy_(module.tensor(array))
+    return model
+
+
+def endless(batches) -> Iterator:
+    """Go through batches again and again."""
+    while True:
+        yield from batches
+
+
+def training(name: str, kind: str, steps: int, *, compiled: bool = False):
+    """Return a function that trains for so many steps and returns the last loss."""
+    module = library(name)
+    model = network(module)
+    forward = module.compile(model) if compiled else model
+    loss_of = module.nn.CrossEntropyLoss()
+    optimizer = module.optim.SGD(model.parameters(), lr=1e-3)
+    loaders = {OURS: our_loader, RIVAL: their_loader}
+    batches = endless(Preloaded(module) if kind == "preloaded" else loaders[name]())
+
+    def burst():
+        for _ in range(steps):
+            images, labels = next(batches)
+            loss = loss_of(forward(images), labels)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return loss
+
+    return burst
+
+
+def jax_training(steps: int):
+    """Return the same for JAX, preloaded: the whole step, forward, backward and update, compiled by jax.jit."""
+    jax = library("jax")
+    jnp = jax.numpy
+    images, labels = images_and_labels()
+    pixels, targets = jnp.asarray(images.reshape(-1, 784).astype(np.float32) / 255), jnp.asarray(labels, jnp.int32)
+    parameters = [jnp.asarray(array) for array in weights()]
 
     def loss_of(parameters, x, y):
-        for weight, bias in parameters[:-1]:
-            x = jax.nn.relu(x @ weight + bias)
-        scores = x @ parameters[-1][0] + parameters[-1][1]
+        for weight, bias in zip(parameters[0:-2:2], parameters[1:-2:2]):
+            x = jax.nn.relu(x @ weight.T + bias)
+        scores = x @ parameters[-2].T + parameters[-1]
         return -jnp.take_along_axis(jax.nn.log_softmax(scores), y[:, None], 1).mean()
 
     @jax.jit
     def step(parameters, x, y):
-        slopes = jax.grad(loss_of)(parameters, x, y)
-        return jax.tree_util.tree_map(lambda p, g: p - 1e-3 * g, parameters, slopes)
+        loss, slopes = jax.value_and_grad(loss_of)(parameters, x, y)
+        return loss, [p - 1e-3 * g for p, g in zip(parameters, slopes)]
 
-    place = 0
+    starts = endless(range(0, len(labels) - BATCH + 1, BATCH))
 
-    def once():
-        nonlocal parameters, place
-        start = stopwatch()
+    def burst():
+        nonlocal parameters
         for _ in range(steps):
-            at = place % (EPOCH - 1) * 64
-            place += 1
-            parameters = step(parameters, pixels[at : at + 64], targets[at : at + 64])
-        jax.block_until_ready(parameters)
-        return ((stopwatch() - start) * EPOCH / steps,)
+            at = next(starts)
+            loss, parameters = step(parameters, pixels[at : at + BATCH], targets[at : at + BATCH])
+        return np.asarray(jax.block_until_ready(loss))
 
-    return once
+    return burst
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--compile", action="store_true")
-    options = parser.parse_args()
-    torch.set_num_threads(THREADS)
-    try:
-        ours = FashionMNIST("data", train=True, transform=ToTensor())
-        images, labels = np.asarray(ours.data.numpy()), np.asarray(ours.targets.numpy())
-    except RuntimeError as problem:
-        print("random bytes instead of images:", str(problem).splitlines()[0])
-        ours = Random()
-        images, labels = ours.images, ours.labels
-    loader = torch.utils.data.DataLoader(AsTorchvision(images, labels), batch_size=64)
-    candidates = {
-        "backlight quickstart": training(backlight, DataLoader(ours, batch_size=64), options.steps),
-        "torch quickstart": training(torch, loader, options.steps),
-        "backlight preloaded": training(backlight, Preloaded(backlight, images, labels), options.steps),
-        "torch preloaded": training(torch, Preloaded(torch, images, labels), options.steps),
+def cases(quick: bool = False) -> list[Case]:
+    """Return the two rows."""
+    steps = 2 if quick else STEPS
+    shapes = [(BATCH, size, out) for size, out in zip(SIZES, SIZES[1:])]
+    once = sum(2 * m * k * n for m, k, n in shapes)
+    floor = gemm_floor(steps * (3 * once - 2 * BATCH * SIZES[0] * SIZES[1]), shapes)
+    shared = {"floor": floor, "unit": "s", "scale": EPOCH / steps, "tolerance": 1e-3, "memory": (OURS, RIVAL)}
+    both = {
+        kind: {rival: lambda rival=rival, kind=kind: training(rival, kind, steps) for rival in (OURS, RIVAL)}
+        for kind in BARS
     }
-    if options.compile:
-        candidates["torch.compile preloaded"] = training(
-            torch, Preloaded(torch, images, labels), options.steps, compiled=True
-        )
-    if importlib.util.find_spec("jax") is not None:
-        candidates["jax.jit preloaded"] = jax_training(images, labels, options.steps)
-    times = interleaved(candidates, options.rounds, warmup=1)
-    print(f"one epoch, {THREADS} threads, s: median of {options.rounds} bursts of {options.steps} steps (quartiles)")
-    for name, results in times.items():
-        low, middle, high = quartiles([one for (one,) in results])
-        print(f"{name:26} {middle:6.2f} ({low:.2f}-{high:.2f})")
-    for kind in ("quickstart", "preloaded"):
-        pairs = [[one for (one,) in times[f"{name} {kind}"]] for name in ("backlight", "torch")]
-        low, middle, high = ratio(*pairs)
-        print(f"{kind:12} backlight / torch: {middle:.2f} ({low:.2f}-{high:.2f})")
+    if not quick:
+        both["preloaded"][COMPILED] = lambda: training(RIVAL, "preloaded", steps, compiled=True)
+        both["preloaded"][JAX] = lambda: jax_training(steps)
+    memory = Bar(1.0, of="memory")
+    best = Bar(BARS["preloaded"], against=(COMPILED, JAX))
+    return [
+        Case("quickstart", both["quickstart"], bars=(Bar(BARS["quickstart"]), memory), rounds=9, seconds=30.0, **shared),
+        Case(
+            "preloaded", both["preloaded"], bars=(best, memory), optional=(COMPILED, JAX), rounds=11, seconds=30.0,
+            **shared,
+        ),
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main("epoch", TITLE, cases))

@@ -1,48 +1,81 @@
-"""How long an import takes, as a whole process, over an empty interpreter: backlight, NumPy, PyTorch, in turn.
+"""How long an import takes, as a whole process, and how much is installed: backlight, NumPy, PyTorch.
 
-    python benchmarks/import_time.py [--rounds 10] [--check]
-
-`--check` exits with 1 if importing backlight takes more than 0.35 s over an empty interpreter.
+python benchmarks/import_time.py [--quick] [--json FILE] [--check]
 """
 
-import argparse
+import importlib.util
 import subprocess
 import sys
+from importlib import metadata
+from pathlib import Path
 
-from measure import interleaved, quartiles, stopwatch
+from measure import OURS, RIVAL, Bar, Case
+from packaging.requirements import Requirement
+from suite import main
 
-BAR = 0.35
-PROGRAMS = {"empty": "pass", "numpy": "import numpy", "backlight": "import backlight", "torch": "import torch"}
+TITLE = "a process that imports one library"
+SUITE = "import"
+BAR = 0.12  # seconds more than NumPy's import
+PROGRAMS = {OURS: "import backlight", RIVAL: "import torch", "numpy": "import numpy", "nothing": "pass"}
 
 
 def process(program: str):
-    """Return a function that runs a program in a new interpreter and returns its time."""
+    """Return a function that runs a program in a new interpreter."""
 
     def once():
-        start = stopwatch()
         subprocess.run([sys.executable, "-c", program], check=True)
-        return (stopwatch() - start,)
 
     return once
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    times = interleaved({name: process(text) for name, text in PROGRAMS.items()}, options.rounds, warmup=1)
-    empty = quartiles([one for (one,) in times["empty"]])[1]
-    over = {}
-    for name in PROGRAMS:
-        low, middle, high = quartiles([one for (one,) in times[name]])
-        over[name] = middle - empty
-        print(f"import {name:10} {middle:6.3f} s ({low:.3f}-{high:.3f}), over an empty interpreter {over[name]:6.3f} s")
-    if over["backlight"] > BAR:
-        print(f"missed: {over['backlight']:.3f} s > {BAR} s")
-        return int(options.check)
-    return 0
+def cases(quick: bool = False) -> list[Case]:
+    """Return the one row."""
+    programs = {name: PROGRAMS[name] for name in (OURS, "numpy")} if quick else PROGRAMS
+    return [
+        Case(
+            "import",
+            {name: lambda program=program: process(program) for name, program in programs.items()},
+            bars=(Bar(BAR, against=("numpy",), of="extra"),),
+            threads=1,
+            tolerance=None,
+            seconds=30.0,
+        )
+    ]
+
+
+def sizes() -> list[dict]:
+    """Return a row with the installed size of each library, alone and with all that it requires, in MiB."""
+    memory = {}
+    for name in (OURS, RIVAL):
+        memory[name] = {"peak": own_size(name)}
+        memory[f"{name} and what it requires"] = {"peak": sum(map(own_size, required(name)))}
+    row = {"suite": SUITE, "row": "installed size", "threads": 1, "unit": "ms", "seconds": {}, "ratios": {}}
+    return [
+        row | {"memory": memory, "rounds": 1, "dropped": 0, "noisy": False, "left_out": {}, "apart": None, "bars": []}
+    ]
+
+
+def required(name: str, found: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return a distribution and all that it requires here, without its extras."""
+    if name in found:
+        return found
+    found = (*found, name)
+    for text in metadata.requires(name) or ():
+        requirement = Requirement(text)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            found = required(requirement.name.lower().replace("_", "-"), found)
+    return found
+
+
+def own_size(name: str) -> float:
+    """Return the size of a distribution's files in MiB, without bytecode; of an editable one, of its package."""
+    distribution = metadata.distribution(name)
+    files = [Path(distribution.locate_file(file)) for file in distribution.files or ()]
+    if name == OURS:
+        (folder,) = importlib.util.find_spec(name).submodule_search_locations
+        files = list(Path(folder).rglob("*"))
+    return sum(file.stat().st_size for file in files if file.is_file() and file.suffix != ".pyc") / (1 << 20)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(SUITE, TITLE, cases, sizes_of=sizes))

@@ -1,77 +1,69 @@
-"""How much an op costs when the arrays are small: 20 × tanh(h · w + b), forward and backward, one thread.
+"""How much an op costs when the arrays are small: 20 × tanh(h · w + b) and a sum, 61 ops, one thread.
 
-The products are element by element, so that the figure is the engine's and not BLAS's. 61 ops a pass; PyTorch eager and
-backlight run in turn in one process.
+The products are element by element, so that the figure is the engine's and not BLAS's.
 
-    python benchmarks/tiny_ops.py [--rounds 300] [--check]
-
-`--check` exits with 1 if a bar is missed: at most 0.60 × PyTorch up to 32 × 32.
+    python benchmarks/tiny_ops.py [--quick] [--json FILE] [--check]
 """
 
-import argparse
+import math
 import sys
 
-from measure import interleaved, quartiles, ratio, stopwatch, use_one_thread
+import numpy as np
+from floors import copy_floor
+from measure import OURS, RIVAL, Bar, Case
+from quiet import library
+from suite import main
 
-use_one_thread()
-
-import numpy as np  # noqa: E402 - after the number of threads is set
-import torch  # noqa: E402
-
-import backlight  # noqa: E402
-
-OPS = 61
-BAR = 0.60
-SHAPES = {"0-d": (), "16": (16,), "32 x 32": (32, 32), "128 x 128": (128, 128)}
+TITLE = "20 × tanh(h · w + b), float32, one thread, µs an op"
+LAYERS = 20
+OPS = 3 * LAYERS + 1
+SHAPES = {"0-d": (), "16": (16,), "64": (64,), "32 x 32": (32, 32), "128 x 128": (128, 128)}
+BARS = {"0-d": 0.20, "16": 0.20, "32 x 32": 0.45, "128 x 128": 0.75}
 
 
-def chain(module, shape):
-    """Return a function that runs the chain once and returns (forward, forward + backward) in seconds."""
+def chain(name: str, shape: tuple[int, ...], *, backward: bool):
+    """Return a function that runs the chain once, with or without its backward."""
+    module = library(name)
     rng = np.random.default_rng(0)
     arrays = [np.asarray(rng.normal(size=shape), np.float32) for _ in range(3)]
     x, w, b = (module.tensor(array, requires_grad=True) for array in arrays)
     tanh = module.tanh
 
-    def once():
-        x.grad = w.grad = b.grad = None
-        start = stopwatch()
+    def forward():
         h = x
-        for _ in range(20):
+        for _ in range(LAYERS):
             h = tanh(h * w + b)
-        y = h.sum()
-        middle = stopwatch()
-        y.backward()
-        return middle - start, stopwatch() - start
+        return h.sum()
 
-    return once
+    def both():
+        x.grad = w.grad = b.grad = None
+        forward().backward()
+        return x.grad, w.grad, b.grad
+
+    return both if backward else forward
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    print(f"20 x tanh(h * w + b), float32, one thread, us an op: median of {options.rounds} (ratio: median, quartiles)")
-    print(f"{'':>10}  {'forward':^45}  {'forward + backward':^45}")
-    missed = []
-    for title, shape in SHAPES.items():
-        times = interleaved(
-            {"backlight": chain(backlight, shape), "torch": chain(torch, shape)}, options.rounds, warmup=30
-        )
-        row = f"{title:>10}"
-        for part in (0, 1):
-            ours, theirs = ([pair[part] for pair in times[name]] for name in ("backlight", "torch"))
-            low, middle, high = ratio(ours, theirs)
-            mine, other = (quartiles(values)[1] / OPS * 1e6 for values in (ours, theirs))
-            row += f"  backlight {mine:6.2f}  torch {other:6.2f}  {middle:.2f} ({low:.2f}-{high:.2f})"
-        print(row, flush=True)
-        if middle > BAR and np.prod(shape) <= 1024:
-            missed.append(f"{title}: {middle:.2f} > {BAR}")
-    for line in missed:
-        print("missed:", line)
-    return 1 if missed and options.check else 0
+def cases(quick: bool = False) -> list[Case]:
+    """Return a row for each shape, forward alone and with backward."""
+    shapes = {"16": SHAPES["16"]} if quick else SHAPES
+    return [case(title, shape, backward) for title, shape in shapes.items() for backward in (True, False)]
+
+
+def case(title: str, shape: tuple[int, ...], backward: bool) -> Case:
+    """Return one row; its floor is reading two arrays and writing one, for each op, and twice that in backward."""
+    size = 4 * math.prod(shape)
+    return Case(
+        title if backward else f"{title}, forward",
+        {name: lambda name=name: chain(name, shape, backward=backward) for name in (OURS, RIVAL)},
+        floor=copy_floor((9 if backward else 3) * OPS * size, math.prod(shape)),
+        bars=(Bar(BARS[title]),) if backward and title in BARS else (),
+        threads=1,
+        unit="us",
+        scale=1 / OPS,
+        rounds=21,
+        seconds=3.0,
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("tiny", TITLE, cases))
