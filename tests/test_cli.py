@@ -347,6 +347,50 @@ def test_the_command_ends_quietly_when_the_reader_of_its_pipe_leaves(tiny):
     assert process.returncode == 1
 
 
+def test_an_empty_file_in_a_folder_is_left_out_and_named(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("green plants", encoding="utf-8")
+    (tmp_path / "b.txt").write_bytes(b"")
+    (tmp_path / "c.md").write_bytes(b"\xef\xbb\xbf \n")
+    assert list(read_documents([str(tmp_path)])) == [(str(tmp_path / "a.txt"), "green plants")]
+    assert capsys.readouterr().err == "".join(
+        f"backlight: {tmp_path / name} is empty and was left out\n" for name in ("b.txt", "c.md")
+    )
+
+
+def test_a_folder_of_empty_files_is_refused_in_one_line(tmp_path, capsys, tiny):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_bytes(b" \n")
+    said = refusal(capsys, "query", str(tmp_path / "texts"), "--model", tiny)
+    assert "holds no document: its .txt and .md files are empty" in said
+
+
+def test_folders_in_a_folder_are_not_read_and_one_line_says_so(tmp_path, capsys):
+    for name in ("inner", "more"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "b.txt").write_text("unread", encoding="utf-8")
+    (tmp_path / "a.txt").write_text("green plants", encoding="utf-8")
+    assert len(list(read_documents([str(tmp_path)]))) == 1
+    said = f"backlight: folders inside {tmp_path} are not read: inner, more (name them too to have them read)\n"
+    assert capsys.readouterr().err == said
+
+
+def test_the_command_goes_on_past_an_empty_file(tmp_path, capsys, tiny):
+    (tmp_path / "a.txt").write_text("plants make food", encoding="utf-8")
+    (tmp_path / "b.txt").write_bytes(b"")
+    assert main(["explain", "plants", str(tmp_path), "--model", tiny, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert [one["name"] for one in json.loads(captured.out)["documents"]] == [str(tmp_path / "a.txt")]
+    assert captured.err == f"backlight: {tmp_path / 'b.txt'} is empty and was left out\n"
+
+
+def test_a_folder_that_was_made_for_the_page_is_said(tmp_path, capsys, tiny):
+    page = tmp_path / "new" / "page.html"
+    assert main(["explain", "plants", "plants make food", "--model", tiny, "--html", str(page)]) == 0
+    assert f"The page is in {page} (the folder {page.parent} is new)\n" in capsys.readouterr().out
+    assert main(["explain", "plants", "plants make food", "--model", tiny, "--html", str(page)]) == 0
+    assert f"The page is in {page}\n" in capsys.readouterr().out
+
+
 def test_an_argument_error_is_an_input_error():
     with pytest.raises(InputError):
         list(read_documents(["missing.md"]))

@@ -1,6 +1,7 @@
 """`backlight explain`: read what was given, rank, explain, and show it on screen, as a page or as data."""
 
 import argparse
+import codecs
 import dataclasses
 import json
 import os
@@ -18,6 +19,7 @@ from backlight.models.ranker import BiEncoder, load_ranker
 from backlight.web.report import report
 
 TEXT_FILES = {".txt", ".md"}
+NAMED = 5  # most folders that a line names
 
 
 def explain(argv: Sequence[str]) -> int:
@@ -36,14 +38,14 @@ def explain(argv: Sequence[str]) -> int:
     chosen = len(texts) if given.top is None else min(given.top, len(texts))
     with progress(len(texts) + chosen) as advance:
         ranking = rank_and_explain(ranker, given.query, texts, names, top=given.top, advance=advance)
-    if given.html is not None:
-        _write(given.html, report(ranking, version()))
+    made = given.html is not None and _write(given.html, report(ranking, version()))
     if given.json:
         print(as_json(ranking))
     else:
         show(ranking, screen(given.theme))
     if given.html is not None:
-        print(f"The page is in {given.html}", file=sys.stderr if given.json else sys.stdout)
+        folder = f" (the folder {given.html.parent} is new)" if made else ""
+        print(f"The page is in {given.html}{folder}", file=sys.stderr if given.json else sys.stdout)
     return 0
 
 
@@ -99,6 +101,8 @@ def _load(name: str) -> BiEncoder:
 def read_documents(given: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Give the name and text of each document: of files, of folders' text files, of texts as they are.
 
+    What a folder holds besides is not read: of its empty files and its folders, a line on standard error says so.
+
     Raises:
         InputError: a file is missing or cannot be read as text, or a document is empty.
     """
@@ -108,8 +112,7 @@ def read_documents(given: Sequence[str]) -> Iterator[tuple[str, str]]:
             continue
         path = Path(_not_empty(value, f"document {number}"))
         if _exists(path):
-            for file in _files_in(path) if path.is_dir() else [path]:
-                yield str(file), _read(file)
+            yield from _documents_in(path) if path.is_dir() else [(str(path), _read(path))]
         elif looks_like_a_path(value):
             raise InputError(f"there is no file {value}: if this is the text itself, pipe it in and give - instead")
         else:
@@ -139,16 +142,38 @@ def looks_like_a_path(value: str) -> bool:
     return separated or bool(suffix[1:].isalnum() and not suffix[1:].isdigit())
 
 
-def _files_in(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.iterdir() if file.suffix in TEXT_FILES and file.is_file())
+def _documents_in(folder: Path) -> list[tuple[str, str]]:
+    """Return the name and text of each text file that lies in a folder, and say what was left out."""
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as problem:
+        raise InputError(f"cannot read the folder {folder}: {problem.strerror}") from problem
+    files = [file for file in entries if file.suffix in TEXT_FILES and file.is_file()]
     if not files:
         raise InputError(f"the folder {folder} holds no document: a document is a .txt or .md file in it")
-    return files
+    empty = [file for file in files if not _bytes_of(file).removeprefix(codecs.BOM_UTF8).strip()]
+    if len(empty) == len(files):
+        raise InputError(f"the folder {folder} holds no document: its .txt and .md files are empty")
+    for file in empty:
+        _say(f"{file} is empty and was left out")
+    inner = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    if inner:
+        more = f" and {len(inner) - NAMED} more" if len(inner) > NAMED else ""
+        _say(f"folders inside {folder} are not read: {', '.join(inner[:NAMED])}{more} (name them too to have them read)")
+    return [(str(file), _read(file)) for file in files if file not in empty]
+
+
+def _say(notice: str) -> None:
+    print(f"backlight: {notice}", file=sys.stderr)
 
 
 def _read(file: Path) -> str:
+    return _text_of(_bytes_of(file), str(file))
+
+
+def _bytes_of(file: Path) -> bytes:
     try:
-        return _text_of(file.read_bytes(), str(file))
+        return file.read_bytes()
     except OSError as problem:
         raise InputError(f"cannot read {file}: {problem.strerror}") from problem
 
@@ -172,10 +197,13 @@ def _not_empty(text: str, name: str) -> str:
     return text.strip()
 
 
-def _write(file: Path, page: str) -> None:
+def _write(file: Path, page: str) -> bool:
+    """Write a page, and tell whether its folder had to be made."""
+    new = not file.parent.exists()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(page, encoding="utf-8")
+        return new
     except OSError as problem:
         raise InputError(f"cannot write {file}: {problem.strerror}") from problem
 

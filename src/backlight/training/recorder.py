@@ -8,8 +8,8 @@ So the rest of the run sees the same batches and the same random numbers. Random
 `random`, NumPy's) are not covered.
 
 What a loop does between the last batch of an epoch and the next epoch (evaluate, step a schedule) is done again if the
-checkpoint is of that epoch. So a checkpoint made there holds the schedule, and the options that it sets in the
-optimizer, as they were when the batches ended.
+checkpoint is of that epoch. So a checkpoint made there holds the generators, the schedule, and the options that it
+sets in the optimizer, as they were when the batches ended.
 """
 
 import signal
@@ -87,6 +87,7 @@ class Recorder:
         self.epoch = self.batch = 0  # the position in the data: `batch` batches of `epoch` were taken
         self._generators = [default_generator]
         self._epoch_began: list | None = None  # the generators' states then
+        self._epoch_ended: list | None = None  # their states when its batches ended
         self._resumed: list | None = None  # their states at the checkpoint, until the epoch has been begun again
         self._layers = layers_of(model)
         self._stop = False
@@ -150,16 +151,19 @@ class Recorder:
         while self.epoch < count:
             yield self.epoch
             self.epoch, self.batch, self._epoch_began = self.epoch + 1, 0, None
+            self._epoch_ended = None
             self._scheduled.epoch_ended()
 
     def batches(self, loader: Iterable) -> Iterator:
         """Yield the batches of one epoch; of a resumed epoch those that are left (see NOTE [Going on bit for bit])."""
         self._generators = _generators_of(loader)
+        self._epoch_ended = None
+        self._scheduled.epoch_ended()
         if self._resumed is not None:
             self._set_generators(self._epoch_began or self._resumed)
         begun_again = self._resumed if self._epoch_began else None
         self._resumed = None
-        self._epoch_began = [generator.get_state() for generator in self._generators]
+        self._epoch_began = self._states()
         batches = iter(loader)
         for _ in range(self.batch):
             next(batches, None)
@@ -171,6 +175,7 @@ class Recorder:
             yield batch
             if self.steps > steps:
                 self._scheduled.check_order()
+        self._epoch_ended = self._states()
         self._scheduled.batches_ended()
 
     def checkpoint(self) -> Path:
@@ -254,9 +259,12 @@ class Recorder:
             "seconds": self._seconds(),
             "model": dict(self.model.state_dict()),
             **self._scheduled.state_dict(),
-            "generators": [generator.get_state() for generator in self._generators],
+            "generators": self._states() if self._epoch_ended is None else self._epoch_ended,
             "epoch_began": self._epoch_began,
         }
+
+    def _states(self) -> list:
+        return [generator.get_state() for generator in self._generators]
 
     # --- taking a run up -------------------------------------------------------------------------------------------
 
