@@ -1,12 +1,22 @@
-"""`Parameter` and `Buffer`: tensors that a module counts among its own when they are assigned as attributes."""
+"""`Parameter` and `Buffer`: tensors that a module counts among its own when they are assigned as attributes.
+
+NOTE [Uninitialized tensors]
+The parameters of a lazy module have a dtype and no shape until the module sees its first input. Such a tensor has no
+`_data`: whatever reads it (every op does) raises. `materialize` makes it an ordinary one, the same object, so that
+whoever holds it sees it initialized.
+"""
 
 import numpy as np
 
-from backlight.errors import ArgumentError
-from backlight.graph.state import TensorState, new, storage_of, wrap, writable
+from backlight.devices import device as device_kind
+from backlight.devices import require_cpu
+from backlight.dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtype
+from backlight.errors import ArgumentError, ShapeError, ValueProblem
+from backlight.graph.state import LEAF, TensorState, new, storage_of, wrap, writable
+from backlight.tensor.filled import empty
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
 class Parameter(Tensor):
@@ -79,3 +89,146 @@ class Buffer(Tensor):
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True):
         """All is done in `__new__`, where the memory is known."""
+
+
+# --- not initialized yet ----------------------------------------------------------------------------------------------
+
+
+class UninitializedTensorMixin:
+    """What parameters and buffers without a shape share (see NOTE [Uninitialized tensors])."""
+
+    __slots__ = ()
+
+    cls_to_become: type
+
+    @classmethod
+    def _without_data(cls, kind: dtype | None, edge, device):
+        made = new(cls)
+        made._edge = edge
+        made._storage = None
+        made._view = None
+        made._kind = get_default_dtype() if kind is None else kind
+        require_cpu(device)
+        return made
+
+    def materialize(self, shape: tuple[int, ...], device=None, dtype: dtype | None = None) -> None:
+        """Become an ordinary tensor of a shape, with whatever is in its memory.
+
+        Args:
+            dtype: another dtype than the one that it was made with.
+        """
+        data = empty(shape, device=device, dtype=self._kind if dtype is None else dtype)._data
+        del self._kind
+        self.__class__ = self.cls_to_become
+        self._data = data
+
+    @property
+    def _data(self):
+        raise ValueProblem(
+            "Attempted to use an uninitialized parameter in an op. This error happens when you are using a "
+            f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{type(self).__name__}` objects. When using "
+            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch functions"
+        )
+
+    @property
+    def shape(self):
+        """Say that there is no shape yet."""
+        raise ShapeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    @property
+    def dtype(self) -> dtype:
+        """The dtype that the tensor will have."""
+        return self._kind
+
+    @property
+    def device(self) -> device_kind:
+        """Where the tensor will live."""
+        return device_kind("cpu")
+
+    @property
+    def data(self) -> Tensor:
+        """An empty tensor of the dtype; assigning one sets the dtype."""
+        return empty(0, dtype=self._kind)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._kind = value.dtype
+
+    def is_floating_point(self) -> bool:
+        """Tell whether the dtype is a floating point one."""
+        return self._kind.is_floating_point
+
+    def to(self, *args, **kwargs):
+        """Return an uninitialized tensor of the dtype that is asked for: itself, if it has that dtype."""
+        kind = self.data.to(*args, **kwargs).dtype
+        return self if kind == self._kind else type(self)(self.requires_grad, dtype=kind)
+
+    def float(self):
+        """Return an uninitialized float32 tensor."""
+        return self.to(float32)
+
+    def double(self):
+        """Return an uninitialized float64 tensor."""
+        return self.to(float64)
+
+    def half(self):
+        """Return an uninitialized float16 tensor."""
+        return self.to(float16)
+
+    def bfloat16(self):
+        """Return an uninitialized bfloat16 tensor."""
+        return self.to(bfloat16)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, dtype=self._kind)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        return (type(self), (self.requires_grad, None, self._kind))
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is known when its module sees the first input.
+
+    Only its dtype may change before; everything else raises.
+    """
+
+    __slots__ = ()
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device=None, dtype: dtype | None = None):
+        return cls._without_data(dtype, LEAF if requires_grad else None, device)
+
+    def __init__(self, requires_grad: bool = True, device=None, dtype: dtype | None = None):
+        """All is done in `__new__`."""
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is known when its module sees the first input.
+
+    Args:
+        persistent: whether it is part of `state_dict()`.
+    """
+
+    __slots__ = ()
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad: bool = False, device=None, dtype: dtype | None = None, persistent: bool = True):
+        made = cls._without_data(dtype, LEAF if requires_grad else None, device)
+        made.persistent = persistent
+        return made
+
+
+def is_lazy(param) -> bool:
+    """Tell whether `param` is an uninitialized parameter or buffer."""
+    return isinstance(param, UninitializedTensorMixin)

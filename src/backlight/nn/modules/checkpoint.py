@@ -10,7 +10,7 @@ from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
 from backlight.nn.modules.state_hooks import EXTRA, StateHookRegistration
-from backlight.nn.parameter import Parameter
+from backlight.nn.parameter import Parameter, is_lazy
 from backlight.sizes import Size
 from backlight.tensor.creation import from_numpy
 
@@ -82,7 +82,7 @@ class Checkpoint(StateHookRegistration):
     def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
         """Put this module's own tensors into `destination`; a class with a layout of its own overrides this."""
         for name, tensor in self._own_state().items():
-            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+            destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
         if self._overrides("get_extra_state"):
             destination[prefix + EXTRA] = self.get_extra_state()
 
@@ -165,6 +165,8 @@ class Checkpoint(StateHookRegistration):
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
                 f"checkpoint but received {type(value)}"
             )
+        if is_lazy(value):
+            return None if is_lazy(tensor) else value.shape  # which raises: there is nothing to copy
         array = value._data if isinstance(value, TensorState) else np.asarray(value)
         if tensor._data.ndim == 0 and array.shape == (1,):
             array = array[0]  # how PyTorch before 0.4 wrote 0-d tensors
