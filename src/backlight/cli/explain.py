@@ -159,7 +159,8 @@ def _documents_in(folder: Path) -> list[tuple[str, str]]:
     inner = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
     if inner:
         more = f" and {len(inner) - NAMED} more" if len(inner) > NAMED else ""
-        _say(f"folders inside {folder} are not read: {', '.join(inner[:NAMED])}{more} (name them too to have them read)")
+        names = ", ".join(inner[:NAMED]) + more
+        _say(f"folders inside {folder} are not read: {names} (name them too to have them read)")
     return [(str(file), _read(file)) for file in files if file not in empty]
 
 
