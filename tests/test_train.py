@@ -1,7 +1,6 @@
 """`backlight train` runs what a file says, shows it, and bears Ctrl-C and being killed at any moment."""
 
 import contextlib
-import io
 import json
 import os
 import random
@@ -12,11 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 import backlight
 from backlight.cli.main import main
-from backlight.cli.training_screen import Picture, PlainLines, sparkline
 from backlight.errors import InputError
 from backlight.training.checkpoint import load_checkpoint
 from backlight.training.config import TrainingConfig, config_of, read_config
@@ -243,14 +240,14 @@ def test_a_run_killed_again_and_again_ends_with_the_weights_of_one_that_was_not(
 
 
 def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(config):
-    file, folder = config(epochs=2000)
-    process = start(file)
+    file, folder = config()
+    process = start(file, "--set", "epochs=2000")
     after_some_lines(process, 3, 0)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate()
     assert process.returncode == 130
     step = weights_of(folder)[0]
-    assert f"Stopped after step {step:,}; go on with: backlight train {file} --resume" in out
+    assert f"Stopped after step {step:,}; go on with: backlight train {file} --set epochs=2000 --resume" in out
     assert (folder / "report.html").exists()
 
 
@@ -335,48 +332,3 @@ def test_what_cannot_be_used_is_one_line_and_exit_2(tmp_path, capsys, text, said
 def test_a_missing_file_is_named(tmp_path, capsys):
     assert main(["train", str(tmp_path / "none.toml")]) == 2
     assert capsys.readouterr().err == f"backlight: cannot read {tmp_path / 'none.toml'}: No such file or directory\n"
-
-
-# --- the screen -------------------------------------------------------------------------------------------------------
-
-
-def records(tmp_path):
-    run, seen = prepare(small(tmp_path / "run")), []
-    run.go(seen.append)
-    return run, seen
-
-
-def test_the_picture_shows_numbers_and_a_line_for_each_layer_on_a_narrow_screen(tmp_path):
-    run, seen = records(tmp_path)
-    picture = Picture(run)
-    for record in seen:
-        picture.show(record)
-    out = io.StringIO()
-    Console(file=out, width=80).print(picture.draw())
-    lines = out.getvalue().splitlines()
-    assert max(map(len, lines)) <= 80
-    for said in ("accuracy", "images/s", "epoch 2/2 · step 10/10", "1 Linear", "3 Linear"):
-        assert said in out.getvalue()
-    assert sum(bool(set("▁▂▃▄▅▆▇█") & set(line)) for line in lines) == 3
-
-
-def test_the_time_left_follows_the_steps_of_this_process(tmp_path):
-    run, seen = records(tmp_path)
-    lines = PlainLines(run, io.StringIO())
-    steps = [{**record, "seconds": 100.0 + 10 * record["step"]} for record in seen if "loss" in record]
-    lines.note(steps[0])
-    assert lines.left == "?"
-    lines.note(steps[3])
-    assert lines.left == "1:00"
-
-
-def test_a_loss_that_is_not_finite_is_said(tmp_path):
-    run, seen = records(tmp_path)
-    out = io.StringIO()
-    PlainLines(run, out).show({**seen[0], "loss": None})
-    assert "loss not finite" in out.getvalue()
-
-
-def test_a_sparkline_of_equal_values_is_flat():
-    assert sparkline([2.0, 2.0]) == "▁▁"
-    assert sparkline([None]) == ""

@@ -142,6 +142,7 @@ class Picture(Progress):
     def __init__(self, run: Run):
         super().__init__(run)
         self.losses: deque = deque(maxlen=WINDOW)
+        self.rates: list = []  # of the whole run: a schedule is seen as a whole
         self.norms: dict[str, deque] = {}
 
     def show(self, record: dict) -> None:
@@ -150,6 +151,7 @@ class Picture(Progress):
         if "evaluation" in record:
             return
         self.losses.append(record["loss"])
+        self.rates.append(record["lr"])
         for layer, norm in record["gradient_norms"].items():
             self.norms.setdefault(layer, deque(maxlen=WINDOW)).append(norm)
 
@@ -184,6 +186,9 @@ class Picture(Progress):
         """Return the last records of the loss and of the gradient of each layer."""
         table = Table.grid(padding=(0, 2))
         table.add_row(Text("loss"), Text(sparkline(self.losses), GLOW), "")
+        if self.run.parts.schedule is not None:
+            apart = -(-len(self.rates) // WINDOW)
+            table.add_row(Text("lr so far"), Text(sparkline(self.rates[::apart]), GLOW), "")
         table.add_row(Text("gradient norm of", "dim"), "", "")
         for layer, norms in list(self.norms.items())[:MOST_LAYERS]:
             last = "none" if norms[-1] is None else f"{norms[-1]:.2e}"

@@ -93,7 +93,7 @@ class MultiStepLR(LRScheduler):
         return self._scaled(self.gamma ** self.milestones[self.last_epoch])
 
     def _get_closed_form_lr(self) -> list:
-        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+        passed = bisect_right(sorted(Counter(self.milestones).elements()), self.last_epoch)  # a loaded one is a dict
         return [rate * self.gamma**passed for rate in self.base_lrs]
 
 
