@@ -115,4 +115,15 @@ CASES = [
         [normal(3, 4), given([[0, 2, -1, 1], [-1, 3, 2, 1], [0, 1, 2, 3]])],
         dtypes=WIDE,
     ),
+    *(
+        Case(
+            f"ctc_loss/{reduction}",
+            lambda t, x, y, reduction=reduction: t.nn.functional.ctc_loss(
+                x.log_softmax(2), y, (5, 4), (2, 1), reduction=reduction
+            ),
+            [normal(5, 2, 4), given([[1, 1], [3, 2]])],
+            dtypes=WIDE,
+        )
+        for reduction in REDUCTIONS
+    ),
 ]

@@ -51,6 +51,7 @@ from backlight.ops.convolution import (
     conv_transpose3d,
 )
 from backlight.ops.cross_entropy import cross_entropy, linear_cross_entropy, nll_loss
+from backlight.ops.ctc import ctc_loss
 from backlight.ops.distances import cosine_similarity, pairwise_distance, pdist
 from backlight.ops.dropout import dropout1d, dropout2d, dropout3d
 from backlight.ops.likelihoods import (
@@ -126,6 +127,7 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
