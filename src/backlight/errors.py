@@ -25,6 +25,10 @@ class ValueProblem(BacklightError, ValueError):
     """An argument is of the right kind and has a value that cannot be used."""
 
 
+class WorkerError(BacklightError, RuntimeError):
+    """A process that loads data died, took too long, or failed with an exception that cannot be made again."""
+
+
 class InputError(BacklightError, ValueError):
     """What a person gave the command line (a file, a folder, a query) cannot be used."""
 

@@ -1,23 +1,23 @@
 """`DataLoader`: batches of a dataset, in the order of a sampler."""
 
+import importlib
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import repeat
 from typing import Generic, TypeVar
 
 from backlight.data.collate import default_collate, default_convert
 from backlight.data.dataset import Dataset, IterableDataset
+from backlight.data.fetching import Recipe
 from backlight.data.sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
+from backlight.data.worker_info import get_worker_info
 from backlight.errors import ValueProblem
 
 __all__ = ["DataLoader", "get_worker_info"]
 
 Sample = TypeVar("Sample", covariant=True)
-
-
-def get_worker_info() -> None:
-    """Return None: samples are loaded in the main process, as PyTorch does with `num_workers=0`."""
-    return None
+FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
 
 
 class DataLoader(Generic[Sample]):
@@ -28,12 +28,18 @@ class DataLoader(Generic[Sample]):
         shuffle: take them in a new random order each time.
         sampler: yields the indices, in place of `shuffle`.
         batch_sampler: yields lists of indices, in place of `batch_size`, `shuffle`, `sampler` and `drop_last`.
-        num_workers: accepted; samples are loaded in this process whatever it is, and are the same.
+        num_workers: how many processes load batches; 0 loads them in this one.
         collate_fn: makes a batch of a list of samples.
         drop_last: leave the last batch out if it is not full.
-        generator: where the random order comes from.
-        pin_memory, timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers,
-            pin_memory_device, in_order: accepted, as `num_workers`.
+        timeout: seconds to wait for a worker's batch before a RuntimeError; 0 waits for ever.
+        worker_init_fn: called in each worker with its number, after its generators were seeded.
+        multiprocessing_context: how processes are started: "fork", "spawn", "forkserver" or a context of the
+            multiprocessing module; by default as that module does.
+        generator: where the random order and the workers' seeds come from.
+        prefetch_factor: how many batches each worker has in hand; by default 2.
+        persistent_workers: keep the processes, and their copies of the dataset, from one epoch to the next.
+        in_order: False gives batches as they are ready.
+        pin_memory, pin_memory_device: accepted; there is no accelerator to pin memory for.
 
     Raises:
         ValueError: options contradict each other or have values that cannot be used.
@@ -85,46 +91,58 @@ class DataLoader(Generic[Sample]):
         self.drop_last = drop_last
         self.generator = generator
         self.num_workers = num_workers
+        self.multiprocessing_context = _context(multiprocessing_context, num_workers)
         self.pin_memory = pin_memory
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
-        self.multiprocessing_context = multiprocessing_context
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.persistent_workers = persistent_workers
         self.pin_memory_device = pin_memory_device
         self.in_order = in_order
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
+        self._iterator = None  # of persistent workers
+        _check_worker_count(num_workers)
+
+    def __setattr__(self, name: str, value) -> None:
+        if name in FIXED and name in vars(self):
+            raise ValueProblem(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized: make another loader"
+            )
+        super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator:
+        if self._iterator is not None and self._iterator.can_restart:
+            self._iterator.restart()
+            return self._iterator
         if self.pin_memory:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used.",
                 stacklevel=2,
             )
-        drawn_seed(self.generator)  # PyTorch draws its workers' seed here, with and without workers
-        return self._streamed() if self._iterable else self._indexed()
+        recipe = Recipe(self.dataset, self.collate_fn, self.batch_sampler is not None, self.batch_size, self.drop_last)
+        tasks = repeat(None) if self._iterable else self._index_sampler
+        indices = iter(tasks)  # PyTorch asks the sampler first, and draws its workers' seed with and without workers
+        seed = drawn_seed(self.generator)
+        if not self.num_workers:
+            return map(recipe.fetcher(), indices)
+        made = self._in_parallel(recipe, tasks, seed)
+        if self.persistent_workers:
+            self._iterator = made
+        return made
 
-    def _indexed(self) -> Iterator:
-        """Yield batches, or samples, of a dataset that has indices."""
-        if self.batch_sampler is None:
-            for index in self.sampler:
-                yield self.collate_fn(self.dataset[index])
-            return
-        fetch_many = getattr(self.dataset, "__getitems__", None)
-        for indices in self.batch_sampler:
-            samples = fetch_many(indices) if callable(fetch_many) else [self.dataset[index] for index in indices]
-            yield self.collate_fn(samples)
+    @property
+    def _index_sampler(self) -> Iterable:
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def _streamed(self) -> Iterator:
-        """Yield batches, or samples, of a dataset that can only be iterated over."""
-        samples = iter(self.dataset)
-        if self.batch_size is None:
-            yield from map(self.collate_fn, samples)
-            return
-        while batch := list(islice(samples, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield self.collate_fn(batch)
+    def _in_parallel(self, recipe: Recipe, tasks: Iterable, seed: int) -> Iterator:
+        if not self.prefetch_factor:
+            raise AssertionError(
+                "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter, got "
+                f"{self.prefetch_factor}: leave it out"
+            )
+        _check_worker_count(self.num_workers)
+        return _late("parallel").started(recipe, seed, tasks, self)
 
     def __len__(self) -> int:
         """Return how many batches there are.
@@ -133,12 +151,29 @@ class DataLoader(Generic[Sample]):
             TypeError: the dataset or the sampler does not know its length.
         """
         if not self._iterable:
-            return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
+            return len(self._index_sampler)
         count = len(self.dataset)
         if self.batch_size is None:
             return count
         full, rest = divmod(count, self.batch_size)
         return full + bool(rest and not self.drop_last)
+
+
+def _late(module: str):
+    """Return one of the modules that need multiprocessing, which few scripts do and which takes long to import."""
+    return importlib.import_module(f"backlight.data.{module}")
+
+
+def _context(asked, num_workers: int):
+    """Return the multiprocessing context that an option stands for: None means the default one."""
+    if asked is None:
+        return None
+    if num_workers == 0:
+        raise ValueProblem(
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+            f"num_workers={num_workers}"
+        )
+    return _late("crew").context_of(asked)
 
 
 def _check_worker_options(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool) -> None:
@@ -151,8 +186,23 @@ def _check_worker_options(num_workers: int, timeout: float, prefetch_factor: int
             "prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
             "multiprocessing, otherwise set prefetch_factor to None."
         )
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueProblem("prefetch_factor option should be non-negative")
     if persistent and num_workers == 0:
         raise ValueProblem("persistent_workers option needs num_workers > 0")
+
+
+def _check_worker_count(count: int) -> None:
+    """Warn of more workers than there are processors."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if count > processors:
+        warnings.warn(
+            f"This DataLoader will create {count} worker processes in total. Our suggested max number of worker in "
+            f"current system is {processors}, which is smaller than what this DataLoader is going to create. Please be "
+            "aware that excessive worker creation might get DataLoader running slow or even freeze, lower the worker "
+            "number to avoid potential slowness/freeze if necessary.",
+            stacklevel=3,
+        )
 
 
 def _check_no_order(**options) -> None:

@@ -1,0 +1,68 @@
+"""Fetching: how what a sampler yields becomes a batch, the same in the main process and in a worker."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from backlight.data.dataset import Dataset, IterableDataset
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All that is needed to make batches.
+
+    Attributes:
+        batched: whether a sampler yields lists of indices, or single ones.
+        batch_size: how many samples of an iterable dataset make a batch; None gives single samples.
+        drop_last: whether the last batch of an iterable dataset is left out if it is not full.
+    """
+
+    dataset: Dataset
+    collate_fn: Callable
+    batched: bool
+    batch_size: int | None
+    drop_last: bool
+
+    @property
+    def streams(self) -> bool:
+        """Whether the dataset can only be iterated over."""
+        return isinstance(self.dataset, IterableDataset)
+
+    def fetcher(self) -> Callable:
+        """Return a function of what a sampler yields that returns the batch, and raises StopIteration at the end."""
+        if self.streams:
+            batches = map(self.collate_fn, self._stream())
+            return lambda _: next(batches)
+        return self._many if self.batched else self._one
+
+    def _stream(self) -> Iterator:
+        samples = iter(self.dataset)
+        return samples if self.batch_size is None else Groups(samples, self.batch_size, self.drop_last)
+
+    def _one(self, index):
+        return self.collate_fn(self.dataset[index])
+
+    def _many(self, indices: list):
+        fetch = getattr(self.dataset, "__getitems__", None)
+        samples = fetch(indices) if callable(fetch) else [self.dataset[index] for index in indices]
+        return self.collate_fn(samples)
+
+
+class Groups:
+    """Lists of `size` items of an iterator; the last may be shorter, or is dropped."""
+
+    def __init__(self, items: Iterator, size: int, drop_last: bool):
+        self._items = items
+        self._size = size
+        self._drop_last = drop_last
+        self._ended = False
+
+    def __iter__(self) -> "Groups":
+        return self
+
+    def __next__(self) -> list:
+        group = [] if self._ended else list(islice(self._items, self._size))
+        self._ended = len(group) < self._size
+        if not group or (self._ended and self._drop_last):
+            raise StopIteration
+        return group
