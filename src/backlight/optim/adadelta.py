@@ -1,11 +1,11 @@
 """Adadelta: steps scaled by how large earlier steps and gradients were."""
 
-import numpy as np
-
 from backlight.errors import ValueProblem
 from backlight.graph.state import writable
-from backlight.optim.optimizer import Optimizer, check_options, number
-from backlight.optim.running import count_step, scalar, to_average_of_squares, zeros_like
+from backlight.kernels.steps import adadelta_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, direction, number
+from backlight.optim.running import begin, count_step
 
 __all__ = ["Adadelta"]
 
@@ -40,46 +40,33 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ):
-        check_options(
-            lr=lr,
-            foreach=foreach,
-            fused=None,
-            differentiable=differentiable,
-            epsilon=eps,
-            weight_decay=weight_decay,
-        )
         if not 0.0 <= rho <= 1.0:
             raise ValueProblem(f"Invalid rho value: {rho}; it must be in [0, 1]")
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        options = checked(
+            "eps",
+            "weight_decay",
+            lr=lr,
+            rho=rho,
+            eps=eps,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            capturable=capturable,
+            foreach=foreach,
+            differentiable=differentiable,
+        )
+        super().__init__(params, options)
 
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
         rate, rho, eps = number(group["lr"]), group["rho"], group["eps"]
-        decay, maximize = number(group["weight_decay"]), group["maximize"]
+        sign, decay = direction(group)
 
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                state.update(step=scalar(0), square_avg=zeros_like(param), acc_delta=zeros_like(param))
+                begin(state, param, "square_avg", "acc_delta")
             count_step(state)
-            if maximize:
-                grad = -grad
-            if decay:
-                grad = grad + decay * values
             square, steps = writable(state["square_avg"]), writable(state["acc_delta"])
-            to_average_of_squares(square, grad, rho)
-            change = np.sqrt(steps + eps) / np.sqrt(square + eps) * grad
-            to_average_of_squares(steps, change, rho)
-            values -= rate * change
+            adadelta_step(values, grad, square, steps, rate, rho, eps, sign, decay)
 
         return update

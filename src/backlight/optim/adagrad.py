@@ -3,8 +3,10 @@
 import numpy as np
 
 from backlight.graph.state import wrap, writable
-from backlight.optim.optimizer import Optimizer, check_options, number
-from backlight.optim.running import count_step, scalar
+from backlight.kernels.steps import adagrad_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, direction, number
+from backlight.optim.running import begin, count_step
 
 __all__ = ["Adagrad"]
 
@@ -41,28 +43,22 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        check_options(
+        options = checked(
+            "lr_decay",
+            "weight_decay",
+            "initial_accumulator_value",
+            "eps",
             lr=lr,
-            foreach=foreach,
-            fused=fused,
-            differentiable=differentiable,
             lr_decay=lr_decay,
+            eps=eps,
             weight_decay=weight_decay,
             initial_accumulator_value=initial_accumulator_value,
-            epsilon=eps,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            fused=fused,
         )
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options)
         for group in self.param_groups:
             for param in group["params"]:
                 self._state_of(param)
@@ -70,18 +66,12 @@ class Adagrad(Optimizer):
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
         rate, rate_decay, eps = number(group["lr"]), group["lr_decay"], group["eps"]
-        decay, maximize = number(group["weight_decay"]), group["maximize"]
+        sign, decay = direction(group)
 
         def update(param, values, grad):
             state = self._state_of(param)
-            count = count_step(state)
-            if maximize:
-                grad = -grad
-            if decay:
-                grad = grad + decay * values
-            total = writable(state["sum"])
-            total += grad * grad
-            values -= rate / (1 + (count - 1) * rate_decay) * (grad / (np.sqrt(total) + eps))
+            size = rate / (1 + (count_step(state) - 1) * rate_decay)
+            adagrad_step(values, grad, writable(state["sum"]), size, eps, sign, decay)
 
         return update
 
@@ -89,6 +79,6 @@ class Adagrad(Optimizer):
         """Return a parameter's state, which PyTorch makes before the first step."""
         state = self.state[param]
         if not state:
-            state["step"] = scalar(0)
+            begin(state, param)
             state["sum"] = wrap(np.full_like(writable(param), self.defaults["initial_accumulator_value"]))
         return state

@@ -2,14 +2,16 @@
 
 import math
 
-import numpy as np
-
-from backlight.dtypes import get_default_dtype
-from backlight.errors import ValueProblem
-from backlight.graph.state import TensorState, wrap, writable
-from backlight.optim.optimizer import Optimizer, check_options, number
+from backlight.graph.state import writable
+from backlight.kernels.steps import adam_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, direction, number, shrinking
+from backlight.optim.running import begin, count_step
 
 __all__ = ["Adam", "AdamW"]
+
+AVERAGES = ("exp_avg", "exp_avg_sq")
+AMSGRAD = (*AVERAGES, "max_exp_avg_sq")
 
 
 class Adam(Optimizer):
@@ -48,76 +50,40 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ):
-        check_options(
+        options = checked(
+            "eps",
+            "weight_decay",
             lr=lr,
-            foreach=foreach,
-            fused=fused,
-            differentiable=differentiable,
-            epsilon=eps,
+            betas=betas,
+            eps=eps,
             weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=decoupled_weight_decay,
         )
-        for place, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueProblem(f"Invalid beta parameter at index {place}: {beta}; it must be in [0, 1)")
-        if isinstance(betas[0], TensorState) != isinstance(betas[1], TensorState):
-            raise ValueProblem("betas must be either both floats or both Tensors")
-        defaults = {
-            "lr": lr,
-            "betas": tuple(number(beta) for beta in betas),
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options)
 
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
-        decay, decoupled = number(group["weight_decay"]), group["decoupled_weight_decay"]
-        maximize, amsgrad = group["maximize"], group["amsgrad"]
+        sign, decay = direction(group)
+        shrink, names = shrinking(group), AMSGRAD if group["amsgrad"] else AVERAGES
 
         def update(param, values, grad):
-            state = self._state_of(param, amsgrad)
-            step = state["step"]
-            step._data = step._data + step._data.dtype.type(1)
-            count = float(step._data)
-            if maximize:
-                grad = -grad
-            if decay and decoupled:
-                values *= 1 - rate * decay
-            elif decay:
-                grad = grad + decay * values
+            state = self.state[param]
+            if not state:
+                begin(state, param, *names)
+            count = count_step(state)
             mean, square = writable(state["exp_avg"]), writable(state["exp_avg_sq"])
-            mean += (1 - beta1) * (grad - mean)
-            square *= beta2
-            square += (1 - beta2) * grad * grad
-            if amsgrad:
-                largest = writable(state["max_exp_avg_sq"])
-                square = np.maximum(largest, square, out=largest)
-            root = np.sqrt(square, out=np.empty_like(square))
-            root /= math.sqrt(1 - beta2**count)
-            root += eps
-            np.divide(mean, root, out=root)
-            root *= rate / (1 - beta1**count)
-            values -= root
+            largest = writable(state["max_exp_avg_sq"]) if names is AMSGRAD else None
+            size, scale = rate / (1 - beta1**count), 1 / math.sqrt(1 - beta2**count)
+            adam_step(values, grad, mean, square, largest, size, 1 - beta1, beta2, eps, scale, shrink, sign, decay)
 
         return update
-
-    def _state_of(self, param, amsgrad: bool) -> dict:
-        """Return a parameter's state, all zeros at its first step."""
-        state = self.state[param]
-        if not state:
-            kind = np.float64 if get_default_dtype().numpy == np.float64 else np.float32
-            state["step"] = wrap(kind(0))
-            for name in ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if amsgrad else ())):
-                state[name] = wrap(np.zeros_like(writable(param)))
-        return state
 
 
 class AdamW(Adam):

@@ -1,10 +1,10 @@
 """Adamax: Adam with the largest gradient in place of the mean square."""
 
-import numpy as np
-
 from backlight.graph.state import writable
-from backlight.optim.optimizer import Optimizer, check_options, number
-from backlight.optim.running import check_betas, count_step, scalar, to_average, zeros_like
+from backlight.kernels.steps import adamax_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, direction, number
+from backlight.optim.running import begin, count_step
 
 __all__ = ["Adamax"]
 
@@ -39,45 +39,31 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ):
-        check_options(
+        options = checked(
+            "eps",
+            "weight_decay",
             lr=lr,
-            foreach=foreach,
-            fused=None,
-            differentiable=differentiable,
-            epsilon=eps,
+            betas=betas,
+            eps=eps,
             weight_decay=weight_decay,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            capturable=capturable,
         )
-        check_betas(betas)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options)
 
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
-        decay, maximize = number(group["weight_decay"]), group["maximize"]
+        sign, decay = direction(group)
 
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                state.update(step=scalar(0), exp_avg=zeros_like(param), exp_inf=zeros_like(param))
-            count = count_step(state)
-            if maximize:
-                grad = -grad
-            if decay:
-                grad = grad + decay * values
+                begin(state, param, "exp_avg", "exp_inf")
+            size = rate / (1 - beta1 ** count_step(state))
             mean, largest = writable(state["exp_avg"]), writable(state["exp_inf"])
-            to_average(mean, grad, 1 - beta1)
-            largest *= beta2
-            np.maximum(largest, np.abs(grad) + eps, out=largest)
-            values -= rate / (1 - beta1**count) * (mean / largest)
+            adamax_step(values, grad, mean, largest, size, 1 - beta1, beta2, eps, sign, decay)
 
         return update

@@ -1,10 +1,10 @@
 """ASGD: gradient descent that keeps an average of where it has been."""
 
-import numpy as np
-
 from backlight.graph.state import writable
-from backlight.optim.optimizer import Optimizer, check_options, number
-from backlight.optim.running import count_step, scalar, zeros_like
+from backlight.kernels.steps import asgd_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, direction, number
+from backlight.optim.running import begin, count_step, scalar
 
 __all__ = ["ASGD"]
 
@@ -41,41 +41,33 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ):
-        check_options(lr=lr, foreach=foreach, fused=None, differentiable=differentiable, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        options = checked(
+            "weight_decay",
+            lr=lr,
+            lambd=lambd,
+            alpha=alpha,
+            t0=t0,
+            weight_decay=weight_decay,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            capturable=capturable,
+        )
+        super().__init__(params, options)
 
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
         rate, lambd, alpha, start = number(group["lr"]), group["lambd"], group["alpha"], group["t0"]
-        decay, maximize = number(group["weight_decay"]), group["maximize"]
+        sign, decay = direction(group)
 
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                state.update(step=scalar(0), eta=scalar(rate), mu=scalar(1), ax=zeros_like(param))
+                begin(state, param, "ax")
+                state.update(eta=scalar(rate), mu=scalar(1))
             count = count_step(state)
-            if maximize:
-                grad = -grad
-            if decay:
-                grad = grad + decay * values
-            eta, share, average = float(state["eta"]._data), float(state["mu"]._data), writable(state["ax"])
-            values *= 1 - lambd * eta
-            values -= eta * grad
-            if share == 1:
-                np.copyto(average, values)
-            else:
-                average += share * (values - average)
+            eta, share = float(state["eta"]._data), float(state["mu"]._data)
+            asgd_step(values, grad, writable(state["ax"]), eta, 1 - lambd * eta, share, sign, decay)
             _set(state["eta"], rate / (1 + lambd * rate * count) ** alpha)
             _set(state["mu"], 1 / max(1, count - start))
 

@@ -7,7 +7,8 @@ from backlight.graph.modes import enable_grad
 from backlight.graph.provenance import user_place
 from backlight.graph.state import storage_of, wrap, writable
 from backlight.optim.line_search import Point, strong_wolfe
-from backlight.optim.optimizer import Optimizer, check_options, number
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, number
 
 __all__ = ["LBFGS"]
 
@@ -41,17 +42,16 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ):
-        check_options(lr=lr, foreach=None, fused=None, differentiable=False)
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+        options = checked(
+            lr=lr,
+            max_iter=max_iter,
+            max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
+            tolerance_grad=tolerance_grad,
+            tolerance_change=tolerance_change,
+            history_size=history_size,
+            line_search_fn=line_search_fn,
+        )
+        super().__init__(params, options)
         if len(self.param_groups) != 1:
             raise ValueProblem("LBFGS doesn't support per-parameter options (parameter groups); give it one list")
 

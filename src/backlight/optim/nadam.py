@@ -1,10 +1,12 @@
 """NAdam: Adam with Nesterov's momentum."""
 
-import numpy as np
+import math
 
 from backlight.graph.state import writable
-from backlight.optim.optimizer import Optimizer, check_options, number
-from backlight.optim.running import check_betas, count_step, scalar, to_average, to_average_of_squares, zeros_like
+from backlight.kernels.steps import nadam_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, direction, number, shrinking
+from backlight.optim.running import begin, count_step, scalar
 
 __all__ = ["NAdam"]
 
@@ -44,64 +46,44 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        check_options(
+        options = checked(
+            "eps",
+            "weight_decay",
+            "momentum_decay",
             lr=lr,
-            foreach=foreach,
-            fused=None,
-            differentiable=differentiable,
-            epsilon=eps,
+            betas=betas,
+            eps=eps,
             weight_decay=weight_decay,
             momentum_decay=momentum_decay,
+            decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
         )
-        check_betas(betas)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options)
 
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
-        decay, decoupled = number(group["weight_decay"]), group["decoupled_weight_decay"]
-        maximize, momentum_decay = group["maximize"], group["momentum_decay"]
+        sign, decay = direction(group)
+        shrink, momentum_decay = shrinking(group), group["momentum_decay"]
 
         def momentum(count: float) -> float:
             return beta1 * (1.0 - 0.5 * 0.96 ** (count * momentum_decay))
 
         def update(param, values, grad):
-            state = self._state_of(param)
-            count = count_step(state)
-            if maximize:
-                grad = -grad
-            if decay and decoupled:
-                values *= 1 - rate * decay
-            elif decay:
-                grad = grad + decay * values
-            now, ahead, product = momentum(count), momentum(count + 1), state["mu_product"]
+            state = self.state[param]
+            if not state:
+                begin(state, param, "exp_avg", "exp_avg_sq")
+                state["mu_product"] = scalar(1)
+            count, product = count_step(state), state["mu_product"]
+            now, ahead = momentum(count), momentum(count + 1)
             product._data = product._data * product._data.dtype.type(now)
             so_far = float(product._data)
+            of_grad, of_mean = rate * (1.0 - now) / (1.0 - so_far), rate * ahead / (1.0 - so_far * ahead)
             mean, square = writable(state["exp_avg"]), writable(state["exp_avg_sq"])
-            to_average(mean, grad, 1 - beta1)
-            to_average_of_squares(square, grad, beta2)
-            root = np.sqrt(square / (1 - beta2**count)) + eps
-            values -= rate * (1.0 - now) / (1.0 - so_far) * (grad / root)
-            values -= rate * ahead / (1.0 - so_far * ahead) * (mean / root)
+            scale = 1 / math.sqrt(1 - beta2**count)
+            nadam_step(values, grad, mean, square, of_grad, of_mean, 1 - beta1, beta2, eps, scale, shrink, sign, decay)
 
         return update
-
-    def _state_of(self, param) -> dict:
-        """Return a parameter's state as it is before its first step."""
-        state = self.state[param]
-        if not state:
-            state.update(step=scalar(0), mu_product=scalar(1))
-            state.update(exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
-        return state

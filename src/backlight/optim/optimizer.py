@@ -261,31 +261,3 @@ def _copied(entry, kind: np.dtype | None):
     if isinstance(entry, list):
         return [_copied(each, kind) for each in entry]
     return wrap(np.array(entry._data, kind)) if isinstance(entry, TensorState) else entry
-
-
-def number(value) -> float:
-    """Return an option that may be a tensor of one element as a Python number."""
-    return value.item() if isinstance(value, TensorState) else value
-
-
-def check_options(*, lr, foreach, fused, differentiable, **options) -> None:
-    """Raise unless the options that all optimizers have, and those that must not be negative, can be used.
-
-    Raises:
-        ValueError: a number is negative, or a tensor has several elements.
-        RuntimeError: options contradict each other.
-    """
-    if isinstance(lr, TensorState) and lr.numel() != 1:
-        raise ValueProblem("Tensor lr must be 1-element")
-    if not lr >= 0.0:
-        raise ValueProblem(f"Invalid learning rate: {lr}")
-    for name, value in options.items():
-        if not value >= 0.0:
-            raise ValueProblem(f"Invalid {name} value: {value}")
-    if differentiable:
-        raise ValueProblem(
-            "differentiable=True is not in backlight: a step writes into the parameters' memory; write the update as "
-            "ordinary operations to differentiate it"
-        )
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

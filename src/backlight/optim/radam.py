@@ -2,11 +2,11 @@
 
 import math
 
-import numpy as np
-
 from backlight.graph.state import writable
-from backlight.optim.optimizer import Optimizer, check_options, number
-from backlight.optim.running import check_betas, count_step, scalar, to_average, to_average_of_squares, zeros_like
+from backlight.kernels.steps import radam_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, direction, number, shrinking
+from backlight.optim.running import begin, count_step
 
 __all__ = ["RAdam"]
 
@@ -45,61 +45,45 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        check_options(
+        options = checked(
+            "eps",
+            "weight_decay",
             lr=lr,
-            foreach=foreach,
-            fused=None,
-            differentiable=differentiable,
-            epsilon=eps,
+            betas=betas,
+            eps=eps,
             weight_decay=weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            decoupled_weight_decay=decoupled_weight_decay,
+            differentiable=differentiable,
         )
-        check_betas(betas)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options)
 
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
-        decay, decoupled = number(group["weight_decay"]), group["decoupled_weight_decay"]
-        maximize = group["maximize"]
+        sign, decay = direction(group)
+        shrink = shrinking(group)
 
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                state.update(step=scalar(0), exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
+                begin(state, param, "exp_avg", "exp_avg_sq")
             count = count_step(state)
-            if maximize:
-                grad = -grad
-            if decay and decoupled:
-                values *= 1 - rate * decay
-            elif decay:
-                grad = grad + decay * values
+            size, rectified = rate / (1 - beta1**count), rectification(beta2, count)
             mean, square = writable(state["exp_avg"]), writable(state["exp_avg_sq"])
-            to_average(mean, grad, 1 - beta1)
-            to_average_of_squares(square, grad, beta2)
-            change = mean / (1 - beta1**count) * rate
-            rectified = rectification(beta2, count)
-            if rectified is not None:
-                change *= rectified * math.sqrt(1 - beta2**count) / (np.sqrt(square) + eps)
-            values -= change
+            radam_step(values, grad, mean, square, size, 1 - beta1, beta2, eps, rectified, shrink, sign, decay)
 
         return update
 
 
-def rectification(beta2: float, count: float) -> float | None:
-    """Return the factor for the variance after `count` steps; None while the average is of too few."""
+def rectification(beta2: float, count: float) -> float:
+    """Return the factor for the root of the variance after `count` steps; 0 while the average is of too few."""
     limit = 2 / (1 - beta2) - 1
-    length = limit - 2 * count * beta2**count / (1 - beta2**count)
+    unbiased = 1 - beta2**count
+    length = limit - 2 * count * beta2**count / unbiased
     if length <= 5.0:
-        return None
-    return math.sqrt((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length))
+        return 0.0
+    factor = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
+    return math.sqrt(factor) * math.sqrt(unbiased)

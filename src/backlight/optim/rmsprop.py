@@ -1,10 +1,10 @@
 """RMSprop: steps scaled by a running average of squared gradients."""
 
-import numpy as np
-
 from backlight.graph.state import writable
-from backlight.optim.optimizer import Optimizer, check_options, number
-from backlight.optim.running import count_step, scalar, to_average, to_average_of_squares, zeros_like
+from backlight.kernels.steps import rmsprop_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, direction, number
+from backlight.optim.running import begin, count_step
 
 __all__ = ["RMSprop"]
 
@@ -45,67 +45,39 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ):
-        check_options(
+        options = checked(
+            "eps",
+            "momentum",
+            "weight_decay",
+            "alpha",
             lr=lr,
-            foreach=foreach,
-            fused=None,
-            differentiable=differentiable,
-            epsilon=eps,
             momentum=momentum,
-            weight_decay=weight_decay,
             alpha=alpha,
+            eps=eps,
+            centered=centered,
+            weight_decay=weight_decay,
+            capturable=capturable,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
         )
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options)
 
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
         rate, alpha, eps = number(group["lr"]), group["alpha"], group["eps"]
-        decay, momentum = number(group["weight_decay"]), group["momentum"]
-        maximize, centered = group["maximize"], group["centered"]
+        momentum, centered = group["momentum"], group["centered"]
+        sign, decay = direction(group)
+        names = ["square_avg", *(["momentum_buffer"] if momentum > 0 else []), *(["grad_avg"] if centered else [])]
 
         def update(param, values, grad):
-            state = self._state_of(param, momentum > 0, centered)
+            state = self.state[param]
+            if not state:
+                begin(state, param, *names)
             count_step(state)
-            if maximize:
-                grad = -grad
-            if decay:
-                grad = grad + decay * values
+            velocity = writable(state["momentum_buffer"]) if momentum > 0 else None
+            mean = writable(state["grad_avg"]) if centered else None
             square = writable(state["square_avg"])
-            to_average_of_squares(square, grad, alpha)
-            if centered:
-                mean = writable(state["grad_avg"])
-                to_average(mean, grad, 1 - alpha)
-                square = square - mean * mean
-            change = grad / (np.sqrt(square) + eps)
-            if momentum > 0:
-                velocity = writable(state["momentum_buffer"])
-                velocity *= momentum
-                velocity += change
-                change = velocity
-            values -= rate * change
+            rmsprop_step(values, grad, square, velocity, mean, rate, alpha, eps, momentum, sign, decay)
 
         return update
-
-    def _state_of(self, param, momentum: bool, centered: bool) -> dict:
-        """Return a parameter's state, all zeros at its first step."""
-        state = self.state[param]
-        if not state:
-            state["step"] = scalar(0)
-            state["square_avg"] = zeros_like(param)
-            if momentum:
-                state["momentum_buffer"] = zeros_like(param)
-            if centered:
-                state["grad_avg"] = zeros_like(param)
-        return state

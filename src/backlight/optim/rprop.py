@@ -4,8 +4,10 @@ import numpy as np
 
 from backlight.errors import ValueProblem
 from backlight.graph.state import wrap, writable
-from backlight.optim.optimizer import Optimizer, check_options, number
-from backlight.optim.running import count_step, scalar, zeros_like
+from backlight.kernels.steps import rprop_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, number
+from backlight.optim.running import begin, count_step
 
 __all__ = ["Rprop"]
 
@@ -36,40 +38,33 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ):
-        check_options(lr=lr, foreach=foreach, fused=None, differentiable=differentiable)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueProblem(
                 f"Invalid eta values: {etas[0]}, {etas[1]}; the first must be in (0, 1), the other over 1"
             )
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        options = checked(
+            lr=lr,
+            etas=etas,
+            step_sizes=step_sizes,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+            capturable=capturable,
+        )
+        super().__init__(params, options)
 
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
         rate, (shrink, grow), (smallest, largest) = number(group["lr"]), group["etas"], group["step_sizes"]
-        maximize = group["maximize"]
+        sign = -1 if group["maximize"] else 1
 
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                sizes = wrap(np.full_like(values, rate))
-                state.update(step=scalar(0), prev=zeros_like(param), step_size=sizes)
+                begin(state, param, "prev")
+                state["step_size"] = wrap(np.full_like(values, rate))
             count_step(state)
             before, sizes = writable(state["prev"]), writable(state["step_size"])
-            grad = -grad if maximize else np.array(grad)
-            signs = np.sign(grad * before)
-            sizes *= np.where(signs > 0, grow, np.where(signs < 0, shrink, 1)).astype(sizes.dtype)
-            np.clip(sizes, smallest, largest, out=sizes)
-            grad = np.where(signs < 0, grad.dtype.type(0), grad)
-            values -= np.sign(grad) * sizes
-            np.copyto(before, grad)
+            rprop_step(values, grad, before, sizes, shrink, grow, smallest, largest, sign)
 
         return update

@@ -1,13 +1,12 @@
-"""What the adaptive optimizers share: step counts, running averages, and the check of their rates."""
+"""The state of a parameter: how many steps it took, and arrays of its shape."""
 
 import numpy as np
 
 from backlight.dtypes import get_default_dtype
-from backlight.errors import ValueProblem
 from backlight.graph.state import wrap, writable
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["check_betas", "count_step", "scalar", "to_average", "to_average_of_squares", "zeros_like"]
+__all__ = ["begin", "count_step", "scalar", "zeros_like"]
 
 
 def scalar(value: float) -> Tensor:
@@ -21,30 +20,15 @@ def zeros_like(param: Tensor) -> Tensor:
     return wrap(np.zeros_like(writable(param)))
 
 
+def begin(state: dict, param: Tensor, *names: str) -> None:
+    """Fill a parameter's state as it is before its first step: a count of 0, and zeros under each name."""
+    state["step"] = scalar(0)
+    for name in names:
+        state[name] = zeros_like(param)
+
+
 def count_step(state: dict) -> float:
     """Count one step in a parameter's state, and return how many there are now."""
     step = state["step"]
     step._data = step._data + step._data.dtype.type(1)
     return float(step._data)
-
-
-def to_average(average: np.ndarray, value, share: float) -> None:
-    """Move a running average towards a value, in place: average ← average + share · (value − average)."""
-    average += share * (value - average)
-
-
-def to_average_of_squares(average: np.ndarray, value, kept: float) -> None:
-    """Take a square into a running average, in place: average ← kept · average + (1 − kept) · value²."""
-    average *= kept
-    average += (1 - kept) * value * value
-
-
-def check_betas(betas) -> None:
-    """Raise unless both rates of a running average can be used.
-
-    Raises:
-        ValueError: one is not in [0, 1).
-    """
-    for place, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ValueProblem(f"Invalid beta parameter at index {place}: {beta}; it must be in [0, 1)")

@@ -1,10 +1,11 @@
 """Stochastic gradient descent."""
 
-import numpy as np
-
 from backlight.errors import ValueProblem
-from backlight.graph.state import wrap, writable
-from backlight.optim.optimizer import Optimizer, check_options, number
+from backlight.graph.state import writable
+from backlight.kernels.steps import sgd_step
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import checked, direction, number
+from backlight.optim.running import zeros_like
 
 __all__ = ["SGD"]
 
@@ -39,60 +40,40 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        check_options(
-            lr=lr,
-            foreach=foreach,
-            fused=fused,
-            differentiable=differentiable,
-            momentum=momentum,
-            weight_decay=weight_decay,
-        )
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueProblem(
                 "Nesterov momentum requires a momentum and zero dampening; got "
                 f"momentum={momentum}, dampening={dampening}"
             )
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        options = checked(
+            "momentum",
+            "weight_decay",
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            maximize=maximize,
+            foreach=foreach,
+            differentiable=differentiable,
+            fused=fused,
+        )
+        super().__init__(params, options)
 
     def updater(self, group: dict):
         """Return the update of one parameter under this group's options."""
-        rate, momentum, decay = number(group["lr"]), group["momentum"], number(group["weight_decay"])
-        maximize, nesterov, share = group["maximize"], group["nesterov"], 1 - group["dampening"]
-        if not (momentum or decay or maximize):
-            return lambda param, values, grad: np.subtract(values, rate * grad, out=values)
+        rate, momentum, nesterov = number(group["lr"]), group["momentum"], group["nesterov"]
+        share = 1 - group["dampening"]
+        sign, decay = direction(group)
 
         def update(param, values, grad):
-            if maximize:
-                grad = -grad
-            if decay:
-                grad = grad + decay * values
+            velocity, kept = None, share
             if momentum:
-                velocity = self._velocity(param, grad, momentum, share)
-                grad = grad + momentum * velocity if nesterov else velocity
-            np.subtract(values, rate * grad, out=values)
+                state = self.state[param]
+                buffer = state.get("momentum_buffer")
+                if buffer is None:
+                    buffer, kept = state.setdefault("momentum_buffer", zeros_like(param)), 1
+                velocity = writable(buffer)
+            sgd_step(values, grad, velocity, rate, momentum, kept, nesterov, sign, decay)
 
         return update
-
-    def _velocity(self, param, grad, momentum: float, share: float) -> np.ndarray:
-        """Return momentum · b + share · grad, written into the parameter's state; `grad` itself at the first step."""
-        state = self.state[param]
-        buffer = state.get("momentum_buffer")
-        if buffer is None:
-            velocity = np.array(grad)
-            state["momentum_buffer"] = wrap(velocity)
-            return velocity
-        velocity = writable(buffer)
-        velocity *= momentum
-        velocity += grad if share == 1 else share * grad
-        return velocity

@@ -1,0 +1,63 @@
+"""The options of optimizers: checked when one is made, read when it steps."""
+
+from backlight.errors import ValueProblem
+from backlight.graph.state import TensorState
+
+__all__ = ["checked", "direction", "number", "shrinking"]
+
+
+def checked(*not_negative: str, **options) -> dict:
+    """Return the options of an optimizer, which are the defaults of its groups, if they can be used.
+
+    Args:
+        not_negative: names of options that must be 0 or more; `lr` always must.
+        options: all of them; `betas`, `foreach`, `fused` and `differentiable` are checked where they are given.
+
+    Raises:
+        ValueError: a number is out of its range, or a tensor has several elements.
+        RuntimeError: options contradict each other.
+    """
+    rate = options["lr"]
+    if isinstance(rate, TensorState) and rate.numel() != 1:
+        raise ValueProblem("Tensor lr must be 1-element")
+    if not rate >= 0.0:
+        raise ValueProblem(f"Invalid learning rate: {rate}")
+    for name in not_negative:
+        if not options[name] >= 0.0:
+            raise ValueProblem(f"Invalid {'epsilon' if name == 'eps' else name} value: {options[name]}")
+    if "betas" in options:
+        _check_betas(options["betas"])
+        options["betas"] = tuple(number(beta) for beta in options["betas"])
+    if options.get("differentiable"):
+        raise ValueProblem(
+            "differentiable=True is not in backlight: a step writes into the parameters' memory; write the update as "
+            "ordinary operations to differentiate it"
+        )
+    if options.get("foreach") and options.get("fused"):
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    return options
+
+
+def _check_betas(betas: tuple) -> None:
+    """Raise unless the rates of running averages can be used."""
+    for place, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueProblem(f"Invalid beta parameter at index {place}: {beta}; it must be in [0, 1)")
+    if len({isinstance(beta, TensorState) for beta in betas}) > 1:
+        raise ValueProblem("betas must be either both floats or both Tensors")
+
+
+def number(value) -> float:
+    """Return an option that may be a tensor of one element as a Python number."""
+    return value.item() if isinstance(value, TensorState) else value
+
+
+def direction(group: dict) -> tuple[int, float]:
+    """Return a group's sign of the gradient, and what times the parameter is added to it."""
+    decay = 0 if group.get("decoupled_weight_decay") else number(group["weight_decay"])
+    return -1 if group["maximize"] else 1, decay
+
+
+def shrinking(group: dict) -> float:
+    """Return what a group's parameters are multiplied with at each step."""
+    return 1 - number(group["lr"]) * number(group["weight_decay"]) if group["decoupled_weight_decay"] else 1
