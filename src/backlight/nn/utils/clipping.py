@@ -1,18 +1,25 @@
 """Gradients cut down to size before a step: by their norm, or element by element."""
 
+import math
 import warnings
 from collections.abc import Iterable
 from types import GeneratorType
 
+import numpy as np
+
 from backlight.errors import GraphError
 from backlight.graph.modes import no_grad
-from backlight.graph.state import TensorState
+from backlight.graph.provenance import user_place
+from backlight.graph.state import TensorState, storage_of, wrap, writable
+from backlight.kernels.steps import scale_in_place, sum_of_squares
 from backlight.ops.joining import stack
 from backlight.ops.norms import vector_norm
 from backlight.tensor.creation import tensor
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+_PLAIN = {np.dtype(np.float32), np.dtype(np.float64)}
 
 
 def get_total_norm(
@@ -29,8 +36,12 @@ def get_total_norm(
     tensors, norm_type = _listed(tensors), float(norm_type)
     if not tensors:
         return tensor(0.0)
-    with no_grad():
-        total = vector_norm(stack([vector_norm(each, norm_type) for each in tensors]), norm_type)
+    kind = _plain_dtype(tensors)
+    if norm_type == 2.0 and kind is not None:
+        total = wrap(kind.type(math.sqrt(sum([sum_of_squares(each._data) for each in tensors]))))
+    else:
+        with no_grad():
+            total = vector_norm(stack([vector_norm(each, norm_type) for each in tensors]), norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise GraphError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -44,10 +55,18 @@ def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale all gradients by max_norm / total_norm, in place, if that makes them smaller."""
+    gradients = _gradients(_listed(parameters))
     with no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for grad in _gradients(_listed(parameters)):
-            grad.mul_(scale)
+        if _plain_dtype([*gradients, total_norm]) is None:
+            for grad in gradients:
+                grad.mul_(scale)
+            return
+    factor, place = scale.item(), user_place()
+    for grad in gradients:
+        if factor != 1:
+            scale_in_place(writable(grad), factor)
+        storage_of(grad).wrote("clip_grad_norm_", place)
 
 
 def clip_grad_norm_(
@@ -88,6 +107,13 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
 
 def _listed(tensors) -> list[Tensor]:
     return [tensors] if isinstance(tensors, TensorState) else list(tensors)
+
+
+def _plain_dtype(tensors: list[Tensor]) -> np.dtype | None:
+    """Return the dtype, float32 or float64, of tensors that all have it and no history; None for others."""
+    kinds = {each._data.dtype for each in tensors}
+    recorded = any(each._edge is not None or each._view is not None for each in tensors)
+    return kinds.pop() if len(kinds) == 1 and kinds <= _PLAIN and not recorded else None
 
 
 def _gradients(parameters: list[Tensor]) -> list[Tensor]:
