@@ -28,7 +28,7 @@ INTERNAL |= {
     "convolution_weight",
     *("add_at_places", "taken_at_places", "avg_pool2d_backward", "avg_pool3d_backward"),
     *("adaptive_avg_pool2d_backward", "adaptive_avg_pool3d_backward"),
-    "upsample_backward",
+    *("upsample_backward", "affine_grid_generator_backward"),
     *("rnn_steps", "gru_steps", "lstm_steps"),  # gradcheck and gradgradcheck in test_recurrent.py
 }
 

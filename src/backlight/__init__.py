@@ -50,6 +50,7 @@ from backlight.ops.products import *
 from backlight.ops.reductions import *
 from backlight.ops.repeating import *
 from backlight.ops.rounding import *
+from backlight.ops.sampling import *
 from backlight.ops.scans import *
 from backlight.ops.scattering import *
 from backlight.ops.selecting import *

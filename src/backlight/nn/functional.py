@@ -11,6 +11,7 @@ from backlight.nn.activations import *  # noqa: F403 - each in one line, with it
 from backlight.nn.activations import __all__ as _activations
 from backlight.nn.attention import multi_head_attention_forward
 from backlight.nn.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
+from backlight.nn.sampling import affine_grid, grid_sample
 from backlight.ops import adaptive_pooling
 from backlight.ops import dropout as dropouts
 from backlight.ops import embedding as tables
@@ -109,6 +110,7 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -139,6 +141,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",

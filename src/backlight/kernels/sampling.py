@@ -1,0 +1,201 @@
+"""Sampling a picture or a volume at given places: which elements each sample is made of, and how much of each.
+
+NOTE [Samples]
+A grid names places by coordinates from −1 to 1. Along each dim a sample is made of some taps: positions in the input,
+and weights that are polynomials of the fraction by which the place lies behind the first position. The weight of an
+element is the product of the weights along all dims.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+
+A = -0.75  # of the cubic convolution kernel
+
+BILINEAR, NEAREST, BICUBIC = range(3)
+ZEROS, BORDER, REFLECTION = range(3)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How samples are taken: PyTorch's numbers of mode and padding mode."""
+
+    mode: int
+    padding: int
+    align_corners: bool
+
+
+@dataclass(frozen=True)
+class DimTaps:
+    """The taps along one dim, for samples of shape (batch, samples).
+
+    Args:
+        places: where each tap is, clipped into the input, (taps, batch, samples).
+        inside: 0 for taps outside the input, 1 for the others.
+        fraction: how far behind the first position the sample lies.
+        slope: the derivative of the fraction for the grid's coordinate.
+    """
+
+    mode: int
+    places: np.ndarray
+    inside: np.ndarray
+    fraction: np.ndarray
+    slope: np.ndarray
+
+    @cached_property
+    def weights(self) -> list[np.ndarray]:
+        """The weight of each tap."""
+        return [inside * weight for inside, weight in zip(self.inside, weights_of(self.mode, self.fraction))]
+
+    @cached_property
+    def slopes(self) -> list[np.ndarray]:
+        """The derivative of each weight for the grid's coordinate."""
+        return [inside * slope * self.slope for inside, slope in zip(self.inside, _slopes_of(self.mode, self.fraction))]
+
+
+def weights_of(mode: int, f) -> list:
+    """Return the weights of the taps at a fraction: an array or a tensor."""
+    if mode == NEAREST:
+        return [f * 0 + 1]
+    if mode == BILINEAR:
+        return [1 - f, f]
+    return [_far(f + 1), _near(f), _near(1 - f), _far(2 - f)]
+
+
+def _slopes_of(mode: int, f) -> list:
+    if mode == NEAREST:
+        return [np.zeros_like(f)]
+    if mode == BILINEAR:
+        return [np.full_like(f, -1), np.ones_like(f)]
+    return [_far_slope(f + 1), _near_slope(f), -_near_slope(1 - f), -_far_slope(2 - f)]
+
+
+def _near(d):
+    return ((A + 2) * d - (A + 3)) * d * d + 1
+
+
+def _far(d):
+    return ((A * d - 5 * A) * d + 8 * A) * d - 4 * A
+
+
+def _near_slope(d):
+    return (3 * (A + 2) * d - 2 * (A + 3)) * d
+
+
+def _far_slope(d):
+    return (3 * A * d - 10 * A) * d + 8 * A
+
+
+# --- where ------------------------------------------------------------------------------------------------------------
+
+
+def taps_of(grid, sizes, how: Sampling) -> list[DimTaps]:
+    """Return the taps along each dim.
+
+    Shapes: grid (batch, samples, dims), its last dim first
+    """
+    return [_dim_taps(grid[..., len(sizes) - 1 - dim], size, how) for dim, size in enumerate(sizes)]
+
+
+def _dim_taps(coordinates, size: int, how: Sampling) -> DimTaps:
+    kind = coordinates.dtype.type
+    if how.align_corners:
+        source, slope = (coordinates + 1) / 2 * kind(size - 1), kind((size - 1) / 2)
+    else:
+        source, slope = ((coordinates + 1) * kind(size) - 1) / 2, kind(size / 2)
+    slope = np.full_like(source, slope)
+    if how.mode != BICUBIC:
+        source, sign = padded(source, size, how)
+        slope = slope * sign
+    first = np.rint(source) if how.mode == NEAREST else np.floor(source)
+    offsets = {NEAREST: (0,), BILINEAR: (0, 1), BICUBIC: (-1, 0, 1, 2)}[how.mode]
+    positions = np.stack([first + offset for offset in offsets])
+    if how.mode == BICUBIC:
+        positions = padded(positions, size, how)[0]
+    inside = ~((positions < 0) | (positions >= size))
+    places = np.clip(np.nan_to_num(positions, nan=0.0), 0, size - 1).astype(np.int64)
+    return DimTaps(how.mode, places, inside.astype(kind), source - first, slope)
+
+
+def padded(source, size: int, how: Sampling) -> tuple[np.ndarray, np.ndarray]:
+    """Return coordinates brought into the input as the padding mode says, and the derivative of that."""
+    sign = np.ones_like(source)
+    if how.padding == ZEROS:
+        return source, sign
+    if how.padding == REFLECTION:
+        source, sign = _reflected(source, size, how.align_corners)
+    beyond = (source <= 0) | (source >= size - 1)
+    clipped = np.clip(np.where(np.isnan(source), 0, source), 0, size - 1).astype(source.dtype)
+    return clipped, np.where(beyond, 0, sign).astype(source.dtype)
+
+
+def _reflected(source, size: int, align_corners: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return coordinates reflected at the centres of the outer elements, or at their edges."""
+    low, span = (0.0, size - 1) if align_corners else (-0.5, size)
+    if span == 0:
+        return np.zeros_like(source), np.zeros_like(source)
+    distance = source - source.dtype.type(low)
+    sign = np.where(distance < 0, -1, 1).astype(source.dtype)
+    distance = np.abs(distance)
+    with np.errstate(invalid="ignore"):
+        rest = np.fmod(distance, source.dtype.type(span))
+        odd = np.floor(distance / span) % 2 == 1
+    found = np.where(odd, span - rest + low, rest + low).astype(source.dtype)
+    return found, np.where(odd, -sign, sign)
+
+
+# --- how much ---------------------------------------------------------------------------------------------------------
+
+
+def corners(taps: list[DimTaps], sizes):
+    """Yield each combination of taps: (its number along each dim, the flat places of its elements)."""
+    for numbers in product(*(range(len(one.places)) for one in taps)):
+        place = 0
+        for number, one, size in zip(numbers, taps, sizes):
+            place = place * size + one.places[number]
+        yield numbers, place
+
+
+def product_of(factors):
+    """Return the product of arrays or tensors."""
+    found, *others = factors
+    for one in others:
+        found = found * one
+    return found
+
+
+def sampled(rows, taps: list[DimTaps], sizes) -> np.ndarray:
+    """Return the samples.
+
+    Shapes: rows (batch, positions, channels) -> (batch, samples, channels)
+    """
+    batch = np.arange(len(rows))[:, None]
+    out = np.zeros((*taps[0].fraction.shape, rows.shape[2]), rows.dtype)
+    for numbers, place in corners(taps, sizes):
+        weight = product_of([one.weights[number] for one, number in zip(taps, numbers)])
+        out += rows[batch, place] * weight[..., None]
+    return out
+
+
+def slopes(grad, rows, taps: list[DimTaps], sizes, needs) -> tuple:
+    """Return the gradients for the rows and for the grid's coordinates, those that are needed.
+
+    Shapes: grad (batch, samples, channels) -> (batch, positions, channels), (batch, samples, dims)
+    """
+    batch = np.arange(len(rows))[:, None]
+    for_rows = np.zeros((len(rows) * prod(sizes), rows.shape[2]), rows.dtype) if needs[0] else None
+    for_grid = np.zeros((*grad.shape[:2], len(sizes)), grad.dtype) if needs[1] else None
+    for numbers, place in corners(taps, sizes):
+        chosen = [one.weights[number] for one, number in zip(taps, numbers)]
+        if needs[0]:
+            at = (place + batch * prod(sizes)).reshape(-1)
+            np.add.at(for_rows, at, (grad * product_of(chosen)[..., None]).reshape(at.size, -1))
+        if needs[1]:
+            dots = (rows[batch, place] * grad).sum(2)
+            for dim, (number, one) in enumerate(zip(numbers, taps)):
+                factors = [*chosen[:dim], one.slopes[number], *chosen[dim + 1 :]]
+                for_grid[..., len(sizes) - 1 - dim] += dots * product_of(factors)
+    return None if for_rows is None else for_rows.reshape(rows.shape), for_grid
