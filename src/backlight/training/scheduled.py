@@ -3,9 +3,9 @@
 from copy import deepcopy
 
 from backlight.errors import GraphError, InputError
+from backlight.graph.state import TensorState
 from backlight.optim import Optimizer
 from backlight.optim.lr_scheduler import SequentialLR
-from backlight.optim.optimizer import number
 
 
 class Scheduled:
@@ -19,7 +19,11 @@ class Scheduled:
         optimizer.register_step_post_hook(self._note_rate)
 
     def _note_rate(self, optimizer, args, kwargs) -> None:
-        self._used = number(optimizer.param_groups[0]["lr"])
+        self._used = self._current()
+
+    def _current(self) -> float:
+        rate = self.optimizer.param_groups[0]["lr"]
+        return float(rate.item() if isinstance(rate, TensorState) else rate)
 
     @property
     def name(self) -> str | None:
@@ -31,7 +35,7 @@ class Scheduled:
     @property
     def rate(self) -> float:
         """The rate that the optimizer's last step used, or else the one that its next step will use."""
-        return float(number(self.optimizer.param_groups[0]["lr"]) if self._used is None else self._used)
+        return self._current() if self._used is None else self._used
 
     def _position(self) -> int | None:
         return getattr(self.scheduler, "last_epoch", None)
