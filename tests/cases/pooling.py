@@ -44,4 +44,16 @@ CASES = [
     Case("max_unpool2d", pool("max_unpool2d", 2), [normal(1, 1, 1, 2), given([[[[3, 6]]]])]),
     Case("max_unpool2d/1d", pool("max_unpool1d", 2, output_size=(5,)), [normal(1, 1, 2), given([[[1, 4]]])]),
     Case("max_unpool3d", pool("max_unpool3d", 2), [normal(1, 1, 1, 2), given([[[[3, 14]]]])]),
+    Case(
+        "fractional_max_pool2d",
+        lambda t, x, s: t.nn.functional.fractional_max_pool2d(x, 2, (3, 2), None, True, s.to(x.dtype)),
+        [distinct(2, 2, 5, 6), given([[[0.25, 0.5], [0.875, 0.125]], [[0.0, 0.75], [0.5, 0.25]]])],
+        dtypes=("float64", "float32"),
+    ),
+    Case(
+        "fractional_max_pool3d",
+        lambda t, x, s: t.nn.functional.fractional_max_pool3d(x, (2, 1, 2), (2, 3, 2), None, True, s.to(x.dtype)),
+        [distinct(2, 4, 4, 4), given([[[0.25, 0.5, 0.75], [0.875, 0.125, 0.5]]])],
+        dtypes=("float64", "float32"),
+    ),
 ]

@@ -10,6 +10,12 @@ from backlight.kernels.generator import default_twister
 from backlight.nn.activations import *  # noqa: F403 - each in one line, with its option `inplace`
 from backlight.nn.activations import __all__ as _activations
 from backlight.nn.attention import multi_head_attention_forward
+from backlight.nn.fractional_pooling import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from backlight.nn.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
 from backlight.nn.sampling import affine_grid, grid_sample
 from backlight.ops import adaptive_pooling
@@ -108,8 +114,11 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
@@ -138,6 +147,10 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -336,3 +349,18 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
     """
     both = adaptive_pooling.adaptive_max_pool1d(input, output_size)
     return both if return_indices else both[0]
+
+
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+    """Return the largest elements of windows over the last dim, and where they lie."""
+    return adaptive_pooling.adaptive_max_pool1d(input, output_size)
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+    """Return the largest elements of windows over the last two dims, and where in their plane they lie."""
+    return adaptive_max_pool2d(input, output_size, True)
+
+
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+    """Return the largest elements of windows over the last three dims, and where in their volume they lie."""
+    return adaptive_max_pool3d(input, output_size, True)

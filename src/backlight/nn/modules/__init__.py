@@ -11,6 +11,7 @@ from backlight.nn.modules.distance import *
 from backlight.nn.modules.dropout import *
 from backlight.nn.modules.embedding import *
 from backlight.nn.modules.flatten import *
+from backlight.nn.modules.fractional_pooling import *
 from backlight.nn.modules.lazy_layers import *
 from backlight.nn.modules.linear import *
 from backlight.nn.modules.loss import *

@@ -1,0 +1,87 @@
+"""`fractional_max_pool2d` and `fractional_max_pool3d`: sizes, drawn numbers, and PyTorch's checks."""
+
+from numbers import Number
+
+from backlight.errors import DimError, ShapeError, ValueProblem
+from backlight.ops.fractional_pooling import pool_fractionally
+from backlight.tensor.drawn import rand
+
+__all__ = [
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
+]
+
+_INTS = {2: "a single Int or tuple of Ints", 3: "a single Int or tuple of three Ints"}
+
+
+def _tuple_of(name: str, option: str, value, dims: int) -> tuple:
+    if isinstance(value, Number):
+        return (value,) * dims
+    if len(value) not in (1, dims):
+        raise ShapeError(f"{name}: {option} must either be {_INTS[dims]}; got {tuple(value)}")
+    return tuple(value) * (dims // len(value))
+
+
+def _pooled(dims: int, input, kernel_size, output_size, output_ratio, samples):
+    name = f"fractional_max_pool{dims}d"
+    if output_size is None and output_ratio is None:
+        raise ValueProblem(f"{name} requires specifying either an output_size or an output_ratio")
+    if input.ndim not in (dims + 1, dims + 2):
+        if input.ndim <= dims:
+            raise DimError(
+                f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got "
+                f"{-dims - 1})"
+            )
+        raise ShapeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(input.shape)}")
+    if output_size is None:
+        ratios = _tuple_of(name, "output_ratio", output_ratio, dims)
+        output_size = tuple(int(size * ratio) for size, ratio in zip(input.shape[-dims:], ratios))
+    if samples is None:
+        batch = 1 if input.ndim == dims + 1 else input.shape[0]
+        samples = rand(batch, input.shape[-dims - 1], dims, dtype=input.dtype)
+    kernel = _tuple_of(name, "kernel_size", kernel_size, dims)
+    return pool_fractionally(input, samples, kernel, _tuple_of(name, "output_size", output_size, dims))
+
+
+def fractional_max_pool2d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Return the largest elements of windows over the last two dims whose distances are drawn.
+
+    Shapes: input (batch, channels, height, width) or without batch -> (batch, channels, *output_size)
+
+    Args:
+        output_size: how many windows there are along each dim.
+        output_ratio: the same as a share of the input's size, between 0 and 1.
+        return_indices: return (values, places) with where in its plane each value lies.
+
+    Raises:
+        ValueError: neither a size nor a ratio is given.
+        RuntimeError: the windows do not fit the input.
+    """
+    both = _pooled(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    return both if return_indices else both[0]
+
+
+def fractional_max_pool3d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Return the largest elements of windows over the last three dims; see `fractional_max_pool2d`."""
+    both = _pooled(3, input, kernel_size, output_size, output_ratio, _random_samples)
+    return both if return_indices else both[0]
+
+
+def fractional_max_pool2d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Return what `fractional_max_pool2d` returns, and where in its plane each value lies."""
+    return _pooled(2, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool3d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Return what `fractional_max_pool3d` returns, and where in its volume each value lies."""
+    return _pooled(3, input, kernel_size, output_size, output_ratio, _random_samples)
