@@ -4,35 +4,12 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
-import torch
-import torch.utils.data
 
 import backlight
 from backlight import data
+from loading import SIDES, both, plain
 
-SIDES = ((backlight, data), (torch, torch.utils.data))
 Point = namedtuple("Point", ["x", "y"])
-
-
-def plain(value):
-    """Return a value with its tensors as lists, so that both sides can be compared; dtypes stay visible."""
-    if isinstance(value, (backlight.Tensor, torch.Tensor)):
-        return (str(value.dtype), value.tolist())
-    if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        made = [plain(entry) for entry in value]
-        return made if type(value) is list else (type(value).__name__, made)
-    return value
-
-
-def both(function) -> list:
-    """Return what a function of (module, its data module) gives on either side, from equal seeds."""
-    found = []
-    for t, d in SIDES:
-        t.manual_seed(13)
-        found.append(plain(function(t, d)))
-    return found
 
 
 def rows(t, d):

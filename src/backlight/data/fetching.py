@@ -1,5 +1,6 @@
 """Fetching: how what a sampler yields becomes a batch, the same in the main process and in a worker."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -66,3 +67,33 @@ class Groups:
         if not group or (self._ended and self._drop_last):
             raise StopIteration
         return group
+
+
+class Counted:
+    """Batches of an iterable dataset that has told its length: more of them than that are warned of."""
+
+    def __init__(self, batches: Iterator, dataset: IterableDataset, told: int, in_workers: bool):
+        self._batches = batches
+        self._dataset = dataset
+        self._told = told
+        self._in_workers = in_workers
+        self._given = 0
+
+    def __iter__(self) -> "Counted":
+        return self
+
+    def __next__(self):
+        batch = next(self._batches)
+        self._given += 1
+        if self._given > self._told:
+            advice = (
+                "For multiprocessing data-loading, this could be caused by not properly configuring the "
+                "IterableDataset replica at each worker. Please see "
+                "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
+            )
+            warnings.warn(
+                f"Length of IterableDataset {self._dataset} was reported to be {self._told}(when accessing "
+                f"len(dataloader)), but {self._given} samples have been fetched. {advice if self._in_workers else ''}",
+                stacklevel=2,
+            )
+        return batch

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from backlight.data.collate import default_collate, default_convert
 from backlight.data.dataset import Dataset, IterableDataset
-from backlight.data.fetching import Recipe
+from backlight.data.fetching import Counted, Recipe
 from backlight.data.sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
 from backlight.data.worker_info import get_worker_info
 from backlight.errors import ValueProblem
@@ -101,7 +101,8 @@ class DataLoader(Generic[Sample]):
         self.in_order = in_order
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self._iterator = None  # of persistent workers
-        _check_worker_count(num_workers)
+        self._told: int | None = None  # the length of an iterable dataset, once somebody asked for it
+        _check_worker_count(num_workers, stacklevel=3)
 
     def __setattr__(self, name: str, value) -> None:
         if name in FIXED and name in vars(self):
@@ -111,6 +112,11 @@ class DataLoader(Generic[Sample]):
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator:
+        batches = self._batches()
+        told = self._told
+        return batches if told is None else Counted(batches, self.dataset, told, self.num_workers > 0)
+
+    def _batches(self) -> Iterator:
         if self._iterator is not None and self._iterator.can_restart:
             self._iterator.restart()
             return self._iterator
@@ -118,7 +124,7 @@ class DataLoader(Generic[Sample]):
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used.",
-                stacklevel=2,
+                stacklevel=3,
             )
         recipe = Recipe(self.dataset, self.collate_fn, self.batch_sampler is not None, self.batch_size, self.drop_last)
         tasks = repeat(None) if self._iterable else self._index_sampler
@@ -141,7 +147,7 @@ class DataLoader(Generic[Sample]):
                 "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter, got "
                 f"{self.prefetch_factor}: leave it out"
             )
-        _check_worker_count(self.num_workers)
+        _check_worker_count(self.num_workers, stacklevel=5)
         return _late("parallel").started(recipe, seed, tasks, self)
 
     def __len__(self) -> int:
@@ -152,7 +158,7 @@ class DataLoader(Generic[Sample]):
         """
         if not self._iterable:
             return len(self._index_sampler)
-        count = len(self.dataset)
+        count = self._told = len(self.dataset)
         if self.batch_size is None:
             return count
         full, rest = divmod(count, self.batch_size)
@@ -192,7 +198,7 @@ def _check_worker_options(num_workers: int, timeout: float, prefetch_factor: int
         raise ValueProblem("persistent_workers option needs num_workers > 0")
 
 
-def _check_worker_count(count: int) -> None:
+def _check_worker_count(count: int, stacklevel: int) -> None:
     """Warn of more workers than there are processors."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if count > processors:
@@ -201,7 +207,7 @@ def _check_worker_count(count: int) -> None:
             f"current system is {processors}, which is smaller than what this DataLoader is going to create. Please be "
             "aware that excessive worker creation might get DataLoader running slow or even freeze, lower the worker "
             "number to avoid potential slowness/freeze if necessary.",
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 
