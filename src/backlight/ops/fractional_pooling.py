@@ -38,7 +38,7 @@ def _declare(dims: int):
     def fractional_max_pool(xp, input, random_samples, kernel_size: tuple, output_size: tuple):
         """Return the largest element of each window, and where in its plane it lies."""
         sizes = input.shape[-dims:]
-        planes = input.reshape((-1, *input.shape[-dims - 1 :]))
+        planes = input if input.ndim == dims + 2 else input.reshape((1, *input.shape))
         samples = random_samples[: len(planes)]
         order = range(dims) if dims == 3 else (1, 0)  # in planes the first number drawn is for the width
         place = xp.zeros((*planes.shape[:2], *(1,) * (2 * dims)), xp.int64)
@@ -48,7 +48,7 @@ def _declare(dims: int):
             shape[dim], shape[dims + dim] = count, kernel
             place = place * size + along.reshape((*planes.shape[:2], *shape))
         place = place.reshape((*planes.shape[:2], prod(output_size), prod(kernel_size)))
-        seen = xp.take_along_axis(planes.reshape((*planes.shape[:2], 1, -1)), place, 3)
+        seen = xp.take_along_axis(planes.reshape((*planes.shape[:2], 1, prod(sizes))), place, 3)
         best = seen.argmax(3)[..., None]
         shape = (*input.shape[:-dims], *output_size)
         indices = xp.take_along_axis(place, best, 3).reshape(shape)

@@ -1,6 +1,7 @@
 """The layers, a family a file."""
 
 from backlight.nn.modules.activation import *
+from backlight.nn.modules.adaptive_softmax import *
 from backlight.nn.modules.attention import *
 from backlight.nn.modules.bag import *
 from backlight.nn.modules.cell import *

@@ -1,6 +1,7 @@
 """Modules that hold modules: `Sequential`, `ModuleList`, `ModuleDict`."""
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -8,7 +9,7 @@ from itertools import chain
 from backlight.errors import ArgumentError, DimError, ValueProblem
 from backlight.nn.modules.module import Module, indented
 
-__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]
 
 
 class NumberedModules(Module):
@@ -260,3 +261,18 @@ class ModuleDict(Module):
                     f"ModuleDict update sequence element #{number} has length {len(pair)}; 2 is required"
                 )
             self[pair[0]] = pair[1]
+
+
+class Container(Module):
+    """Modules by name, the way of before `Module` could hold modules."""
+
+    def __init__(self, **kwargs: Module):
+        super().__init__()
+        warnings.warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that "
+            "instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)

@@ -1,5 +1,7 @@
 """Losses, each a function of `nn.functional` with its options kept."""
 
+import warnings
+
 from backlight.nn import functional as F
 from backlight.nn.modules.module import Module
 from backlight.ops.losses import reduction_of
@@ -16,6 +18,7 @@ __all__ = [
     "L1Loss",
     "MSELoss",
     "NLLLoss",
+    "NLLLoss2d",
     "PoissonNLLLoss",
     "SmoothL1Loss",
 ]
@@ -147,6 +150,19 @@ class NLLLoss(WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
         return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+
+
+class NLLLoss2d(NLLLoss):
+    """The old name of `NLLLoss` for pictures of classes."""
+
+    def __init__(self, *args, **kwargs):
+        warnings.warn(
+            "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
+            "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(*args, **kwargs)
 
 
 class BCELoss(WeightedLoss):
