@@ -76,3 +76,24 @@ def test_old_names_warn_and_work():
         with pytest.warns(FutureWarning, match="`nn.Container` is deprecated"):
             assert repr(t.nn.Container(a=t.nn.ReLU())) == "Container(\n  (a): ReLU()\n)"
     assert_same(*results, 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "target"),
+    [
+        ("", [1, 3]),
+        ("bias=True, label_smoothing=0.2", [0, 2]),
+        ("out_features=(2,), reduction='sum'", [[1, 0], [3, 2]]),
+    ],
+)
+def test_cross_entropy_of_a_linear_layer_equals_pytorch(options, target):
+    results, texts = [], []
+    for t in BOTH:
+        t.manual_seed(0)
+        layer = eval(f"t.nn.LinearCrossEntropyLoss(5, 4, {options})").double()
+        loss = layer(filled(t, 2, 5, dtype="float64"), t.tensor(target))
+        loss.backward()
+        texts.append((repr(layer), list(layer.state_dict())))
+        results.append([loss.detach(), *(parameter.grad for parameter in layer.parameters())])
+    assert texts[0] == texts[1]
+    assert_same(*results, 1e-6, 1e-7)

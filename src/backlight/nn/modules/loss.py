@@ -1,8 +1,11 @@
 """Losses, each a function of `nn.functional` with its options kept."""
 
+import math
 import warnings
 
+from backlight.errors import ShapeError
 from backlight.nn import functional as F
+from backlight.nn.modules.linear import Linear
 from backlight.nn.modules.module import Module
 from backlight.ops.losses import reduction_of
 from backlight.tensor.tensor import Tensor
@@ -16,6 +19,7 @@ __all__ = [
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
+    "LinearCrossEntropyLoss",
     "MSELoss",
     "NLLLoss",
     "NLLLoss2d",
@@ -130,6 +134,71 @@ class CrossEntropyLoss(WeightedLoss):
             ignore_index=self.ignore_index,
             reduction=self.reduction,
             label_smoothing=self.label_smoothing,
+        )
+
+
+class LinearCrossEntropyLoss(WeightedLoss):
+    """`CrossEntropyLoss` of a trained linear layer of the input.
+
+    Shapes: input (batch, in_features) or without batch; target as for `nn.functional.linear_cross_entropy`
+
+    Args:
+        out_features: the positions that each example has a class for.
+        weight: one factor a class.
+        options: how to save memory; accepted, and the loss is computed at once.
+
+    Raises:
+        RuntimeError: the weight has not one factor a class, or the smoothing is not between 0 and 1.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device=None,
+        dtype=None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options=None,
+    ):
+        if weight is not None and weight.shape != (num_classes,):
+            raise ShapeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise ShapeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes = num_classes
+        self.out_features = out_features
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, device, dtype)
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss."""
+        sizes, bias = (self.num_classes, *self.out_features), self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape((*sizes, self.linear.in_features)),
+            target,
+            linear_bias=None if bias is None else bias.reshape(sizes),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        """Return the options."""
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
         )
 
 
