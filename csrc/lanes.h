@@ -10,6 +10,9 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#if defined(__AVX512DQ__)
+#include <immintrin.h>
+#endif
 
 #define JOIN_(a, b, c) a##_##b##_##c
 #define JOIN(a, b, c) JOIN_(a, b, c)
@@ -63,7 +66,10 @@ INLINE ivec as_bits(vec v) {
   memcpy(&bits, &v, sizeof v);
   return bits;
 }
-INLINE vec choose(ivec where, vec yes, vec no) { return as_vec((where & as_bits(yes)) | (~where & as_bits(no))); }
+INLINE vec choose(ivec where, vec yes, vec no) {
+  ivec mask = where != 0; /* so that GCC sees a choice and uses the machine's masks */
+  return as_vec((mask & as_bits(yes)) | (~mask & as_bits(no)));
+}
 /* Of the two, as the machine's own instruction does it: b where one of them is NaN. */
 INLINE vec larger(vec a, vec b) { return choose(a > b, a, b); }
 INLINE vec smaller(vec a, vec b) { return choose(a < b, a, b); }
@@ -91,16 +97,22 @@ INLINE real largest_of(vec v) {
 
 /* 2 to the power of whole numbers n, as their sum in two halves, so that the least subnormal can be reached. */
 INLINE vec scaled(vec x, ivec n) {
+#if defined(__AVX512DQ__) && VECTOR_BYTES == 64 && REAL_BITS == 32
+  return (vec)_mm512_scalef_ps((__m512)x, _mm512_cvtepi32_ps((__m512i)n));
+#elif defined(__AVX512DQ__) && VECTOR_BYTES == 64
+  return (vec)_mm512_scalef_pd((__m512d)x, _mm512_cvtepi64_pd((__m512i)n));
+#else
   ivec half = n >> 1;
   vec first = as_vec((half + EXPONENT_BIAS) << MANTISSA), second = as_vec((n - half + EXPONENT_BIAS) << MANTISSA);
   return x * first * second;
+#endif
 }
 
 /* e to the power of x: x = n ln 2 + r, |r| <= ln 2 / 2, a polynomial in r, times 2^n. NaN stays NaN. */
 INLINE vec exp_of(vec x) {
 #if REAL_BITS == 32
-  const real magic = 12582912.0f, least = -104.0f, most = 88.8f;
-  vec held = smaller(larger(x, all(least)), all(most));
+  const real magic = 12582912.0f, least = -104.0f, most = 89.0f; /* beyond are 0 and infinity */
+  vec held = smaller(all(most), larger(all(least), x)); /* NaN stays NaN */
   vec shifted = held * 1.44269504088896341f + magic;
   vec n = shifted - magic;
   vec r = held - n * 0.693145751953125f;
@@ -114,8 +126,8 @@ INLINE vec exp_of(vec x) {
   p = p * (r * r) + r + 1.0f;
   ivec whole = as_bits(shifted) - as_bits(all(magic));
 #else
-  const real magic = 6755399441055744.0, least = -746.0, most = 709.9;
-  vec held = smaller(larger(x, all(least)), all(most));
+  const real magic = 6755399441055744.0, least = -746.0, most = 710.0;
+  vec held = smaller(all(most), larger(all(least), x)); /* NaN stays NaN */
   vec shifted = held * 1.4426950408889634074 + magic;
   vec n = shifted - magic;
   vec r = held - n * 6.93145751953125e-1;
@@ -135,9 +147,7 @@ INLINE vec exp_of(vec x) {
   p = p * (r * r) + r + 1.0;
   ivec whole = as_bits(shifted) - as_bits(all(magic));
 #endif
-  vec found = scaled(p, whole);
-  found = choose(x > most, all((real)INFINITY), found);
-  return choose(is_nan(x), x, found);
+  return scaled(p, whole);
 }
 
 #endif

@@ -9,6 +9,9 @@ import math
 
 import numpy as np
 
+from backlight.kernels.halves import rounded, widened
+from backlight.kernels.native import native
+
 BLOCK = 32768  # elements that stay in the cache from one pass to the next
 
 # Cody's coefficients: erf near 0, exp(x²) · erfc in the middle, and its tail
@@ -123,6 +126,7 @@ def blocks(kind, *arrays):
         yield *parts, scratch[:, : parts[0].size]
 
 
+@native
 def erf(x):
     """Return the error function of an array of any float type."""
     if x.dtype == np.float64:
@@ -132,6 +136,13 @@ def erf(x):
     for part, result, scratch in blocks(np.float32, source, out):
         erf_float32(part, result, scratch)
     return out.reshape(x.shape).astype(x.dtype, copy=False)[()]
+
+
+@native
+def erf_gradient(grad, x):
+    """Return grad · 2/√π · exp(−x²)."""
+    wide = widened(x)
+    return rounded(grad * (np.exp(-(wide * wide)) * (2 / math.sqrt(math.pi))), grad.dtype)
 
 
 _erf_float64 = in_float64(erf_float64)

@@ -10,9 +10,10 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.models.tokens import Batch
-from backlight.ops.activations import gelu, relu, sigmoid, silu
+from backlight.ops.activations import relu, sigmoid
 from backlight.ops.attention import scaled_dot_product_attention
 from backlight.ops.embedding import embedding
+from backlight.ops.gates import gelu, silu
 from backlight.ops.joining import cat
 from backlight.ops.linear import linear
 from backlight.ops.normalisation import layer_norm

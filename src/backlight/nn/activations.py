@@ -7,6 +7,7 @@ from backlight.graph.state import wrap
 from backlight.kernels import draws
 from backlight.kernels.generator import default_twister
 from backlight.ops import activations as ops
+from backlight.ops import gates
 from backlight.ops.arithmetic import mul
 from backlight.ops.inplace import inplace as written_into
 
@@ -37,14 +38,14 @@ __all__ = [
 celu_ = written_into(ops.celu)
 elu_ = written_into(ops.elu)
 hardsigmoid_ = written_into(ops.hardsigmoid)
-hardswish_ = written_into(ops.hardswish)
+hardswish_ = written_into(gates.hardswish)
 hardtanh_ = written_into(ops.hardtanh)
 leaky_relu_ = written_into(ops.leaky_relu)
-mish_ = written_into(ops.mish)
+mish_ = written_into(gates.mish)
 relu_ = written_into(ops.relu)
 relu6_ = written_into(ops.relu6)
 selu_ = written_into(ops.selu)
-silu_ = written_into(ops.silu)
+silu_ = written_into(gates.silu)
 threshold_ = written_into(ops.threshold)
 
 
@@ -92,17 +93,17 @@ def hardsigmoid(input, inplace=False):
 
 def hardswish(input, inplace=False):
     """Return x · hardsigmoid(x)."""
-    return hardswish_(input) if inplace else ops.hardswish(input)
+    return hardswish_(input) if inplace else gates.hardswish(input)
 
 
 def silu(input, inplace=False):
     """Return x · sigmoid(x)."""
-    return silu_(input) if inplace else ops.silu(input)
+    return silu_(input) if inplace else gates.silu(input)
 
 
 def mish(input, inplace=False):
     """Return x · tanh(softplus(x))."""
-    return mish_(input) if inplace else ops.mish(input)
+    return mish_(input) if inplace else gates.mish(input)
 
 
 def threshold(input, threshold, value, inplace=False):

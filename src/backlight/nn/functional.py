@@ -23,8 +23,6 @@ from backlight.ops import dropout as dropouts
 from backlight.ops import embedding as tables
 from backlight.ops import softmax as softmaxes
 from backlight.ops.activations import (
-    gelu,
-    glu,
     hardshrink,
     logsigmoid,
     prelu,
@@ -61,6 +59,7 @@ from backlight.ops.cross_entropy import cross_entropy, linear_cross_entropy, nll
 from backlight.ops.ctc import ctc_loss
 from backlight.ops.distances import cosine_similarity, pairwise_distance, pdist
 from backlight.ops.dropout import dropout1d, dropout2d, dropout3d
+from backlight.ops.gates import gelu, glu
 from backlight.ops.likelihoods import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,

@@ -2,14 +2,12 @@
 
 from backlight.dtypes import finfo
 from backlight.errors import ShapeError
-from backlight.kernels import gates
+from backlight.kernels import curves
 from backlight.kernels.choice import chosen
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
-from backlight.ops.dims import normalise_dim
 from backlight.ops.numbers import like, no_integers
 from backlight.ops.pointwise import tanh
-from backlight.ops.special import erf
 
 __all__ = ["celu", "hardshrink", "prelu", "relu", "selu", "sigmoid", "threshold"]
 
@@ -19,104 +17,50 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 @op
 def relu(xp, input):
     """The input where it is positive, else 0."""
-    return xp.maximum(input, input.dtype.type(0))
+    return curves.relu(input)
 
 
 @relu.derivative("input", formula="grad where input > 0, else 0")
 def relu_input(grad, out, ops):
-    return ops.kept(grad, ~(out <= 0))
+    return ops.relu_backward(grad, out)
+
+
+@op(node="ThresholdBackwardBackward0")
+def relu_backward(xp, arrived, result):
+    """What arrived where the result is above 0, else 0."""
+    return curves.relu_gradient(arrived, result)
+
+
+@relu_backward.derivative("arrived", formula="grad where result > 0, else 0")
+def relu_backward_arrived(grad, result, ops):
+    return ops.relu_backward(grad, result)
 
 
 @op(promote="float")
 def sigmoid(xp, input):
     """1 / (1 + exp(−input))."""
-    return 1 / (1 + xp.exp(-input)) if input.dtype.itemsize > 2 else _half_sigmoid(xp, input)
-
-
-def _half_sigmoid(xp, input):
-    return rounded(1 / (1 + xp.exp(-widened(input))), input.dtype)
+    return curves.sigmoid(input)
 
 
 @sigmoid.derivative("input", formula="grad · out · (1 − out)")
-def sigmoid_input(grad, out):
-    return grad * ((1 - out) * out)
+def sigmoid_input(grad, out, ops):
+    return ops.sigmoid_backward(grad, out)
 
 
-# --- gates: x · gate(x) ----------------------------------------------------------------------------------------------
+@op
+def sigmoid_backward(xp, arrived, result):
+    """arrived · result · (1 − result)."""
+    return curves.sigmoid_gradient(arrived, result)
 
 
-@op(name="gelu", promote="float", keeps=("gate",), refuse=no_integers("GeluKernelImpl"))
-def gelu_of(xp, input, approximate: str):
-    """input · Φ(input), or its approximation by tanh."""
-    return gates.gelu(input) if approximate == "none" else gates.gelu_tanh(input)
+@sigmoid_backward.derivative("arrived", formula="grad · result · (1 − result)")
+def sigmoid_backward_arrived(grad, result, ops):
+    return ops.sigmoid_backward(grad, result)
 
 
-@gelu_of.derivative("input", formula="grad · (Φ(input) + input · φ(input)), or that of the approximation")
-def gelu_of_input(xp, grad, input, approximate, gate):
-    gradient = gates.gelu_gradient if approximate == "none" else gates.gelu_tanh_gradient
-    return gradient(grad, input, gate)
-
-
-@gelu_of.composed
-def gelu_of_ops(input, approximate):
-    if approximate == "none":
-        return input * (erf(input * gates.SQRT_HALF) + 1) * 0.5
-    bent = input * (input * input * gates.TANH_CUBE + 1) * gates.TANH_SLOPE
-    return input * (tanh(bent) + 1) * 0.5
-
-
-def gelu(input, approximate: str = "none"):
-    """Return x · Φ(x), Φ the distribution function of the standard normal; "tanh" approximates it.
-
-    Raises:
-        RuntimeError: `approximate` is neither "none" nor "tanh".
-
-    Source: D. Hendrycks and K. Gimpel, "Gaussian Error Linear Units", 2016, arXiv:1606.08415.
-    """
-    if approximate not in ("none", "tanh"):
-        raise ShapeError("approximate argument must be either none or tanh.")
-    return gelu_of(input, approximate)
-
-
-@op(promote="float", keeps=("gate",), refuse=no_integers("silu_cpu"))
-def silu(xp, input):
-    """input · sigmoid(input)."""
-    return gates.silu(input)
-
-
-@silu.derivative("input", formula="grad · s · (1 + input · (1 − s)), s = sigmoid(input)")
-def silu_input(xp, grad, input, gate):
-    return gates.silu_gradient(grad, input, gate)
-
-
-@silu.composed
-def silu_of_ops(input):
-    return input * sigmoid(input)
-
-
-@op(promote="float", refuse=no_integers("mish_cpu"))
-def mish(xp, input):
-    """input · tanh(softplus(input))."""
-    x = widened(input)
-    return rounded(x * xp.tanh(xp.log1p(xp.exp(x))), input.dtype)
-
-
-@mish.derivative("input", formula="grad · (t + input · (1 − t²) · sigmoid(input)), t = tanh(softplus(input))")
-def mish_input(grad, input, ops):
-    t = ops.tanh(ops.log1p(ops.exp(input)))
-    return grad * (t + input * ops.sigmoid(input) * (1 - t * t))
-
-
-@op(promote="float", refuse=no_integers("hardswish_cpu"))
-def hardswish(xp, input):
-    """input · hardsigmoid(input)."""
-    x = widened(input)
-    return rounded(x * xp.clip(x + 3, 0, 6) / 6, input.dtype)
-
-
-@hardswish.derivative("input", formula="grad · (input / 3 + ½) within ±3, else grad above and 0 below")
-def hardswish_input(grad, input, ops):
-    return ops.kept(ops.where(input < 3, grad * (input / 3 + 0.5), grad), ~(input <= -3))
+@sigmoid_backward.derivative("result", formula="grad · arrived · (1 − 2 · result)")
+def sigmoid_backward_result(grad, arrived, result):
+    return grad * arrived * (1 - result * 2)
 
 
 # --- lines with kinks ------------------------------------------------------------------------------------------------
@@ -125,13 +69,23 @@ def hardswish_input(grad, input, ops):
 @op(promote="float", refuse=no_integers("leaky_relu_cpu"))
 def leaky_relu(xp, input, negative_slope: float = 0.01):
     """The input where it is positive, else negative_slope · input."""
-    sloped = input * like(input, negative_slope)
-    return xp.maximum(input, sloped) if 0 < negative_slope <= 1 else chosen(input > 0, input, sloped)
+    return curves.leaky_relu(input, negative_slope)
 
 
 @leaky_relu.derivative("input", formula="grad where input > 0, else negative_slope · grad")
 def leaky_relu_input(grad, input, negative_slope, ops):
-    return ops.where(input > 0, grad, ops.scale(grad, negative_slope))
+    return ops.leaky_relu_backward(grad, input, negative_slope)
+
+
+@op
+def leaky_relu_backward(xp, arrived, input, negative_slope: float):
+    """What arrived where the input is positive, else negative_slope times it."""
+    return curves.leaky_relu_gradient(arrived, input, negative_slope)
+
+
+@leaky_relu_backward.derivative("arrived", formula="grad where input > 0, else negative_slope · grad")
+def leaky_relu_backward_arrived(grad, input, negative_slope, ops):
+    return ops.leaky_relu_backward(grad, input, negative_slope)
 
 
 @op(name="prelu", promote="float", node="PreluKernelBackward0", refuse=no_integers("prelu_cpu"))
@@ -252,15 +206,29 @@ def threshold_input(grad, input, threshold, ops):
 @op(name="elu", promote="float", refuse=no_integers("elu_cpu"))
 def elu_scaled(xp, input, alpha: float, scale: float, input_scale: float):
     """scale · input where it is positive, else scale · alpha · (exp(input_scale · input) − 1)."""
-    x = widened(input)
-    below = xp.expm1(xp.minimum(x, 0) * input_scale) * (alpha * scale)
-    return rounded(xp.maximum(x, 0) * scale + below, input.dtype)
+    return curves.elu(input, alpha, scale, input_scale)
 
 
 @elu_scaled.derivative("input", formula="scale · grad where input > 0, else grad · slope of the exponential")
 def elu_scaled_input(grad, input, alpha, scale, input_scale, ops):
-    slope = ops.scale(ops.exp(ops.scale(ops.clamp_max_number(input, 0), input_scale)), alpha * scale * input_scale)
-    return ops.where(input <= 0, grad * slope, ops.scale(grad, scale))
+    return ops.elu_backward(grad, input, alpha, scale, input_scale)
+
+
+@op
+def elu_backward(xp, arrived, input, alpha: float, scale: float, input_scale: float):
+    """arrived · (scale where the input is positive, else alpha · scale · input_scale · exp(input_scale · input))."""
+    return curves.elu_gradient(arrived, input, alpha, scale, input_scale)
+
+
+@elu_backward.derivative("arrived", formula="grad · slope of elu")
+def elu_backward_arrived(grad, input, alpha, scale, input_scale, ops):
+    return ops.elu_backward(grad, input, alpha, scale, input_scale)
+
+
+@elu_backward.derivative("input", formula="grad · arrived · input_scale · slope of elu where input ≤ 0, else 0")
+def elu_backward_input(grad, arrived, input, alpha, scale, input_scale, ops):
+    bent = ops.elu_backward(grad * arrived, input, alpha, scale * input_scale, input_scale)
+    return ops.kept(bent, input <= 0)
 
 
 def elu(input, alpha: float = 1.0):
@@ -303,28 +271,58 @@ def celu(input, alpha: float = 1.0):
 @op(promote="float", refuse=no_integers("softplus_cpu"))
 def softplus(xp, input, beta: float = 1.0, threshold: float = 20.0):
     """log(1 + exp(beta · input)) / beta; the input itself where beta · input > threshold."""
-    x = widened(input)
-    scaled = x * beta
-    bent = xp.log1p(xp.exp(xp.minimum(scaled, threshold))) / beta
-    return rounded(chosen(scaled > threshold, x, bent), input.dtype)
+    return curves.softplus(input, beta, threshold)
 
 
 @softplus.derivative("input", formula="grad · sigmoid(beta · input), grad where beta · input > threshold")
 def softplus_input(grad, input, beta, threshold, ops):
+    return ops.softplus_backward(grad, input, beta, threshold)
+
+
+@op
+def softplus_backward(xp, arrived, input, beta: float, threshold: float):
+    """arrived · sigmoid(beta · input); what arrived where beta · input > threshold."""
+    return curves.softplus_gradient(arrived, input, beta, threshold)
+
+
+@softplus_backward.derivative("arrived", formula="grad · slope of softplus")
+def softplus_backward_arrived(grad, input, beta, threshold, ops):
+    return ops.softplus_backward(grad, input, beta, threshold)
+
+
+@softplus_backward.derivative("input", formula="grad · arrived · beta · s · (1 − s), s = sigmoid(beta · input), or 0")
+def softplus_backward_input(grad, arrived, input, beta, threshold, ops):
     scaled = ops.scale(input, beta)
-    return ops.where(scaled > threshold, grad, grad * ops.sigmoid(scaled))
+    opened = ops.sigmoid(scaled)
+    return ops.kept(ops.scale(grad * arrived * (opened * (1 - opened)), beta), ~(scaled > threshold))
 
 
 @op(promote="float", node="LogSigmoidBackward0", refuse=no_integers("log_sigmoid_cpu"))
 def logsigmoid(xp, input):
     """log(sigmoid(input)), without overflow."""
-    x = widened(input)
-    return rounded(xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.absolute(x))), input.dtype)
+    return curves.logsigmoid(input)
 
 
 @logsigmoid.derivative("input", formula="grad · sigmoid(−input)")
 def logsigmoid_input(grad, input, ops):
-    return grad * ops.sigmoid(-input)
+    return ops.log_sigmoid_backward(grad, input)
+
+
+@op
+def log_sigmoid_backward(xp, arrived, input):
+    """arrived · sigmoid(−input)."""
+    return curves.logsigmoid_gradient(arrived, input)
+
+
+@log_sigmoid_backward.derivative("arrived", formula="grad · sigmoid(−input)")
+def log_sigmoid_backward_arrived(grad, input, ops):
+    return ops.log_sigmoid_backward(grad, input)
+
+
+@log_sigmoid_backward.derivative("input", formula="−grad · arrived · s · (1 − s), s = sigmoid(input)")
+def log_sigmoid_backward_input(grad, arrived, input, ops):
+    opened = ops.sigmoid(input)
+    return -(grad * arrived) * (opened * (1 - opened))
 
 
 # --- made of others --------------------------------------------------------------------------------------------------
@@ -338,34 +336,3 @@ def softsign(input):
 def tanhshrink(input):
     """Return the input less its hyperbolic tangent."""
     return input - tanh(input)
-
-
-@op(name="glu", promote="float")
-def gated(xp, input, dim: int):
-    """The first half of the input along `dim`, times the sigmoid of the second."""
-    first, second = xp.split(widened(input), 2, dim)
-    return rounded(first / (1 + xp.exp(-second)), input.dtype)
-
-
-@gated.derivative("input", formula="(grad · s, grad · first · s · (1 − s)), s = sigmoid(second)")
-def gated_input(grad, input, dim, ops):
-    size = input.shape[dim] // 2
-    first, second = ops.slice(input, dim, 0, size), ops.slice(input, dim, size, 2 * size)
-    opened = ops.sigmoid(second)
-    return ops.cat((grad * opened, grad * first * (opened * (1 - opened))), dim)
-
-
-def glu(input, dim: int = -1):
-    """Return the first half of the input along `dim`, times the sigmoid of the second.
-
-    Raises:
-        RuntimeError: the dim has an odd size, or the tensor has none.
-    """
-    if input.ndim == 0:
-        raise ShapeError("glu does not support scalars because halving size must be even")
-    dim = normalise_dim(dim, input.ndim)
-    if input.shape[dim] % 2:
-        raise ShapeError(
-            f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}; cut it with narrow"
-        )
-    return gated(input, dim)

@@ -2,6 +2,7 @@
 
 import math
 
+from backlight.kernels import curves
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 
@@ -48,7 +49,7 @@ DEGREE = math.pi / 180
 @op(promote="float")
 def exp(xp, input):
     """Exponential function."""
-    return xp.exp(input)
+    return curves.exp(input)
 
 
 @exp.derivative("input", formula="grad · exp(input)")
@@ -70,7 +71,7 @@ def exp2_input(grad, out):
 @op(promote="float")
 def expm1(xp, input):
     """exp(input) − 1, exact near zero."""
-    return xp.expm1(input)
+    return curves.expm1(input)
 
 
 @expm1.derivative("input", formula="grad · exp(input)")
@@ -81,7 +82,7 @@ def expm1_input(grad, out):
 @op(promote="float")
 def log(xp, input):
     """Natural logarithm."""
-    return xp.log(input)
+    return curves.log(input)
 
 
 @log.derivative("input", formula="grad / input")
@@ -114,7 +115,7 @@ def log10_input(grad, input):
 @op(promote="float", node="Log1PBackward0")
 def log1p(xp, input):
     """log(1 + input), exact near zero."""
-    return xp.log1p(input)
+    return curves.log1p(input)
 
 
 @log1p.derivative("input", formula="grad / (1 + input)")
@@ -289,12 +290,28 @@ def cosh_input(grad, input, ops):
 @op(promote="float")
 def tanh(xp, input):
     """Hyperbolic tangent."""
-    return xp.tanh(input)
+    return curves.tanh(input)
 
 
 @tanh.derivative("input", formula="grad · (1 − tanh(input)²)")
-def tanh_input(grad, out):
-    return grad - grad * (out * out)
+def tanh_input(grad, out, ops):
+    return ops.tanh_backward(grad, out)
+
+
+@op
+def tanh_backward(xp, arrived, result):
+    """arrived · (1 − result²)."""
+    return curves.tanh_gradient(arrived, result)
+
+
+@tanh_backward.derivative("arrived", formula="grad · (1 − result²)")
+def tanh_backward_arrived(grad, result, ops):
+    return ops.tanh_backward(grad, result)
+
+
+@tanh_backward.derivative("result", formula="−2 · grad · arrived · result")
+def tanh_backward_result(grad, arrived, result):
+    return grad * arrived * result * -2
 
 
 @op(promote="float")

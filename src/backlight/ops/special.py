@@ -40,7 +40,23 @@ def erf(xp, input):
 
 @erf.derivative("input", formula="grad · 2/√π · exp(−input²)")
 def erf_input(grad, input, ops):
-    return grad * ops.exp(-(input * input)) * TWO_OVER_SQRT_PI
+    return ops.erf_backward(grad, input)
+
+
+@op(node="MulBackward0")
+def erf_backward(xp, arrived, input):
+    """arrived · 2/√π · exp(−input²)."""
+    return erf_kernels.erf_gradient(arrived, input)
+
+
+@erf_backward.derivative("arrived", formula="grad · 2/√π · exp(−input²)")
+def erf_backward_arrived(grad, input, ops):
+    return ops.erf_backward(grad, input)
+
+
+@erf_backward.derivative("input", formula="−2 · grad · arrived · input · 2/√π · exp(−input²)")
+def erf_backward_input(grad, arrived, input, ops):
+    return ops.erf_backward(grad * arrived, input) * input * -2
 
 
 @op(promote="float")

@@ -3,6 +3,8 @@
 `ARRAY_OPS.sum(x, dim)` runs the forward on arrays, `TENSOR_OPS.sum(x, dim)` the public, recorded function on tensors.
 """
 
+from functools import partial
+
 import numpy as np
 
 from backlight.ops.declare import TABLE
@@ -19,9 +21,7 @@ class _ArrayOps:
             def raw(*args, **kwargs):
                 return forward(np, *args, **kwargs)[0]
         else:
-
-            def raw(*args, **kwargs):
-                return forward(np, *args, **kwargs)
+            raw = partial(forward, np)
 
         setattr(self, name, raw)
         return raw
