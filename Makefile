@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*)
 QUERY ?= how do plants make food from sunlight
 
-.PHONY: demo demo-train test bench lint docs seeds clean
+.PHONY: demo demo-train test bench bench-check lint docs seeds clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,10 @@ $(VENV)/.demo: pyproject.toml $(NATIVE) | $(BIN)/python
 $(VENV)/.test: pyproject.toml $(NATIVE) | $(BIN)/python
 	$(PIP) torch==2.13.0
 	$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	$(PIP) --editable '.[bench]'
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -37,11 +41,14 @@ demo-train: $(VENV)/.demo
 test: $(VENV)/.test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
 
-bench: $(VENV)/.test
-	$(BIN)/python benchmarks/tiny_ops.py
-	$(BIN)/python benchmarks/import_time.py
-	$(BIN)/python benchmarks/fashion_mnist_epoch.py --compile
-	$(BIN)/python benchmarks/epoch_memory.py
+# Takes about twelve minutes on an idle machine; writes benchmarks/results.json and the tables of docs/performance.md.
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/run_all.py
+	$(BIN)/python benchmarks/draw.py
+
+# Compares the rows that have a bar with benchmarks/kept.json, as ratios to PyTorch; fails past 10 % worse.
+bench-check: $(VENV)/.bench
+	$(BIN)/python benchmarks/check.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests benchmarks tools

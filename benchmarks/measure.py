@@ -116,8 +116,8 @@ def interleaved(works: Mapping[str, Work], rounds: int, *, seconds: float = 6.0,
     while len(kept) < rounds and len(kept) + len(dropped) < 2 * rounds:
         if len(kept) >= 5 and time.perf_counter() - began > seconds:
             break
-        if len(kept) + len(dropped) >= 5 and time.perf_counter() - began > 3 * seconds:
-            break
+        if len(kept) + len(dropped) >= 2 and time.perf_counter() - began > 3 * seconds:
+            break  # a machine so busy gives no better figures later
         start = quiet.now()
         sample = {name: _timed(work, calls[name], pause) for name, work in works.items()}
         (dropped if quiet.others_share(start, quiet.now()) > quiet.BUSY else kept).append(sample)

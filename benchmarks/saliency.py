@@ -7,8 +7,8 @@ Rivals: see NOTE [PyTorch's arrangements] in pairs.py. All candidates return one
 before anything is timed.
 
 NOTE [A thousand pairs in quarters]
-1,000 pairs take PyTorch minutes. Every candidate therefore runs every fourth pair in a round, another quarter in each of
-four rounds; what is shown is four times the median, and its quartiles.
+1,000 pairs take PyTorch minutes. Every candidate therefore runs every fourth pair in a round, another quarter in each
+of four rounds; what is shown is four times the median, and its quartiles.
 """
 
 import itertools
