@@ -97,3 +97,28 @@ def test_cross_entropy_of_a_linear_layer_equals_pytorch(options, target):
         results.append([loss.detach(), *(parameter.grad for parameter in layer.parameters())])
     assert texts[0] == texts[1]
     assert_same(*results, 1e-6, 1e-7)
+
+
+@pytest.mark.parametrize("pad", [0, 1, 2])
+def test_convolution_over_time_first_equals_pytorch(pad):
+    results = []
+    for t in BOTH:
+        parts = [filled(t, *shape, dtype="float64").requires_grad_() for shape in ((6, 2, 3), (3, 3, 4), (4,))]
+        out = t.nn.functional.conv_tbc(*parts, pad)
+        (out * out).sum().backward()
+        results.append([out.detach(), *(part.grad for part in parts)])
+    assert_same(*results, 1e-8, 1e-8)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((2, 3), (3, 3, 4), (4,)),
+        ((5, 2, 3), (3, 4), (4,)),
+        ((5, 2, 3), (3, 3, 4), (1, 4)),
+        ((5, 2, 2), (3, 3, 4), (4,)),
+    ],
+    ids=str,
+)
+def test_convolution_over_time_first_says_what_pytorch_says(shapes):
+    assert_expression(f"torch.conv_tbc(*[torch.ones(shape) for shape in {shapes}])")

@@ -21,6 +21,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -341,3 +342,28 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Apply the transpose of a convolution over the last three dims; see `conv_transpose1d`."""
     return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_tbc(input, weight, bias, pad=0):
+    """Convolve over the first dim, which is time.
+
+    Shapes: input (time, batch, in), weight (kernel, in, out), bias (out,) -> (places, batch, out)
+
+    Args:
+        pad: how many zeros are added at both ends.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+    """
+    shape, sizes, count = (tensor._data.shape for tensor in (input, weight, bias))
+    if len(shape) != 3:
+        raise ShapeError("Input must have 3 dims: time, batch, in_channel")
+    if len(sizes) != 3:
+        raise ShapeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if len(count) != 1:
+        raise ShapeError("Bias must be 1-D")
+    if shape[2] != sizes[1]:
+        raise ShapeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if count[0] != sizes[2]:
+        raise ShapeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
