@@ -55,7 +55,7 @@ class build_native(build_ext):  # noqa: N801 - setuptools names commands so
 native = Extension(
     "backlight.kernels._native",
     sources=[
-        str(path) for name in ("module", "kernel", "pool", "face_*") for path in sorted(SOURCES.glob(name + ".c"))
+        str(path) for name in ("module", "kernel", "pool", "core_*", "face_*") for path in sorted(SOURCES.glob(name + ".c"))
     ],
     depends=[str(path) for path in sorted(SOURCES.glob("*"))],
     extra_compile_args=["-O2", "-std=gnu11", "-pthread"],

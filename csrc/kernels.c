@@ -2,7 +2,10 @@
 #include "lanes.h"
 #include "table.h"
 
+#include "lanes_temp.h"
+
 #include "pointwise.c"
+#include "programs.c"
 #include "rows.c"
 #include "matrices.c"
 #include "steps.c"

@@ -1,6 +1,7 @@
 /* The extension module `backlight.kernels._native`. */
 #define FACE_IMPORTS_ARRAYS
 #include "face.h"
+#include "core.h"
 #include "kernel.h"
 
 extern const struct face matrix_faces[], pointwise_faces[], row_faces[], step_faces[], window_faces[];
@@ -100,13 +101,28 @@ static PyMethodDef methods[] = {
     {"level", level, METH_NOARGS, "Return the level in use."},
     {"set_threads", set_threads, METH_O, "Set how many threads a kernel uses."},
     {"threads", threads, METH_NOARGS, "Return how many threads a kernel uses."},
+    {"core_setup", core_setup, METH_O, "Tell the core the classes and functions it works with, by name."},
+    {"core_function", core_function, METH_VARARGS, "Return an op's function that runs plain small tensors in C."},
+    {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk that nobody watches."},
+    {"next_sequence", core_next_sequence, METH_NOARGS, "Return the next node's sequence number."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_native", "Kernels compiled for this machine.", -1, methods,
                                         NULL, NULL, NULL, NULL};
 
+/* The names of what programs can do, in order of their numbers. */
+static int add_instructions(PyObject *module) {
+#define AS_NAME(name) #name,
+  static const char *const names[] = {INSTRUCTIONS(AS_NAME)};
+  PyObject *listed = PyTuple_New(DO_NOTHING);
+  for (int i = 0; listed && i < DO_NOTHING; i++) PyTuple_SET_ITEM(listed, i, PyUnicode_FromString(names[i]));
+  return PyModule_AddObject(module, "INSTRUCTIONS", listed);
+}
+
 PyMODINIT_FUNC PyInit__native(void) {
   import_array();
-  if (PyType_Ready(&Kernel_Type) < 0 || !choose_level(NULL)) return NULL;
-  return PyModule_Create(&definition);
+  if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 || !choose_level(NULL)) return NULL;
+  PyObject *module = PyModule_Create(&definition);
+  if (module && add_instructions(module) < 0) Py_CLEAR(module);
+  return module;
 }

@@ -29,6 +29,7 @@ from backlight.graph.hook_calls import (
 )
 from backlight.graph.modes import set_recording
 from backlight.graph.node import Output, add_to_buffer, node_and_number
+from backlight.kernels.native import core
 
 _by_sequence = attrgetter("sequence")
 ndarray = np.ndarray
@@ -54,6 +55,9 @@ def run(roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None,
     previous = set_recording(create_graph)
     try:
         with np.errstate(all="ignore"):
+            if core is not None and inputs is None and not create_graph and not anomaly.enabled:
+                if core.core_walk(roots, root_grads, keep_graph):
+                    return []
             order = walk.collect(roots)
             if inputs is not None:
                 walk.restrict(order, inputs, into_grad)
@@ -213,7 +217,7 @@ class _Walk:
             try:
                 node.walk(edges, grad, keep, buffers, owned, add_to_output)
             except Exception as problem:
-                _say_where(problem, node)
+                say_where(problem, node)
                 raise
             grad = None
 
@@ -249,7 +253,7 @@ class _Walk:
             if anomaly.enabled and anomaly.check_nan:
                 check_gradients(node, grads, self.graph)
         except Exception as problem:
-            _say_where(problem, node)
+            say_where(problem, node)
             raise
         if node.extra is not None and node.extra.posthooks:
             grads = after(node, grads, grad, self.graph)
@@ -304,7 +308,7 @@ class _Walk:
                 self.captured[place] = grad[number] if node.outputs > 1 else grad
 
 
-def _say_where(problem: Exception, node) -> None:
+def say_where(problem: Exception, node) -> None:
     """Add to an exception which node was running and which line made it."""
     if anomaly.enabled:
         warn_of(node)

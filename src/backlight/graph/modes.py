@@ -16,6 +16,8 @@ class _Modes(threading.local):
 class _Recording:
     """Whether all threads record. An op reads this plain attribute first: a thread-local one costs ten times more."""
 
+    __slots__ = ("everywhere", "lock", "switched_off")
+
     def __init__(self):
         self.everywhere = True
         self.switched_off = 0  # how many blocks, of all threads, have recording off

@@ -12,8 +12,9 @@ from backlight.errors import GraphError
 from backlight.graph.anomaly import anomaly
 from backlight.graph.hooks import HookHandle
 from backlight.graph.provenance import describe_place, line_number
+from backlight.kernels.native import core
 
-next_sequence = itertools.count().__next__
+next_sequence = itertools.count().__next__ if core is None else core.next_sequence
 
 # Nodes that PyTorch wrote by hand: `name()` gives their C++ namespace too.
 _IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error"}

@@ -37,6 +37,8 @@ def _load():
 
 
 compiled, why_not = _load()
+# The engine's short paths (csrc/core.h); BACKLIGHT_CORE=python leaves the engine to Python, kernels as they are.
+core = None if os.environ.get("BACKLIGHT_CORE") == "python" else compiled
 
 
 def native(reference: Callable) -> Callable:

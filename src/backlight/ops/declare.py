@@ -24,6 +24,7 @@ import threading
 from types import FunctionType
 
 from backlight.errors import BacklightError
+from backlight.kernels.native import core
 
 ARRAY, OPTIONAL, ARRAYS, OPTION = "array", "optional", "arrays", "option"
 
@@ -214,7 +215,14 @@ def lazy_function(declared: Op, flavour: str) -> FunctionType:
         public.derivative = declared.derivative
         public.composed = declared.composed
         public.elsewhere = declared.elsewhere
-    return public
+    return core.core_function(public, declared) if may_be_compiled(declared) else public
+
+
+def may_be_compiled(declared: Op) -> bool:
+    """Tell, before anything is worked out, whether an op might be one that the core runs (ops/compiled.py)."""
+    if core is None or declared.view or declared.outputs != 1 or declared.keeps:
+        return False
+    return all(param.kind in (ARRAY, OPTION) for param in declared.params)
 
 
 def operator_of(public: FunctionType) -> FunctionType:

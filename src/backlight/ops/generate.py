@@ -28,9 +28,7 @@ from backlight.ops.views import MULTI, PLAIN, made_view
 def generate(op: Op, flavour: str, namespace: dict):
     """Compile an op's public function in `namespace`, and give the op its node class."""
     plan = Plan(op)
-    node_class = getattr(op, "node_class", None)
-    if node_class is None and op.rules:
-        node_class = op.node_class = make_node_class(plan)
+    node_class = node_class_of(plan) if op.rules else None
     namespace.update(
         forward=op.forward,
         xp=np,
@@ -64,6 +62,14 @@ def generate(op: Op, flavour: str, namespace: dict):
     source = function_source(plan)
     namespace.update(plan.inlined_globals)
     return compile_source(source, f"{op.name} {flavour}", namespace)["generated"]
+
+
+def node_class_of(plan: Plan) -> type:
+    """Return the class of this op's nodes, made at the first call."""
+    op = plan.op
+    if getattr(op, "node_class", None) is None:
+        op.node_class = make_node_class(plan)
+    return op.node_class
 
 
 def source_of(public) -> str:

@@ -2,6 +2,7 @@
 
 import backlight.ops.generate  # noqa: F401 - declares how ops become code
 from backlight.graph.state import TensorState, tensor_class
+from backlight.ops import compiled
 from backlight.tensor.conversion_methods import ConversionMethods
 from backlight.tensor.copy_methods import CopyMethods
 from backlight.tensor.creation_methods import CreationMethods
@@ -39,3 +40,6 @@ class Tensor(
     def __new__(cls, *data, device=None):
         """Make a tensor the old way: `Tensor(2, 3)` of sizes, `Tensor([1, 2])` of numbers. Ops do not pass here."""
         return old_style(cls, data, device)
+
+
+compiled.start(Tensor)

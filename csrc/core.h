@@ -1,0 +1,90 @@
+/* The engine's short paths in C: an op's call on small plain tensors, and the walk that nobody watches.
+
+   The classes stay Python's (graph/state.py, graph/node.py): C reads and writes their slots at the offsets that their
+   member descriptors tell. Whatever is not plain is declined, and the Python code runs, which is the reference: both
+   record the same graph. */
+#ifndef CORE_H
+#define CORE_H
+
+#include "face.h"
+
+#define MOST_INPUTS 4
+
+/* What Python tells at start (graph/compiled.py): classes, markers, functions, and where slots lie. */
+struct core {
+  PyTypeObject *tensor, *tensor_state, *node, *output, *storage;
+  PyObject *leaf, *not_saved, *latest, *recording, *modes, *user_files, *user_frame, *add_to_grad, *say_where, *prepare;
+  Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
+  Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
+  Py_ssize_t output_node, output_number;                         /* of an Output */
+  Py_ssize_t latest_code, everywhere;                            /* of provenance.latest and modes.recording */
+  int ready;
+};
+extern struct core core;
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+/* Fill an empty slot; the reference is taken over. */
+#define SET_NEW(object, offset, value) (SLOT(object, offset) = (value))
+
+static inline void set_slot(PyObject *object, Py_ssize_t offset, PyObject *value) {
+  PyObject *old = SLOT(object, offset);
+  SLOT(object, offset) = Py_NewRef(value);
+  Py_XDECREF(old);
+}
+
+Py_ssize_t slot_offset(PyObject *type, const char *name); /* -1 with an exception if there is none */
+
+/* Numbers as programs take them: an array in C order, or one number (NumPy scalar, 0-d array). */
+struct numbers {
+  const void *at;
+  long count;
+  int kind;            /* NPY_FLOAT or NPY_DOUBLE */
+  PyArrayObject *array; /* NULL for a NumPy scalar */
+};
+int read_numbers(PyObject *data, struct numbers *found);   /* 0 if it is neither */
+PyObject *new_scalar(int kind, double value);              /* a NumPy scalar */
+void *scalar_value(PyObject *scalar);                      /* where its number lies */
+PyObject *new_tensor(PyObject *data);                      /* takes the reference over; edge, storage, view are None */
+int same_dims(PyArrayObject *a, PyArrayObject *b);
+
+/* A derivative: which edge, its program, and what the program reads, in order. */
+struct derivative {
+  int passes;                /* it is the incoming gradient itself */
+  int source[MOST_SOURCES];  /* SOURCE_GRAD, SOURCE_OUT, or the number of an input */
+  int reads_grad;
+  struct program program;
+};
+enum { SOURCE_GRAD = -1, SOURCE_OUT = -2 };
+
+/* An op as C runs it, and its class of nodes. */
+struct plan {
+  int inputs, differentiable;
+  int refused;                         /* bits of what the op saves or does that C leaves to Python */
+  struct program forward;
+  int edge_input[MOST_INPUTS];         /* edge -> input */
+  int saves[MOST_INPUTS];              /* whether the node keeps an input */
+  unsigned users[MOST_INPUTS];         /* edges that need it, as bits; 0: always */
+  Py_ssize_t input_slot[MOST_INPUTS], version_slot[MOST_INPUTS];
+  int saves_out;
+  Py_ssize_t out_slot, out_storage, out_version;
+  Py_ssize_t fix_slot;                 /* 0 if the op does not broadcast */
+  int constants;                       /* options that the node keeps, at their defaults */
+  Py_ssize_t constant_slot[MOST_INPUTS];
+  PyObject *constant[MOST_INPUTS];
+  PyTypeObject *node_class;
+  struct derivative derivative[MOST_INPUTS];
+};
+
+struct plan *plan_of_class(PyTypeObject *node_class); /* NULL for nodes that Python runs */
+int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted, PyObject **found);
+void plan_free(struct plan *plan, PyObject *node); /* drop what the node saved */
+PyObject *sum_of_two(PyObject *present, PyObject *grad); /* takes `present` over; in place where only the walk holds it */
+
+extern PyTypeObject OpFunction_Type;
+PyObject *core_setup(PyObject *self, PyObject *named);
+PyObject *core_function(PyObject *self, PyObject *args);
+PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *core_next_sequence(PyObject *self, PyObject *unused);
+extern long long next_sequence;
+
+#endif

@@ -1,0 +1,421 @@
+/* `OpFunction`: an op's public function. Plain small tensors are computed and recorded here; all else in Python. */
+#include "core.h"
+#include <stddef.h>
+
+#define MOST_NUMBERS 65536 /* larger ones go to kernels that use all threads */
+
+typedef struct {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject *function; /* the Python function, which is the reference */
+  PyObject *op;       /* its declaration, until the plan is made */
+  struct plan *plan;
+  int state; /* UNKNOWN until the first call, then PLANNED or PYTHON */
+} OpFunction;
+enum { UNKNOWN, PLANNED, PYTHON };
+
+/* --- recording ---------------------------------------------------------------------------------------------------- */
+
+/* Whether ops are recorded in this thread: 1, 0, or -1 where Python must look (inference mode, errors). */
+static int records(void) {
+  if (SLOT(core.recording, core.everywhere) == Py_True) return 1;
+  PyObject *enabled = PyObject_GetAttrString(core.modes, "grad_enabled");
+  PyObject *inference = enabled ? PyObject_GetAttrString(core.modes, "inference") : NULL;
+  int found = inference ? (inference == Py_True ? -1 : enabled == Py_True) : -1;
+  PyErr_Clear();
+  Py_XDECREF(enabled);
+  Py_XDECREF(inference);
+  return found;
+}
+
+/* Note the user's line on a node: the code object and the instruction; see graph/provenance.py. */
+static int note_place(PyObject *node) {
+  PyFrameObject *frame = PyEval_GetFrame();
+  if (!frame) {
+    SET_NEW(node, core.code, Py_NewRef(Py_None));
+    SET_NEW(node, core.lasti, PyLong_FromLong(0));
+    return 0;
+  }
+  Py_INCREF(frame);
+  PyObject *code = (PyObject *)PyFrame_GetCode(frame);
+  if (code != SLOT(core.latest, core.latest_code)) {
+    int known = PySet_Contains(core.user_files, ((PyCodeObject *)code)->co_filename);
+    if (known == 1) {
+      set_slot(core.latest, core.latest_code, code);
+    } else {
+      PyObject *outer = known < 0 ? NULL : PyObject_CallOneArg(core.user_frame, (PyObject *)frame);
+      Py_DECREF(frame);
+      Py_DECREF(code);
+      if (!outer) return -1;
+      frame = (PyFrameObject *)outer;
+      code = (PyObject *)PyFrame_GetCode(frame);
+    }
+  }
+  SET_NEW(node, core.code, code);
+  SET_NEW(node, core.lasti, PyLong_FromLong(PyFrame_GetLasti(frame)));
+  Py_DECREF(frame);
+  return 0;
+}
+
+/* The version of a tensor's storage: 0 where none was made. A new reference. */
+static PyObject *version_of(PyObject *tensor) {
+  PyObject *storage = SLOT(tensor, core.storage_slot);
+  return storage == Py_None ? PyLong_FromLong(0) : PyObject_GetAttrString(storage, "version");
+}
+
+/* Make the node of an op and give it to the output; 0, or -1 with an exception. */
+static int record(struct plan *plan, PyObject *const *inputs, PyObject *out, PyObject *data) {
+  PyObject *edges = PyTuple_New(plan->differentiable), *node = edges ? plan->node_class->tp_alloc(plan->node_class, 0) : NULL;
+  if (!node) {
+    Py_XDECREF(edges);
+    return -1;
+  }
+  unsigned wanted = 0;
+  for (int e = 0; e < plan->differentiable; e++) {
+    PyObject *tensor = inputs[plan->edge_input[e]], *edge = SLOT(tensor, core.edge);
+    if (edge == core.leaf) edge = tensor;
+    if (edge != Py_None) wanted |= 1u << e;
+    PyTuple_SET_ITEM(edges, e, Py_NewRef(edge));
+  }
+  SET_NEW(node, core.edges, edges);
+  SET_NEW(node, core.sequence, PyLong_FromLongLong(next_sequence++));
+  SET_NEW(node, core.extra, Py_NewRef(Py_None));
+  if (note_place(node) < 0) goto failed;
+  if (plan->fix_slot) SET_NEW(node, plan->fix_slot, Py_NewRef(Py_None));
+  for (int i = 0; i < plan->inputs; i++) {
+    if (!plan->saves[i]) continue;
+    PyObject *kept = !plan->users[i] || (plan->users[i] & wanted) ? inputs[i] : core.not_saved;
+    PyObject *version = version_of(inputs[i]);
+    if (!version) goto failed;
+    SET_NEW(node, plan->input_slot[i], Py_NewRef(kept));
+    SET_NEW(node, plan->version_slot[i], version);
+  }
+  if (plan->saves_out) {
+    PyObject *storage = core.storage->tp_alloc(core.storage, 0);
+    if (!storage) goto failed;
+    set_slot(out, core.storage_slot, storage);
+    SET_NEW(node, plan->out_slot, Py_NewRef(data));
+    SET_NEW(node, plan->out_storage, storage);
+    SET_NEW(node, plan->out_version, PyLong_FromLong(0));
+  }
+  for (int c = 0; c < plan->constants; c++) SET_NEW(node, plan->constant_slot[c], Py_NewRef(plan->constant[c]));
+  set_slot(out, core.edge, node);
+  Py_DECREF(node);
+  return 0;
+failed:
+  Py_DECREF(node);
+  return -1;
+}
+
+/* --- the call ----------------------------------------------------------------------------------------------------- */
+
+static int is_tensor(PyObject *object) {
+  return Py_TYPE(object) == core.tensor || PyType_IsSubtype(Py_TYPE(object), core.tensor_state);
+}
+
+/* A Python number beside a tensor, as a tensor of that tensor's kind. NULL: leave it to Python. */
+static PyObject *number_beside(PyObject *number, int kind) {
+  double value;
+  if (PyFloat_CheckExact(number)) {
+    value = PyFloat_AS_DOUBLE(number);
+  } else if (PyLong_CheckExact(number)) {
+    int overflow;
+    long long whole = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow || whole > 1 << 24 || whole < -(1 << 24)) return NULL;
+    value = (double)whole;
+  } else {
+    return NULL;
+  }
+  return new_tensor(new_scalar(kind, value));
+}
+
+/* Compute and record; NULL without an exception: declined. */
+static PyObject *run_op(struct plan *plan, PyObject *const *args) {
+  const int count = plan->inputs;
+  struct numbers numbers[MOST_INPUTS];
+  PyObject *inputs[MOST_INPUTS], *made = NULL, *data = NULL, *out = NULL;
+  const void *sources[MOST_INPUTS];
+  int kind = -1, widest = -1, late = -1;
+  for (int i = 0; i < count; i++) {
+    inputs[i] = args[i];
+    if (!is_tensor(args[i])) {
+      if (late >= 0 || !plan->fix_slot || count != 2) return NULL;
+      late = i;
+      continue;
+    }
+    PyObject *held = SLOT(args[i], core.data);
+    if (!held || !read_numbers(held, &numbers[i])) return NULL;
+    if (kind >= 0 && kind != numbers[i].kind) return NULL;
+    kind = numbers[i].kind;
+  }
+  if (kind < 0) return NULL;
+  if (late >= 0) {
+    made = number_beside(args[late], kind);
+    if (!made) {
+      PyErr_Clear();
+      return NULL;
+    }
+    inputs[late] = made;
+    read_numbers(SLOT(made, core.data), &numbers[late]);
+  }
+  /* The shape of the result: that of the first array that has dims; all others have it too, or are single numbers. */
+  int edges = 0, single = 0;
+  for (int i = 0; i < count; i++) {
+    if (SLOT(inputs[i], core.edge) != Py_None) edges |= 1 << i;
+    if (!numbers[i].array || !PyArray_NDIM(numbers[i].array)) {
+      single |= 1 << i;
+    } else if (widest < 0) {
+      widest = i;
+    } else if (!same_dims(numbers[i].array, numbers[widest].array)) {
+      goto done;
+    }
+    sources[i] = numbers[i].at;
+  }
+  if (widest >= 0 && ((edges & single) || numbers[widest].count > MOST_NUMBERS)) goto done;
+  int recorded = records();
+  if (recorded < 0) goto done;
+  if (widest >= 0) {
+    data = (PyObject *)empty_like(numbers[widest].array);
+    if (!data) goto done;
+    table_of(kind)->run_program(&plan->forward, sources, single, PyArray_DATA((PyArrayObject *)data), numbers[widest].count);
+  } else {
+    data = new_scalar(kind, 0);
+    if (!data) goto done;
+    table_of(kind)->run_program(&plan->forward, sources, single, scalar_value(data), 1);
+  }
+  out = new_tensor(Py_NewRef(data));
+  if (out && edges && recorded && plan->differentiable) {
+    int any = 0;
+    for (int e = 0; e < plan->differentiable; e++) any |= edges >> plan->edge_input[e] & 1;
+    if (any && record(plan, inputs, out, data) < 0) Py_CLEAR(out);
+  }
+done:
+  Py_XDECREF(data);
+  Py_XDECREF(made);
+  return out;
+}
+
+static int make_plan(OpFunction *self);
+
+static PyObject *function_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  OpFunction *self = (OpFunction *)object;
+  if (self->state == UNKNOWN && core.ready && make_plan(self) < 0) return NULL;
+  if (self->state == PLANNED && PyVectorcall_NARGS(flags) == self->plan->inputs && (!names || !PyTuple_GET_SIZE(names))) {
+    PyObject *out = run_op(self->plan, args);
+    if (out || PyErr_Occurred()) return out;
+  }
+  return PyObject_Vectorcall(self->function, args, flags, names);
+}
+
+/* --- plans -------------------------------------------------------------------------------------------------------- */
+
+static int read_program(PyObject *told, struct program *program) {
+  PyObject *steps, *constants;
+  if (!PyArg_ParseTuple(told, "iSO!", &program->sources, &steps, &PyTuple_Type, &constants)) return -1;
+  program->constants = (int)PyTuple_GET_SIZE(constants);
+  program->steps = (int)(PyBytes_GET_SIZE(steps) / WORDS);
+  if (program->constants > MOST_CONSTANTS || program->steps > MOST_STEPS || program->sources > MOST_SOURCES) {
+    PyErr_SetString(PyExc_ValueError, "a program must fit its registers");
+    return -1;
+  }
+  memcpy(program->step, PyBytes_AS_STRING(steps), PyBytes_GET_SIZE(steps));
+  for (int k = 0; k < program->constants; k++) program->constant[k] = PyFloat_AsDouble(PyTuple_GET_ITEM(constants, k));
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_derivative(PyObject *told, struct derivative *rule) {
+  PyObject *sources, *program;
+  if (told == Py_None) {
+    rule->passes = 1;
+    return 0;
+  }
+  if (!PyArg_ParseTuple(told, "O!O!", &PyTuple_Type, &sources, &PyTuple_Type, &program)) return -1;
+  for (Py_ssize_t s = 0; s < PyTuple_GET_SIZE(sources) && s < MOST_SOURCES; s++) {
+    rule->source[s] = (int)PyLong_AsLong(PyTuple_GET_ITEM(sources, s));
+    rule->reads_grad |= rule->source[s] == SOURCE_GRAD;
+  }
+  return read_program(program, &rule->program);
+}
+
+/* What Python tells of an op (ops/compiled.py): (inputs, forward, node class, edges, saved, out, constants). */
+static struct plan *read_plan(PyObject *told) {
+  PyObject *forward, *node_class, *edges, *saved, *constants;
+  int inputs, out, broadcasts;
+  if (!PyArg_ParseTuple(told, "iO!OO!O!ipO!", &inputs, &PyTuple_Type, &forward, &node_class, &PyTuple_Type, &edges,
+                        &PyTuple_Type, &saved, &out, &broadcasts, &PyTuple_Type, &constants))
+    return NULL;
+  struct plan *plan = PyMem_Calloc(1, sizeof *plan);
+  if (!plan) return (struct plan *)PyErr_NoMemory();
+  plan->inputs = inputs;
+  plan->fix_slot = 0;
+  if (read_program(forward, &plan->forward) < 0) goto failed;
+  plan->differentiable = (int)PyTuple_GET_SIZE(edges);
+  for (int e = 0; e < plan->differentiable; e++) {
+    PyObject *rule;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(edges, e), "iO", &plan->edge_input[e], &rule)) goto failed;
+    if (read_derivative(rule, &plan->derivative[e]) < 0) goto failed;
+  }
+  if (node_class == Py_None) {
+    plan->fix_slot = broadcasts ? -1 : 0;
+    return plan;
+  }
+  plan->node_class = (PyTypeObject *)Py_NewRef(node_class);
+  if (broadcasts && (plan->fix_slot = slot_offset(node_class, "fix")) < 0) goto failed;
+  for (Py_ssize_t s = 0; s < PyTuple_GET_SIZE(saved); s++) {
+    int input;
+    unsigned users;
+    const char *slot, *version;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(saved, s), "iIss", &input, &users, &slot, &version)) goto failed;
+    plan->saves[input] = 1;
+    plan->users[input] = users;
+    if ((plan->input_slot[input] = slot_offset(node_class, slot)) < 0) goto failed;
+    if ((plan->version_slot[input] = slot_offset(node_class, version)) < 0) goto failed;
+  }
+  plan->saves_out = out;
+  if (out && ((plan->out_slot = slot_offset(node_class, "out")) < 0 ||
+              (plan->out_storage = slot_offset(node_class, "out_storage")) < 0 ||
+              (plan->out_version = slot_offset(node_class, "out_version")) < 0))
+    goto failed;
+  plan->constants = (int)PyTuple_GET_SIZE(constants);
+  for (int c = 0; c < plan->constants; c++) {
+    const char *slot;
+    PyObject *value;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(constants, c), "sO", &slot, &value)) goto failed;
+    if ((plan->constant_slot[c] = slot_offset(node_class, slot)) < 0) goto failed;
+    plan->constant[c] = Py_NewRef(value);
+  }
+  return plan;
+failed:
+  PyMem_Free(plan);
+  return NULL;
+}
+
+/* Plans by node class: few hundred at most, never removed, so a table with open addresses serves. */
+#define PLACES 2048
+static struct {
+  PyTypeObject *node_class;
+  struct plan *plan;
+} known[PLACES];
+
+static size_t place_of(PyTypeObject *type) {
+  size_t at = ((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15ull >> 53;
+  while (known[at].node_class && known[at].node_class != type) at = (at + 1) % PLACES;
+  return at;
+}
+
+struct plan *plan_of_class(PyTypeObject *node_class) { return known[place_of(node_class)].plan; }
+
+static int make_plan(OpFunction *self) {
+  self->state = PYTHON; /* while Python prepares, and if it cannot be translated */
+  PyObject *told = PyObject_CallOneArg(core.prepare, self->op);
+  if (!told) return -1;
+  if (told != Py_None) {
+    self->plan = read_plan(told);
+    if (!self->plan) {
+      Py_DECREF(told);
+      return -1;
+    }
+    if (self->plan->node_class) {
+      size_t at = place_of(self->plan->node_class);
+      known[at].node_class = self->plan->node_class;
+      known[at].plan = self->plan;
+    }
+    self->state = PLANNED;
+  }
+  Py_DECREF(told);
+  return 0;
+}
+
+/* --- the type ----------------------------------------------------------------------------------------------------- */
+
+static int function_traverse(OpFunction *self, visitproc visit, void *arg) {
+  Py_VISIT(self->function);
+  Py_VISIT(self->op);
+  return 0;
+}
+
+static int function_clear(OpFunction *self) {
+  Py_CLEAR(self->function);
+  Py_CLEAR(self->op);
+  return 0;
+}
+
+static void function_dealloc(OpFunction *self) {
+  PyObject_GC_UnTrack(self);
+  function_clear(self);
+  PyObject_GC_Del(self);
+}
+
+/* Name, documentation, `op`, `derivative` …: the Python function's. */
+static PyObject *function_getattro(PyObject *self, PyObject *name) {
+  PyObject *found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyErr_Clear();
+  return PyObject_GetAttr(((OpFunction *)self)->function, name);
+}
+
+static int function_setattro(PyObject *self, PyObject *name, PyObject *value) {
+  return PyObject_SetAttr(((OpFunction *)self)->function, name, value);
+}
+
+static PyObject *function_bind(PyObject *self, PyObject *object, PyObject *type) {
+  (void)type;
+  return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+static PyObject *function_repr(OpFunction *self) { return PyObject_Repr(self->function); }
+
+static PyObject *function_reduce(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return PyObject_GetAttrString(((OpFunction *)self)->function, "__qualname__");
+}
+
+static PyMethodDef function_methods[] = {
+    {"__reduce__", function_reduce, METH_NOARGS, "Pickle by name, as functions are."}, {NULL, NULL, 0, NULL}};
+
+static PyObject *function_wrapped(PyObject *self, void *unused) {
+  (void)unused;
+  return Py_NewRef(((OpFunction *)self)->function);
+}
+
+static PyObject *function_document(PyObject *self, void *unused) {
+  (void)unused;
+  return PyObject_GetAttrString(((OpFunction *)self)->function, "__doc__");
+}
+
+static PyGetSetDef function_getset[] = {{"__wrapped__", function_wrapped, NULL, "The Python function.", NULL},
+                                        {"__doc__", function_document, NULL, NULL, NULL},
+                                        {NULL, NULL, NULL, NULL, NULL}};
+
+PyTypeObject OpFunction_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OpFunction",
+    .tp_basicsize = sizeof(OpFunction),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(OpFunction, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_traverse = (traverseproc)function_traverse,
+    .tp_clear = (inquiry)function_clear,
+    .tp_dealloc = (destructor)function_dealloc,
+    .tp_getattro = function_getattro,
+    .tp_setattro = function_setattro,
+    .tp_descr_get = function_bind,
+    .tp_repr = (reprfunc)function_repr,
+    .tp_methods = function_methods,
+    .tp_getset = function_getset,
+};
+
+/* Return an OpFunction for (the Python function, its op). */
+PyObject *core_function(PyObject *self, PyObject *args) {
+  (void)self;
+  PyObject *function, *op;
+  if (!PyArg_ParseTuple(args, "OO", &function, &op)) return NULL;
+  OpFunction *made = PyObject_GC_New(OpFunction, &OpFunction_Type);
+  if (!made) return NULL;
+  made->vectorcall = function_call;
+  made->function = Py_NewRef(function);
+  made->op = Py_NewRef(op);
+  made->plan = NULL;
+  made->state = UNKNOWN;
+  PyObject_GC_Track(made);
+  return (PyObject *)made;
+}

@@ -1,0 +1,359 @@
+/* The backward walk that nobody watches: collect, sort by sequence number, run each node, add up what meets.
+
+   It is the walk of graph/engine.py without hooks, create_graph and asked-for inputs. It declines before anything was
+   written if it finds a hook. */
+#include "core.h"
+#include <stdlib.h>
+
+struct entry {
+  PyObject *key;  /* a node or a leaf */
+  PyObject *grad; /* what has arrived; a list for nodes of several outputs */
+  struct plan *plan;
+  long long sequence;
+  int leaf;
+};
+
+struct walk {
+  struct entry *entries;
+  int count, room;
+  int *places; /* open addresses; -1: free */
+  size_t mask;
+  int *order, nodes;
+};
+
+enum { DECLINE = -2, FAIL = -1 };
+
+/* --- the table of what is reached --------------------------------------------------------------------------------- */
+
+static size_t first_place(const struct walk *walk, PyObject *key) {
+  return ((uintptr_t)key >> 4) * 0x9E3779B97F4A7C15ull >> 20 & walk->mask;
+}
+
+static int find(const struct walk *walk, PyObject *key) {
+  size_t at = first_place(walk, key);
+  while (walk->places[at] >= 0) {
+    if (walk->entries[walk->places[at]].key == key) return walk->places[at];
+    at = (at + 1) & walk->mask;
+  }
+  return -1;
+}
+
+static int grow(struct walk *walk) {
+  int room = walk->room ? walk->room * 2 : 128;
+  struct entry *entries = PyMem_Realloc(walk->entries, room * sizeof *entries);
+  if (entries) walk->entries = entries;
+  int *order = PyMem_Realloc(walk->order, room * sizeof *order);
+  if (order) walk->order = order;
+  int *places = PyMem_Malloc(2 * (size_t)room * sizeof *places);
+  if (!entries || !order || !places) {
+    PyMem_Free(places);
+    PyErr_NoMemory();
+    return FAIL;
+  }
+  PyMem_Free(walk->places);
+  walk->places = places;
+  walk->room = room;
+  walk->mask = 2 * (size_t)room - 1;
+  for (size_t i = 0; i <= walk->mask; i++) places[i] = -1;
+  for (int i = 0; i < walk->count; i++) {
+    size_t at = first_place(walk, walk->entries[i].key);
+    while (places[at] >= 0) at = (at + 1) & walk->mask;
+    places[at] = i;
+  }
+  return 0;
+}
+
+/* Whether hooks could see when this leaf is written, or somebody holds its AccumulateGrad. */
+static int is_watched(PyObject *leaf) {
+  static const char *const names[] = {"_hooks", "_post_accumulate_hooks", "_accumulator"};
+  for (int i = 0; i < 3; i++) {
+    PyObject *value = PyObject_GetAttrString(leaf, names[i]);
+    if (!value) return FAIL;
+    int found = value == Py_None ? 0 : i == 2 ? 1 : PyObject_IsTrue(value);
+    Py_DECREF(value);
+    if (found) return found;
+  }
+  return 0;
+}
+
+/* Add a node or leaf if it is new; its number, DECLINE or FAIL. */
+static int reach(struct walk *walk, PyObject *edge) {
+  PyObject *key = Py_TYPE(edge) == core.output ? SLOT(edge, core.output_node) : edge;
+  if (walk->count == walk->room && grow(walk) < 0) return FAIL;
+  size_t at = first_place(walk, key);
+  while (walk->places[at] >= 0) {
+    if (walk->entries[walk->places[at]].key == key) return walk->places[at];
+    at = (at + 1) & walk->mask;
+  }
+  struct entry made = {.key = key, .grad = NULL};
+  made.plan = plan_of_class(Py_TYPE(key));
+  if (made.plan || PyType_IsSubtype(Py_TYPE(key), core.node)) {
+    if (SLOT(key, core.extra) != Py_None) return DECLINE;
+    made.sequence = PyLong_AsLongLong(SLOT(key, core.sequence));
+    if (made.sequence == -1 && PyErr_Occurred()) return FAIL;
+  } else if (PyType_IsSubtype(Py_TYPE(key), core.tensor_state)) {
+    int watched = is_watched(key);
+    if (watched) return watched < 0 ? FAIL : DECLINE;
+    made.leaf = 1;
+  } else {
+    return DECLINE;
+  }
+  Py_INCREF(key);
+  walk->places[at] = walk->count;
+  walk->entries[walk->count] = made;
+  return walk->count++;
+}
+
+static int later_first(const void *a, const void *b) {
+  const long long *x = a, *y = b;
+  return (*x < *y) - (*x > *y);
+}
+
+static int sort(struct walk *walk) {
+  int sorted = 1;
+  for (int i = 1; i < walk->nodes && sorted; i++)
+    sorted = walk->entries[walk->order[i - 1]].sequence >= walk->entries[walk->order[i]].sequence;
+  if (sorted) return 0;
+  long long(*pairs)[2] = PyMem_Malloc((walk->nodes + 1) * sizeof *pairs);
+  if (!pairs) {
+    PyErr_NoMemory();
+    return FAIL;
+  }
+  for (int i = 0; i < walk->nodes; i++) pairs[i][0] = walk->entries[walk->order[i]].sequence, pairs[i][1] = walk->order[i];
+  qsort(pairs, walk->nodes, sizeof *pairs, later_first);
+  for (int i = 0; i < walk->nodes; i++) walk->order[i] = (int)pairs[i][1];
+  PyMem_Free(pairs);
+  return 0;
+}
+
+/* Nodes that were reached and whose edges were not looked at yet. */
+struct stack {
+  int *at, depth, room;
+};
+
+/* Reach the end of an edge, and put it on the stack if it is a new node. */
+static int follow(struct walk *walk, struct stack *stack, PyObject *edge) {
+  if (edge == Py_None) return 0;
+  int before = walk->count, at = reach(walk, edge);
+  if (at < 0) return at;
+  if (walk->count == before || walk->entries[at].leaf) return 0;
+  if (stack->depth == stack->room) {
+    int room = stack->room ? 2 * stack->room : 128;
+    int *larger = PyMem_Realloc(stack->at, room * sizeof *larger);
+    if (!larger) {
+      PyErr_NoMemory();
+      return FAIL;
+    }
+    stack->at = larger;
+    stack->room = room;
+  }
+  stack->at[stack->depth++] = at;
+  return 0;
+}
+
+/* Reach all nodes from the roots, depth first. */
+static int collect(struct walk *walk, PyObject *roots) {
+  struct stack stack = {0};
+  int result = 0;
+  for (Py_ssize_t r = 0; !result && r < PyList_GET_SIZE(roots); r++) result = follow(walk, &stack, PyList_GET_ITEM(roots, r));
+  while (!result && stack.depth) {
+    int at = stack.at[--stack.depth];
+    walk->order[walk->nodes++] = at;
+    PyObject *edges = SLOT(walk->entries[at].key, core.edges);
+    for (Py_ssize_t e = 0; !result && e < PyTuple_GET_SIZE(edges); e++) result = follow(walk, &stack, PyTuple_GET_ITEM(edges, e));
+  }
+  PyMem_Free(stack.at);
+  return result ? result : sort(walk);
+}
+
+/* --- gradients on their way --------------------------------------------------------------------------------------- */
+
+/* Add to what has arrived at the end of an edge; takes the reference over. */
+static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
+  const int several = Py_TYPE(edge) == core.output;
+  PyObject *key = several ? SLOT(edge, core.output_node) : edge;
+  int at = find(walk, key);
+  if (at < 0) { /* what leads nowhere that was reached */
+    Py_DECREF(grad);
+    return 0;
+  }
+  struct entry *entry = &walk->entries[at];
+  if (!several) {
+    entry->grad = entry->grad ? sum_of_two(entry->grad, grad) : Py_NewRef(grad);
+    Py_DECREF(grad);
+    return entry->grad ? 0 : FAIL;
+  }
+  if (!entry->grad) {
+    PyObject *outputs = PyObject_GetAttrString(key, "outputs");
+    Py_ssize_t count = outputs ? PyLong_AsSsize_t(outputs) : -1;
+    Py_XDECREF(outputs);
+    entry->grad = count < 0 ? NULL : PyList_New(count);
+    if (!entry->grad) {
+      Py_DECREF(grad);
+      return FAIL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) PyList_SET_ITEM(entry->grad, i, Py_NewRef(Py_None));
+  }
+  Py_ssize_t number = PyLong_AsSsize_t(SLOT(edge, core.output_number));
+  PyObject *present = PyList_GET_ITEM(entry->grad, number);
+  if (present != Py_None) {
+    PyObject *total = PyNumber_Add(present, grad);
+    Py_DECREF(grad);
+    if (!total) return FAIL;
+    grad = total;
+  }
+  return PyList_SetItem(entry->grad, number, grad);
+}
+
+static PyObject *backward_name;
+
+/* Run a node in Python and hand its gradients on. */
+static int run_in_python(struct walk *walk, PyObject *node, PyObject *grad, PyObject *keep) {
+  PyObject *edges = Py_NewRef(SLOT(node, core.edges));
+  PyObject *args[] = {node, grad ? grad : Py_None, edges, keep};
+  PyObject *found = PyObject_VectorcallMethod(backward_name, args, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+  PyObject *grads = found ? PySequence_Fast(found, "a node's backward must return a sequence of gradients") : NULL;
+  int result = grads ? 0 : FAIL;
+  if (grads) {
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(grads);
+    if (count > PyTuple_GET_SIZE(edges)) count = PyTuple_GET_SIZE(edges);
+    for (Py_ssize_t e = 0; e < count && !result; e++) {
+      PyObject *edge = PyTuple_GET_ITEM(edges, e), *one = PySequence_Fast_GET_ITEM(grads, e);
+      if (edge != Py_None && one != Py_None) result = deliver(walk, edge, Py_NewRef(one));
+    }
+  }
+  Py_XDECREF(grads);
+  Py_XDECREF(found);
+  Py_DECREF(edges);
+  return result;
+}
+
+static int run_node(struct walk *walk, int at, PyObject *keep) {
+  PyObject *node = walk->entries[at].key, *grad = walk->entries[at].grad;
+  struct plan *plan = walk->entries[at].plan;
+  walk->entries[at].grad = NULL;
+  if (!grad) {
+    if (plan) return 0;
+    PyObject *wants = PyObject_GetAttrString(node, "wants_undefined");
+    int runs = wants ? PyObject_IsTrue(wants) : FAIL;
+    Py_XDECREF(wants);
+    return runs > 0 ? run_in_python(walk, node, NULL, keep) : runs;
+  }
+  int result = 0;
+  if (plan) {
+    PyObject *edges = SLOT(node, core.edges), *found[MOST_INPUTS];
+    unsigned wanted = 0;
+    for (int e = 0; e < plan->differentiable; e++)
+      if (PyTuple_GET_ITEM(edges, e) != Py_None) wanted |= 1u << e;
+    result = plan_run(plan, node, grad, wanted, found);
+    if (result > 0) {
+      Py_DECREF(grad);
+      if (keep == Py_False) plan_free(plan, node);
+      result = 0;
+      for (int e = 0; e < plan->differentiable; e++)
+        if (found[e] && deliver(walk, PyTuple_GET_ITEM(edges, e), found[e]) < 0) result = FAIL;
+      return result;
+    }
+  }
+  if (!result) result = run_in_python(walk, node, grad, keep);
+  Py_DECREF(grad);
+  return result;
+}
+
+/* --- leaves ------------------------------------------------------------------------------------------------------- */
+
+static int same_kind(PyObject *a, PyObject *b) {
+  if (Py_TYPE(a) == &PyArray_Type && Py_TYPE(b) == &PyArray_Type)
+    return PyArray_DESCR((PyArrayObject *)a) == PyArray_DESCR((PyArrayObject *)b);
+  return Py_TYPE(a) == Py_TYPE(b);
+}
+
+/* Write what arrived at a leaf into its `.grad`: stolen if only the walk holds it, else copied or added by Python. */
+static int finish_leaf(struct entry *entry) {
+  PyObject *leaf = entry->key, *grad = entry->grad;
+  entry->grad = NULL;
+  if (!grad) return 0;
+  if (SLOT(leaf, core.edge) == Py_None) {
+    Py_DECREF(grad);
+    return 0;
+  }
+  PyArrayObject *array = (PyArrayObject *)grad;
+  const int is_array = Py_TYPE(grad) == &PyArray_Type;
+  const int steal = is_array && Py_REFCNT(grad) == 1 && !PyArray_BASE(array) && PyArray_IS_C_CONTIGUOUS(array);
+  PyObject *present = PyObject_GetAttrString(leaf, "_grad");
+  if (!present) {
+    Py_DECREF(grad);
+    return FAIL;
+  }
+  int result;
+  if (present == Py_None && same_kind(grad, SLOT(leaf, core.data))) {
+    PyObject *own = !is_array || steal ? Py_NewRef(grad) : (PyObject *)PyArray_NewCopy(array, NPY_CORDER);
+    PyObject *tensor = new_tensor(own);
+    result = tensor ? PyObject_SetAttrString(leaf, "_grad", tensor) : FAIL;
+    Py_XDECREF(tensor);
+  } else {
+    static PyObject *names;
+    if (!names) names = Py_BuildValue("(s)", "steal");
+    PyObject *args[] = {leaf, grad, Py_False, steal ? Py_True : Py_False};
+    PyObject *done = names ? PyObject_Vectorcall(core.add_to_grad, args, 3, names) : NULL;
+    result = done ? 0 : FAIL;
+    Py_XDECREF(done);
+  }
+  Py_DECREF(present);
+  Py_DECREF(grad);
+  return result;
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
+
+static void say_where(PyObject *node) {
+  PyObject *type, *problem, *traceback;
+  PyErr_Fetch(&type, &problem, &traceback);
+  PyErr_NormalizeException(&type, &problem, &traceback);
+  if (traceback) PyException_SetTraceback(problem, traceback);
+  PyObject *said = PyObject_CallFunctionObjArgs(core.say_where, problem, node, NULL);
+  if (said) {
+    Py_DECREF(said);
+    PyErr_Restore(type, problem, traceback);
+  } else {
+    Py_XDECREF(type);
+    Py_XDECREF(problem);
+    Py_XDECREF(traceback);
+  }
+}
+
+static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObject *keep) {
+  int result = collect(walk, roots);
+  if (result < 0) return result;
+  for (Py_ssize_t r = 0; r < PyList_GET_SIZE(roots); r++)
+    if (deliver(walk, PyList_GET_ITEM(roots, r), Py_NewRef(PyList_GET_ITEM(grads, r))) < 0) return FAIL;
+  for (int i = 0; i < walk->nodes; i++)
+    if (run_node(walk, walk->order[i], keep) < 0) {
+      say_where(walk->entries[walk->order[i]].key);
+      return FAIL;
+    }
+  for (int i = 0; i < walk->count; i++)
+    if (walk->entries[i].leaf && finish_leaf(&walk->entries[i]) < 0) return FAIL;
+  return 0;
+}
+
+/* walk(roots, gradients, keep): True if it is done, False if Python must do it. */
+PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  (void)self;
+  if (count != 3 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and gradients, and whether to keep the graph");
+    return NULL;
+  }
+  if (!backward_name && !(backward_name = PyUnicode_InternFromString("backward"))) return NULL;
+  struct walk walk = {0};
+  int result = grow(&walk) < 0 ? FAIL : walk_all(&walk, args[0], args[1], args[2]);
+  for (int i = 0; i < walk.count; i++) {
+    Py_XDECREF(walk.entries[i].grad);
+    Py_DECREF(walk.entries[i].key);
+  }
+  PyMem_Free(walk.entries);
+  PyMem_Free(walk.places);
+  PyMem_Free(walk.order);
+  if (result == FAIL) return NULL;
+  return PyBool_FromLong(result == 0);
+}
