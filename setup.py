@@ -5,11 +5,13 @@ csrc/kernels.c is compiled once for each level of instruction set and each type;
 
 import os
 import platform
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 SOURCES = Path("csrc")
 TYPES = {"f32": 32, "f64": 64}
@@ -22,7 +24,11 @@ LEVELS = {  # name: bytes of a vector, what the compiler is told
         else {}
     ),
 }
+ON_WINDOWS = os.name == "nt"
 FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
+if ON_WINDOWS:  # clang-cl takes clang's own options after /clang:
+    FLAGS = ["/clang:" + flag for flag in FLAGS if flag != "-pthread"]
+    LEVELS = {name: (width, ["/clang:" + flag for flag in flags]) for name, (width, flags) in LEVELS.items()}
 
 
 class build_native(build_ext):  # noqa: N801 - setuptools names commands so
@@ -32,9 +38,19 @@ class build_native(build_ext):  # noqa: N801 - setuptools names commands so
         """Compile kernels.c for each level and type, then the module, and link them."""
         import numpy
 
+        if self.compiler.compiler_type == "msvc":
+            self._use_clang_cl()
         ext.include_dirs.append(numpy.get_include())
         ext.extra_objects = self._levels()
         super().build_extension(ext)
+
+    def _use_clang_cl(self) -> None:
+        """Compile with clang-cl, if BACKLIGHT_COMPILER names it: MSVC's own compiler has no vector types."""
+        compiler = shutil.which(os.environ.get("BACKLIGHT_COMPILER", "clang-cl"))
+        if compiler is None:
+            raise CompileError("native kernels need clang-cl on Windows; backlight works on NumPy alone without them")
+        self.compiler.initialize()
+        self.compiler.cc = compiler
 
     def _levels(self) -> list[str]:
         """Return the object files of kernels.c."""
@@ -55,11 +71,13 @@ class build_native(build_ext):  # noqa: N801 - setuptools names commands so
 native = Extension(
     "backlight.kernels._native",
     sources=[
-        str(path) for name in ("module", "kernel", "pool", "core_*", "face_*") for path in sorted(SOURCES.glob(name + ".c"))
+        str(path)
+        for name in ("module", "kernel", "pool", "core_*", "face_*")
+        for path in sorted(SOURCES.glob(name + ".c"))
     ],
     depends=[str(path) for path in sorted(SOURCES.glob("*"))],
-    extra_compile_args=["-O2", "-std=gnu11", "-pthread"],
-    extra_link_args=["-pthread"],
+    extra_compile_args=[] if ON_WINDOWS else ["-O2", "-std=gnu11", "-pthread"],
+    extra_link_args=[] if ON_WINDOWS else ["-pthread"],
     optional=True,
 )
 

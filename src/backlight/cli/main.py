@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight.errors import BacklightError, InputError
+from backlight.kernels.native import core, description
 
 COMMANDS = {
     "explain": "rank documents for a query and show which words made each match",
@@ -96,6 +97,8 @@ def information() -> str:
         "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
         "NumPy": np.__version__,
         "BLAS": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
+        "kernels": description(),
+        "engine": "Python" if core is None else "compiled for plain small tensors, Python for the rest",
         "threads": f"{cores} cores to run on" + (f", limited by {', '.join(limits)}" if limits else ""),
     }
     return "\n".join(f"{name:<11}{value}" for name, value in lines.items())

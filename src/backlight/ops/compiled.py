@@ -51,7 +51,7 @@ def prepare(op: Op) -> tuple | None:
     plan = Plan(op)
     if len(plan.arrays) > MOST_INPUTS or plan.kept or plan.shapes or plan.dtypes or op.composite is not None:
         return None
-    if op.promote is None and len(plan.arrays) > 1 or op.dims is not None:
+    if (op.promote is None and len(plan.arrays) > 1) or op.dims is not None:
         return None
     defaults = {p.name: p.default for p in op.params if p.kind == OPTION}
     if not all(p.has_default for p in op.params if p.kind == OPTION):

@@ -93,9 +93,14 @@ class _Translator:
             raise Untranslatable("a number, or truth values")
         if not self.steps or self.steps[-1][1] != result:
             self.emit("COPY", result)
-        if max(len(self.sources) - MOST_SOURCES, len(self.constants) - MOST_CONSTANTS, len(self.steps) - MOST_STEPS) > 0:
+        if (
+            max(len(self.sources) - MOST_SOURCES, len(self.constants) - MOST_CONSTANTS, len(self.steps) - MOST_STEPS)
+            > 0
+        ):
             raise Untranslatable("too long")
-        return Program(tuple(self.sources), self._packed(), tuple(self.constants), tuple(step[0] for step in self.steps))
+        return Program(
+            tuple(self.sources), self._packed(), tuple(self.constants), tuple(step[0] for step in self.steps)
+        )
 
     def _packed(self) -> bytes:
         """Number the registers: sources, constants, scratch; a scratch register is free after its last use."""
