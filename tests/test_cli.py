@@ -333,7 +333,8 @@ def test_version_and_information(capsys):
     assert capsys.readouterr().out == f"backlight {backlight.__version__}\n"
     assert main(["info"]) == 0
     out = capsys.readouterr().out
-    assert [line.split()[0] for line in out.splitlines()] == ["backlight", "Python", "NumPy", "BLAS", "threads"]
+    names = ["backlight", "Python", "NumPy", "BLAS", "kernels", "engine", "threads"]
+    assert [line.split()[0] for line in out.splitlines()] == names
 
 
 def test_the_command_ends_quietly_when_the_reader_of_its_pipe_leaves(tiny):

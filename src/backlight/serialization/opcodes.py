@@ -7,6 +7,7 @@ attribute but on an OrderedDict that it made itself.
 """
 
 import pickletools
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pickle import UnpicklingError
@@ -50,8 +51,10 @@ def read_pickle(content: bytes, names: Mapping[str, object], stored: Callable):
     """
     machine = Machine(names, stored)
     try:
-        for opcode, argument, _ in pickletools.genops(content):
-            machine.run(opcode.name, argument)
+        with warnings.catch_warnings():  # damaged bytes may look like old escapes in strings, of which Python warns
+            warnings.simplefilter("ignore", DeprecationWarning)
+            for opcode, argument, _ in pickletools.genops(content):
+                machine.run(opcode.name, argument)
         return machine.stack.pop()
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as problem:
         raise LoadError(f"Weights only load failed: the file is damaged ({problem}); save it again") from problem
