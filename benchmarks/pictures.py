@@ -127,7 +127,7 @@ def _panel(title: str, lines: Mapping[str, list], left: float, top: float) -> st
     for tick in ticks:
         _, y = place(points[0][0], 10**tick)
         parts.append(f'<line class="rule" x1="{left}" x2="{left + wide}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="faint" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{10**tick:,.3g}</text>')
+        parts.append(f'<text class="faint" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{_plain(10**tick)}</text>')
     for size in sorted({size for size, _ in points}):
         x, _ = place(size, points[0][1])
         parts.append(f'<text class="faint" x="{x:.1f}" y="{top + high + 38}" text-anchor="middle">{size:,.0f}</text>')
@@ -138,6 +138,10 @@ def _panel(title: str, lines: Mapping[str, list], left: float, top: float) -> st
             '<circle class="{}-key" cx="{:.1f}" cy="{:.1f}" r="3"/>'.format(BOTH[who], *place(*point)) for point in line
         ]
     return "".join(parts)
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:.3g}"
 
 
 def _decades(low: float, high: float) -> list[float]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from threadpoolctl import threadpool_limits
 
 BUSY = 0.15  # of one core, used by others: above it a round is dropped
-CORES = os.cpu_count() or 1
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 ALL = min(2, CORES)  # threads of the rows that are not about one thread
 _TICK = 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
 
