@@ -95,7 +95,7 @@ CASES = [
         [normal(2, 3, 5), normal(3), normal(3)],
         tolerance={"bfloat16": (2e-2, 5e-2)},
     ),
-    Case("mul/rms_norm", lambda t, x, w: t.rms_norm(x, (4,), w), [normal(3, 4), normal(4)]),
+    Case("rms_norm/weight", lambda t, x, w: t.rms_norm(x, (4,), w), [normal(3, 4), normal(4)]),
     Case("true_divide/normalize", lambda t, x: t.nn.functional.normalize(x), [normal(3, 4)]),
     Case(
         "true_divide/local_response_norm",

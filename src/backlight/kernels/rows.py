@@ -116,6 +116,7 @@ def _exp_shifted(scores: np.ndarray, mask: np.ndarray | None) -> None:
         np.exp(scores, out=scores)
 
 
+@native
 def log_softmax(x: np.ndarray, dim: int = -1) -> np.ndarray:
     """Return x − log Σ exp(x), a new array."""
     if _all_small(x):
@@ -133,6 +134,7 @@ def softmax_gradient(grad: np.ndarray, out: np.ndarray, dim: int = -1) -> np.nda
     return found
 
 
+@native
 def log_softmax_gradient(grad: np.ndarray, out: np.ndarray, dim: int = -1) -> np.ndarray:
     """Return grad − exp(out) · Σ grad, the derivative of log_softmax."""
     found = np.asarray(np.exp(out))
@@ -144,63 +146,3 @@ def blocks(count: int, size: int):
     """Return slices that together cover `count` rows of `size` numbers, each small enough to stay in the cache."""
     step = max(1, _BLOCK // max(size, 1))
     return [slice(start, start + step) for start in range(0, count, step)]
-
-
-def normalised(
-    x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, eps: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bring each row to mean 0 and variance 1, then scale and shift each column.
-
-    The variance is the population's, taken of the centred numbers, so that no digits cancel. Large inputs go block by
-    block, since what is read from the cache is four times faster.
-
-    Shapes: x (n, size), weight and bias (size,) or None -> (n, size), (n, size), (n, 1)
-
-    Returns:
-        The result, the rows before scale and shift, and 1 / √(variance + eps): new arrays.
-    """
-    count = x.dtype.type(x.shape[1])
-    out, normal = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
-    inverse = np.empty((len(x), 1), x.dtype)
-    for part in blocks(*x.shape):
-        block, spread = normal[part], inverse[part]
-        np.subtract(x[part], sums(x[part]) / count, out=block)
-        np.divide(dots(block, block), count, out=spread)
-        spread += x.dtype.type(eps)
-        np.reciprocal(np.sqrt(spread, out=spread), out=spread)
-        block *= spread
-        scaled = out[part]
-        if weight is None:
-            scaled[...] = block
-        else:
-            np.multiply(block, weight, out=scaled)
-        if bias is not None:
-            scaled += bias
-    return out, normal, inverse
-
-
-def normalised_gradient(
-    grad: np.ndarray, normal: np.ndarray, inverse: np.ndarray, weight: np.ndarray | None
-) -> np.ndarray:
-    """Return the derivative of `normalised` for x.
-
-    inverse · (g − mean(g) − normal · mean(g · normal)), with g = grad · weight
-    """
-    count = grad.dtype.type(grad.shape[1])
-    found = np.empty(grad.shape, grad.dtype)
-    for part in blocks(*grad.shape):
-        block, rows = found[part], normal[part]
-        weighted = grad[part] if weight is None else grad[part] * weight
-        np.multiply(rows, dots(weighted, rows) / -count, out=block)
-        block += weighted
-        block -= sums(weighted) / count
-        block *= inverse[part]
-    return found
-
-
-def column_dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return `(a * b).sum(0)` of two matrices, block by block."""
-    total = np.zeros(a.shape[1], a.dtype)
-    for part in blocks(*a.shape):
-        total += (a[part] * b[part]).sum(0)
-    return total

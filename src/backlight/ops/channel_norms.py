@@ -1,9 +1,4 @@
-"""Layers that normalise channels: batch norm, instance norm, group norm.
-
-NOTE [Channels as rows]
-Whatever is normalised together is laid in one row, so that all share the kernels of layer norm. A transposed copy
-in and out costs less than reductions over several strided dims.
-"""
+"""Layers that normalise channels: batch norm, instance norm, group norm."""
 
 import math
 
@@ -12,7 +7,7 @@ import numpy as np
 from backlight.errors import ShapeError, ValueProblem
 from backlight.graph.provenance import user_place
 from backlight.graph.state import storage_of, writable
-from backlight.kernels import rows
+from backlight.kernels import channels
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.sizes import Size
@@ -34,19 +29,18 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
     return native_group_norm(input, weight, bias, int(num_groups), float(eps))
 
 
-@op(name="group_norm", node="NativeGroupNormBackward0", keeps=("normal", "inverse"))
+@op(name="group_norm", node="NativeGroupNormBackward0", keeps=("mean", "inverse"))
 def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
     check_groups(input, weight, bias, num_groups)
-    batch, channels = input.shape[:2]
-    size = math.prod(input.shape[1:]) // num_groups
-    flat, normal, inverse = rows.normalised(widened(input).reshape((batch * num_groups, size)), None, None, eps)
-    out = flat.reshape((batch, channels, math.prod(input.shape[2:])))
-    if weight is not None:
-        out *= widened(weight)[:, None]
-    if bias is not None:
-        out += widened(bias)[:, None]
-    return rounded(out.reshape(input.shape), input.dtype), normal, inverse
+    flat, scale, shift = planes(input), widened(weight), widened(bias)
+    out, mean, inverse, _ = channels.channels_normalised(flat, scale, shift, num_groups, eps)
+    return rounded(out.reshape(input.shape), input.dtype), mean, inverse
+
+
+def planes(array):
+    """Return (batch, channels, …) as (batch, channels, size), in float32 if it holds halves."""
+    return np.ascontiguousarray(widened(array)).reshape((*array.shape[:2], math.prod(array.shape[2:])))
 
 
 @native_group_norm.derivative(
@@ -55,20 +49,16 @@ def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_g
     "bias",
     formula="with g = grad · weight: (g − mean(g) − n · mean(g · n)) / √(variance + eps); Σ grad · n; Σ grad",
 )
-def native_group_norm_all(grad, weight, normal, inverse, input_shape, needs, xp):
-    batch, channels = input_shape[:2]
-    size = math.prod(input_shape[2:])
-    wide = widened(grad).reshape((batch, channels, size))
-    g_input = g_weight = g_bias = None
-    if needs[0]:
-        weighted = wide if weight is None else wide * widened(weight)[:, None]
-        found = rows.normalised_gradient(weighted.reshape(normal.shape), normal, inverse, None)
-        g_input = rounded(found.reshape(input_shape), grad.dtype)
-    if needs[1]:
-        g_weight = rounded((wide * normal.reshape(wide.shape)).sum((0, 2)), grad.dtype)
-    if needs[2]:
-        g_bias = rounded(wide.sum((0, 2)), grad.dtype)
-    return g_input, g_weight, g_bias
+def native_group_norm_all(grad, input, weight, mean, inverse, needs, xp):
+    return _gradients(grad, input, weight, mean, inverse, False, needs)
+
+
+def _gradients(grad, input, weight, mean, inverse, fixed, needs):
+    """Return the gradients of input, weight and bias that are needed, in the dtype of grad."""
+    scale = widened(weight)
+    found = channels.channels_gradients(planes(grad), planes(input), mean, inverse, scale, fixed, needs)
+    g_input, g_weight, g_bias = [None if array is None else rounded(array, grad.dtype) for array in found]
+    return None if g_input is None else g_input.reshape(input.shape), g_weight, g_bias
 
 
 @native_group_norm.composed
@@ -149,7 +139,7 @@ def move_towards(running, found: np.ndarray, momentum: float) -> None:
     storage_of(running).wrote("batch_norm", user_place(1))
 
 
-@op(outputs=3, differentiable=(0,), keeps=("normal", "inverse"), name="native_batch_norm")
+@op(outputs=3, differentiable=(0,), keeps=("mean", "inverse"), name="native_batch_norm")
 def native_batch_norm(
     xp,
     input,
@@ -160,32 +150,16 @@ def native_batch_norm(
     eps: float,
 ):
     """Return (x − mean) / √(variance + eps) · weight + bias for each channel, and means and variances."""
-    wide = channel_rows(widened(input))
+    flat, scale, shift = planes(input), widened(weight), widened(bias)
     if running_mean is None:
-        out, normal, inverse = rows.normalised(wide, None, None, eps)
-        mean, variance = wide.mean(1), wide.var(1)
+        out, mean, inverse, variance = channels.channels_normalised(flat, scale, shift, 0, float(eps))
     else:
-        mean, variance = widened(running_mean).astype(wide.dtype), widened(running_var).astype(wide.dtype)
-        inverse = 1 / xp.sqrt(variance + wide.dtype.type(eps))[:, None]
-        normal = (wide - mean[:, None]) * inverse
-        out = normal.copy()
-    if weight is not None:
-        out *= widened(weight)[:, None]
-    if bias is not None:
-        out += widened(bias)[:, None]
-    out = rounded(from_channel_rows(out, input.shape), input.dtype)
-    return (out, mean, variance), normal, inverse
-
-
-def channel_rows(array):
-    """Return (batch, channels, …) as a new array (channels, batch · …)."""
-    return np.array(np.moveaxis(array, 1, 0), order="C").reshape((array.shape[1], -1))
-
-
-def from_channel_rows(array, shape):
-    """Return what `channel_rows` made in its old shape, a new array."""
-    moved = array.reshape((shape[1], shape[0], *shape[2:]))
-    return np.array(np.moveaxis(moved, 0, 1), order="C")
+        kind = flat.dtype
+        mean, variance = (widened(one).astype(kind).reshape((1, -1, 1)) for one in (running_mean, running_var))
+        inverse = xp.reciprocal(xp.sqrt(variance + kind.type(eps)))
+        out = channels.channels_scaled(flat, mean, inverse, scale, shift)
+    out = rounded(out.reshape(input.shape), input.dtype)
+    return (out, mean.reshape(-1), variance.reshape(-1)), mean, inverse
 
 
 @native_batch_norm.derivative(
@@ -194,19 +168,8 @@ def from_channel_rows(array, shape):
     "bias",
     formula="with g = grad · weight: (g − mean(g) − n · mean(g · n)) / √(variance + eps); Σ grad · n; Σ grad",
 )
-def native_batch_norm_all(grad, weight, running_mean, normal, inverse, input_shape, needs, xp):
-    wide = channel_rows(widened(grad))
-    g_input = g_weight = g_bias = None
-    if needs[0]:
-        weighted = wide if weight is None else wide * widened(weight)[:, None]
-        fixed = running_mean is not None  # statistics that do not depend on the input
-        found = weighted * inverse if fixed else rows.normalised_gradient(weighted, normal, inverse, None)
-        g_input = rounded(from_channel_rows(found, input_shape), grad.dtype)
-    if needs[1]:
-        g_weight = rounded(rows.dots(wide, normal)[:, 0], grad.dtype)
-    if needs[2]:
-        g_bias = rounded(rows.sums(wide)[:, 0], grad.dtype)
-    return g_input, g_weight, g_bias
+def native_batch_norm_all(grad, input, weight, running_mean, mean, inverse, needs, xp):
+    return _gradients(grad, input, weight, mean, inverse, running_mean is not None, needs)
 
 
 @native_batch_norm.composed

@@ -6,7 +6,7 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError, ValueProblem
-from backlight.kernels import rows
+from backlight.kernels import losses
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.linear import linear
@@ -56,7 +56,9 @@ def cross_entropy(
     if shape == target_shape:
         return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
     if label_smoothing:
-        return _smoothed_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
+        weighs = weight is not None and weight.requires_grad
+        smoothed = smoothed_composed if weighs else smoothed_cross_entropy
+        return smoothed(input, target, weight, reduction, ignore_index, float(label_smoothing))
     by_class = cross_entropy_of_classes if len(shape) <= 2 else cross_entropy_of_maps
     return by_class(input, target, weight, reduction, ignore_index)
 
@@ -134,16 +136,22 @@ def _reduced(losses, weights, reduction, shape):
     return mean, share if weights is None else weights * share
 
 
-def _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index):
-    """−weight · log softmax at the target, by the exponentials, which backward needs again."""
+def _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoothing):
+    """−weight · log softmax at the target; maxima, sums of exponentials and shares in the loss for backward."""
     check_float(input, "log_softmax_lastdim_kernel_impl")
-    check_classes(input, target, weight, ignore_index)
-    flat = class_rows(widened(input))
-    classes, weights = _class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)
-    shares, totals, shift = rows.exponentials(flat)
-    losses = (np.log(totals) + shift)[:, 0] - flat[np.arange(len(classes)), classes]
-    out, factors = _reduced(losses, weights, reduction, target.shape)
-    return rounded(out, input.dtype), shares, totals, classes, factors
+    check_target(input, target, weight)
+    found = losses.class_losses(
+        class_rows(widened(input)), class_numbers(target), widened(weight), ignore_index, reduction, smoothing
+    )
+    if found is None:
+        raise wrong_class(target, input.shape[min(input.ndim - 1, 1)], ignore_index)
+    out, scales, factors = found
+    return rounded(out.reshape(target.shape) if reduction == "none" else out, input.dtype), scales, factors
+
+
+def class_numbers(target):
+    """Return the target of each position, as int64."""
+    return target.reshape(-1) if target.dtype == np.int64 else target.reshape(-1).astype(np.int64)
 
 
 def class_rows(array):
@@ -153,36 +161,37 @@ def class_rows(array):
     return np.moveaxis(array, 1, -1).reshape((array.size // (array.shape[1] or 1), array.shape[1]))
 
 
-def _cross_entropy_gradient(grad, input_shape, shares, totals, classes, factors, xp):
+def _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing):
     """grad · factor · (softmax − 1 at the target)."""
-    factors = widened(grad).reshape(-1) * factors
-    slopes = shares * (factors[:, None] / totals)
-    slopes[xp.arange(len(classes)), classes] -= factors
-    if len(input_shape) > 2:
-        slopes = xp.moveaxis(slopes.reshape((input_shape[0], *input_shape[2:], input_shape[1])), -1, 1)
-    return rounded(slopes.reshape(input_shape), grad.dtype)
+    flat = class_rows(widened(input))
+    slopes = losses.class_slopes(
+        widened(grad).reshape(-1), flat, class_numbers(target), widened(weight), scales, factors, smoothing
+    )
+    if input.ndim > 2:
+        slopes = np.moveaxis(slopes.reshape((input.shape[0], *input.shape[2:], input.shape[1])), -1, 1)
+    return rounded(slopes.reshape(input.shape), grad.dtype)
 
 
-@op(name="cross_entropy", node="NllLossBackward0", keeps=("shares", "totals", "classes", "factors"))
+@op(name="cross_entropy", node="NllLossBackward0", keeps=("scales", "factors"))
 def cross_entropy_of_classes(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−log softmax at the target, for one row or rows."""
-    return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
+    return _cross_entropy_forward(input, target, weight, reduction, ignore_index, 0.0)
 
 
 @cross_entropy_of_classes.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_classes_input(grad, input_shape, shares, totals, classes, factors, xp):
-    return _cross_entropy_gradient(grad, input_shape, shares, totals, classes, factors, xp)
+def cross_entropy_of_classes_input(grad, input, target, weight, scales, factors, xp):
+    return _cross_entropy_gradient(grad, input, target, weight, scales, factors, 0.0)
 
 
-@op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("shares", "totals", "classes", "factors"))
+@op(name="cross_entropy_2d", node="NllLoss2DBackward0", keeps=("scales", "factors"))
 def cross_entropy_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−log softmax over dim 1 at the target, for inputs with more dims."""
-    return _cross_entropy_forward(xp, input, target, weight, reduction, ignore_index)
+    return _cross_entropy_forward(input, target, weight, reduction, ignore_index, 0.0)
 
 
 @cross_entropy_of_maps.derivative("input", formula="grad · factor · (softmax(input) − 1 at the target)")
-def cross_entropy_of_maps_input(grad, input_shape, shares, totals, classes, factors, xp):
-    return _cross_entropy_gradient(grad, input_shape, shares, totals, classes, factors, xp)
+def cross_entropy_of_maps_input(grad, input, target, weight, scales, factors, xp):
+    return _cross_entropy_gradient(grad, input, target, weight, scales, factors, 0.0)
 
 
 @cross_entropy_of_classes.composed
@@ -190,6 +199,39 @@ def cross_entropy_of_maps_input(grad, input_shape, shares, totals, classes, fact
 def cross_entropy_composed(input, target, weight, reduction, ignore_index):
     logs = log_softmax(input, min(input.ndim - 1, 1))
     return nll(logs, target, weight, reduction, ignore_index)
+
+
+@op(node="AddBackward0", keeps=("scales", "factors"))
+def smoothed_cross_entropy(
+    xp, input, target, weight: Array | None, reduction: str, ignore_index: int, smoothing: float
+):
+    """(1 − s) · cross-entropy + s · the mean over all classes of −log softmax."""
+    return _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoothing)
+
+
+@smoothed_cross_entropy.derivative(
+    "input",
+    formula="grad · factor · ((1 − s) · (softmax(input) − 1 at the target) + s / classes · Σ (softmax(input) − 1))",
+)
+def smoothed_cross_entropy_input(grad, input, target, weight, scales, factors, smoothing, xp):
+    return _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing)
+
+
+@smoothed_cross_entropy.composed
+def smoothed_composed(input, target, weight, reduction, ignore_index, smoothing):
+    dim = min(input.ndim - 1, 1)
+    logs = log_softmax(input, dim)
+    at_target = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
+    everywhere = -(logs if weight is None else logs * _class_factor(weight, input)).sum(dim)
+    target = target.reshape(everywhere.shape)
+    counted = target != ignore_index
+    everywhere = everywhere.masked_fill(~counted, 0)
+    if reduction == "sum":
+        everywhere = everywhere.sum()
+    elif reduction == "mean":
+        total = counted if weight is None else counted * weight[target.masked_fill(~counted, 0)]
+        everywhere = everywhere.sum() / total.sum()
+    return at_target * (1 - smoothing) + everywhere * (smoothing / input._data.shape[dim])
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
@@ -269,10 +311,18 @@ def all_between(numbers, limit: int) -> bool:
 
 
 def check_classes(input, target, weight, ignore_index) -> None:
-    """Raise PyTorch's error unless each target is one of the input's classes.
+    """Raise PyTorch's error unless each target is one of the input's classes: IndexError, or as `check_target`."""
+    check_target(input, target, weight)
+    classes = input.shape[min(input.ndim - 1, 1)]
+    problem = None if all_between(target, classes) else wrong_class(target, classes, ignore_index)
+    if problem is not None:
+        raise problem
+
+
+def check_target(input, target, weight) -> None:
+    """Raise PyTorch's error unless target and weight fit the input.
 
     Raises:
-        IndexError: a target is no class.
         ValueError: there are more or fewer targets than rows.
         RuntimeError: shapes or dtypes do not fit.
     """
@@ -288,14 +338,17 @@ def check_classes(input, target, weight, ignore_index) -> None:
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             f"shape: {list(weight.shape)}"
         )
-    if all_between(target, classes):
-        return
+
+
+def wrong_class(target, classes: int, ignore_index: int) -> DimError | None:
+    """Return PyTorch's error for a target that is no class, None if each is one."""
     wrong = target[((target < 0) | (target >= classes)) & (target != ignore_index)]
-    if wrong.size:
-        raise DimError(
-            f"Target {wrong.flat[0]} is out of bounds. There are {classes} classes, counted from 0; to leave a "
-            "position out, give it the target ignore_index"
-        )
+    if not wrong.size:
+        return None
+    return DimError(
+        f"Target {wrong.flat[0]} is out of bounds. There are {classes} classes, counted from 0; to leave a "
+        "position out, give it the target ignore_index"
+    )
 
 
 def _check_target_shape(input, target) -> None:
@@ -340,20 +393,3 @@ def _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoo
     if reduction == "sum":
         return -terms.sum()
     return -terms.sum() / (input._data.size // classes if classes else 1)
-
-
-def _smoothed_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing):
-    """(1 − s) · cross-entropy + s · the mean over all classes of −log softmax."""
-    dim = min(input.ndim - 1, 1)
-    logs = log_softmax(input, dim)
-    at_target = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
-    everywhere = -(logs if weight is None else logs * _class_factor(weight, input)).sum(dim)
-    target = target.reshape(everywhere.shape)
-    counted = target != ignore_index
-    everywhere = everywhere * counted
-    if reduction == "sum":
-        everywhere = everywhere.sum()
-    elif reduction == "mean":
-        total = counted if weight is None else counted * weight[target.masked_fill(~counted, 0)]
-        everywhere = everywhere.sum() / total.sum()
-    return at_target * (1 - label_smoothing) + everywhere * (label_smoothing / input._data.shape[dim])

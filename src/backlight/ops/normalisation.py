@@ -2,9 +2,11 @@
 
 from math import prod
 
-from backlight.dtypes import finfo, from_numpy_dtype
+from numpy import ascontiguousarray
+
+from backlight.dtypes import finfo, float32, from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
-from backlight.kernels import rows
+from backlight.kernels import norms
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.padding import constant_pad_nd
@@ -28,16 +30,14 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
     return native_layer_norm(input, weight, bias, tuple(normalized_shape), eps)
 
 
-@op(name="layer_norm", node="NativeLayerNormBackward0", keeps=("normal", "inverse"))
+@op(name="layer_norm", node="NativeLayerNormBackward0", keeps=("mean", "inverse"))
 def native_layer_norm(xp, input, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5):
     """(x − mean) / √(variance + eps) · weight + bias over the last dims."""
     check_layer_norm(input, weight, bias, normalized_shape)
     count = prod(normalized_shape)
-    flat = widened(input).reshape((input.size // (count or 1), count))
-    scale = None if weight is None else widened(weight).reshape(count)
-    shift = None if bias is None else widened(bias).reshape(count)
-    out, normal, inverse = rows.normalised(flat, scale, shift, eps)
-    return rounded(out.reshape(input.shape), input.dtype), normal, inverse
+    flat = _rows(input, (input.size // (count or 1), count))
+    out, mean, inverse = norms.normalised(flat, _columns(weight), _columns(bias), float(eps), True)
+    return rounded(out.reshape(input.shape), input.dtype), mean, inverse
 
 
 @native_layer_norm.derivative(
@@ -46,18 +46,26 @@ def native_layer_norm(xp, input, weight: Array | None, bias: Array | None, norma
     "bias",
     formula="with g = grad · weight: (g − mean(g) − n · mean(g · n)) / √(variance + eps); Σ grad · n; Σ grad",
 )
-def native_layer_norm_all(grad, weight, normal, inverse, input_shape, normalized_shape, needs, xp):
-    flat = widened(grad).reshape(normal.shape)
-    g_input = g_weight = g_bias = None
-    if needs[0]:
-        scale = None if weight is None else widened(weight).reshape(-1)
-        found = rows.normalised_gradient(flat, normal, inverse, scale)
-        g_input = rounded(found.reshape(input_shape), grad.dtype)
-    if needs[1]:
-        g_weight = rounded(rows.column_dots(flat, normal).reshape(normalized_shape), weight.dtype)
-    if needs[2]:
-        g_bias = rounded(flat.sum(0).reshape(normalized_shape), grad.dtype)
-    return g_input, g_weight, g_bias
+def native_layer_norm_all(grad, input, weight, mean, inverse, normalized_shape, needs, xp):
+    flat = (len(inverse), prod(normalized_shape))
+    g_input, g_weight, g_bias = norms.normalised_gradients(
+        _rows(grad, flat), _rows(input, flat), mean, inverse, _columns(weight), needs
+    )
+    return (
+        None if g_input is None else rounded(g_input.reshape(input.shape), grad.dtype),
+        None if g_weight is None else rounded(g_weight.reshape(normalized_shape), weight.dtype),
+        None if g_bias is None else rounded(g_bias.reshape(normalized_shape), grad.dtype),
+    )
+
+
+def _rows(array, shape):
+    """Return an array as rows of what is normalised together, in float32 if it holds halves."""
+    return ascontiguousarray(widened(array)).reshape(shape)
+
+
+def _columns(array):
+    """Return weight or bias as one number a column, in float32 if it holds halves."""
+    return None if array is None else widened(array).reshape(-1)
 
 
 @native_layer_norm.composed
@@ -114,10 +122,38 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
             f"Given normalized_shape={shape}, expected input with shape [*{wanted}], but got input of size"
             f"{list(input._data.shape)}"
         )
+    if eps is None:
+        eps = finfo(float32 if input.dtype.itemsize == 2 else input.dtype).eps
+    return native_rms_norm(input, weight, tuple(shape), float(eps))
+
+
+@op(name="rms_norm", node="MulBackward0", keeps=("inverse",))
+def native_rms_norm(xp, input, weight: Array | None, normalized_shape: tuple, eps: float):
+    """x / √(mean(x²) + eps) · weight over the last dims."""
+    count = prod(normalized_shape)
+    flat = _rows(input, (input.size // (count or 1), count))
+    out, _, inverse = norms.normalised(flat, _columns(weight), None, eps, False)
+    return rounded(out.reshape(input.shape), input.dtype), inverse
+
+
+@native_rms_norm.derivative(
+    "input", "weight", formula="with g = grad · weight: (g − n · mean(g · n)) / √(mean(x²) + eps); Σ grad · n"
+)
+def native_rms_norm_all(grad, input, weight, inverse, normalized_shape, needs, xp):
+    flat = (len(inverse), prod(normalized_shape))
+    g_input, g_weight, _ = norms.normalised_gradients(
+        _rows(grad, flat), _rows(input, flat), None, inverse, _columns(weight), (*needs, False)
+    )
+    return (
+        None if g_input is None else rounded(g_input.reshape(input.shape), grad.dtype),
+        None if g_weight is None else rounded(g_weight.reshape(normalized_shape), weight.dtype),
+    )
+
+
+@native_rms_norm.composed
+def native_rms_norm_composed(input, weight, normalized_shape, eps):
     wide = input.float() if input.dtype.itemsize == 2 else input
-    dims = tuple(range(-len(shape), 0))
-    eps = finfo(wide.dtype).eps if eps is None else eps
-    normal = wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()
+    normal = wide * ((wide * wide).mean(tuple(range(-len(normalized_shape), 0)), keepdim=True) + eps).rsqrt()
     if weight is None:
         return normal.to(input.dtype)
     return (normal * (weight.float() if weight.dtype.itemsize == 2 else weight)).to(input.dtype)

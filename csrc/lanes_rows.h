@@ -1,0 +1,65 @@
+/* Vectors for work along rows: the end of a row, which fills no whole vector, and sums in four strands. */
+#ifndef LANES_ROWS_H
+#define LANES_ROWS_H
+
+#include "lanes.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+INLINE ivec numbered(void) {
+  ivec n;
+  for (long i = 0; i < LANES; i++) n[i] = (integer)i;
+  return n;
+}
+/* All bits set in the first n lanes. */
+INLINE ivec first_lanes(long n) { return numbered() < ((integer)n - (ivec){0}); }
+
+/* As load_part and store_part, by the machine's masks where it has them. */
+INLINE vec load_first(const real *p, long n, real fill) {
+#if defined(__AVX512F__) && VECTOR_BYTES == 64 && REAL_BITS == 32
+  return (vec)_mm512_mask_loadu_ps((__m512)all(fill), (__mmask16)((1u << n) - 1), p);
+#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+  return (vec)_mm512_mask_loadu_pd((__m512d)all(fill), (__mmask8)((1u << n) - 1), p);
+#elif defined(__AVX2__) && VECTOR_BYTES == 32 && REAL_BITS == 32
+  ivec first = first_lanes(n);
+  return choose(first, (vec)_mm256_maskload_ps(p, (__m256i)first), all(fill));
+#elif defined(__AVX2__) && VECTOR_BYTES == 32
+  ivec first = first_lanes(n);
+  return choose(first, (vec)_mm256_maskload_pd(p, (__m256i)first), all(fill));
+#else
+  return load_part(p, n, fill);
+#endif
+}
+INLINE void store_first(real *p, vec v, long n) {
+#if defined(__AVX512F__) && VECTOR_BYTES == 64 && REAL_BITS == 32
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+  _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), (__m512d)v);
+#elif defined(__AVX2__) && VECTOR_BYTES == 32 && REAL_BITS == 32
+  _mm256_maskstore_ps(p, (__m256i)first_lanes(n), (__m256)v);
+#elif defined(__AVX2__) && VECTOR_BYTES == 32
+  _mm256_maskstore_pd(p, (__m256i)first_lanes(n), (__m256d)v);
+#else
+  store_part(p, v, n);
+#endif
+}
+
+/* The sum over a row of an expression of its vectors, in four strands, so that no addition waits for the one before.
+   `term(i)` is the vector at number i, `last(i, n)` the one of the n numbers left there, 0 beyond them. */
+#define SUM_OF_ROW(total, size, term, last) \
+  do { \
+    vec s0 = all(0), s1 = all(0), s2 = all(0), s3 = all(0); \
+    long i_ = 0; \
+    for (; i_ + 4 * LANES <= (size); i_ += 4 * LANES) { \
+      s0 += term(i_); \
+      s1 += term(i_ + LANES); \
+      s2 += term(i_ + 2 * LANES); \
+      s3 += term(i_ + 3 * LANES); \
+    } \
+    for (; i_ + LANES <= (size); i_ += LANES) s0 += term(i_); \
+    if (i_ < (size)) s1 += last(i_, (size) - i_); \
+    total = sum_of((s0 + s1) + (s2 + s3)); \
+  } while (0)
+
+#endif
