@@ -69,9 +69,9 @@ static int numbers_or_none(PyObject *object, int kind, long count, const char **
 
 static PyArrayObject *taken(struct channels_job *job, PyObject *object) {
   PyArrayObject *x = plain(object, &job->kind);
-  if (!x || PyArray_NDIM(x) != 3 || !PyArray_SIZE(x)) return NULL;
+  if (!x || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x)) return NULL;
   job->kernels = table_of(job->kind), job->x = PyArray_DATA(x), job->item = PyArray_ITEMSIZE(x);
-  job->batch = PyArray_DIM(x, 0), job->channels = PyArray_DIM(x, 1), job->size = PyArray_DIM(x, 2);
+  job->batch = PyArray_DIM(x, 0), job->channels = PyArray_DIM(x, 1), job->size = PyArray_SIZE(x) / (job->batch * job->channels);
   return x;
 }
 

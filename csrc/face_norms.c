@@ -27,17 +27,19 @@ static int columns_or_none(PyObject *object, int kind, long size, const char **d
   return 1;
 }
 
-/* normalised(x, weight, bias, eps, centred) -> out, mean or None, inverse */
+/* normalised(x, size, weight, bias, eps, centred) -> out, mean or None, inverse */
 static PyObject *normalised(PyObject *const *args, Py_ssize_t count) {
   int kind;
-  PyArrayObject *x = count == 5 ? plain(args[0], &kind) : NULL;
-  if (!x || PyArray_NDIM(x) != 2 || !PyArray_SIZE(x) || !PyFloat_Check(args[3]) || !PyBool_Check(args[4])) return DECLINED;
-  npy_intp rows[2] = {PyArray_DIM(x, 0), 1}, size = PyArray_DIM(x, 1);
-  struct norms_job job = {.kernels = table_of(kind), .x = PyArray_DATA(x), .eps = PyFloat_AS_DOUBLE(args[3]),
+  PyArrayObject *x = count == 6 ? plain(args[0], &kind) : NULL;
+  if (!x || !PyArray_SIZE(x) || !PyLong_Check(args[1]) || !PyFloat_Check(args[4]) || !PyBool_Check(args[5])) return DECLINED;
+  long size = PyLong_AsLong(args[1]);
+  if (size < 1 || PyArray_SIZE(x) % size) return PyErr_Clear(), DECLINED;
+  npy_intp rows[2] = {PyArray_SIZE(x) / size, 1};
+  struct norms_job job = {.kernels = table_of(kind), .x = PyArray_DATA(x), .eps = PyFloat_AS_DOUBLE(args[4]),
                           .rows = rows[0], .size = size, .item = PyArray_ITEMSIZE(x)};
-  if (!columns_or_none(args[1], kind, size, &job.weight) || !columns_or_none(args[2], kind, size, &job.bias)) return DECLINED;
+  if (!columns_or_none(args[2], kind, size, &job.weight) || !columns_or_none(args[3], kind, size, &job.bias)) return DECLINED;
   PyObject *out = (PyObject *)empty_like(x), *inverse = PyArray_EMPTY(2, rows, kind, 0);
-  PyObject *mean = args[4] == Py_True ? PyArray_EMPTY(2, rows, kind, 0) : Py_NewRef(Py_None);
+  PyObject *mean = args[5] == Py_True ? PyArray_EMPTY(2, rows, kind, 0) : Py_NewRef(Py_None);
   if (!out || !mean || !inverse) {
     Py_XDECREF(out), Py_XDECREF(mean), Py_XDECREF(inverse);
     return NULL;
@@ -97,10 +99,11 @@ static PyObject *gradients_of(struct norms_job *job, PyArrayObject *x, int kind,
 static PyObject *normalised_gradients(PyObject *const *args, Py_ssize_t count) {
   int kind, wanted[3];
   PyArrayObject *grad = count == 6 ? plain(args[0], &kind) : NULL, *x = grad ? plain_of(args[1], kind) : NULL;
-  if (!x || PyArray_NDIM(x) != 2 || !PyArray_SIZE(x) || !same_shape(grad, x)) return DECLINED;
+  if (!x || !PyArray_SIZE(x) || !same_shape(grad, x) || !PyArray_CheckExact(args[3])) return DECLINED;
   if (!PyTuple_CheckExact(args[5]) || PyTuple_GET_SIZE(args[5]) != 3) return DECLINED;
   for (int i = 0; i < 3; i++) wanted[i] = PyTuple_GET_ITEM(args[5], i) == Py_True;
-  long rows = PyArray_DIM(x, 0), size = PyArray_DIM(x, 1);
+  long rows = PyArray_SIZE((PyArrayObject *)args[3]), size = rows ? PyArray_SIZE(x) / rows : 0;
+  if (!size || rows * size != PyArray_SIZE(x)) return DECLINED;
   struct norms_job job = {.kernels = table_of(kind), .grad = PyArray_DATA(grad), .x = PyArray_DATA(x),
                           .rows = rows, .size = size, .item = PyArray_ITEMSIZE(x)};
   const char *means, *inverses;

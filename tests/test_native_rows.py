@@ -91,7 +91,7 @@ def test_norms_agree_with_their_references(shape, centred, kind):
     weight, bias = numbers(5, shape[1:], kind), numbers(6, shape[1:], kind)
     for scale in (weight, None):
         for shift in (bias, None):
-            _, mean, inverse = both(norms.normalised, x, scale, shift, 1e-5, centred, ulps=256)
+            _, mean, inverse = both(norms.normalised, x, shape[1], scale, shift, 1e-5, centred, ulps=256)
         most = np.abs(inverse).max(initial=0) * np.abs(grad).max(initial=0)
         for needs in WANTED:
             both(norms.normalised_gradients, grad, x, mean, inverse, scale, needs, ulps=256, most=most)
@@ -101,12 +101,12 @@ def test_a_norm_of_far_away_rows_keeps_its_digits():
     x = numbers(7, (4, 1000), np.float32, 1, 1000)
     wide = x.astype(np.float64)
     truth = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
-    np.testing.assert_allclose(norms.normalised(x, None, None, 1e-5, True)[0], truth, atol=1e-4)
+    np.testing.assert_allclose(norms.normalised(x, x.shape[1], None, None, 1e-5, True)[0], truth, atol=1e-4)
 
 
 def test_gradients_of_weights_do_not_depend_on_the_number_of_threads():
     x, grad = numbers(8, (3000, 96), np.float32), numbers(9, (3000, 96), np.float32)
-    _, mean, inverse = norms.normalised(x, None, None, 1e-5, True)
+    _, mean, inverse = norms.normalised(x, x.shape[1], None, None, 1e-5, True)
     found = []
     for threads in (1, 2, 3):
         compiled.set_threads(threads)
@@ -196,5 +196,5 @@ def test_an_index_beyond_the_table_is_refused():
 def test_strided_rows_and_other_dims_are_left_to_the_references():
     x = numbers(24, (6, 40), np.float32)
     assert declines(rows.softmax, x[:, ::2], -1) and declines(rows.log_softmax, x, 0)
-    found = norms.normalised(x[:, ::2], None, None, 1e-5, True)[0]
-    assert np.array_equal(found, norms.normalised.__wrapped__(x[:, ::2], None, None, 1e-5, True)[0])
+    found = norms.normalised(x[:, ::2], 20, None, None, 1e-5, True)[0]
+    assert np.array_equal(found, norms.normalised.__wrapped__(x[:, ::2], 20, None, None, 1e-5, True)[0])

@@ -12,19 +12,20 @@ from backlight.kernels.rows import blocks, dots, sums
 
 @native
 def normalised(
-    x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, eps: float, centred: bool
+    x: np.ndarray, size: int, weight: np.ndarray | None, bias: np.ndarray | None, eps: float, centred: bool
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Bring each row to mean 0, if `centred`, and to mean square 1, then scale and shift each column.
+    """Bring each row of `size` numbers to mean 0, if `centred`, and to mean square 1, then scale and shift each column.
 
     The mean square is taken of the centred numbers, so that no digits cancel. Large inputs go block by block, since
     what is read from the cache is four times faster.
 
-    Shapes: x (n, size), weight and bias (size,) or None -> (n, size), (n, 1), (n, 1)
+    Shapes: x (…) of n · size numbers, weight and bias (size,) or None -> as x, (n, 1), (n, 1)
 
     Returns:
         The result, the means (None unless centred), and 1 / √(mean square + eps): new arrays.
     """
-    count = x.dtype.type(x.shape[1])
+    shape, count = x.shape, x.dtype.type(size)
+    x = x.reshape((x.size // (size or 1), size))
     out, inverse = np.empty(x.shape, x.dtype), np.empty((len(x), 1), x.dtype)
     mean = np.empty((len(x), 1), x.dtype) if centred else None
     for part in blocks(*x.shape):
@@ -42,7 +43,7 @@ def normalised(
             block *= weight
         if bias is not None:
             block += bias
-    return out, mean, inverse
+    return out.reshape(shape), mean, inverse
 
 
 @native
@@ -56,26 +57,28 @@ def normalised_gradients(
 ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
     """Return the derivatives of `normalised` for x, weight and bias, those that `needs` tells.
 
-    Without `mean` the rows were not centred.
+    Without `mean` the rows were not centred. There are as many as `inverse` has numbers.
 
     With n the normal rows and g = grad · weight: inverse · (g − mean(g) − n · mean(g · n)); Σ grad · n; Σ grad
     """
-    count, size = grad.dtype.type(grad.shape[1]), grad.shape[1]
+    shape, rows = x.shape, len(inverse)
+    size = x.size // (rows or 1)
+    grad, x, count = grad.reshape((rows, size)), x.reshape((rows, size)), grad.dtype.type(size)
     found = np.empty(grad.shape, grad.dtype) if needs[0] else None
     scales = np.zeros(size, grad.dtype) if needs[1] else None
     shifts = np.zeros(size, grad.dtype) if needs[2] else None
     for part in blocks(*grad.shape):
-        rows = (x[part] if mean is None else x[part] - mean[part]) * inverse[part]
+        normal = (x[part] if mean is None else x[part] - mean[part]) * inverse[part]
         if needs[1]:
-            scales += (grad[part] * rows).sum(0)
+            scales += (grad[part] * normal).sum(0)
         if needs[2]:
             shifts += grad[part].sum(0)
         if not needs[0]:
             continue
         block, weighted = found[part], grad[part] if weight is None else grad[part] * weight
-        np.multiply(rows, dots(weighted, rows) / -count, out=block)
+        np.multiply(normal, dots(weighted, normal) / -count, out=block)
         block += weighted
         if mean is not None:
             block -= sums(weighted) / count
         block *= inverse[part]
-    return found, scales, shifts
+    return None if found is None else found.reshape(shape), scales, shifts

@@ -33,14 +33,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
 def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
     check_groups(input, weight, bias, num_groups)
-    flat, scale, shift = planes(input), widened(weight), widened(bias)
-    out, mean, inverse, _ = channels.channels_normalised(flat, scale, shift, num_groups, eps)
-    return rounded(out.reshape(input.shape), input.dtype), mean, inverse
-
-
-def planes(array):
-    """Return (batch, channels, …) as (batch, channels, size), in float32 if it holds halves."""
-    return np.ascontiguousarray(widened(array)).reshape((*array.shape[:2], math.prod(array.shape[2:])))
+    x, scale, shift = np.ascontiguousarray(widened(input)), widened(weight), widened(bias)
+    out, mean, inverse, _ = channels.channels_normalised(x, scale, shift, num_groups, eps)
+    return rounded(out, input.dtype), mean, inverse
 
 
 @native_group_norm.derivative(
@@ -55,10 +50,9 @@ def native_group_norm_all(grad, input, weight, mean, inverse, needs, xp):
 
 def _gradients(grad, input, weight, mean, inverse, fixed, needs):
     """Return the gradients of input, weight and bias that are needed, in the dtype of grad."""
-    scale = widened(weight)
-    found = channels.channels_gradients(planes(grad), planes(input), mean, inverse, scale, fixed, needs)
-    g_input, g_weight, g_bias = [None if array is None else rounded(array, grad.dtype) for array in found]
-    return None if g_input is None else g_input.reshape(input.shape), g_weight, g_bias
+    wide, x = np.ascontiguousarray(widened(grad)), np.ascontiguousarray(widened(input))
+    found = channels.channels_gradients(wide, x, mean, inverse, widened(weight), fixed, needs)
+    return tuple([None if array is None else rounded(array, grad.dtype) for array in found])
 
 
 @native_group_norm.composed
@@ -150,15 +144,15 @@ def native_batch_norm(
     eps: float,
 ):
     """Return (x − mean) / √(variance + eps) · weight + bias for each channel, and means and variances."""
-    flat, scale, shift = planes(input), widened(weight), widened(bias)
+    x, scale, shift = np.ascontiguousarray(widened(input)), widened(weight), widened(bias)
     if running_mean is None:
-        out, mean, inverse, variance = channels.channels_normalised(flat, scale, shift, 0, float(eps))
+        out, mean, inverse, variance = channels.channels_normalised(x, scale, shift, 0, float(eps))
     else:
-        kind = flat.dtype
+        kind = x.dtype
         mean, variance = (widened(one).astype(kind).reshape((1, -1, 1)) for one in (running_mean, running_var))
         inverse = xp.reciprocal(xp.sqrt(variance + kind.type(eps)))
-        out = channels.channels_scaled(flat, mean, inverse, scale, shift)
-    out = rounded(out.reshape(input.shape), input.dtype)
+        out = channels.channels_scaled(x, mean, inverse, scale, shift)
+    out = rounded(out, input.dtype)
     return (out, mean.reshape(-1), variance.reshape(-1)), mean, inverse
 
 

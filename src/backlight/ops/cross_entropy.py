@@ -169,7 +169,7 @@ def _cross_entropy_gradient(grad, input, target, weight, scales, factors, smooth
     )
     if input.ndim > 2:
         slopes = np.moveaxis(slopes.reshape((input.shape[0], *input.shape[2:], input.shape[1])), -1, 1)
-    return rounded(slopes.reshape(input.shape), grad.dtype)
+    return rounded(slopes if slopes.shape == input.shape else slopes.reshape(input.shape), grad.dtype)
 
 
 @op(name="cross_entropy", node="NllLossBackward0", keeps=("scales", "factors"))

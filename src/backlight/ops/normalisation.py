@@ -34,10 +34,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
 def native_layer_norm(xp, input, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float = 1e-5):
     """(x − mean) / √(variance + eps) · weight + bias over the last dims."""
     check_layer_norm(input, weight, bias, normalized_shape)
-    count = prod(normalized_shape)
-    flat = _rows(input, (input.size // (count or 1), count))
-    out, mean, inverse = norms.normalised(flat, _columns(weight), _columns(bias), float(eps), True)
-    return rounded(out.reshape(input.shape), input.dtype), mean, inverse
+    x, size = ascontiguousarray(widened(input)), prod(normalized_shape)
+    out, mean, inverse = norms.normalised(x, size, _columns(weight), _columns(bias), float(eps), True)
+    return rounded(out, input.dtype), mean, inverse
 
 
 @native_layer_norm.derivative(
@@ -47,25 +46,28 @@ def native_layer_norm(xp, input, weight: Array | None, bias: Array | None, norma
     formula="with g = grad · weight: (g − mean(g) − n · mean(g · n)) / √(variance + eps); Σ grad · n; Σ grad",
 )
 def native_layer_norm_all(grad, input, weight, mean, inverse, normalized_shape, needs, xp):
-    flat = (len(inverse), prod(normalized_shape))
-    g_input, g_weight, g_bias = norms.normalised_gradients(
-        _rows(grad, flat), _rows(input, flat), mean, inverse, _columns(weight), needs
-    )
+    return _gradients(grad, input, weight, mean, inverse, normalized_shape, needs)
+
+
+def _gradients(grad, input, weight, mean, inverse, shape, needs):
+    """Return the gradients of input, weight and bias that are needed."""
+    wide, x = ascontiguousarray(widened(grad)), ascontiguousarray(widened(input))
+    g_input, g_weight, g_bias = norms.normalised_gradients(wide, x, mean, inverse, _columns(weight), needs)
     return (
-        None if g_input is None else rounded(g_input.reshape(input.shape), grad.dtype),
-        None if g_weight is None else rounded(g_weight.reshape(normalized_shape), weight.dtype),
-        None if g_bias is None else rounded(g_bias.reshape(normalized_shape), grad.dtype),
+        None if g_input is None else rounded(g_input, grad.dtype),
+        None if g_weight is None else rounded(_shaped(g_weight, shape), weight.dtype),
+        None if g_bias is None else rounded(_shaped(g_bias, shape), grad.dtype),
     )
-
-
-def _rows(array, shape):
-    """Return an array as rows of what is normalised together, in float32 if it holds halves."""
-    return ascontiguousarray(widened(array)).reshape(shape)
 
 
 def _columns(array):
     """Return weight or bias as one number a column, in float32 if it holds halves."""
-    return None if array is None else widened(array).reshape(-1)
+    return None if array is None else _shaped(widened(array), (array.size,))
+
+
+def _shaped(array, shape):
+    """Return an array in a shape: itself if it has it, so that its memory stays its own."""
+    return array if array.shape == shape else array.reshape(shape)
 
 
 @native_layer_norm.composed
@@ -130,24 +132,16 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 @op(name="rms_norm", node="MulBackward0", keeps=("inverse",))
 def native_rms_norm(xp, input, weight: Array | None, normalized_shape: tuple, eps: float):
     """x / √(mean(x²) + eps) · weight over the last dims."""
-    count = prod(normalized_shape)
-    flat = _rows(input, (input.size // (count or 1), count))
-    out, _, inverse = norms.normalised(flat, _columns(weight), None, eps, False)
-    return rounded(out.reshape(input.shape), input.dtype), inverse
+    x = ascontiguousarray(widened(input))
+    out, _, inverse = norms.normalised(x, prod(normalized_shape), _columns(weight), None, eps, False)
+    return rounded(out, input.dtype), inverse
 
 
 @native_rms_norm.derivative(
     "input", "weight", formula="with g = grad · weight: (g − n · mean(g · n)) / √(mean(x²) + eps); Σ grad · n"
 )
 def native_rms_norm_all(grad, input, weight, inverse, normalized_shape, needs, xp):
-    flat = (len(inverse), prod(normalized_shape))
-    g_input, g_weight, _ = norms.normalised_gradients(
-        _rows(grad, flat), _rows(input, flat), None, inverse, _columns(weight), (*needs, False)
-    )
-    return (
-        None if g_input is None else rounded(g_input.reshape(input.shape), grad.dtype),
-        None if g_weight is None else rounded(g_weight.reshape(normalized_shape), weight.dtype),
-    )
+    return _gradients(grad, input, weight, None, inverse, normalized_shape, (*needs, False))[:2]
 
 
 @native_rms_norm.composed
