@@ -1,11 +1,5 @@
 /* Batch norm of (batch, channels) arrays, whose channels are columns. Included by kernels.c, after channels.c. */
 
-INLINE vec N(load_some)(const real *p, long n) { return n < LANES ? load_first(p, n, 0) : load(p); }
-INLINE void N(store_some)(real *p, vec v, long n) {
-  if (n < LANES) store_first(p, v, n);
-  else store(p, v);
-}
-
 /* The means of columns begin..end, and their sums of squares around them. */
 static void N(column_moments)(const void *x_, void *means_, void *spreads_, long begin, long end, long rows, long size) {
   const real *x = x_;
@@ -13,17 +7,17 @@ static void N(column_moments)(const void *x_, void *means_, void *spreads_, long
     long n = end - i < LANES ? end - i : LANES, row = 0;
     vec sum = all(0), other = all(0);
     for (; row + 2 <= rows; row += 2) {
-      sum += N(load_some)(x + row * size + i, n);
-      other += N(load_some)(x + (row + 1) * size + i, n);
+      sum += load_some(x + row * size + i, n);
+      other += load_some(x + (row + 1) * size + i, n);
     }
-    if (row < rows) sum += N(load_some)(x + row * size + i, n);
+    if (row < rows) sum += load_some(x + row * size + i, n);
     vec mean = (sum + other) / (real)rows, spread = all(0);
     for (row = 0; row < rows; row++) {
-      vec away = N(load_some)(x + row * size + i, n) - mean;
+      vec away = load_some(x + row * size + i, n) - mean;
       spread += away * away;
     }
-    N(store_some)((real *)means_ + i, mean, n);
-    N(store_some)((real *)spreads_ + i, spread, n);
+    store_some((real *)means_ + i, mean, n);
+    store_some((real *)spreads_ + i, spread, n);
   }
 }
 
@@ -36,10 +30,10 @@ static void N(column_scaled)(const void *x_, const void *means_, const void *inv
   for (long row = begin; row < end; row++, x += size, out += size)
     for (long i = 0; i < size; i += LANES) {
       long n = size - i < LANES ? size - i : LANES;
-      vec v = (N(load_some)(x + i, n) - N(load_some)(means + i, n)) * N(load_some)(inverses + i, n);
-      if (weight) v = v * N(load_some)(weight + i, n);
-      if (bias) v = v + N(load_some)(bias + i, n);
-      N(store_some)(out + i, v, n);
+      vec v = (load_some(x + i, n) - load_some(means + i, n)) * load_some(inverses + i, n);
+      if (weight) v = v * load_some(weight + i, n);
+      if (bias) v = v + load_some(bias + i, n);
+      store_some(out + i, v, n);
     }
 }
 
@@ -49,14 +43,14 @@ static void N(column_dots)(const void *grad_, const void *x_, const void *means_
   const real *grad = grad_, *x = x_;
   for (long i = begin; i < end; i += LANES) {
     long n = end - i < LANES ? end - i : LANES;
-    vec mean = N(load_some)((const real *)means_ + i, n), sum = all(0), dot = all(0);
+    vec mean = load_some((const real *)means_ + i, n), sum = all(0), dot = all(0);
     for (long row = 0; row < rows; row++) {
-      vec g = N(load_some)(grad + row * size + i, n);
+      vec g = load_some(grad + row * size + i, n);
       sum += g;
-      dot += g * (N(load_some)(x + row * size + i, n) - mean);
+      dot += g * (load_some(x + row * size + i, n) - mean);
     }
-    N(store_some)((real *)sums_ + i, sum, n);
-    N(store_some)((real *)dots_ + i, dot, n);
+    store_some((real *)sums_ + i, sum, n);
+    store_some((real *)dots_ + i, dot, n);
   }
 }
 
@@ -70,12 +64,12 @@ static void N(column_gradients)(const void *grad_, const void *x_, const void *m
   for (long row = begin; row < end; row++, grad += size, x += size, found += size)
     for (long i = 0; i < size; i += LANES) {
       long n = size - i < LANES ? size - i : LANES;
-      vec v = N(load_some)(grad + i, n) * N(load_some)(inverses + i, n);
-      if (weight) v = v * N(load_some)(weight + i, n);
+      vec v = load_some(grad + i, n) * load_some(inverses + i, n);
+      if (weight) v = v * load_some(weight + i, n);
       if (slopes) {
-        vec away = N(load_some)(x + i, n) - N(load_some)(means + i, n);
-        v = v + (away * N(load_some)(slopes + i, n) + N(load_some)(shifts + i, n));
+        vec away = load_some(x + i, n) - load_some(means + i, n);
+        v = v + (away * load_some(slopes + i, n) + load_some(shifts + i, n));
       }
-      N(store_some)(found + i, v, n);
+      store_some(found + i, v, n);
     }
 }

@@ -10,11 +10,12 @@ struct norms_job {
   char *means, *inverses, *found, *scales, *shifts, *total;
   double eps;
   long rows, size, step, item; /* step: rows of a part */
+  int streams;
 };
 
 static void normalised_part(void *job, long begin, long end) {
   struct norms_job *j = job;
-  j->kernels->normalised(j->x, j->weight, j->bias, j->eps, j->found, j->means, j->inverses, begin, end, j->size);
+  j->kernels->normalised(j->x, j->weight, j->bias, j->eps, j->found, j->means, j->inverses, begin, end, j->size, j->streams);
 }
 
 /* Columns of numbers, as many as x has, or None: 0 where the object is neither. */
@@ -46,6 +47,7 @@ static PyObject *normalised(PyObject *const *args, Py_ssize_t count) {
   }
   job.found = PyArray_DATA((PyArrayObject *)out), job.inverses = PyArray_DATA((PyArrayObject *)inverse);
   if (mean != Py_None) job.means = PyArray_DATA((PyArrayObject *)mean);
+  job.streams = PyArray_NBYTES(x) > STREAMED;
   run_parts(normalised_part, &job, job.rows, SMALL / size, PyArray_SIZE(x));
   return Py_BuildValue("(NNN)", out, mean, inverse);
 }
@@ -59,7 +61,7 @@ static void gradients_part(void *job, long begin, long end) {
     if (scales) memset(scales, 0, (size_t)(j->size * j->item));
     if (shifts) memset(shifts, 0, (size_t)(j->size * j->item));
     j->kernels->normalised_gradients(j->grad, j->x, j->means, j->inverses, j->weight, j->found, scales, shifts, first, last,
-                                     j->size);
+                                     j->size, j->streams);
   }
 }
 
@@ -84,6 +86,7 @@ static PyObject *gradients_of(struct norms_job *job, PyArrayObject *x, int kind,
   if (wanted[0]) job->found = PyArray_DATA((PyArrayObject *)found[0]);
   if (wanted[1]) job->scales = room;
   if (wanted[2]) job->shifts = room + bytes;
+  job->streams = PyArray_NBYTES(x) > STREAMED;
   run_parts(gradients_part, job, parts, 1, PyArray_SIZE(x));
   int failed = wanted[1] && !(found[1] = added(job, job->scales, parts, kind));
   failed = failed || (wanted[2] && !(found[2] = added(job, job->shifts, parts, kind)));

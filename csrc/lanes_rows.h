@@ -3,7 +3,7 @@
 #define LANES_ROWS_H
 
 #include "lanes.h"
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -43,6 +43,46 @@ INLINE void store_first(real *p, vec v, long n) {
 #else
   store_part(p, v, n);
 #endif
+}
+
+/* Streaming: writing past the caches what is too large for them, which spares the machine to read it first. Pointers
+   must be aligned to a vector: `before_aligned` says how many numbers stand before the next such place. */
+INLINE long before_aligned(const real *p, long size) {
+  long n = (long)(-(uintptr_t)p % VECTOR_BYTES / sizeof(real));
+  return n < size ? n : size;
+}
+INLINE void stream(real *p, vec v) {
+#if defined(__AVX512F__) && VECTOR_BYTES == 64
+  _mm512_stream_si512((void *)p, (__m512i)v);
+#elif defined(__AVX2__) && VECTOR_BYTES == 32
+  _mm256_stream_si256((void *)p, (__m256i)v);
+#elif defined(__SSE2__) && VECTOR_BYTES == 16
+  _mm_stream_si128((void *)p, (__m128i)v);
+#else
+  store(p, v);
+#endif
+}
+INLINE void end_of_stream(void) {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+/* Write a row, `value(i, n)` being n of its numbers at i, LANES of them but at its ends. */
+#define WRITE_ROW(out, size, streams, value) \
+  do { \
+    long i_ = (streams) ? before_aligned(out, size) : 0; \
+    if (i_) store_first(out, value(0, i_), i_); \
+    if (streams) \
+      for (; i_ + LANES <= (size); i_ += LANES) stream((out) + i_, value(i_, LANES)); \
+    else \
+      for (; i_ + LANES <= (size); i_ += LANES) store((out) + i_, value(i_, LANES)); \
+    if (i_ < (size)) store_first((out) + i_, value(i_, (size) - i_), (size) - i_); \
+  } while (0)
+INLINE vec load_some(const real *p, long n) { return n < LANES ? load_first(p, n, 0) : load(p); }
+INLINE void store_some(real *p, vec v, long n) {
+  if (n < LANES) store_first(p, v, n);
+  else store(p, v);
 }
 
 /* The sum over a row of an expression of its vectors, in four strands, so that no addition waits for the one before.

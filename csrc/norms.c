@@ -30,29 +30,23 @@ INLINE real N(inverse_root)(real x) {
 #endif
 }
 
-/* out = (x - mean) * inverse * weight + bias, weight and bias NULL or one number a column. */
+/* n numbers at i of (x - mean) * inverse * weight + bias, weight and bias NULL or one number a column. */
+INLINE vec N(normal_at)(const real *x, const real *weight, const real *bias, real mean, real inverse, long i, long n) {
+  vec v = (load_some(x + i, n) - mean) * inverse;
+  if (weight) v = v * load_some(weight + i, n);
+  return bias ? v + load_some(bias + i, n) : v;
+}
+
 INLINE void N(normal_row)(const real *x, const real *weight, const real *bias, real mean, real inverse, real *out,
-                          long size) {
-  long i = 0;
-  for (; i + LANES <= size; i += LANES) {
-    vec v = (load(x + i) - mean) * inverse;
-    if (weight) v = v * load(weight + i);
-    if (bias) v = v + load(bias + i);
-    store(out + i, v);
-    __builtin_prefetch(x + size + i);
-  }
-  if (i < size) {
-    long n = size - i;
-    vec v = (load_first(x + i, n, 0) - mean) * inverse;
-    if (weight) v = v * load_first(weight + i, n, 0);
-    if (bias) v = v + load_first(bias + i, n, 0);
-    store_first(out + i, v, n);
-  }
+                          long size, int streams) {
+#define VALUE(i, n) (__builtin_prefetch(x + size + (i)), N(normal_at)(x, weight, bias, mean, inverse, i, n))
+  WRITE_ROW(out, size, streams, VALUE);
+#undef VALUE
 }
 
 /* Rows begin..end of `normalised`; without `means` nothing is taken off (RMS norm). */
 static void N(normalised)(const void *x_, const void *weight, const void *bias, double eps, void *out_, void *means_,
-                          void *inverses_, long begin, long end, long size) {
+                          void *inverses_, long begin, long end, long size, int streams) {
   const real *x = (const real *)x_ + begin * size;
   real *out = (real *)out_ + begin * size, *means = means_, *inverses = inverses_;
   for (long row = begin; row < end; row++, x += size, out += size) {
@@ -60,10 +54,11 @@ static void N(normalised)(const void *x_, const void *weight, const void *bias, 
     real inverse = N(inverse_root)(N(spread_of_row)(x, mean, size) + (real)eps);
     if (means) means[row] = mean;
     inverses[row] = inverse;
-    if (weight && bias) N(normal_row)(x, weight, bias, mean, inverse, out, size);
-    else if (weight) N(normal_row)(x, weight, NULL, mean, inverse, out, size);
-    else N(normal_row)(x, NULL, bias, mean, inverse, out, size);
+    if (weight && bias) N(normal_row)(x, weight, bias, mean, inverse, out, size, streams);
+    else if (weight) N(normal_row)(x, weight, NULL, mean, inverse, out, size, streams);
+    else N(normal_row)(x, NULL, bias, mean, inverse, out, size, streams);
   }
+  if (streams) end_of_stream();
 }
 
 /* What one row adds: to `scales` (the weight's gradient) grad * normal, to `shifts` (the bias's) grad; and the sums of
@@ -96,29 +91,27 @@ INLINE void N(row_sums)(const real *grad, const real *x, const real *weight, rea
   *dot = sum_of(dots);
 }
 
-/* found = grad * weight * inverse + (x - mean) * slope + shift */
+/* n numbers at i of grad * weight * inverse + (x - mean) * slope + shift */
+INLINE vec N(gradient_at)(const real *grad, const real *x, const real *weight, real mean, real inverse, real slope,
+                          real shift, long i, long n) {
+  vec g = load_some(grad + i, n) * inverse;
+  if (weight) g = g * load_some(weight + i, n);
+  return g + ((load_some(x + i, n) - mean) * slope + shift);
+}
+
 INLINE void N(gradient_row)(const real *grad, const real *x, const real *weight, real mean, real inverse, real slope,
-                            real shift, real *found, long size) {
-  long i = 0;
-  for (; i + LANES <= size; i += LANES) {
-    vec g = load(grad + i) * inverse;
-    if (weight) g = g * load(weight + i);
-    store(found + i, g + ((load(x + i) - mean) * slope + shift));
-    __builtin_prefetch(grad + size + i);
-    __builtin_prefetch(x + size + i);
-  }
-  if (i < size) {
-    long left = size - i;
-    vec g = load_first(grad + i, left, 0) * inverse;
-    if (weight) g = g * load_first(weight + i, left, 0);
-    store_first(found + i, g + ((load_first(x + i, left, 0) - mean) * slope + shift), left);
-  }
+                            real shift, real *found, long size, int streams) {
+#define VALUE(i, n) \
+  (__builtin_prefetch(grad + size + (i)), __builtin_prefetch(x + size + (i)), \
+   N(gradient_at)(grad, x, weight, mean, inverse, slope, shift, i, n))
+  WRITE_ROW(found, size, streams, VALUE);
+#undef VALUE
 }
 
 /* Rows begin..end of `normalised_gradients`. What is NULL is not wanted: found, scales, shifts (which are added to). */
 static void N(normalised_gradients)(const void *grad_, const void *x_, const void *means_, const void *inverses_,
                                     const void *weight, void *found_, void *scales, void *shifts, long begin, long end,
-                                    long size) {
+                                    long size, int streams) {
   const real *grad = (const real *)grad_ + begin * size, *x = (const real *)x_ + begin * size;
   const real *means = means_, *inverses = inverses_;
   real *found = found_ ? (real *)found_ + begin * size : NULL, sum, dot;
@@ -129,10 +122,11 @@ static void N(normalised_gradients)(const void *grad_, const void *x_, const voi
     else N(row_sums)(grad, x, weight, mean, inverse, scales, shifts, size, &sum, &dot);
     if (!found) continue;
     real slope = -inverse * inverse * dot / (real)size, shift = means ? -inverse * sum / (real)size : 0;
-    if (weight) N(gradient_row)(grad, x, weight, mean, inverse, slope, shift, found, size);
-    else N(gradient_row)(grad, x, NULL, mean, inverse, slope, shift, found, size);
+    if (weight) N(gradient_row)(grad, x, weight, mean, inverse, slope, shift, found, size, streams);
+    else N(gradient_row)(grad, x, NULL, mean, inverse, slope, shift, found, size, streams);
     found += size;
   }
+  if (streams) end_of_stream();
 }
 
 /* Add to columns begin..end of `total` those of `parts` matrices' rows of `size` numbers. */

@@ -2,6 +2,8 @@
 #ifndef ROWS_H
 #define ROWS_H
 
+#define STREAMED (8L << 20) /* bytes; larger results are written past the caches, smaller ones are soon read there */
+
 #define ROWS(K) ROWS_ALONE(K) CHANNELS(K) GROUPS(K)
 
 #define ROWS_ALONE(K) \
@@ -10,10 +12,10 @@
   K(softmax_gradient, void, (const void *grad, const void *out, void *found, long rows, long size)) \
   K(log_softmax_gradient, void, (const void *grad, const void *out, void *found, long rows, long size)) \
   K(normalised, void, (const void *x, const void *weight, const void *bias, double eps, void *out, void *means, \
-                       void *inverses, long begin, long end, long size)) \
+                       void *inverses, long begin, long end, long size, int streams)) \
   K(normalised_gradients, void, (const void *grad, const void *x, const void *means, const void *inverses, \
                                  const void *weight, void *found, void *scales, void *shifts, long begin, long end, \
-                                 long size)) \
+                                 long size, int streams)) \
   K(add_parts, void, (const void *parts, void *total, long count, long size, long begin, long end)) \
   K(class_losses, void, (const void *x, const void *targets, const void *weight, long ignored, double smoothing, \
                          void *losses, void *sums, void *factors, long begin, long end, long size)) \

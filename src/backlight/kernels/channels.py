@@ -18,7 +18,7 @@ def _planes(x: np.ndarray) -> np.ndarray:
 
 def _units(x: np.ndarray, groups: int) -> np.ndarray:
     """Return a view of x (batch, units, size), or of groups (batch, groups, channels · size)."""
-    return x.reshape((len(x), groups, -1)) if groups else x
+    return x.reshape((len(x), groups, x.shape[1] // groups * x.shape[2])) if groups else x
 
 
 def _along_channels(unit: np.ndarray, channels: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Row by row work: sums, softmax, moments, in the fewest passes that NumPy allows.
+"""Row by row work: sums and softmax, in the fewest passes that NumPy allows.
 
 A row is what lies along `dim`, mostly the last one. Results keep that dim, with size 1 where it was summed over.
 
@@ -57,17 +57,6 @@ def softmax(x: np.ndarray, dim: int = -1) -> np.ndarray:
     if weights.size:
         weights *= np.reciprocal(sums(weights, dim))
     return weights
-
-
-def exponentials(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return exp(x − shift), its sums and the shift, for rows of the last dim; log Σ exp(x) is log(sums) + shift."""
-    if _all_small(x):
-        weights, shift = np.exp(x), np.zeros((*x.shape[:-1], 1), x.dtype)
-    else:
-        shift = x.max(-1, keepdims=True) if x.size else np.zeros((*x.shape[:-1], 1), x.dtype)
-        weights = np.asarray(x - shift)
-        np.exp(weights, out=weights)
-    return weights, sums(weights), shift
 
 
 def attention_weights(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
