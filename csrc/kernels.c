@@ -2,7 +2,7 @@
 #include "lanes.h"
 #include "table.h"
 
-#include "lanes_temp.h"
+#include "lanes_math.h"
 
 #include "pointwise.c"
 #include "programs.c"
