@@ -51,9 +51,8 @@ def suite_table(suite: Mapping) -> str:
         text = _table(("work", "by", "median (quartiles)", "backlight's time over it"), lines)
     used = [row for row in rows if row["memory"]]
     if used:
-        lines = [(row["row"], name, _mebibytes(one["peak"])) for row in used for name, one in row["memory"].items()]
-        kind = "size" if not all(row["seconds"] for row in used) else "peak memory"
-        text += "\n" + _table(("work", "by", kind), lines)
+        lines = [_memory_line(row["row"], name, one) for row in used for name, one in row["memory"].items()]
+        text += "\n" + _table(("work", "by", "MiB", "of it before the first call"), lines)
     return text
 
 
@@ -110,8 +109,9 @@ def _number(seconds: float, unit: str) -> str:
     return f"{seconds * UNITS[unit]:.3g} {unit.replace('us', 'µs')}"
 
 
-def _mebibytes(size: float) -> str:
-    return f"{size:.3g} MiB" if size < 100 else f"{size:,.0f} MiB"
+def _memory_line(row: str, name: str, used: Mapping) -> tuple[str, ...]:
+    sizes = [f"{used[key]:.3g}" if key in used else "" for key in ("peak", "before")]
+    return (row, name, *sizes)
 
 
 def _table(titles, lines) -> str:

@@ -9,7 +9,7 @@ used the CPU (NOTE [Samples that count] in quiet.py). A ratio is taken round by 
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,9 +108,20 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float,
     return quartiles([a / b for a, b in zip(ours, theirs)])
 
 
-def interleaved(works: Mapping[str, Work], rounds: int, *, seconds: float = 6.0, pause: bool = True) -> Samples:
-    """Run each work once a round and return its times (NOTE [A round])."""
-    calls = {name: _calls_in_burst(work) for name, work in works.items()}
+def interleaved(
+    works: Mapping[str, Work],
+    rounds: int,
+    *,
+    seconds: float = 6.0,
+    pause: bool = True,
+    long: Collection[str] = (),
+) -> Samples:
+    """Run each work once a round and return its times (NOTE [A round]).
+
+    Args:
+        long: works that are known to take long and have run: no call tells how many make a burst.
+    """
+    calls = {name: 1 if name in long else _calls_in_burst(work) for name, work in works.items()}
     kept, dropped = [], []
     began = time.perf_counter()
     while len(kept) < rounds and len(kept) + len(dropped) < 2 * rounds:
@@ -151,8 +162,9 @@ def run_case(case: Case, *, quick: bool = False) -> tuple[Samples, float | None]
     """Measure a case; return its samples, the floor's probes among them, and how far results are apart."""
     works, left_out = _made(case)
     quiet.use_threads(case.threads)
-    results = {}
-    for name, work in list(works.items()):
+    results, long = {}, []
+    for name, work in list(works.items()) if case.tolerance is not None or case.optional else ():
+        start = time.perf_counter()
         try:
             results[name] = work()
         except Exception as problem:  # whatever a compiler raises that is not there or does not know this machine
@@ -160,11 +172,13 @@ def run_case(case: Case, *, quick: bool = False) -> tuple[Samples, float | None]
                 raise
             left_out[name] = _first_line(problem)
             del works[name]
+        else:
+            if time.perf_counter() - start > 5 * LONG and name not in case.optional:
+                long.append(name)
     apart = difference(results, case)
     probes = {f"{FLOOR}: {name}": make() for name, make in (case.floor.probes if case.floor else {}).items()}
-    samples = interleaved(
-        works | probes, 2 if quick else case.rounds, seconds=case.seconds, pause=not quick and case.threads > 1
-    )
+    rounds, pause = 2 if quick else case.rounds, not quick and case.threads > 1
+    samples = interleaved(works | probes, rounds, seconds=case.seconds, pause=pause, long=long)
     samples.left_out = left_out
     return samples, apart
 

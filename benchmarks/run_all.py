@@ -92,22 +92,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="write the figures that bench-check compares with")
     options = parser.parse_args(argv)
     began = time.perf_counter()
-    suites = {}
+    suites, failed = {}, []
     for name in options.suite or SUITES:
         print(f"\n== {name}", flush=True)
-        suites[name] = run_suite(name, ["--quick"] if options.quick else [])
-    print(f"\n{time.perf_counter() - began:.0f} s in all")
-    if options.quick:
-        return 0
+        try:
+            suites[name] = run_suite(name, ["--quick"] if options.quick else [])
+        except subprocess.CalledProcessError as problem:
+            failed.append(name)
+            print(f"{name} failed with {problem.returncode}, and is left out", flush=True)
+    print(f"\n{time.perf_counter() - began:.0f} s in all{', without ' if failed else ''}{', '.join(failed)}")
+    if options.quick or not suites:
+        return int(bool(failed))
     before = json.loads(RESULTS.read_text())["suites"] if RESULTS.exists() else {}
     found = {name: suites.get(name, before.get(name)) for name in SUITES if name in suites or name in before}
     date = time.strftime("%Y-%m-%d", time.gmtime())
     RESULTS.write_text(json.dumps({"date": date, "machine": machine(), "suites": found}, indent=1) + "\n")
-    return keep(suites) if options.keep else 0
+    noisy = keep(suites) if options.keep else 0
+    return int(bool(failed or noisy))
 
 
 def keep(suites: dict) -> int:
-    """Write the figures of rows with a bar to kept.json, but for noisy ones; return 1 if there were such."""
+    """Write the figures of rows with a bar to kept.json, but for noisy ones; return how many were."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     noisy = 0
     for row in (row for suite in suites.values() for row in suite["rows"] if row["bars"]):
@@ -117,7 +122,7 @@ def keep(suites: dict) -> int:
         else:
             kept[key_of(row)] = {name: round(value, 3) for name, value in figures(row).items()}
     KEPT.write_text(json.dumps(kept, indent=1) + "\n")
-    return int(bool(noisy))
+    return noisy
 
 
 if __name__ == "__main__":
