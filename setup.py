@@ -72,7 +72,7 @@ native = Extension(
     "backlight.kernels._native",
     sources=[
         str(path)
-        for name in ("module", "kernel", "pool", "core_*", "face_*")
+        for name in ("module", "kernel", "pool", "products", "core_*", "face_*")
         for path in sorted(SOURCES.glob(name + ".c"))
     ],
     depends=[str(path) for path in sorted(SOURCES.glob("*"))],

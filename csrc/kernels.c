@@ -12,6 +12,7 @@
 #include "channels.c"
 #include "columns.c"
 #include "groups.c"
+#include "gemm.c"
 #include "matrices.c"
 #include "steps.c"
 #include "windows.c"

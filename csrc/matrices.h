@@ -2,6 +2,27 @@
 #ifndef MATRICES_H
 #define MATRICES_H
 
-#define MATRICES(K)
+/* C = A · B (+ bias) (+ C). Strides count numbers: A[i, p] is a[i · a_row + p · a_step], B[p, j] is
+   b[p · b_step + j · b_column], C and the bias likewise. Either of c_row and c_column is 1. */
+struct product {
+  const void *a, *b, *bias; /* bias may be NULL */
+  void *c;
+  long m, n, k;
+  long a_row, a_step, b_step, b_column, c_row, c_column, bias_row, bias_column;
+  int add;             /* to what C holds */
+  const void *panels;  /* B as `pack` leaves it; NULL: it is read where it lies, its columns side by side */
+  const void *rest;    /* without panels: the last columns, too few for a panel, packed */
+};
+
+/* How a level cuts C: the rows and columns of a tile, and the numbers in a vector. */
+struct tiling {
+  long rows, columns, lanes;
+};
+
+#define MATRICES(K) \
+  K(tiling, struct tiling, (void)) \
+  K(pack, void, (const struct product *p, void *panels, long first, long end)) \
+  K(multiply, void, (const struct product *p, long row, long row_end, long panel, long panel_end)) \
+  K(column_sums, void, (const void *x, void *out, long rows, long columns, long width))
 
 #endif

@@ -15,6 +15,7 @@ from backlight.graph.modes import (
     no_grad,
     set_grad_enabled,
 )
+from backlight.kernels.threads import *
 from backlight.layouts import *
 from backlight.notices import is_warn_always_enabled, set_warn_always
 from backlight.ops.activations import *

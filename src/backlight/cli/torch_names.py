@@ -7,7 +7,6 @@ so. Outside of a run nothing is installed, and PyTorch itself is never imported.
 """
 
 import importlib
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,10 +85,6 @@ VERSION = "2.13.0+backlight"  # the PyTorch that backlight is compared with, mar
 ADDED = {
     "torch": {
         "__version__": VERSION,
-        "get_num_threads": lambda: int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
-        "get_num_interop_threads": lambda: 1,
-        "set_num_threads": _ignored,
-        "set_num_interop_threads": _ignored,
     },
     "torch.accelerator": {**ABSENT, "current_accelerator": _ignored},
     "torch.backends": {},

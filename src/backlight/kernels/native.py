@@ -7,17 +7,34 @@ makes `softmax` the compiled one where there is one. It is called by position; w
 strides, keywords) goes to the reference, so that the two always give the same, but for the last digits.
 
 The environment variable BACKLIGHT_KERNELS says which to use: `numpy` none, `v1`, `v3` or `v4` those compiled for x86-64
-of that level (128, 256, 512 bits), nothing the best that this machine runs.
+of that level (128, 256, 512 bits), nothing the best that this machine runs. BACKLIGHT_NUM_THREADS says how many threads
+they use.
 """
 
+import functools
 import importlib
 import os
 from collections.abc import Callable
 
 from backlight.errors import InputError
+from backlight.kernels import blas
 
 CHOICES = ("", "numpy", "v1", "v3", "v4")
+VECTOR_BYTES = {"v3": 32, "v4": 64}
 REFERENCES: dict[str, Callable] = {}
+
+
+def default_threads() -> int:
+    """Return how many threads to start with: BACKLIGHT_NUM_THREADS, else OMP_NUM_THREADS, else this process's cores."""
+    asked = os.environ.get("BACKLIGHT_NUM_THREADS", "")
+    if asked:
+        if not asked.isdecimal() or int(asked) < 1:
+            raise InputError(f"BACKLIGHT_NUM_THREADS must be a whole number, 1 or more, got {asked}")
+        return int(asked)
+    first, _, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
+    if first.strip().isdecimal() and int(first) > 0:
+        return int(first)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _load():
@@ -33,6 +50,9 @@ def _load():
         return None, f"not built here ({problem}): install backlight with a C compiler at hand, or from a wheel"
     if wanted and not module.use_level(wanted):
         raise InputError(f"BACKLIGHT_KERNELS must name a level that this machine runs, got {wanted}")
+    module.set_threads(default_threads())
+    if os.environ.get("BACKLIGHT_NUM_THREADS"):
+        blas.set_threads(default_threads())
     return module, None
 
 
@@ -48,8 +68,16 @@ def native(reference: Callable) -> Callable:
     return reference if found is None else found
 
 
+@functools.cache
+def multiplies() -> bool:
+    """Tell whether the compiled kernels multiply matrices faster than NumPy does (see NOTE [Who multiplies])."""
+    width = 0 if compiled is None else VECTOR_BYTES.get(compiled.level(), 0)
+    return width > 0 and width >= (blas.vector_bytes() or 0)
+
+
 def description() -> str:
     """Say which kernels are in use, for people."""
     if compiled is None:
         return f"NumPy ({why_not})"
-    return f"native, level {compiled.level()}, {compiled.threads()} threads"
+    products = "its own products" if multiplies() else f"products by BLAS ({blas.core_name() or 'not OpenBLAS'})"
+    return f"native, level {compiled.level()}, {compiled.threads()} threads, {products}"

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from backlight.errors import ShapeError
+from backlight.kernels import products
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.einsum import einsum
@@ -96,7 +97,7 @@ def check_rows_weight_and_bias(input, weight, bias) -> None:
 def linear_without_bias(xp, input, weight):
     """Rows times the transposed weight."""
     return (
-        rows_of(input).dot(weight.T)
+        products.linear(input, weight, None)
         if input.dtype is weight.dtype and input.dtype.itemsize > 2
         else careful_product(xp, rows_of(input), weight.T, check_matrices)
     )
@@ -105,13 +106,14 @@ def linear_without_bias(xp, input, weight):
 @linear_without_bias.derivative("input", formula="grad · weight")
 def linear_without_bias_input(grad, weight, input_shape, ops):
     wide = grad.__class__ is ndarray and grad.itemsize > 2
-    return (grad.dot(weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
+    return (products.matmul(grad, weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
 
 
 @linear_without_bias.derivative("weight", formula="gradᵀ · rows of input")
 def linear_without_bias_weight(grad, input, ops):
     rows = input.reshape((grad.shape[0], input.shape[-1]))
-    return grad.T.dot(rows) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.mm(grad.T, rows)
+    wide = grad.__class__ is ndarray and grad.itemsize > 2
+    return products.matmul(grad.T, rows) if wide else ops.mm(grad.T, rows)
 
 
 @op(name="linear_with_bias", node="AddmmBackward0", explain=check_rows_weight_and_bias)
@@ -121,26 +123,25 @@ def linear_with_bias(xp, input, weight, bias):
     if kind is not weight.dtype or kind is not bias.dtype or kind.itemsize == 2:
         check_rows_weight_and_bias(input, weight, bias)
         return rounded(rows_of(widened(input)) @ widened(weight).T + widened(bias), kind)
-    out = rows_of(input).dot(weight.T)
-    out += bias
-    return out
+    return products.linear(input, weight, bias)
 
 
 @linear_with_bias.derivative("input", formula="grad · weight")
 def linear_with_bias_input(grad, weight, input_shape, ops):
     wide = grad.__class__ is ndarray and grad.itemsize > 2
-    return (grad.dot(weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
+    return (products.matmul(grad, weight) if wide else ops.mm(grad, weight)).reshape(input_shape)
 
 
 @linear_with_bias.derivative("weight", formula="gradᵀ · rows of input")
 def linear_with_bias_weight(grad, input, ops):
     rows = input.reshape((grad.shape[0], input.shape[-1]))
-    return grad.T.dot(rows) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.mm(grad.T, rows)
+    wide = grad.__class__ is ndarray and grad.itemsize > 2
+    return products.matmul(grad.T, rows) if wide else ops.mm(grad.T, rows)
 
 
 @linear_with_bias.derivative("bias", formula="Σ grad over rows")
 def linear_with_bias_bias(grad, ops):
-    return ops.sum(grad, (0,))
+    return products.column_sums(grad) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.sum(grad, (0,))
 
 
 @op(name="view_of_rows", node="ViewBackward0")

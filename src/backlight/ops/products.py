@@ -3,8 +3,7 @@
 NOTE [Products in PyTorch's dtypes]
 NumPy multiplies mixed dtypes by promoting them; PyTorch refuses. NumPy multiplies halves in slow loops, and bfloat16 to
 float32; PyTorch gives halves. So a forward takes NumPy's product only where both operands are of one wide dtype, and
-leaves all else to `careful_product`. For small matrices `a.dot(b)` takes a third of the time of `a @ b`; tensors have
-it for vectors only, so a rule takes it where `grad` is a wide array, and `ops.mm` else.
+leaves all else to `careful_product`. A rule calls the kernel where `grad` is a wide array, and `ops.mm` else.
 """
 
 from math import prod
@@ -14,6 +13,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
+from backlight.kernels import products
 from backlight.kernels.halves import is_half
 from backlight.ops.declare import op
 from backlight.ops.shaping import unsafe_view
@@ -89,7 +89,7 @@ def check_matrices(a, b) -> None:
 def matrix_product(xp, input, mat2):
     """Multiply two matrices."""
     return (
-        input.dot(mat2)
+        products.matmul(input, mat2)
         if input.dtype is mat2.dtype and input.dtype.itemsize > 2
         else careful_product(xp, input, mat2, check_matrices)
     )
@@ -97,12 +97,12 @@ def matrix_product(xp, input, mat2):
 
 @matrix_product.derivative("input", formula="grad · mat2ᵀ")
 def matrix_product_input(grad, mat2, ops):
-    return grad.dot(mat2.T) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.mm(grad, mat2.T)
+    return products.matmul(grad, mat2.T) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.mm(grad, mat2.T)
 
 
 @matrix_product.derivative("mat2", formula="inputᵀ · grad")
 def matrix_product_mat2(grad, input, ops):
-    return input.T.dot(grad) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.mm(input.T, grad)
+    return products.matmul(input.T, grad) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.mm(input.T, grad)
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def check_stacks(a, b) -> None:
 def batch_product(xp, input, mat2):
     """Multiply stacks of matrices; batch dims broadcast."""
     return (
-        input @ mat2
+        products.matmul(input, mat2)
         if input.dtype is mat2.dtype and input.dtype.itemsize > 2
         else careful_product(xp, input, mat2, check_stacks)
     )

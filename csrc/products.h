@@ -1,0 +1,19 @@
+/* Products of matrices on all threads: how each is cut, and which operand is copied. */
+#ifndef PRODUCTS_H
+#define PRODUCTS_H
+
+#include <stddef.h>
+
+#include "table.h"
+
+/* Compute a product on all threads. The result does not depend on how many there are. Returns 0 if memory is short. */
+int product_run(const struct table *kernels, size_t size, struct product *p);
+
+/* The same on this thread alone: for parts of a larger job. */
+int product_here(const struct table *kernels, size_t size, struct product *p);
+
+/* Memory to work in, kept for the next one who asks: fresh pages cost more than most products. */
+void *scratch_take(size_t bytes);
+void scratch_give(void *memory);
+
+#endif
