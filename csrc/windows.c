@@ -1,1 +1,75 @@
-/* Convolution, pooling: what slides over images. Included by kernels.c. */
+/* Convolution with stride 1, straight from the padded image: no patches are laid out. Included by kernels.c.
+
+   The places of all rows are one long vector. So a product with one element of the kernel reads LANES numbers side by
+   side, whatever the width of a row. */
+
+#if VECTOR_BYTES == 64
+enum { SLIDE_OUTS = 8 };
+#else
+enum { SLIDE_OUTS = 4 };
+#endif
+#define SLIDE_VECTORS 3
+#define EACH(i, count) _Pragma("GCC unroll 32") for (int i = 0; i < (count); i++) /* all at once, in registers */
+#if VECTOR_BYTES == 64
+enum { GRADIENT_OUTS = 4, GRADIENT_TAPS = 6 };
+#else
+enum { GRADIENT_OUTS = 2, GRADIENT_TAPS = 5 };
+#endif
+
+static struct slide_tiles N(slide_tiles)(void) {
+  return (struct slide_tiles){SLIDE_OUTS, GRADIENT_OUTS, GRADIENT_TAPS, LANES};
+}
+
+/* SLIDE_OUTS outputs at `vectors` · LANES places. */
+INLINE void slide_tile(const struct slide *s, const real *x, const real *weight, const real *bias, real *out, long width,
+                       const int vectors) {
+  vec sum[SLIDE_OUTS][SLIDE_VECTORS];
+  EACH(o, SLIDE_OUTS)
+    EACH(v, vectors) sum[o][v] = all(bias[o]);
+  for (long channel = 0; channel < s->channels; channel++, x += s->plane)
+    for (long tap = 0; tap < s->taps; tap++, weight += SLIDE_OUTS) {
+      vec met[SLIDE_VECTORS];
+      EACH(v, vectors) met[v] = load(x + s->tap[tap] + v * LANES);
+      EACH(o, SLIDE_OUTS) {
+        vec factor = all(weight[o]);
+        EACH(v, vectors) sum[o][v] += factor * met[v];
+      }
+    }
+  EACH(o, SLIDE_OUTS)
+    EACH(v, vectors) store(out + o * width + v * LANES, sum[o][v]);
+}
+
+/* SLIDE_OUTS outputs at all places; `out` has rows of `places`, rounded up to whole vectors. */
+static void N(slide_places)(const struct slide *s, const void *x_, const void *panel, const void *bias, void *out_,
+                            long places) {
+  const real *x = x_;
+  real *out = out_;
+  long width = (places + LANES - 1) / LANES * LANES, at = 0;
+  for (; at + SLIDE_VECTORS * LANES <= width; at += SLIDE_VECTORS * LANES)
+    slide_tile(s, x + at, panel, bias, out + at, width, SLIDE_VECTORS);
+  if (at + 2 * LANES == width) slide_tile(s, x + at, panel, bias, out + at, width, 2);
+  if (at + LANES == width) slide_tile(s, x + at, panel, bias, out + at, width, 1);
+}
+
+/* total[o, t] += Σ over images and places of grad[o, place] · x[met[t] + place]; `met` and the rows of grad fill tiles. */
+static void N(slide_gradient)(const void *x_, long image, const void *grad_, long grad_row, long grad_image, long images,
+                              long places, const long *met, void *total_, long total_row, long outs, long taps) {
+  vec sum[GRADIENT_OUTS][GRADIENT_TAPS];
+  EACH(o, GRADIENT_OUTS)
+    EACH(t, GRADIENT_TAPS) sum[o][t] = all(0);
+  for (long i = 0; i < images; i++) {
+    const real *x = (const real *)x_ + i * image, *grad = (const real *)grad_ + i * grad_image;
+    for (long at = 0; at < places; at += LANES) {
+      vec arrived[GRADIENT_OUTS];
+      EACH(o, GRADIENT_OUTS) arrived[o] = load(grad + o * grad_row + at);
+      EACH(t, GRADIENT_TAPS) {
+        vec seen = load(x + met[t] + at);
+        EACH(o, GRADIENT_OUTS) sum[o][t] += arrived[o] * seen;
+      }
+    }
+  }
+  real *total = total_;
+  EACH(o, GRADIENT_OUTS)
+    EACH(t, GRADIENT_TAPS)
+      if (o < outs && t < taps) total[o * total_row + t] += sum_of(sum[o][t]);
+}

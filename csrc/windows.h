@@ -1,7 +1,26 @@
-/* Convolution, pooling: what slides over images. */
+/* Convolution: what slides over images. */
 #ifndef WINDOWS_H
 #define WINDOWS_H
 
-#define WINDOWS(K)
+/* One group of one image, or of some of its rows, laid flat: numbers in a channel of the padded input, in a row of it,
+   and where, from a place on, the elements of the kernel are met. Places are counted along padded rows; those at the end
+   of each row, where the kernel would reach over it, are computed and not kept. */
+struct slide {
+  long channels, plane, width;
+  long taps;
+  const long *tap;
+};
+
+/* How a level cuts a product: outputs and taps in a tile of `slide_gradient`, outputs in one of `slide`. */
+struct slide_tiles {
+  long outs, gradient_outs, gradient_taps, lanes;
+};
+
+#define WINDOWS(K) \
+  K(slide_tiles, struct slide_tiles, (void)) \
+  K(slide_places, void, (const struct slide *s, const void *x, const void *panel, const void *bias, void *out, long places)) \
+  K(slide_gradient, void, \
+    (const void *x, long image, const void *grad, long grad_row, long grad_image, long images, long places, \
+     const long *met, void *total, long total_row, long outs, long taps))
 
 #endif

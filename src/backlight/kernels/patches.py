@@ -14,6 +14,8 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from backlight.kernels.native import native
+
 BUFFER = 1 << 21  # bytes of columns at a time: they should stay in the cache
 
 
@@ -73,6 +75,7 @@ def column_chunks(input, kernel, stride, before, dilation, places) -> Iterator[t
         yield slice(start, stop), columns[: stop - start]
 
 
+@native
 def convolve(input, weight, bias, stride, before, dilation, groups: int, places) -> np.ndarray:
     """Return Σ over channels and kernel of weight · input at each place, plus bias.
 
@@ -96,6 +99,7 @@ def _multiply(matrices, columns, out) -> None:
         np.matmul(matrices, columns, out=out)
 
 
+@native
 def weight_gradient(grad, input, kernel, stride, before, dilation, groups: int) -> np.ndarray:
     """Return Σ over batch and places of grad · what the kernel saw there.
 
