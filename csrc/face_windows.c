@@ -1,7 +1,9 @@
 /* The Python face of windows.c: convolutions of stride 1 over one or two dims, and their gradients for the weight. */
+#include <stdatomic.h>
+
 #include "face.h"
 
-enum { BAND_BYTES = 256 * 1024, GROUP_BYTES = 4 * 1024 * 1024, CHUNK_PLACES = 2048, MOST_TAPS = 1024 };
+enum { BAND_BYTES = 256 * 1024, GROUP_BYTES = 4 * 1024 * 1024, CHUNK_PLACES = 8192, MOST_TAPS = 1024 };
 
 struct convolution {
   const struct table *kernels;
@@ -15,6 +17,7 @@ struct convolution {
   long taps, *tap;     /* where the elements of the kernel are met, in a plane */
   long image, row;     /* `weight_gradient`: numbers in a padded image, in an output's gradient */
   long first, images, group, *met;
+  atomic_int failed;   /* no memory for scratch */
 };
 
 /* Read one or two numbers, for the height and the width; one dim is a plane of height 1. */
@@ -94,11 +97,14 @@ static void convolve_band(const struct convolution *c, long image, long group, l
 }
 
 static void convolve_part(void *job, long begin, long end) {
-  const struct convolution *c = job;
+  struct convolution *c = job;
   struct slide_tiles tiles = c->kernels->slide_tiles();
   long rows = c->rows + c->dilation[0] * (c->kernel[0] - 1), plane = c->ins * rows * c->padded + tiles.lanes;
   char *flat = malloc((size_t)((plane + tiles.outs * (c->rows * c->padded + tiles.lanes)) * c->item));
-  if (!flat) abort(); /* as deep as this there is nobody to tell */
+  if (!flat) {
+    c->failed = 1;
+    return;
+  }
   memset(flat + (plane - tiles.lanes) * c->item, 0, (size_t)(tiles.lanes * c->item));
   for (; begin < end; begin++)
     for (long group = 0; group < c->groups; group++)
@@ -148,7 +154,8 @@ static PyObject *convolve(PyObject *const *args, Py_ssize_t count) {
     c.output = PyArray_DATA(found);
     pack(&c, PyArray_DATA(weight), bias ? PyArray_DATA(bias) : NULL);
     run_parts(convolve_part, &c, c.batch * c.bands, 1, PyArray_SIZE(found) * c.ins * c.taps);
-  } else if (found) {
+  }
+  if (found && (!c.panels || c.failed)) {
     Py_CLEAR(found);
     PyErr_NoMemory();
   }
