@@ -4,6 +4,8 @@
 #include "core.h"
 #include "kernel.h"
 
+#define INTERFACE 1 /* what kernels/native.py expects; counted up when the two must change together */
+
 extern const struct face matrix_faces[], pointwise_faces[], row_faces[], step_faces[], window_faces[];
 extern const struct face norm_faces[], loss_faces[], channel_faces[], group_faces[];
 static const struct face *const families[] = {matrix_faces, pointwise_faces, row_faces, step_faces, window_faces,
@@ -118,6 +120,7 @@ static int add_instructions(PyObject *module) {
   static const char *const names[] = {INSTRUCTIONS(AS_NAME)};
   PyObject *listed = PyTuple_New(DO_NOTHING);
   for (int i = 0; listed && i < DO_NOTHING; i++) PyTuple_SET_ITEM(listed, i, PyUnicode_FromString(names[i]));
+  if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0) return -1;
   return PyModule_AddObject(module, "INSTRUCTIONS", listed);
 }
 

@@ -58,6 +58,9 @@ static void N(run_program)(const struct program *program, const void *const *sou
         case DO_EXP: UNARY(exp_of) break;
         case DO_TANH: UNARY(tanh_of) break;
         case DO_LOG: UNARY(log_of) break;
+        case DO_LOG1P: UNARY(log1p_of) break;
+        case DO_EXPM1: UNARY(expm1_of) break;
+        case DO_SIGMOID: UNARY(sigmoid_of) break;
         case DO_SQRT: UNARY(N(root_of)) break;
         case DO_ABS: UNARY(absolute) break;
         case DO_MAXIMUM:

@@ -21,6 +21,7 @@ from backlight.kernels import blas
 
 CHOICES = ("", "numpy", "v1", "v3", "v4")
 VECTOR_BYTES = {"v3": 32, "v4": 64}
+INTERFACE = 1  # of csrc/module.c
 REFERENCES: dict[str, Callable] = {}
 
 
@@ -48,6 +49,8 @@ def _load():
         module = importlib.import_module("backlight.kernels._native")
     except ImportError as problem:
         return None, f"not built here ({problem}): install backlight with a C compiler at hand, or from a wheel"
+    if getattr(module, "INTERFACE", 0) != INTERFACE:
+        return None, "built for another version of backlight: install it again"
     if wanted and not module.use_level(wanted):
         raise InputError(f"BACKLIGHT_KERNELS must name a level that this machine runs, got {wanted}")
     module.set_threads(default_threads())

@@ -54,11 +54,13 @@ def prepare(op: Op) -> tuple | None:
     if (op.promote is None and len(plan.arrays) > 1) or op.dims is not None:
         return None
     defaults = {p.name: p.default for p in op.params if p.kind == OPTION}
-    if not all(p.has_default for p in op.params if p.kind == OPTION):
+    if any(isinstance(d, str) for d in defaults.values()) or not all(
+        p.has_default for p in op.params if p.name in defaults
+    ):
         return None
     names = [p.name for p in plan.arrays]
     try:
-        arguments = {**{name: name for name in names}, **defaults, "xp": "xp"}
+        arguments = {**{name: name for name in names}, **defaults}
         forward = _in_order(program_of(op.forward, arguments, core.INSTRUCTIONS), names)
         edges = tuple((names.index(p.name), _derivative(op, p.name, names, defaults)) for p in plan.differentiable)
     except Untranslatable:

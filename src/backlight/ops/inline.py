@@ -17,10 +17,10 @@ def expression_of(function, arguments: dict[str, str], prefix: str) -> tuple[str
         arguments: for each parameter, the name that stands for it in the generated code.
         prefix: put before the names of the function's globals.
     """
-    definition = _definition(function)
+    definition = definition_of(function)
     if definition is None:
         return None
-    body = [part for part in definition.body if not _is_docstring(part)]
+    body = [part for part in definition.body if not is_docstring(part)]
     if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
         return None
     renamed = _Renamed(arguments, function.__globals__, prefix)
@@ -28,7 +28,8 @@ def expression_of(function, arguments: dict[str, str], prefix: str) -> tuple[str
     return None if renamed.impossible else (ast.unparse(expression), renamed.globals)
 
 
-def _definition(function) -> ast.FunctionDef | None:
+def definition_of(function) -> ast.FunctionDef | None:
+    """Return the parsed source of a function, or None where it cannot be read."""
     code = function.__code__
     if function.__closure__ or code.co_name == "<lambda>":
         return None
@@ -45,7 +46,8 @@ def _first_line(node: ast.FunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
-def _is_docstring(statement) -> bool:
+def is_docstring(statement) -> bool:
+    """Tell whether a statement of a function is its docstring."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 

@@ -7,7 +7,8 @@ defaults, and conditions on them are decided here. Anything else raises Untransl
 import ast
 from dataclasses import dataclass
 
-from backlight.ops.inline import expression_of
+from backlight.ops.declare import TABLE
+from backlight.ops.inline import definition_of, is_docstring
 
 MOST_CONSTANTS, MOST_SCRATCH, MOST_STEPS, MOST_SOURCES = 8, 8, 24, 8
 
@@ -18,6 +19,9 @@ CALLS = {  # name of a function of xp, of ops or of a kernel: (instruction, how 
     "exp": ("EXP", 1),
     "tanh": ("TANH", 1),
     "log": ("LOG", 1),
+    "expm1": ("EXPM1", 1),
+    "log1p": ("LOG1P", 1),
+    "sigmoid": ("SIGMOID", 1),
     "sqrt": ("SQRT", 1),
     "abs": ("ABS", 1),
     "absolute": ("ABS", 1),
@@ -41,7 +45,7 @@ class Value:
     """What a part of an expression is: a number known now, or a register; `truth` if it holds 1 or 0 for a bool."""
 
     register: int = -1
-    number: float | int | bool | None = None
+    number: float | int | bool | str | None = None
     truth: bool = False
 
 
@@ -60,47 +64,87 @@ class Program:
 
 
 def program_of(function, arguments: dict[str, object], instructions: tuple[str, ...]) -> Program:
-    """Translate a function.
+    """Translate a function of arrays.
 
     Args:
-        arguments: for each parameter the name of the array that it is, or the number that it has as an option.
+        arguments: for each parameter the name of the array that it is, or what it is as an option.
         instructions: the core's names of what it can do, in order.
 
     Raises:
-        Untranslatable: it is no single expression, or one that has no program.
+        Untranslatable: it is no expression, or one that has no program.
     """
-    found = expression_of(function, {name: name for name in arguments}, "f")
-    if found is None:
-        raise Untranslatable(function.__name__)
-    tree = ast.parse(found[0], mode="eval").body
-    return _Translator(arguments, found[1], instructions).program(tree)
+    translator = _Translator(instructions)
+    given = {
+        name: translator.source(value) if isinstance(value, str) else Value(number=value)
+        for name, value in arguments.items()
+    }
+    return translator.program(translator.body(function, given))
 
 
 class _Translator:
-    """Emits instructions for one expression. Registers get their final numbers once all of them are known."""
+    """Emits instructions for one function. Registers get their final numbers once all of them are known."""
 
-    def __init__(self, arguments, names, instructions):
-        self.arguments = arguments
-        self.names = names
+    def __init__(self, instructions):
         self.instructions = instructions
         self.sources: list[str] = []
         self.constants: list[float] = []
         self.steps: list[tuple] = []
+        self.known: dict[str, Value] = {}  # names inside the function that is being translated
+        self.globals: dict = {}
 
-    def program(self, tree) -> Program:
-        result = self.value(tree)
+    def source(self, name: str) -> Value:
+        """Return the register of an array."""
+        if name not in self.sources:
+            self.sources.append(name)
+        return Value(self.sources.index(name))
+
+    def body(self, function, given: dict[str, Value]) -> Value:
+        """Translate a function's body, assignments and one return, with these values for its parameters."""
+        definition = definition_of(function)
+        if definition is None:
+            raise Untranslatable(f"{function!r} has no source")
+        outer = self.known, self.globals
+        self.known, self.globals = dict(given), function.__globals__
+        try:
+            for statement in definition.body:
+                if is_docstring(statement):
+                    continue
+                if isinstance(statement, ast.Return):
+                    return self.value(statement.value)
+                self._assign(statement)
+        finally:
+            self.known, self.globals = outer
+        raise Untranslatable(f"{definition.name} is no expression")
+
+    def _assign(self, statement) -> None:
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            raise Untranslatable(type(statement).__name__)
+        target, value = statement.targets[0], statement.value
+        targets, values = ([target], [value]) if isinstance(target, ast.Name) else (target.elts, value.elts)
+        found = [self.value(one) for one in values]
+        self.known.update({name.id: one for name, one in zip(targets, found)})
+
+    def program(self, result: Value) -> Program:
+        """Return what was emitted; its last instruction gives the result."""
         if result.register < 0 or result.truth:
             raise Untranslatable("a number, or truth values")
         if not self.steps or self.steps[-1][1] != result:
             self.emit("COPY", result)
-        if (
-            max(len(self.sources) - MOST_SOURCES, len(self.constants) - MOST_CONSTANTS, len(self.steps) - MOST_STEPS)
-            > 0
-        ):
+        self._leave_out_unread()
+        if len(self.sources) > MOST_SOURCES or len(self.constants) > MOST_CONSTANTS or len(self.steps) > MOST_STEPS:
             raise Untranslatable("too long")
-        return Program(
-            tuple(self.sources), self._packed(), tuple(self.constants), tuple(step[0] for step in self.steps)
-        )
+        names = tuple(step[0] for step in self.steps)
+        return Program(tuple(self.sources), self._packed(), tuple(self.constants), names)
+
+    def _leave_out_unread(self) -> None:
+        """Drop the sources that no instruction reads."""
+        read = {value.register for step in self.steps for value in step[2] if value.number is None}
+        kept = [number for number in range(len(self.sources)) if number in read]
+        moved = {Value(old): Value(new) for new, old in enumerate(kept)}
+        self.sources = [self.sources[number] for number in kept]
+        self.steps = [
+            (name, result, [moved.get(value, value) for value in values]) for name, result, values in self.steps
+        ]
 
     def _packed(self) -> bytes:
         """Number the registers: sources, constants, scratch; a scratch register is free after its last use."""
@@ -149,21 +193,16 @@ class _Translator:
         return _number(node.value)
 
     def _name(self, node) -> Value:
-        if node.id in self.names:
-            return _number(self.names[node.id])
-        if node.id not in self.arguments:
-            raise Untranslatable(node.id)
-        found = self.arguments[node.id]
-        if not isinstance(found, str):
-            return _number(found)
-        if found not in self.sources:
-            self.sources.append(found)
-        return Value(self.sources.index(found))
+        if node.id in self.known:
+            return self.known[node.id]
+        return _number(self.globals.get(node.id))
 
     def _attribute(self, node) -> Value:
-        """`x.dtype.itemsize` is asked for to tell half types apart, and programs never run on these."""
-        if ast.unparse(node).endswith(".dtype.itemsize"):
+        """Read a dtype: where it is asked for, it tells half types apart, and programs never run on these."""
+        if node.attr == "itemsize":
             return Value(number=4)
+        if node.attr == "dtype":
+            return Value(number="float")
         raise Untranslatable(node.attr)
 
     def _binop(self, node) -> Value:
@@ -188,56 +227,70 @@ class _Translator:
         raise Untranslatable(ast.unparse(node))
 
     def _compare(self, node) -> Value:
-        if len(node.ops) != 1 or type(node.ops[0]) not in COMPARISONS:
+        values = [self.value(part) for part in (node.left, *node.comparators)]
+        if all(value.register < 0 for value in values):
+            held = {f"v{place}": value.number for place, value in enumerate(values)}
+            signs = [_SIGNS[COMPARISONS[type(one)]] for one in node.ops]
+            return Value(number=eval("v0" + "".join(f" {sign} v{place}" for place, sign in enumerate(signs, 1)), held))
+        if len(node.ops) != 1 or type(node.ops[0]) not in COMPARISONS or values[0].truth or values[1].truth:
             raise Untranslatable(ast.unparse(node))
-        name, left, right = COMPARISONS[type(node.ops[0])], self.value(node.left), self.value(node.comparators[0])
-        if left.number is not None and right.number is not None:
-            return Value(number=eval(f"left {_SIGNS[name]} right", {"left": left.number, "right": right.number}))
-        if left.truth or right.truth:
-            raise Untranslatable("truth values compared")
-        return self.emit(name, left, right)
+        return self.emit(COMPARISONS[type(node.ops[0])], *values)
 
     def _ifexp(self, node) -> Value:
         """Options are at their defaults, so that a condition on them is decided."""
-        test = self._decided(node.test)
-        return self.value(node.body if test else node.orelse)
-
-    def _decided(self, node) -> bool:
-        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
-            option = self.arguments.get(node.left.id)
-            right = node.comparators[0]
-            if isinstance(node.ops[0], ast.Eq) and isinstance(right, ast.Constant) and node.left.id in self.arguments:
-                if not isinstance(option, str):
-                    return option == right.value
-        value = self.value(node)
-        if value.number is None:
+        test = self.value(node.test)
+        if test.register >= 0:
             raise Untranslatable(ast.unparse(node))
-        return bool(value.number)
+        return self.value(node.body if test.number else node.orelse)
 
     def _call(self, node) -> Value:
-        name = self._called(node.func)
-        if name == "like":  # a number in the dtype of an array
-            return self.value(node.args[1])
-        if name.endswith("dtype.type"):
+        if node.keywords:
+            raise Untranslatable("keywords")
+        if ast.unparse(node.func).endswith(".dtype.type"):  # a number in the dtype of an array
             return self.value(node.args[0])
-        if name not in CALLS or len(node.args) != CALLS[name][1] or node.keywords:
-            raise Untranslatable(name)
+        name, function = self._called(node.func)
+        if name == "like":  # likewise
+            return self.value(node.args[1])
+        if name in ("widened", "rounded"):  # programs never run on half types
+            return self.value(node.args[0])
         values = [self.value(argument) for argument in node.args]
-        if name in ("kept", "where", "chosen") and not values[1 if name == "kept" else 0].truth:
-            raise Untranslatable("a choice by what is no truth value")
-        if all(value.number is not None for value in values):
-            raise Untranslatable("a function of numbers")
-        return self.emit(CALLS[name][0], *values)
+        if name in CALLS:
+            return self._emitted(*CALLS[name], values)
+        if function is None:
+            raise Untranslatable(name)
+        code = getattr(function, "__code__", None)
+        names = () if code is None else code.co_varnames[: code.co_argcount]
+        names = names[1:] if names[:1] == ("xp",) else names
+        if len(names) != len(values):
+            raise Untranslatable(f"{name} takes {names}")
+        return self.body(function, dict(zip(names, values)))
 
-    def _called(self, function) -> str:
-        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-            if function.value.id in ("xp", "ops") or function.value.id in self.names:
-                return function.attr
-        if isinstance(function, ast.Attribute):
-            return ast.unparse(function)
-        if isinstance(function, ast.Name) and function.id in self.names:
-            return getattr(self.names[function.id], "__name__", function.id)
-        raise Untranslatable(ast.unparse(function))
+    def _emitted(self, instruction: str, count: int, values: list[Value]) -> Value:
+        choice = {"KEPT": 1, "WHERE": 0}.get(instruction)
+        if len(values) != count or all(value.register < 0 for value in values):
+            raise Untranslatable(f"{instruction} of {values}")
+        if any(value.truth != (place == choice) for place, value in enumerate(values)):
+            raise Untranslatable("truth values in arithmetic")
+        return self.emit(instruction, *values)
+
+    def _called(self, called) -> tuple[str, object]:
+        """Return the name of a function and, where it is one of backlight's, the readable function itself."""
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+            home = called.value.id
+            if home == "ops":
+                return called.attr, TABLE[called.attr].forward if called.attr in TABLE else None
+            if home in ("xp", "np"):
+                return called.attr, None
+            return called.attr, _reference(getattr(self.globals.get(home), called.attr, None))
+        if isinstance(called, ast.Name):
+            function = self.globals.get(called.id)
+            return getattr(function, "__name__", called.id), _reference(function)
+        raise Untranslatable(ast.unparse(called))
+
+
+def _reference(function):
+    """Return a kernel's NumPy reference, or the function itself."""
+    return getattr(function, "__wrapped__", function)
 
 
 _SIGNS = {
@@ -255,6 +308,6 @@ _SIGNS = {
 
 
 def _number(value) -> Value:
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, str)):
         return Value(number=value)
     raise Untranslatable(f"{value!r} is no number")
