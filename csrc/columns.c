@@ -1,24 +1,33 @@
 /* Batch norm of (batch, channels) arrays, whose channels are columns. Included by kernels.c, after channels.c. */
 
+/* The means of WIDE vectors of columns (or of n numbers of a single one), and their sums of squares around them. */
+#define WIDE 4
+INLINE void N(moments_of_columns)(const real *x, real *means, real *spreads, long rows, long size, int wide, long n) {
+  vec sum[WIDE], mean[WIDE], spread[WIDE];
+  for (int k = 0; k < wide; k++) sum[k] = spread[k] = all(0);
+  for (long row = 0; row < rows; row++)
+    for (int k = 0; k < wide; k++) sum[k] += load_some(x + row * size + k * LANES, n);
+  for (int k = 0; k < wide; k++) mean[k] = sum[k] / (real)rows;
+  for (long row = 0; row < rows; row++)
+    for (int k = 0; k < wide; k++) {
+      vec away = load_some(x + row * size + k * LANES, n) - mean[k];
+      spread[k] += away * away;
+    }
+  for (int k = 0; k < wide; k++) {
+    store_some(means + k * LANES, mean[k], n);
+    store_some(spreads + k * LANES, spread[k], n);
+  }
+}
+
 /* The means of columns begin..end, and their sums of squares around them. */
 static void N(column_moments)(const void *x_, void *means_, void *spreads_, long begin, long end, long rows, long size) {
   const real *x = x_;
-  for (long i = begin; i < end; i += LANES) {
-    long n = end - i < LANES ? end - i : LANES, row = 0;
-    vec sum = all(0), other = all(0);
-    for (; row + 2 <= rows; row += 2) {
-      sum += load_some(x + row * size + i, n);
-      other += load_some(x + (row + 1) * size + i, n);
-    }
-    if (row < rows) sum += load_some(x + row * size + i, n);
-    vec mean = (sum + other) / (real)rows, spread = all(0);
-    for (row = 0; row < rows; row++) {
-      vec away = load_some(x + row * size + i, n) - mean;
-      spread += away * away;
-    }
-    store_some((real *)means_ + i, mean, n);
-    store_some((real *)spreads_ + i, spread, n);
-  }
+  real *means = means_, *spreads = spreads_;
+  long i = begin;
+  for (; i + WIDE * LANES <= end; i += WIDE * LANES)
+    N(moments_of_columns)(x + i, means + i, spreads + i, rows, size, WIDE, LANES);
+  for (; i < end; i += LANES)
+    N(moments_of_columns)(x + i, means + i, spreads + i, rows, size, 1, end - i < LANES ? end - i : LANES);
 }
 
 /* Rows begin..end of (x - mean) * inverse * weight + bias. */
@@ -37,22 +46,38 @@ static void N(column_scaled)(const void *x_, const void *means_, const void *inv
     }
 }
 
+/* The sums of grad and of grad * (x - mean) in WIDE vectors of columns, or in n numbers of a single one. */
+INLINE void N(dots_of_columns)(const real *grad, const real *x, const real *means, real *sums, real *dots, long rows,
+                               long size, int wide, long n) {
+  vec mean[WIDE], sum[WIDE], dot[WIDE];
+  for (int k = 0; k < wide; k++) mean[k] = load_some(means + k * LANES, n), sum[k] = dot[k] = all(0);
+  for (long row = 0; row < rows; row++)
+    for (int k = 0; k < wide; k++) {
+      long at = row * size + k * LANES;
+      vec g = load_some(grad + at, n);
+      sum[k] += g;
+      dot[k] += g * (load_some(x + at, n) - mean[k]);
+    }
+  for (int k = 0; k < wide; k++) {
+    store_some(sums + k * LANES, sum[k], n);
+    store_some(dots + k * LANES, dot[k], n);
+  }
+}
+
 /* The sums of grad and of grad * (x - mean) in columns begin..end. */
 static void N(column_dots)(const void *grad_, const void *x_, const void *means_, void *sums_, void *dots_, long begin,
                            long end, long rows, long size) {
-  const real *grad = grad_, *x = x_;
-  for (long i = begin; i < end; i += LANES) {
+  const real *grad = grad_, *x = x_, *means = means_;
+  real *sums = sums_, *dots = dots_;
+  long i = begin;
+  for (; i + WIDE * LANES <= end; i += WIDE * LANES)
+    N(dots_of_columns)(grad + i, x + i, means + i, sums + i, dots + i, rows, size, WIDE, LANES);
+  for (; i < end; i += LANES) {
     long n = end - i < LANES ? end - i : LANES;
-    vec mean = load_some((const real *)means_ + i, n), sum = all(0), dot = all(0);
-    for (long row = 0; row < rows; row++) {
-      vec g = load_some(grad + row * size + i, n);
-      sum += g;
-      dot += g * (load_some(x + row * size + i, n) - mean);
-    }
-    store_some((real *)sums_ + i, sum, n);
-    store_some((real *)dots_ + i, dot, n);
+    N(dots_of_columns)(grad + i, x + i, means + i, sums + i, dots + i, rows, size, 1, n);
   }
 }
+#undef WIDE
 
 /* Rows begin..end of grad * inverse * weight + (x - mean) * slope + shift; without slopes, of the first term alone. */
 static void N(column_gradients)(const void *grad_, const void *x_, const void *means_, const void *inverses_,

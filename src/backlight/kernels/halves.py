@@ -15,7 +15,9 @@ def is_half(array) -> bool:
 
 def widened(array):
     """Return a float16 or bfloat16 array as float32, any other array as it is (None too)."""
-    return array.astype(np.float32) if array is not None and is_half(array) else array
+    if array is None or array.dtype.itemsize != 2 or array.dtype not in HALVES:
+        return array
+    return array.astype(np.float32)
 
 
 def rounded(array, kind):

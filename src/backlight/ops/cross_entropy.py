@@ -17,6 +17,8 @@ from backlight.ops.softmax import check_float, log_softmax
 
 __all__ = []
 
+LONG, BYTE = np.dtype(np.int64), np.dtype(np.uint8)
+
 
 # --- by class numbers -------------------------------------------------------------------------------------------------
 
@@ -151,7 +153,9 @@ def _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoot
 
 def class_numbers(target):
     """Return the target of each position, as int64."""
-    return target.reshape(-1) if target.dtype == np.int64 else target.reshape(-1).astype(np.int64)
+    if target.ndim != 1:
+        target = target.reshape(-1)
+    return target if target.dtype == LONG else target.astype(LONG)
 
 
 def class_rows(array):
@@ -329,7 +333,7 @@ def check_target(input, target, weight) -> None:
     if input.ndim == 0:
         raise ShapeError("nll_loss expects at least 1 dim in input, got a 0-d tensor; its last dim counts the classes")
     _check_target_shape(input, target)
-    if target.dtype not in (np.int64, np.uint8):
+    if target.dtype != LONG and target.dtype != BYTE:
         name = from_numpy_dtype(target.dtype).old_name
         raise ShapeError(f"expected target dtype to be Long or Byte, but got {name}; convert it with .long()")
     classes = input.shape[min(input.ndim - 1, 1)]

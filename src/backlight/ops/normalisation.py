@@ -62,7 +62,9 @@ def _gradients(grad, input, weight, mean, inverse, shape, needs):
 
 def _columns(array):
     """Return weight or bias as one number a column, in float32 if it holds halves."""
-    return None if array is None else _shaped(widened(array), (array.size,))
+    if array is None or (array.ndim == 1 and array.dtype.itemsize > 2):
+        return array
+    return _shaped(widened(array), (array.size,))
 
 
 def _shaped(array, shape):
