@@ -36,17 +36,20 @@ static void N(unit_moments)(const void *plane_means, const void *plane_spreads, 
 
 /* Planes of (x - mean) * inverse * weight + bias. */
 static void N(plane_scaled)(const void *x_, const void *means_, const void *inverses_, const void *weight_,
-                            const void *bias_, void *out_, long begin, long end, long size, long channels, long share) {
+                            const void *bias_, void *out_, long begin, long end, long size, long channels, long share,
+                            int streams) {
   const real *x = (const real *)x_ + begin * size, *means = means_, *inverses = inverses_;
   const real *weight = weight_, *bias = bias_;
   real *out = (real *)out_ + begin * size;
   for (long plane = begin; plane < end; plane++, x += size, out += size) {
-    long channel = plane % channels, unit = N(unit_of)(plane, channels, share), i = 0;
+    long channel = plane % channels, unit = N(unit_of)(plane, channels, share);
     real mean = means[unit], scale = weight ? inverses[unit] * weight[channel] : inverses[unit];
     real shift = bias ? bias[channel] : 0;
-    for (; i + LANES <= size; i += LANES) store(out + i, (load(x + i) - mean) * scale + shift);
-    if (i < size) store_first(out + i, (load_first(x + i, size - i, 0) - mean) * scale + shift, size - i);
+#define VALUE(i, n) ((load_some(x + (i), n) - mean) * scale + shift)
+    WRITE_ROW(out, size, streams, VALUE);
+#undef VALUE
   }
+  if (streams) end_of_stream();
 }
 
 /* For each plane, the sum of grad and that of grad * (x - mean). */
@@ -71,8 +74,8 @@ static void N(plane_dots)(const void *grad_, const void *x_, const void *means_,
       s += g;
       d += g * ((n < LANES ? load_first(x + i, n, mean) : load(x + i)) - mean);
     }
-    sums[plane] = sum_of(s + t);
-    dots[plane] = sum_of(d + e);
+    sums[plane] = sum_in(s + t);
+    dots[plane] = sum_in(d + e);
   }
 }
 
@@ -110,23 +113,23 @@ static void N(unit_gradients)(const void *sums_, const void *dots_, const void *
 /* Planes of grad * inverse * weight + (x - mean) * slope + shift; without slopes, of the first term alone. */
 static void N(plane_gradients)(const void *grad_, const void *x_, const void *means_, const void *inverses_,
                                const void *weight_, const void *slopes_, const void *shifts_, void *found_, long begin,
-                               long end, long size, long channels, long share) {
+                               long end, long size, long channels, long share, int streams) {
   const real *grad = (const real *)grad_ + begin * size, *x = (const real *)x_ + begin * size;
   const real *means = means_, *inverses = inverses_, *weight = weight_, *slopes = slopes_, *shifts = shifts_;
   real *found = (real *)found_ + begin * size;
   for (long plane = begin; plane < end; plane++, grad += size, x += size, found += size) {
-    long channel = plane % channels, unit = N(unit_of)(plane, channels, share), i = 0;
+    long channel = plane % channels, unit = N(unit_of)(plane, channels, share);
     real scale = weight ? inverses[unit] * weight[channel] : inverses[unit];
-    if (!slopes) {
-      N(scale_row)(grad, found, scale, size);
-      continue;
+#define FIXED(i, n) (load_some(grad + (i), n) * scale)
+#define VALUE(i, n) (FIXED(i, n) + ((load_some(x + (i), n) - mean) * slope + shift))
+    if (slopes) {
+      real mean = means[unit], slope = slopes[unit], shift = shifts[unit];
+      WRITE_ROW(found, size, streams, VALUE);
+    } else {
+      WRITE_ROW(found, size, streams, FIXED);
     }
-    real mean = means[unit], slope = slopes[unit], shift = shifts[unit];
-    for (; i + LANES <= size; i += LANES)
-      store(found + i, load(grad + i) * scale + ((load(x + i) - mean) * slope + shift));
-    if (i < size) {
-      vec last = (load_first(x + i, size - i, 0) - mean) * slope + shift;
-      store_first(found + i, load_first(grad + i, size - i, 0) * scale + last, size - i);
-    }
+#undef FIXED
+#undef VALUE
   }
+  if (streams) end_of_stream();
 }

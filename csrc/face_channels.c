@@ -7,7 +7,7 @@ struct channels_job {
   const char *grad, *x, *weight, *bias;
   char *means, *inverses, *out, *sums, *dots, *slopes, *shifts; /* sums and dots: of planes; slopes and shifts: of units */
   long batch, channels, size, share, units, item;
-  int kind;
+  int kind, streams;
 };
 
 static int by_columns(const struct channels_job *j) { return j->size == 1 && !j->share; }
@@ -24,7 +24,7 @@ static void scaled_part(void *job, long begin, long end) {
   if (by_columns(j)) j->kernels->column_scaled(j->x, j->means, j->inverses, j->weight, j->bias, j->out, begin, end, j->channels);
   else
     j->kernels->plane_scaled(j->x, j->means, j->inverses, j->weight, j->bias, j->out, begin, end, j->size, j->channels,
-                             j->share);
+                             j->share, j->streams);
 }
 
 static void dots_part(void *job, long begin, long end) {
@@ -40,7 +40,7 @@ static void gradients_part(void *job, long begin, long end) {
                                  j->channels);
   else
     j->kernels->plane_gradients(j->grad, j->x, j->means, j->inverses, j->weight, j->slopes, j->shifts, j->out, begin, end,
-                                j->size, j->channels, j->share);
+                                j->size, j->channels, j->share, j->streams);
 }
 
 static long numbers_of(const struct channels_job *j) { return j->batch * j->channels * j->size; }
@@ -72,6 +72,7 @@ static PyArrayObject *taken(struct channels_job *job, PyObject *object) {
   if (!x || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x)) return NULL;
   job->kernels = table_of(job->kind), job->x = PyArray_DATA(x), job->item = PyArray_ITEMSIZE(x);
   job->batch = PyArray_DIM(x, 0), job->channels = PyArray_DIM(x, 1), job->size = PyArray_SIZE(x) / (job->batch * job->channels);
+  job->streams = PyArray_NBYTES(x) > STREAMED && job->size >= 64;
   return x;
 }
 

@@ -7,6 +7,7 @@ struct loss_job {
   char *found, *made_sums, *made_factors;
   double smoothing, total_weight;
   long ignored, size, step;
+  int streams;
 };
 
 static void losses_part(void *job, long begin, long end) {
@@ -18,7 +19,7 @@ static void losses_part(void *job, long begin, long end) {
 static void slopes_part(void *job, long begin, long end) {
   struct loss_job *j = job;
   j->kernels->class_slopes(j->grads, j->step, j->x, j->targets, j->weight, j->total_weight, j->sums, j->factors,
-                           j->smoothing, j->found, begin, end, j->size);
+                           j->smoothing, j->found, begin, end, j->size, j->streams);
 }
 
 /* Take rows, one int64 for each, and a weight for each column or None; say whether they are that. */
@@ -93,6 +94,7 @@ static PyObject *class_slopes(PyObject *const *args, Py_ssize_t count) {
     for (long i = 0; i < job.size; i++)
       job.total_weight += kind == NPY_FLOAT ? (double)((const float *)job.weight)[i] : ((const double *)job.weight)[i];
   }
+  job.streams = PyArray_NBYTES(x) > STREAMED && job.size >= 512; /* the target's number is written twice */
   run_parts(slopes_part, &job, rows, SMALL / job.size, PyArray_SIZE(x));
   return (PyObject *)found;
 }

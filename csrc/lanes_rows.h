@@ -45,6 +45,33 @@ INLINE void store_first(real *p, vec v, long n) {
 #endif
 }
 
+/* As sum_of and largest_of, without a way through memory where the machine can add up its lanes. */
+INLINE real sum_in(vec v) {
+#if defined(__AVX512F__) && VECTOR_BYTES == 64 && REAL_BITS == 32
+  return _mm512_reduce_add_ps((__m512)v);
+#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+  return _mm512_reduce_add_pd((__m512d)v);
+#elif defined(__AVX2__) && VECTOR_BYTES == 32 && REAL_BITS == 32
+  __m128 half = _mm_add_ps(_mm256_castps256_ps128((__m256)v), _mm256_extractf128_ps((__m256)v, 1));
+  half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+  return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+#elif defined(__AVX2__) && VECTOR_BYTES == 32
+  __m128d half = _mm_add_pd(_mm256_castpd256_pd128((__m256d)v), _mm256_extractf128_pd((__m256d)v, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
+#else
+  return sum_of(v);
+#endif
+}
+INLINE real largest_in(vec v) {
+#if defined(__AVX512F__) && VECTOR_BYTES == 64 && REAL_BITS == 32
+  return _mm512_reduce_max_ps((__m512)v);
+#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+  return _mm512_reduce_max_pd((__m512d)v);
+#else
+  return largest_of(v);
+#endif
+}
+
 /* Streaming: writing past the caches what is too large for them, which spares the machine to read it first. Pointers
    must be aligned to a vector: `before_aligned` says how many numbers stand before the next such place. */
 INLINE long before_aligned(const real *p, long size) {
@@ -99,7 +126,7 @@ INLINE void store_some(real *p, vec v, long n) {
     } \
     for (; i_ + LANES <= (size); i_ += LANES) s0 += term(i_); \
     if (i_ < (size)) s1 += last(i_, (size) - i_); \
-    total = sum_of((s0 + s1) + (s2 + s3)); \
+    total = sum_in((s0 + s1) + (s2 + s3)); \
   } while (0)
 
 #endif

@@ -62,10 +62,16 @@ static double N(mean_loss)(const void *losses_, void *factors_, const void *targ
   return weights ? total / weights : (double)NAN;
 }
 
+/* n numbers at i of exp(x - shift) * scale - spread * weight, weight NULL for ones. */
+INLINE vec N(slope_at)(const real *x, const real *weight, real shift, real scale, real spread, long i, long n) {
+  vec v = exp_of(load_some(x + i, n) - shift) * scale;
+  return v - (weight ? spread * load_some(weight + i, n) : all(spread));
+}
+
 /* Rows begin..end of `class_slopes`; `grads` has one number, or one for each row (step 1). */
 static void N(class_slopes)(const void *grads_, long step, const void *x_, const void *targets_, const void *weight_,
                             double total_weight, const void *sums_, const void *factors_, double smoothing, void *found_,
-                            long begin, long end, long size) {
+                            long begin, long end, long size, int streams) {
   const real *grads = grads_, *x = (const real *)x_ + begin * size, *weight = weight_, *sums = sums_, *factors = factors_;
   const int64_t *targets = targets_;
   real *found = (real *)found_ + begin * size;
@@ -78,11 +84,14 @@ static void N(class_slopes)(const void *grads_, long step, const void *x_, const
     real at_target = (weight ? weight[targets[row]] : 1) * factor;
     if (smoothing) at_target *= (real)(1 - smoothing);
     real scale = (at_target + spread * (real)total_weight) / sums[2 * row + 1], shift = sums[2 * row];
-    long i = 0;
-    for (; i + LANES <= size; i += LANES) store(found + i, exp_of(load(x + i) - shift) * scale);
-    if (i < size) store_first(found + i, exp_of(load_first(x + i, size - i, 0) - shift) * scale, size - i);
-    if (smoothing)
-      for (i = 0; i < size; i++) found[i] -= weight ? spread * weight[i] : spread;
-    found[targets[row]] -= at_target;
+    real at = N(slope_at)(x, NULL, shift, scale, smoothing ? (weight ? spread * weight[targets[row]] : spread) : 0, targets[row], 1)[0];
+#define VALUE(i, n) N(slope_at)(x, NULL, shift, scale, 0, i, n)
+#define SMOOTHED(i, n) N(slope_at)(x, weight, shift, scale, spread, i, n)
+    if (smoothing) WRITE_ROW(found, size, streams, SMOOTHED);
+    else WRITE_ROW(found, size, streams, VALUE);
+#undef VALUE
+#undef SMOOTHED
+    found[targets[row]] = at - at_target;
   }
+  if (streams) end_of_stream();
 }

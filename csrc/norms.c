@@ -87,8 +87,8 @@ INLINE void N(row_sums)(const real *grad, const real *x, const real *weight, rea
     sums += g;
     dots += both;
   }
-  *sum = sum_of(sums);
-  *dot = sum_of(dots);
+  *sum = sum_in(sums);
+  *dot = sum_in(dots);
 }
 
 /* n numbers at i of grad * weight * inverse + (x - mean) * slope + shift */

@@ -11,7 +11,7 @@ INLINE real N(top_of_row)(const real *x, long size) {
   }
   for (; i + LANES <= size; i += LANES) a = larger(load(x + i), a);
   if (i < size) b = larger(load_first(x + i, size - i, (real)-INFINITY), b);
-  return largest_of(larger(a, b));
+  return largest_in(larger(a, b));
 }
 
 /* Write exp(x - shift) and return the sum. */
@@ -35,15 +35,15 @@ INLINE real N(exponentials_of_row)(const real *x, real *out, real shift, long si
     store_first(out + i, e, size - i);
     other += as_vec(as_bits(e) & first_lanes(size - i));
   }
-  return sum_of(sum + other);
+  return sum_in(sum + other);
 }
 
 /* A row that fits one vector never leaves the registers. */
 INLINE vec N(exponentials_of_short_row)(const real *x, long size, real *shift, real *sum) {
   vec row = load_first(x, size, (real)-INFINITY);
-  *shift = largest_of(row);
+  *shift = largest_in(row);
   vec e = as_vec(as_bits(exp_of(row - *shift)) & first_lanes(size));
-  *sum = sum_of(e);
+  *sum = sum_in(e);
   return e;
 }
 

@@ -22,14 +22,14 @@
   K(mean_loss, double, (const void *losses, void *factors, const void *targets, const void *weight, int mean, long rows)) \
   K(class_slopes, void, (const void *grads, long step, const void *x, const void *targets, const void *weight, \
                          double total_weight, const void *sums, const void *factors, double smoothing, void *found, \
-                         long begin, long end, long size))
+                         long begin, long end, long size, int streams))
 
 #define CHANNELS(K) \
   K(plane_moments, void, (const void *x, void *means, void *spreads, long begin, long end, long size)) \
   K(unit_moments, void, (const void *plane_means, const void *plane_spreads, double eps, void *means, void *variances, \
                          void *inverses, long units, long step, long members, long channels, long size)) \
   K(plane_scaled, void, (const void *x, const void *means, const void *inverses, const void *weight, const void *bias, \
-                         void *out, long begin, long end, long size, long channels, long share)) \
+                         void *out, long begin, long end, long size, long channels, long share, int streams)) \
   K(plane_dots, void, (const void *grad, const void *x, const void *means, void *sums, void *dots, long begin, long end, \
                        long size, long channels, long share)) \
   K(unit_gradients, void, (const void *sums, const void *dots, const void *inverses, const void *weight, void *scales, \
@@ -37,7 +37,7 @@
                            long numbers)) \
   K(plane_gradients, void, (const void *grad, const void *x, const void *means, const void *inverses, const void *weight, \
                             const void *slopes, const void *shifts, void *found, long begin, long end, long size, \
-                            long channels, long share)) \
+                            long channels, long share, int streams)) \
   K(column_moments, void, (const void *x, void *means, void *spreads, long begin, long end, long rows, long size)) \
   K(column_scaled, void, (const void *x, const void *means, const void *inverses, const void *weight, const void *bias, \
                           void *out, long begin, long end, long size)) \

@@ -198,3 +198,18 @@ def test_strided_rows_and_other_dims_are_left_to_the_references():
     assert declines(rows.softmax, x[:, ::2], -1) and declines(rows.log_softmax, x, 0)
     found = norms.normalised(x[:, ::2], 20, None, None, 1e-5, True)[0]
     assert np.array_equal(found, norms.normalised.__wrapped__(x[:, ::2], 20, None, None, 1e-5, True)[0])
+
+
+@pytest.mark.parametrize("size", [2103, 2064])
+def test_results_too_large_for_the_caches_agree_with_their_references(size):
+    x, grad = numbers(25, (1100, size), np.float32, 2, 1), numbers(26, (1100, size), np.float32)
+    weight, bias = numbers(27, size, np.float32), numbers(28, size, np.float32)
+    _, mean, inverse = both(norms.normalised, x, size, weight, bias, 1e-5, True, ulps=256)
+    both(norms.normalised_gradients, grad, x, mean, inverse, weight, (True, True, True), ulps=512)
+    targets = np.arange(1100) % size
+    for smoothing in (0.0, 0.1):
+        _, scales, shares = both(losses.class_losses, x, targets, weight, 3, "mean", smoothing, ulps=256)
+        both(losses.class_slopes, np.ones(1, np.float32), x, targets, weight, scales, shares, smoothing, ulps=256)
+    images, slopes = x.reshape((11, 100, size)), grad.reshape((11, 100, size))
+    _, mean, inverse, _ = both(channels.channels_normalised, images, None, bias[:100], 0, 1e-5, ulps=512)
+    both(channels.channels_gradients, slopes, images, mean, inverse, None, False, (True, True, True), ulps=512)
