@@ -21,7 +21,8 @@ static void moments_part(void *job, long begin, long end) {
 
 static void scaled_part(void *job, long begin, long end) {
   struct channels_job *j = job;
-  if (by_columns(j)) j->kernels->column_scaled(j->x, j->means, j->inverses, j->weight, j->bias, j->out, begin, end, j->channels);
+  if (by_columns(j))
+    j->kernels->column_scaled(j->x, j->means, j->inverses, j->weight, j->bias, j->out, begin, end, j->channels);
   else
     j->kernels->plane_scaled(j->x, j->means, j->inverses, j->weight, j->bias, j->out, begin, end, j->size, j->channels,
                              j->share, j->streams);
@@ -82,7 +83,8 @@ static int taken_units(struct channels_job *job, PyObject *mean_, PyObject *inve
   if (!mean || !inverse || PyArray_NDIM(mean) != 3 || PyArray_DIM(mean, 2) != 1 || !same_shape(mean, inverse)) return 0;
   long first = PyArray_DIM(mean, 0), second = PyArray_DIM(mean, 1);
   if (second < 1 || job->channels % second || (first != job->batch && (first != 1 || second != job->channels))) return 0;
-  job->share = first == job->batch && job->batch > 1 ? job->channels / second : second == job->channels ? 0 : job->channels / second;
+  int grouped = first == job->batch && (job->batch > 1 || second < job->channels);
+  job->share = grouped ? job->channels / second : 0;
   job->units = first * second;
   job->means = PyArray_DATA(mean), job->inverses = PyArray_DATA(inverse);
   return 1;

@@ -18,7 +18,8 @@ static void sums_part(void *job, long begin, long end) {
 static PyObject *sums_by_index(PyObject *const *args, Py_ssize_t count) {
   int kind;
   PyArrayObject *rows = count == 3 ? plain(args[0], &kind) : NULL;
-  if (!rows || !PyArray_NDIM(rows) || !PyArray_SIZE(rows) || !PyArray_CheckExact(args[1]) || !PyLong_Check(args[2])) return DECLINED;
+  if (!rows || !PyArray_NDIM(rows) || !PyArray_SIZE(rows)) return DECLINED;
+  if (!PyArray_CheckExact(args[1]) || !PyLong_Check(args[2])) return DECLINED;
   PyArrayObject *index = (PyArrayObject *)args[1];
   if (!PyArray_ISCARRAY_RO(index) || PyArray_TYPE(index) != NPY_INT64 || PyArray_NDIM(index) != 1) return DECLINED;
   npy_intp dims[NPY_MAXDIMS], number = PyArray_DIM(rows, 0), groups = PyLong_AsSsize_t(args[2]);

@@ -56,7 +56,8 @@ static PyObject *class_losses(PyObject *const *args, Py_ssize_t count) {
   }
   npy_intp rows = PyArray_DIM(x, 0), pairs[2] = {rows, 2};
   if (!all_classes(job.targets, rows, job.size, job.ignored)) Py_RETURN_NONE;
-  int mean = !PyUnicode_CompareWithASCIIString(args[4], "mean"), whole = mean || !PyUnicode_CompareWithASCIIString(args[4], "sum");
+  int mean = !PyUnicode_CompareWithASCIIString(args[4], "mean");
+  int whole = mean || !PyUnicode_CompareWithASCIIString(args[4], "sum");
   PyObject *losses = PyArray_EMPTY(1, &rows, kind, 0), *sums = PyArray_EMPTY(2, pairs, kind, 0);
   PyObject *factors = PyArray_EMPTY(1, &rows, kind, 0), *total = whole ? PyArray_EMPTY(0, NULL, kind, 0) : NULL;
   if (!losses || !sums || !factors || (whole && !total)) {

@@ -84,7 +84,8 @@ static void N(class_slopes)(const void *grads_, long step, const void *x_, const
     real at_target = (weight ? weight[targets[row]] : 1) * factor;
     if (smoothing) at_target *= (real)(1 - smoothing);
     real scale = (at_target + spread * (real)total_weight) / sums[2 * row + 1], shift = sums[2 * row];
-    real at = N(slope_at)(x, NULL, shift, scale, smoothing ? (weight ? spread * weight[targets[row]] : spread) : 0, targets[row], 1)[0];
+    real off = weight ? spread * weight[targets[row]] : spread;
+    real at = N(slope_at)(x, NULL, shift, scale, off, targets[row], 1)[0];
 #define VALUE(i, n) N(slope_at)(x, NULL, shift, scale, 0, i, n)
 #define SMOOTHED(i, n) N(slope_at)(x, weight, shift, scale, spread, i, n)
     if (smoothing) WRITE_ROW(found, size, streams, SMOOTHED);
