@@ -15,6 +15,7 @@
 #include "gemm.c"
 #include "matrices.c"
 #include "steps.c"
+#include "recurrence.c"
 #include "windows.c"
 
 #define ENTRY(name, result, arguments) .name = N(name),

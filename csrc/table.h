@@ -8,11 +8,12 @@
 #include "matrices.h"
 #include "pointwise.h"
 #include "programs.h"
+#include "recurrence.h"
 #include "rows.h"
 #include "steps.h"
 #include "windows.h"
 
-#define KERNELS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) ROWS(K) STEPS(K) WINDOWS(K)
+#define KERNELS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RECURRENCE(K) ROWS(K) STEPS(K) WINDOWS(K)
 
 #define POINTER(name, result, arguments) result(*name) arguments;
 struct table {
