@@ -46,12 +46,25 @@ static int may_be_overwritten(PyObject *grad) {
          PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
 }
 
+/* Whether the options that the node keeps are the defaults, which the programs were made for. */
+static int at_defaults(struct plan *plan, PyObject *node) {
+  for (int c = 0; c < plan->constants; c++) {
+    PyObject *value = SLOT(node, plan->constant_slot[c]);
+    if (value == plan->constant[c]) continue;
+    int same = value ? PyObject_RichCompareBool(value, plan->constant[c], Py_EQ) : 0;
+    if (same < 0) PyErr_Clear();
+    if (same != 1) return 0;
+  }
+  return 1;
+}
+
 /* Compute the gradients of the wanted edges. 1: done, 0: declined, -1: an exception. `grad` may be overwritten if only
    the caller holds it. */
 int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted, PyObject **found) {
   struct numbers g, out = {0}, input[MOST_INPUTS];
   int grad_single, out_single = 0, input_single[MOST_INPUTS] = {0}, last = -1;
   if (plan->fix_slot && SLOT(node, plan->fix_slot) != Py_None) return 0;
+  if (!at_defaults(plan, node)) return 0;
   if (!read_gradient(grad, &g, &grad_single) || g.count > 1 << 17) return 0;
   const int scalar = !g.array || !PyArray_NDIM(g.array);
   for (int i = 0; i < plan->inputs; i++) {

@@ -6,6 +6,8 @@
 
 #include "pointwise.c"
 #include "programs.c"
+#include "arithmetic.c"
+#include "draws.c"
 #include "rows.c"
 #include "norms.c"
 #include "losses.c"

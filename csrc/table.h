@@ -5,6 +5,10 @@
 #ifndef TABLE_H
 #define TABLE_H
 
+#include <stdint.h>
+
+#include "arithmetic.h"
+#include "draws.h"
 #include "matrices.h"
 #include "pointwise.h"
 #include "programs.h"
@@ -13,7 +17,8 @@
 #include "steps.h"
 #include "windows.h"
 
-#define KERNELS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RECURRENCE(K) ROWS(K) STEPS(K) WINDOWS(K)
+#define KERNELS(K) \
+  ARITHMETIC(K) DRAWS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RECURRENCE(K) ROWS(K) STEPS(K) WINDOWS(K)
 
 #define POINTER(name, result, arguments) result(*name) arguments;
 struct table {

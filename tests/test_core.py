@@ -197,3 +197,18 @@ def test_op_functions_look_like_functions():
     assert bl.tanh.__name__ == "tanh" and bl.tanh.__doc__
     assert pickle.loads(pickle.dumps(bl.tanh)) is bl.tanh and copy.deepcopy(bl.tanh) is bl.tanh
     assert bl.Tensor.tanh is bl.tanh and bl.ones(1).tanh().item() == pytest.approx(np.tanh(1))
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: bl.nn.functional.leaky_relu(x, 0.2), [0.2, 1, 1]),
+        (lambda x: bl.nn.functional.hardtanh(x, 0, 6), [0, 1, 0]),
+        (lambda x: bl.nn.functional.hardshrink(x, 3.0), [0, 0, 1]),
+        (lambda x: bl.sub(bl.ones(3), x, alpha=3), [-3, -3, -3]),
+    ],
+)
+def test_options_other_than_the_defaults_reach_the_derivative(call, expected):
+    x = bl.tensor([-1.0, 2.0, 8.0], requires_grad=True)
+    call(x).sum().backward()
+    assert x.grad.tolist() == pytest.approx(expected)

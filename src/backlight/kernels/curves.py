@@ -44,8 +44,7 @@ def tanh(x):
 @native
 def tanh_gradient(grad, out):
     """Return grad · (1 − out²)."""
-    wide = widened(grad)
-    return rounded(wide - wide * (widened(out) * out), grad.dtype)
+    return rounded(widened(grad) - widened(grad) * (widened(out) * out), grad.dtype)
 
 
 @native
@@ -57,8 +56,7 @@ def sigmoid(x):
 @native
 def sigmoid_gradient(grad, out):
     """Return grad · out · (1 − out)."""
-    wide = widened(out)
-    return rounded(grad * ((1 - wide) * wide), grad.dtype)
+    return rounded(grad * ((1 - widened(out)) * out), grad.dtype)
 
 
 @native
@@ -105,8 +103,7 @@ def relu_gradient(grad, out):
 @native
 def leaky_relu(x, negative_slope: float):
     """Return x where it is positive, else negative_slope · x."""
-    sloped = rounded(widened(x) * negative_slope, x.dtype)
-    return np.maximum(x, sloped) if 0 < negative_slope <= 1 else chosen(x > 0, x, sloped)
+    return chosen(x > 0, x, rounded(widened(x) * negative_slope, x.dtype))
 
 
 @native

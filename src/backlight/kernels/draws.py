@@ -14,6 +14,7 @@ import numpy as np
 
 from backlight.kernels.fused import multiply_add, multiply_add32
 from backlight.kernels.generator import MersenneTwister
+from backlight.kernels.twister import random_choices, random_noise, random_units
 
 float32, float64 = np.float32, np.float64
 _BITS_OF_32 = 2**28  # integers from a range this long are drawn with 64 bits
@@ -26,12 +27,12 @@ def _each(function, numbers: np.ndarray) -> np.ndarray:
 
 def unit32(twister: MersenneTwister, count: int) -> np.ndarray:
     """Return float32 numbers from [0, 1): 24 random bits each."""
-    return (twister.bits32(count) & np.uint64(2**24 - 1)).astype(float32) * float32(2.0**-24)
+    return twister.draw(random_units, count, np.dtype(float32))
 
 
 def unit64(twister: MersenneTwister, count: int) -> np.ndarray:
     """Return float64 numbers from [0, 1): 53 random bits each."""
-    return (twister.bits64(count) & np.uint64(2**53 - 1)).astype(float64) * 2.0**-53
+    return twister.draw(random_units, count, np.dtype(float64))
 
 
 def uniform(twister: MersenneTwister, count: int, kind: np.dtype, low: float = 0.0, high: float = 1.0) -> np.ndarray:
@@ -166,7 +167,12 @@ def _sine_cosine(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def bernoulli(twister: MersenneTwister, count: int, probability: float) -> np.ndarray:
     """Return bools that are True with a probability."""
-    return unit64(twister, count) < probability
+    return twister.draw(random_choices, count, float(probability))
+
+
+def noise(twister: MersenneTwister, count: int, probability: float, value: float, kind: np.dtype) -> np.ndarray:
+    """Return `value` with a probability, and 0 else, in a float dtype."""
+    return twister.draw(random_noise, count, float(probability), float(value), kind)
 
 
 def bernoulli_each(twister: MersenneTwister, probabilities: np.ndarray) -> np.ndarray:

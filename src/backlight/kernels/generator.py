@@ -1,6 +1,6 @@
 """PyTorch's CPU generator of random bits, bit for bit: the same seed gives the same stream, and the same state bytes.
 
-It is the Mersenne Twister MT19937, seeded by its 32-bit recipe; NumPy has the same twister and makes the bits here.
+It is the Mersenne Twister MT19937, seeded by its 32-bit recipe (see kernels/twister.py).
 """
 
 import os
@@ -10,12 +10,14 @@ import threading
 import numpy as np
 
 from backlight.errors import GraphError, ValueProblem
+from backlight.kernels.twister import WORDS, random_words, seeded, state_of
 
 DEFAULT_SEED = 67280421310721
-_WORDS = 624
 # seed, draws left before the next twist (+ 1), seeded, next word, words, an unused sample, the spare sample, another
 # unused one, whether there is a spare; then a spare float32 sample and whether there is one, which the CPU never has
-_STATE = struct.Struct(f"=QiiQ{_WORDS}Qdddi4xf?3x")
+_STATE = struct.Struct(f"=QiiQ{WORDS}Qdddi4xf?3x")
+
+_UNTOUCHED = state_of([0] * WORDS, WORDS)
 
 
 class MersenneTwister:
@@ -36,16 +38,18 @@ class MersenneTwister:
         with self.lock:
             self.initial_seed = seed % 2**64
             self.spare = None
-            self._bits = None  # made at the first draw: NumPy loads its random module then
+            self._words = None  # made at the first draw: NumPy loads its random module then
+
+    def draw(self, function, count: int, *options) -> np.ndarray:
+        """Return `function(words, count, *options)` (see kernels/twister.py); 0 numbers leave the stream untouched."""
+        with self.lock:
+            if count and self._words is None:
+                self._words = seeded(self.initial_seed % 2**32)
+            return function(self._words if count else _UNTOUCHED, count, *options)
 
     def bits32(self, count: int) -> np.ndarray:
         """Return `count` numbers of 32 random bits, as uint64."""
-        if not count:
-            return np.empty(0, np.uint64)
-        if self._bits is None:
-            with self.lock:
-                self._bits = self._bits or _seeded(self.initial_seed)
-        return self._bits.random_raw(count)
+        return self.draw(random_words, count)
 
     def bits64(self, count: int) -> np.ndarray:
         """Return `count` numbers of 64 random bits: two draws each, the first one above."""
@@ -55,11 +59,9 @@ class MersenneTwister:
     def state(self) -> bytes:
         """Return all that decides the stream from here on, in the layout of `torch.get_rng_state()`."""
         with self.lock:
-            found = (self._bits or _seeded(self.initial_seed)).state["state"]
-            place = found["pos"]
-            left, following = (1, 0) if self._bits is None else (_WORDS - place + 1, place)
+            *words, place = (seeded(self.initial_seed % 2**32) if self._words is None else self._words).tolist()
+            left, following = (1, 0) if self._words is None else (WORDS - place + 1, place)
             spare, has_spare = self.spare or 0.0, self.spare is not None
-        words = found["key"].tolist()
         return _STATE.pack(self.initial_seed, left, 1, following, *words, 0.0, spare, 0.0, has_spare, 0.0, False)
 
     def restore(self, state: bytes) -> None:
@@ -74,22 +76,11 @@ class MersenneTwister:
                 f"{len(state)}: pass what get_rng_state() returned"
             )
         seed, left, _, following, *rest = _STATE.unpack(state)
-        words, (_, spare, _, has_spare, _, _) = rest[:_WORDS], rest[_WORDS:]
+        words, (_, spare, _, has_spare, _, _) = rest[:WORDS], rest[WORDS:]
         with self.lock:
             self.initial_seed = seed
-            self._bits = None if (left, following) == (1, 0) else _at(np.array(words, np.uint32), following)
+            self._words = None if (left, following) == (1, 0) else state_of(words, following)
             self.spare = spare if has_spare else None
-
-
-def _seeded(seed: int) -> "np.random.MT19937":
-    return _at(np.random.RandomState(seed % 2**32).get_state(legacy=False)["state"]["key"], _WORDS)
-
-
-def _at(words: np.ndarray, place: int) -> "np.random.MT19937":
-    """Return NumPy's twister with these words, about to give the one at `place`."""
-    twister = np.random.MT19937(0)
-    twister.state = {"bit_generator": "MT19937", "state": {"key": words, "pos": place}}
-    return twister
 
 
 def fresh_seed() -> int:

@@ -2,6 +2,7 @@
 
 from backlight.errors import ShapeError
 from backlight.graph.state import TensorState
+from backlight.kernels.arithmetic import minus, plus, times
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.numbers import beside, like, no_integers
@@ -46,7 +47,7 @@ def _scaled(array, factor):
 @op(promote="same", symbol="+")
 def add(xp, input, other, *, alpha: float = 1):
     """Add `other`, scaled by `alpha`, to `input`."""
-    return input + other if alpha == 1 else input + _scaled(other, alpha)
+    return plus(input, other if alpha == 1 else _scaled(other, alpha))
 
 
 @add.derivative("input", formula="grad")
@@ -77,7 +78,7 @@ def _refuse_bools(*kinds) -> str | None:
 @op(promote="same", symbol="-", refuse=_refuse_bools)
 def sub(xp, input, other, *, alpha: float = 1):
     """Subtract `other`, scaled by `alpha`, from `input`."""
-    return input - other if alpha == 1 else input - _scaled(other, alpha)
+    return minus(input, other if alpha == 1 else _scaled(other, alpha))
 
 
 @sub.derivative("input", formula="grad")
@@ -136,17 +137,17 @@ def rsub(input, other, *, alpha=1):
 @op(promote="same", symbol="*")
 def mul(xp, input, other):
     """Multiply element by element."""
-    return input * other
+    return times(input, other)
 
 
 @mul.derivative("input", formula="grad · other")
 def mul_input(grad, other):
-    return grad * other
+    return times(grad, other)
 
 
 @mul.derivative("other", formula="grad · input")
 def mul_other(grad, input):
-    return grad * input
+    return times(grad, input)
 
 
 multiply = mul

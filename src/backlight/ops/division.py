@@ -2,6 +2,7 @@
 
 from backlight.errors import GraphError, ShapeError
 from backlight.graph.state import TensorState
+from backlight.kernels.arithmetic import over, times
 from backlight.ops.declare import op
 from backlight.ops.numbers import beside, like, no_floats
 from backlight.ops.promotion import category
@@ -12,17 +13,17 @@ __all__ = ["div", "divide", "floor_divide", "fmod", "gcd", "lcm", "remainder", "
 @op(promote="float", symbol="/", node="DivBackward0")
 def true_divide(xp, input, other):
     """Divide element by element."""
-    return input / other
+    return over(input, other)
 
 
 @true_divide.derivative("input", formula="grad / other")
 def true_divide_input(grad, other):
-    return grad / other
+    return over(grad, other)
 
 
 @true_divide.derivative("other", formula="−grad · input / other²")
 def true_divide_other(grad, input, other):
-    return -grad * ((input / other) / other)
+    return times(-grad, over(over(input, other), other))
 
 
 def _refuse_zeros(xp, other) -> None:

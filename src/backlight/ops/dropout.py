@@ -20,9 +20,9 @@ _SATURATION = -1.7580993408473766
 _mul_, _add_ = inplace(mul), inplace(add)
 
 
-def kept(shape, p: float, kind: np.dtype) -> np.ndarray:
-    """Return 1 with probability 1 − p and 0 else, as floats, drawn from the default generator."""
-    return draws.bernoulli(default_twister, math.prod(shape), 1 - p).reshape(shape).astype(kind)
+def kept(shape, p: float, kind: np.dtype, value: float = 1.0) -> np.ndarray:
+    """Return `value` with probability 1 − p and 0 else, as floats, drawn from the default generator."""
+    return draws.noise(default_twister, math.prod(shape), 1 - p, value, kind).reshape(shape)
 
 
 def feature_shape(shape) -> tuple[int, ...]:
@@ -51,8 +51,8 @@ def _scaled(input, p: float, shape, in_place: bool):
     if p == 1:
         noise = np.zeros((), kind)
     else:
-        noise = kept(shape, p, kind)
-        noise *= kind.type(1 / (1 - p))
+        wide = np.float64 if kind == np.float64 else np.float32
+        noise = kept(shape, p, kind, wide(1) / wide(1 - p))
     return (_mul_ if in_place else mul)(input, wrap(noise))
 
 

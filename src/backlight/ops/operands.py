@@ -10,6 +10,7 @@ from backlight.graph.modes import modes
 from backlight.graph.node import Output, freed, modified, name_of_tensor, output_name
 from backlight.graph.state import TensorState, wrap
 from backlight.graph.storage import InferenceStorage
+from backlight.kernels.arithmetic import summed
 from backlight.kernels.halves import is_half, widened
 from backlight.ops.promotion import as_float, common_dtype
 from backlight.ops.views import NO_GRAD
@@ -153,10 +154,10 @@ def sum_to_shape(grad, shape):
         grad = grad.astype(np.int64)
     added = grad.ndim - len(shape)
     if added > 0:
-        grad = grad.sum(axis=tuple(range(added)))
+        grad = summed(grad, tuple(range(added)), False)
     stretched = tuple(i for i, size in enumerate(shape) if size == 1 and grad.shape[i] != 1)
     if stretched:
-        grad = grad.sum(axis=stretched, keepdims=True)
+        grad = summed(grad, stretched, True)
     return grad
 
 

@@ -3,6 +3,7 @@
 import math
 
 from backlight.kernels import curves
+from backlight.kernels.arithmetic import over, times
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 
@@ -54,7 +55,7 @@ def exp(xp, input):
 
 @exp.derivative("input", formula="grad · exp(input)")
 def exp_input(grad, out):
-    return grad * out
+    return times(grad, out)
 
 
 @op(promote="float")
@@ -87,7 +88,7 @@ def log(xp, input):
 
 @log.derivative("input", formula="grad / input")
 def log_input(grad, input):
-    return grad / input
+    return over(grad, input)
 
 
 @op(promote="float")

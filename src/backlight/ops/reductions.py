@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels.arithmetic import summed
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import (
@@ -27,7 +28,7 @@ def add_up(xp, input, dims=None, keepdim=False):
     """Sum an array as PyTorch does: integers and bool in int64, half precision in float32, cast back."""
     kind = input.dtype
     if kind.char in "fdl":
-        return xp.add.reduce(input, dims, None, None, keepdim)
+        return summed(input, dims, keepdim)
     if not is_float(kind):
         return xp.add.reduce(input, dims, INT64, None, keepdim)
     return xp.add.reduce(input, dims, FLOAT32, None, keepdim).astype(kind)
@@ -68,7 +69,7 @@ def spread_input(grad, input_shape, size, dims, ops):
 @op(node="SumBackward0")
 def sum_all(xp, input):
     """The sum of all elements."""
-    return xp.add.reduce(input, None) if input.dtype.char in "fd" else add_up(xp, input)
+    return summed(input, None, False) if input.dtype.char in "fd" else add_up(xp, input)
 
 
 @sum_all.derivative("input", formula="grad, repeated over the shape of input")
@@ -135,14 +136,14 @@ def check_mean(kind, what: str = "Input") -> None:
 def average(xp, input, dims=None, keepdim=False):
     """Average an array, half precision in float32."""
     check_mean(input.dtype)
-    total = xp.add.reduce(widened(input), dims, None, None, keepdim)
+    total = summed(widened(input), dims, keepdim)
     return rounded(xp.divide(total, reduced_count(input.shape, dims)), input.dtype)
 
 
 @op(node="MeanBackward0")
 def mean_all(xp, input):
     """The mean of all elements."""
-    return xp.add.reduce(input, None) / input.size if input.dtype.char in "fd" and input.size else average(xp, input)
+    return summed(input, None, False) / input.size if input.dtype.char in "fd" and input.size else average(xp, input)
 
 
 @mean_all.derivative("input", formula="grad / n, repeated over the shape of input")
