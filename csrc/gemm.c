@@ -13,7 +13,8 @@
 #define TILE_COLUMNS (2 * LANES)
 #define PADDED_ROWS ((TILE_ROWS + LANES - 1) / LANES * LANES)
 #define BLOCK 512        /* steps of k that are taken at once */
-#define COPY_FROM 3      /* panels that pass a tile's rows of A, for these to be worth a copy */
+#define COPY_FROM 3      /* panels that pass a tile's rows of A, for these to be worth a copy, */
+#define COPY_STEPS 128   /* and steps of k, where these lie side by side */
 #define UNROLL _Pragma("GCC unroll 32")
 
 /* One tile of C: `columns` of its numbers in each row count. */
@@ -211,7 +212,7 @@ static void N(multiply)(const struct product *p, long row, long row_end, long pa
       struct N(step) s = {.k = to - from, .a = a + top * p->a_row + from * p->a_step, .a_row = p->a_row, .a_step = p->a_step,
                           .c_row = p->c_row, .c_column = p->c_column, .bias_row = p->bias_row,
                           .bias_column = p->bias_column, .add = p->add || block > 0};
-      if (panel_end - panel >= COPY_FROM) N(copy_rows)(&s, rows, copy);
+      if (panel_end - panel >= COPY_FROM && (s.a_step != 1 || s.k >= COPY_STEPS)) N(copy_rows)(&s, rows, copy);
       for (long at = panel; at < panel_end; at++) {
         const long column = at * TILE_COLUMNS, columns = p->n - column < TILE_COLUMNS ? p->n - column : TILE_COLUMNS;
         const int wide = columns > LANES;

@@ -1,5 +1,6 @@
 /* All kernels of one LEVEL and one type; see setup.py for how this file is compiled. */
 #include "lanes.h"
+#include "products.h"
 #include "table.h"
 
 #include "lanes_math.h"
@@ -15,6 +16,7 @@
 #include "columns.c"
 #include "groups.c"
 #include "gemm.c"
+#include "attention.c"
 #include "matrices.c"
 #include "steps.c"
 #include "recurrence.c"

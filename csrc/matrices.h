@@ -19,10 +19,22 @@ struct tiling {
   long rows, columns, lanes;
 };
 
+/* One head over one text: softmax(q · kᵀ · scale) · v, and the gradients of q, k and v. Each is a matrix whose rows are
+   `…_row` numbers apart; `logs` has the logarithm of each row's sum of exp(scores), one for a query. */
+struct attention {
+  const void *q, *k, *v, *grad;
+  void *out, *logs, *g_q, *g_k, *g_v;
+  long queries, keys, dim;
+  long q_row, k_row, v_row, grad_row, out_row, logs_row, g_q_row, g_k_row, g_v_row;
+  double scale;
+};
+
 #define MATRICES(K) \
   K(tiling, struct tiling, (void)) \
   K(pack, void, (const struct product *p, void *panels, long first, long end)) \
   K(multiply, void, (const struct product *p, long row, long row_end, long panel, long panel_end)) \
-  K(column_sums, void, (const void *x, void *out, long rows, long columns, long width))
+  K(column_sums, void, (const void *x, void *out, long rows, long columns, long width)) \
+  K(attend, int, (const struct attention *t)) \
+  K(attend_gradient, int, (const struct attention *t))
 
 #endif

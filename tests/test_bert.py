@@ -295,3 +295,20 @@ def test_damaged_files_are_named(tmp_path):
     (folder / "config.json").write_text("[]")
     with pytest.raises(InputError, match="must hold a JSON object, got list"):
         load_ranker(folder)
+
+
+@pytest.mark.parametrize(("pooling", "place"), [("cls", 0), ("lasttoken", -1)])
+def test_a_last_layer_on_pooled_tokens_alone_equals_one_on_all(tmp_path, pooling, place):
+    folder = write_bert(tmp_path)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": pooling}))
+    ranker = load_ranker(folder)
+    batch = Batch.of(ranker.tokenizer.all_of(["green plants make food", "the leaf", "sunlight", "water and air"]))
+    alone, whole = leaf_of(ranker, batch), leaf_of(ranker, batch)
+    states = [part[place] for part in ranker.encoder(batch, whole).split(batch.lengths)]
+    lengths = [state.norm() for state in states]
+    expected = [(a * b).sum() / (m * n) for a, b, m, n in zip(states[::2], states[1::2], lengths[::2], lengths[1::2])]
+    scores = ranker.pair_scores(batch, alone)
+    np.testing.assert_allclose(scores.detach().numpy(), [score.item() for score in expected], rtol=1e-5)
+    (slopes,), (all_slopes,) = grad(scores.sum(), [alone]), grad(sum(expected), [whole])
+    assert relative_error(slopes.numpy(), all_slopes.numpy()) < 1e-4

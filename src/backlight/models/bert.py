@@ -3,7 +3,7 @@
 Source: Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional Transformers, 2018, arXiv:1810.04805.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,13 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.models.tokens import Batch
 from backlight.ops.activations import relu, sigmoid
-from backlight.ops.attention import scaled_dot_product_attention
+from backlight.ops.attention import ragged_attention
 from backlight.ops.embedding import embedding
 from backlight.ops.gates import gelu, silu
-from backlight.ops.joining import cat
 from backlight.ops.linear import linear
 from backlight.ops.normalisation import layer_norm
 from backlight.ops.pointwise import tanh
+from backlight.ops.selecting import index_select
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
@@ -104,7 +104,9 @@ class Bert:
 
     def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray]):
         self.config = config
-        self._weights = {name: from_numpy(_checked(name, shape, weights)) for name, shape in _shapes_of(config).items()}
+        arrays = {name: _checked(name, shape, weights) for name, shape in _shapes_of(config).items()}
+        self._projections = {layer: _joined(arrays, layer) for layer in _layers(config)}
+        self._weights = {name: from_numpy(array) for name, array in arrays.items()}
         self._activation = ACTIVATIONS[config.hidden_act]
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -118,12 +120,16 @@ class Bert:
         """
         return embedding(self._weights["embeddings.word_embeddings.weight"], from_numpy(ids))
 
-    def __call__(self, batch: Batch, inputs_embeds: Tensor | None = None) -> Tensor:
+    def __call__(
+        self, batch: Batch, inputs_embeds: Tensor | None = None, wanted: Sequence[int] | None = None
+    ) -> Tensor:
         """Return the last hidden states of texts laid end to end.
 
         Args:
             batch: the texts.
             inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+            wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
+                last layer works on these alone.
 
         Shapes: -> (tokens, hidden)
 
@@ -137,29 +143,22 @@ class Bert:
         types = embedding(self._weights["embeddings.token_type_embeddings.weight"], from_numpy(batch.type_ids))
         positions = embedding(self._weights["embeddings.position_embeddings.weight"], from_numpy(batch.positions))
         hidden = self._normalised(words + types + positions, "embeddings.LayerNorm")
-        for number in range(self.config.num_hidden_layers):
-            hidden = self._layer(hidden, batch, f"encoder.layer.{number}")
-        return hidden
+        *layers, last = _layers(self.config)
+        for name in layers:
+            hidden = self._layer(hidden, batch, name)
+        return self._layer(hidden, batch, last, wanted)
 
-    def _layer(self, hidden: Tensor, batch: Batch, name: str) -> Tensor:
-        """Let each token look at its text, then work on each alone; (tokens, hidden) -> the same."""
-        seen = self._linear(self._attention(hidden, batch, f"{name}.attention.self"), f"{name}.attention.output.dense")
+    def _layer(self, hidden: Tensor, batch: Batch, name: str, wanted: Sequence[int] | None = None) -> Tensor:
+        """Let each token look at its text, then work on each (that is wanted) alone; (tokens, hidden) -> the same."""
+        weight, bias = self._projections[name]
+        seen = ragged_attention(linear(hidden, weight, bias), batch.lengths, self.config.num_attention_heads)
+        if wanted is not None:
+            places = from_numpy(np.asarray(wanted, np.int64))
+            seen, hidden = index_select(seen, 0, places), index_select(hidden, 0, places)
+        seen = self._linear(seen, f"{name}.attention.output.dense")
         hidden = self._normalised(seen + hidden, f"{name}.attention.output.LayerNorm")
         inner = self._activation(self._linear(hidden, f"{name}.intermediate.dense"))  # (tokens, intermediate)
         return self._normalised(self._linear(inner, f"{name}.output.dense") + hidden, f"{name}.output.LayerNorm")
-
-    def _attention(self, hidden: Tensor, batch: Batch, name: str) -> Tensor:
-        """Return what each token gathers from its own text; (tokens, hidden) -> the same."""
-        heads = self.config.num_attention_heads
-        by_text = [
-            self._linear(hidden, f"{name}.{part}").unflatten(1, (heads, -1)).split(batch.lengths)
-            for part in ("query", "key", "value")
-        ]
-        seen = [
-            scaled_dot_product_attention(*(part.transpose(0, 1) for part in parts)).transpose(0, 1)  # (n, heads, dim)
-            for parts in zip(*by_text)
-        ]
-        return cat(seen).flatten(1)
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
         return linear(x, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
@@ -167,6 +166,22 @@ class Bert:
     def _normalised(self, x: Tensor, name: str) -> Tensor:
         weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
         return layer_norm(x, (self.config.hidden_size,), weight, bias, self.config.layer_norm_eps)
+
+
+def _layers(config: BertConfig) -> list[str]:
+    """Return the name of each layer, which its weights' names begin with."""
+    return [f"encoder.layer.{number}" for number in range(config.num_hidden_layers)]
+
+
+def _joined(arrays: dict[str, np.ndarray], layer: str) -> tuple[Tensor, Tensor]:
+    """Return weight and bias of query, key and value as one; the arrays themselves become views of these."""
+    joined = []
+    for kind in ("weight", "bias"):
+        names = [f"{layer}.attention.self.{part}.{kind}" for part in ("query", "key", "value")]
+        whole = np.concatenate([arrays[name] for name in names])
+        arrays.update(zip(names, np.split(whole, 3)))
+        joined.append(from_numpy(whole))
+    return tuple(joined)
 
 
 def _shapes_of(config: BertConfig) -> dict[str, tuple[int, ...]]:
@@ -187,8 +202,7 @@ def _shapes_of(config: BertConfig) -> dict[str, tuple[int, ...]]:
         "intermediate.dense": (inner, size),
         "output.dense": (size, inner),
     }
-    for number in range(config.num_hidden_layers):
-        layer = f"encoder.layer.{number}"
+    for layer in _layers(config):
         for name, shape in linears.items():
             shapes[f"{layer}.{name}.weight"], shapes[f"{layer}.{name}.bias"] = shape, shape[:1]
         for name in ("attention.output.LayerNorm", "output.LayerNorm"):

@@ -18,12 +18,14 @@ ENCODERS = {"bert": (BertConfig, Bert)}
 HEADLESS = ("BertModel", "BertForMaskedLM", "BertForPreTraining", "BertForNextSentencePrediction")
 TOKENS_A_PASS = 4096  # what is run at once: enough to keep the processor busy, little enough to stay in memory
 
+READ_ALONE: dict[str, Callable[[Batch], Sequence[int]]] = {  # poolings that read one token of a text, and which
+    "cls": lambda batch: batch.starts,
+    "lasttoken": lambda batch: np.cumsum(batch.lengths) - 1,
+}
 POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": lambda states: states.mean(0),
-    "cls": lambda states: states[0],
     "max": lambda states: states.amax(0),
     "mean_sqrt_len_tokens": lambda states: states.sum(0) / len(states) ** 0.5,
-    "lasttoken": lambda states: states[-1],
 }
 
 
@@ -35,7 +37,7 @@ class BiEncoder:
         name: what the model is called in results.
         encoder: gives each token's last hidden state.
         tokenizer: reads texts.
-        pooling: how the states of a text become its embedding, a key of `POOLINGS`.
+        pooling: how the states of a text become its embedding, a key of `POOLINGS` or `READ_ALONE`.
     """
 
     name: str
@@ -55,9 +57,11 @@ class BiEncoder:
 
         Shapes: inputs_embeds (tokens, hidden) -> (texts, hidden)
         """
-        states = self.encoder(batch, inputs_embeds).split(batch.lengths)
-        pool = POOLINGS[self.pooling]
-        pooled = stack([pool(part) for part in states])  # (texts, hidden)
+        if self.pooling in READ_ALONE:
+            pooled = self.encoder(batch, inputs_embeds, READ_ALONE[self.pooling](batch))  # (texts, hidden)
+        else:
+            states = self.encoder(batch, inputs_embeds).split(batch.lengths)
+            pooled = stack([POOLINGS[self.pooling](part) for part in states])
         return pooled / pooled.norm(dim=1, keepdim=True)
 
     def pair_scores(self, batch: Batch, inputs_embeds: Tensor | None = None) -> Tensor:
@@ -169,8 +173,9 @@ def _pooling_of(folder: Path) -> str:
         _OLD_NAMES.get(key, key) for key in says if key.startswith("pooling_mode_") and says[key]
     ]
     modes = [modes] if isinstance(modes, str) else modes or ["mean"]
-    if len(modes) != 1 or modes[0] not in POOLINGS:
-        raise InputError(f"{folder} pools by {' and '.join(modes)}: backlight knows one of {', '.join(POOLINGS)}")
+    known = [*POOLINGS, *READ_ALONE]
+    if len(modes) != 1 or modes[0] not in known:
+        raise InputError(f"{folder} pools by {' and '.join(modes)}: backlight knows one of {', '.join(known)}")
     return modes[0]
 
 

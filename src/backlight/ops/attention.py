@@ -12,10 +12,11 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph.state import wrap
-from backlight.kernels import rows
+from backlight.kernels import ragged, rows
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.dropout import check_probability, kept
+from backlight.ops.joining import cat
 from backlight.ops.operands import sum_to_shape
 from backlight.ops.products import check_stacks, not_a_tensor
 from backlight.ops.softmax import along
@@ -176,3 +177,43 @@ def attention_composed(query, key, value, attn_mask, factors, is_causal, scale, 
     blind = probabilities.sum(-1, keepdim=True) == 0
     found = along(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
     return (found if factors is None else found * factors) @ value
+
+
+# --- texts laid end to end --------------------------------------------------------------------------------------------
+
+
+@op(name="ragged_attention", keeps=("logs",))
+def ragged_attention(xp, qkv, lengths: tuple, heads: int):
+    """Attention of each token to those of its own text; texts lie end to end.
+
+    Shapes: qkv (tokens, 3 · heads · dim), queries, keys and values side by side -> (tokens, heads · dim)
+
+    Args:
+        lengths: how many tokens each text has.
+    """
+    if qkv.ndim != 2 or qkv.shape[1] % (3 * heads) or sum(lengths) != len(qkv):
+        raise ShapeError(
+            f"qkv must be (tokens, 3 · heads · dim), got {list(qkv.shape)} for {sum(lengths)} tokens and {heads} heads"
+        )
+    out, logs = ragged.ragged_attention(widened(qkv), lengths, heads, _scale(qkv, heads))
+    return rounded(out, qkv.dtype), logs
+
+
+def _scale(qkv, heads: int) -> float:
+    return 1 / math.sqrt(qkv.shape[1] // (3 * heads) or math.inf)
+
+
+@ragged_attention.derivative(
+    "qkv", formula="with p the probabilities, d = grad · vᵀ, s = p · (d − Σ d · p) · scale: s · k; sᵀ · q; pᵀ · grad"
+)
+def ragged_attention_qkv(grad, qkv, lengths, heads, logs, xp):
+    scale = _scale(qkv, heads)
+    found = ragged.ragged_attention_gradient(widened(grad), widened(qkv), logs, lengths, heads, scale)
+    return rounded(found, qkv.dtype)
+
+
+@ragged_attention.composed
+def ragged_attention_composed(qkv, lengths, heads, logs):
+    by_text = qkv.unflatten(1, (3, heads, -1)).permute(1, 2, 0, 3).split(lengths, 2)  # each (3, heads, n, dim)
+    seen = [scaled_dot_product_attention(*part.unbind(0)).transpose(0, 1).flatten(1) for part in by_text]
+    return cat(seen)
