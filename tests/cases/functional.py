@@ -1,6 +1,7 @@
 """The functions of torch.nn.functional that are ops: linear, softmax, norms, tables, attention, distances."""
 
-import backlight.nn.functional  # noqa: F401 - so that `t.nn.functional` is there
+import backlight.nn.functional
+from backlight.ops.attention import ragged_attention
 from case import Case, given, integers, normal, uniform
 
 MASK = [[True, False, True, True], [False, False, False, False], [True, True, True, False]]
@@ -8,6 +9,14 @@ MASK = [[True, False, True, True], [False, False, False, False], [True, True, Tr
 
 def attention(t, query, key, value, *mask, **options):
     return t.nn.functional.scaled_dot_product_attention(query, key, value, *mask, **options)
+
+
+def of_texts(t, qkv):
+    """Attention with two heads in texts of 2, 0 and 3 tokens; PyTorch takes them one by one."""
+    if t is backlight:
+        return ragged_attention(qkv, (2, 0, 3), 2)
+    parts = qkv.unflatten(1, (3, 2, -1)).permute(1, 2, 0, 3).split((2, 0, 3), 2)
+    return t.cat([attention(t, *part.unbind(0)).transpose(0, 1).flatten(1) for part in parts])
 
 
 def heads(*lead):
@@ -122,6 +131,7 @@ CASES = [
         lambda t, i, o, w, s: t.nn.functional.embedding_bag(i, w, o, mode="sum", per_sample_weights=s),
         [integers(7), given([0, 2, 2, 5]), normal(5, 2), normal(7)],
     ),
+    Case("ragged_attention", of_texts, [normal(5, 12)]),
     Case("scaled_dot_product_attention", attention, heads(2, 2)),
     Case("scaled_dot_product_attention/no batch", attention, heads()),
     Case(
