@@ -6,6 +6,7 @@ csrc/kernels.c is compiled once for each level of instruction set and each type;
 import os
 import platform
 import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,7 +26,7 @@ LEVELS = {  # name: bytes of a vector, what the compiler is told
     ),
 }
 ON_WINDOWS = os.name == "nt"
-FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
+FLAGS = ["-O2", "-g0", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
 if ON_WINDOWS:  # clang-cl takes clang's own options after /clang:
     FLAGS = ["/clang:" + flag for flag in FLAGS if flag != "-pthread"]
     LEVELS = {name: (width, ["/clang:" + flag for flag in flags]) for name, (width, flags) in LEVELS.items()}
@@ -72,12 +73,12 @@ native = Extension(
     "backlight.kernels._native",
     sources=[
         str(path)
-        for name in ("module", "kernel", "pool", "products", "core_*", "face_*")
+        for name in ("module", "kernel", "memory", "pool", "products", "core_*", "face_*")
         for path in sorted(SOURCES.glob(name + ".c"))
     ],
     depends=[str(path) for path in sorted(SOURCES.glob("*"))],
-    extra_compile_args=[] if ON_WINDOWS else ["-O2", "-std=gnu11", "-pthread"],
-    extra_link_args=[] if ON_WINDOWS else ["-pthread"],
+    extra_compile_args=[] if ON_WINDOWS else ["-O2", "-g0", "-std=gnu11", "-pthread"],
+    extra_link_args=[] if ON_WINDOWS else ["-pthread", "-Wl,-s"] if sys.platform == "linux" else ["-pthread"],
     optional=True,
 )
 

@@ -3,6 +3,7 @@
 #include "face.h"
 #include "core.h"
 #include "kernel.h"
+#include "memory.h"
 
 #define INTERFACE 1 /* what kernels/native.py expects; counted up when the two must change together */
 
@@ -101,12 +102,35 @@ static PyObject *kernel(PyObject *self, PyObject *reference) {
   Py_RETURN_NONE;
 }
 
+static PyDataMem_Handler handler = {
+    "backlight", 1, {NULL, memory_take, memory_take_zeros, memory_resize, memory_put}};
+
+/* Let arrays made in this context have their memory from memory.c. */
+static PyObject *keep_memory(PyObject *self, PyObject *unused) {
+  (void)self, (void)unused;
+  PyObject *capsule = PyCapsule_New(&handler, "mem_handler", NULL);
+  PyObject *before = capsule ? PyDataMem_SetHandler(capsule) : NULL;
+  Py_XDECREF(capsule);
+  if (!before) return NULL;
+  Py_DECREF(before);
+  Py_RETURN_NONE;
+}
+
+static PyObject *give_memory_back(PyObject *self, PyObject *unused) {
+  (void)self, (void)unused;
+  size_t kept = memory_kept();
+  memory_give_back();
+  return PyLong_FromSize_t(kept);
+}
+
 static PyMethodDef methods[] = {
     {"kernel", kernel, METH_O, "Return the native kernel of a reference's name, or None."},
     {"use_level", use_level, METH_O, "Use the kernels compiled for v1, v3 or v4; return whether this machine runs them."},
     {"level", level, METH_NOARGS, "Return the level in use."},
     {"set_threads", set_threads, METH_O, "Set how many threads a kernel uses."},
     {"threads", threads, METH_NOARGS, "Return how many threads a kernel uses."},
+    {"keep_memory", keep_memory, METH_NOARGS, "Keep the memory of freed arrays for new ones, in this context."},
+    {"give_memory_back", give_memory_back, METH_NOARGS, "Give kept memory back to the system; return how many bytes."},
     {"core_setup", core_setup, METH_O, "Tell the core the classes and functions it works with, by name."},
     {"core_function", core_function, METH_VARARGS, "Return an op's function that runs plain small tensors in C."},
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk that nobody watches."},

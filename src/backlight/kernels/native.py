@@ -6,6 +6,8 @@
 makes `softmax` the compiled one where there is one. It is called by position; whatever it does not take (another dtype,
 strides, keywords) goes to the reference, so that the two always give the same, but for the last digits.
 
+With them comes a store of freed arrays' memory (csrc/memory.c), which BACKLIGHT_MEMORY=system leaves out.
+
 The environment variable BACKLIGHT_KERNELS says which to use: `numpy` none, `v1`, `v3` or `v4` those compiled for x86-64
 of that level (128, 256, 512 bits), nothing the best that this machine runs. BACKLIGHT_NUM_THREADS says how many threads
 they use.
@@ -56,6 +58,8 @@ def _load():
     module.set_threads(default_threads())
     if os.environ.get("BACKLIGHT_NUM_THREADS"):
         blas.set_threads(default_threads())
+    if os.environ.get("BACKLIGHT_MEMORY") != "system":
+        module.keep_memory()
     return module, None
 
 

@@ -1,0 +1,177 @@
+/* Memory for NumPy's arrays: freed blocks are kept and given out again, since fresh pages cost more than what is computed
+   in them (3 us for 4 KiB on a virtual machine, several times what it takes to write them).
+
+   No more is held than was in use at once before: when fresh memory would go beyond that, kept blocks are given back.
+   NumPy calls all of this with the interpreter locked. See NumPy's NEP 49 for how a handler is installed; it holds for
+   arrays made in the context (and so in the thread) that installed it. */
+#include <stdlib.h>
+#include <string.h>
+#if defined(_WIN32)
+#include <malloc.h>
+#define usable_size(at) _msize(at)
+#elif defined(__APPLE__)
+#include <malloc/malloc.h>
+#include <sys/mman.h>
+#define usable_size(at) malloc_size(at)
+#else
+#include <malloc.h>
+#include <sys/mman.h>
+#define usable_size(at) malloc_usable_size(at)
+#endif
+
+#include "memory.h"
+
+#define SMALL_STEP 64 /* small blocks: multiples of this, up to SMALL_KINDS of them */
+#define SMALL_KINDS 16
+#define SMALL_KEPT 32
+#define LEAST_LARGE (32 << 10)
+#define KINDS 256 /* sizes of large blocks: eight to a power of two */
+#define HUGE_PAGES (4 << 20)
+#define ALIGNED 64
+
+struct block {
+  struct block *next;
+};
+
+static struct {
+  void *block[SMALL_KEPT];
+  int count;
+} small[SMALL_KINDS + 1];
+
+static struct block *large[KINDS];
+static size_t in_use, kept, most_in_use;
+
+/* The kind of a large size, and what is really taken for it. */
+static int kind_of(size_t size, size_t *whole) {
+  int power = 63 - __builtin_clzll((unsigned long long)(size - 1));
+  size_t step = (size_t)1 << (power > 3 ? power - 3 : 0), eighths = (size + step - 1) / step;
+  *whole = eighths * step;
+  return (power - 14) * 8 + (int)eighths - 8;
+}
+
+/* The kind that a block of this size can serve. */
+static int kind_served(size_t size) {
+  int power = 63 - __builtin_clzll((unsigned long long)size);
+  return (power - 14) * 8 + (int)(size >> (power - 3)) - 8;
+}
+
+static size_t size_of_kind(int kind) {
+  int power = kind / 8 + 14, eighths = kind % 8 + 8;
+  if (kind % 8 == 0) power -= 1, eighths = 16;
+  return (size_t)eighths << (power - 3);
+}
+
+static void *fresh(size_t size) {
+#if defined(_WIN32)
+  return malloc(size);
+#else
+  void *made = NULL;
+  if (posix_memalign(&made, ALIGNED, size)) return NULL;
+#if defined(MADV_HUGEPAGE)
+  if (size >= HUGE_PAGES) {
+    size_t page = 4096, start = ((size_t)made + page - 1) & ~(page - 1);
+    madvise((void *)start, (size - (start - (size_t)made)) & ~(page - 1), MADV_HUGEPAGE);
+  }
+#endif
+  return made;
+#endif
+}
+
+/* Give kept blocks back, the largest first, until no more than `most` are held. */
+static void give_back(size_t most) {
+  for (int kind = KINDS - 1; kind >= 0 && kept > most; kind--)
+    while (large[kind] && kept > most) {
+      struct block *block = large[kind];
+      large[kind] = block->next;
+      kept -= size_of_kind(kind);
+      free(block);
+    }
+}
+
+static void *take_large(size_t size) {
+  size_t whole;
+  int kind = kind_of(size, &whole);
+  struct block *block = kind < KINDS ? large[kind] : NULL;
+  if (block) {
+    large[kind] = block->next;
+    kept -= whole;
+  } else {
+    size_t room = most_in_use > in_use + whole ? most_in_use - in_use - whole : 0;
+    if (kept > room) give_back(room);
+    block = fresh(whole);
+    if (!block && kept) {
+      give_back(0);
+      block = fresh(whole);
+    }
+    if (!block) return NULL;
+  }
+  in_use += whole;
+  if (in_use > most_in_use) most_in_use = in_use;
+  return block;
+}
+
+static void put_large(void *at, size_t size) {
+  int kind = kind_served(size);
+  size_t whole = size_of_kind(kind);
+  in_use -= whole < in_use ? whole : in_use;
+  if (kind >= KINDS) {
+    free(at);
+    return;
+  }
+  struct block *block = at;
+  block->next = large[kind];
+  large[kind] = block;
+  kept += whole;
+}
+
+void *memory_take(void *context, size_t size) {
+  (void)context;
+  if (size > LEAST_LARGE - ALIGNED) return take_large(size < LEAST_LARGE ? LEAST_LARGE : size);
+  size_t kind = (size + SMALL_STEP - 1) / SMALL_STEP;
+  if (kind <= SMALL_KINDS) {
+    if (small[kind].count) return small[kind].block[--small[kind].count];
+    size = kind ? kind * SMALL_STEP : SMALL_STEP;
+  }
+  return malloc(size);
+}
+
+/* What malloc gave counts, not what the caller says: so no block is ever taken for a larger one. */
+void memory_put(void *context, void *at, size_t size) {
+  (void)context, (void)size;
+  if (!at) return;
+  size_t held = usable_size(at);
+  if (held >= LEAST_LARGE) {
+    put_large(at, held);
+    return;
+  }
+  size_t kind = held / SMALL_STEP;
+  if (kind <= SMALL_KINDS && small[kind].count < SMALL_KEPT)
+    small[kind].block[small[kind].count++] = at;
+  else
+    free(at);
+}
+
+void *memory_take_zeros(void *context, size_t count, size_t size) {
+  if (size && count > (size_t)-1 / size) return NULL;
+  size_t bytes = count * size;
+  void *made = memory_take(context, bytes);
+  if (made) memset(made, 0, bytes);
+  return made;
+}
+
+void *memory_resize(void *context, void *at, size_t size) {
+  void *made = memory_take(context, size);
+  if (made && at) {
+    size_t held = usable_size(at);
+    memcpy(made, at, held < size ? held : size);
+    memory_put(context, at, held);
+  }
+  return made;
+}
+
+void memory_give_back(void) {
+  give_back(0);
+  most_in_use = in_use;
+}
+
+size_t memory_kept(void) { return kept; }
