@@ -26,7 +26,16 @@ LEVELS = {  # name: bytes of a vector, what the compiler is told
     ),
 }
 ON_WINDOWS = os.name == "nt"
-FLAGS = ["-O2", "-g0", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
+FLAGS = [
+    "-O2",
+    "-g0",
+    "-std=gnu11",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-Wno-psabi",
+    "-pthread",
+]
 if ON_WINDOWS:  # clang-cl takes clang's own options after /clang:
     FLAGS = ["/clang:" + flag for flag in FLAGS if flag != "-pthread"]
     LEVELS = {name: (width, ["/clang:" + flag for flag in flags]) for name, (width, flags) in LEVELS.items()}
