@@ -6,15 +6,15 @@
 #define BLOCK_NUMBERS 32768 /* scores that are held at once */
 
 /* A product whose B is packed. Vectors of C need not be whole if `columns` were packed. */
-INLINE void N(times)(const void *a, long a_row, long a_step, const real *panels, void *c, long c_row, long m, long n,
+INLINE void N(packed_product)(const void *a, long a_row, long a_step, const real *panels, void *c, long c_row, long m, long n,
                      long k, int add) {
   const struct product p = {.a = a, .a_row = a_row, .a_step = a_step, .panels = panels, .c = c, .c_row = c_row,
                             .c_column = 1, .m = m, .n = n, .k = k, .add = add};
   N(multiply)(&p, 0, m, 0, (n + TILE_COLUMNS - 1) / TILE_COLUMNS);
 }
 
-/* Pack k rows of n numbers for `times`; return the first free place behind them. */
-static real *N(packed)(const void *b, long b_step, long b_column, long k, long n, real *panels) {
+/* Pack k rows of n numbers for `packed_product`; return the first free place behind them. */
+static real *N(pack_matrix)(const void *b, long b_step, long b_column, long k, long n, real *panels) {
   const struct product p = {.b = b, .b_step = b_step, .b_column = b_column, .k = k, .n = n};
   const long count = (n + TILE_COLUMNS - 1) / TILE_COLUMNS;
   N(pack)(&p, panels, 0, count);
@@ -74,18 +74,18 @@ static int N(attend)(const struct attention *t) {
   const long padded = (keys + TILE_COLUMNS) * (dim + TILE_COLUMNS);
   real *turned_keys = scratch_take((size_t)(2 * padded + rows * width) * sizeof(real)), *values, *scores;
   if (!turned_keys) return 0;
-  values = N(packed)(t->k, 1, t->k_row, dim, keys, turned_keys);
-  scores = N(packed)(t->v, t->v_row, 1, keys, dim, values);
+  values = N(pack_matrix)(t->k, 1, t->k_row, dim, keys, turned_keys);
+  scores = N(pack_matrix)(t->v, t->v_row, 1, keys, dim, values);
   for (long top = 0; top < queries; top += rows) {
     const long count = queries - top < rows ? queries - top : rows;
     real *out = (real *)t->out + top * t->out_row, *logs = (real *)t->logs + top * t->logs_row, factor[count];
-    N(times)((const real *)t->q + top * t->q_row, t->q_row, 1, turned_keys, scores, width, count, width, dim, 0);
+    N(packed_product)((const real *)t->q + top * t->q_row, t->q_row, 1, turned_keys, scores, width, count, width, dim, 0);
     for (long i = 0; i < count; i++) {
       real sum, shift = N(exponentials)(scores + i * width, keys, (real)t->scale, &sum);
       factor[i] = 1 / sum;
       logs[i * t->logs_row] = (real)(shift + log((double)sum));
     }
-    N(times)(scores, width, 1, values, out, t->out_row, count, dim, keys, 0);
+    N(packed_product)(scores, width, 1, values, out, t->out_row, count, dim, keys, 0);
     for (long i = 0; i < count; i++)
       for (long j = 0; j < dim; j++) out[i * t->out_row + j] *= factor[i];
   }
@@ -121,23 +121,23 @@ static int N(attend_gradient)(const struct attention *t) {
   const long padded = (keys + TILE_COLUMNS) * (dim + TILE_COLUMNS), of_rows = rows * (dim + TILE_COLUMNS);
   real *turned_keys = scratch_take((size_t)(3 * padded + of_rows + 2 * rows * width) * sizeof(real));
   if (!turned_keys) return 0;
-  real *turned_values = N(packed)(t->k, 1, t->k_row, dim, keys, turned_keys);
-  real *straight_keys = N(packed)(t->v, 1, t->v_row, dim, keys, turned_values);
-  real *some = N(packed)(t->k, t->k_row, 1, keys, dim, straight_keys);
+  real *turned_values = N(pack_matrix)(t->k, 1, t->k_row, dim, keys, turned_keys);
+  real *straight_keys = N(pack_matrix)(t->v, 1, t->v_row, dim, keys, turned_values);
+  real *some = N(pack_matrix)(t->k, t->k_row, 1, keys, dim, straight_keys);
   real *scores = some + of_rows, *slopes = scores + rows * width;
   for (long top = 0; top < queries; top += rows) {
     const long count = queries - top < rows ? queries - top : rows;
     const real *q = (const real *)t->q + top * t->q_row, *grad = (const real *)t->grad + top * t->grad_row;
     const real *logs = (const real *)t->logs + top * t->logs_row;
-    N(times)(q, t->q_row, 1, turned_keys, scores, width, count, width, dim, 0);
-    N(times)(grad, t->grad_row, 1, turned_values, slopes, width, count, width, dim, 0);
+    N(packed_product)(q, t->q_row, 1, turned_keys, scores, width, count, width, dim, 0);
+    N(packed_product)(grad, t->grad_row, 1, turned_values, slopes, width, count, width, dim, 0);
     for (long i = 0; i < count; i++)
       N(slopes)(scores + i * width, slopes + i * width, keys, (real)t->scale, logs[i * t->logs_row]);
-    N(packed)(grad, t->grad_row, 1, count, dim, some);
-    N(times)(scores, 1, width, some, t->g_v, t->g_v_row, keys, dim, count, top > 0);
-    N(times)(slopes, width, 1, straight_keys, (real *)t->g_q + top * t->g_q_row, t->g_q_row, count, dim, keys, 0);
-    N(packed)(q, t->q_row, 1, count, dim, some);
-    N(times)(slopes, 1, width, some, t->g_k, t->g_k_row, keys, dim, count, top > 0);
+    N(pack_matrix)(grad, t->grad_row, 1, count, dim, some);
+    N(packed_product)(scores, 1, width, some, t->g_v, t->g_v_row, keys, dim, count, top > 0);
+    N(packed_product)(slopes, width, 1, straight_keys, (real *)t->g_q + top * t->g_q_row, t->g_q_row, count, dim, keys, 0);
+    N(pack_matrix)(q, t->q_row, 1, count, dim, some);
+    N(packed_product)(slopes, 1, width, some, t->g_k, t->g_k_row, keys, dim, count, top > 0);
   }
   scratch_give(turned_keys);
   return 1;
