@@ -10,6 +10,8 @@ from math import prod
 
 import numpy as np
 
+from backlight.kernels.products import matmul
+
 
 def contract(arrays, terms: tuple[str, ...], output: str) -> np.ndarray:
     """Multiply arrays where labels agree, and sum over the labels that are not in the output."""
@@ -62,7 +64,7 @@ def contract_pair(left, left_term: str, right, right_term: str, output: str):
         return _outer(left, left_term, right, right_term, output)
     first = left.transpose(plan.left_order).reshape(plan.left_shape)
     second = right.transpose(plan.right_order).reshape(plan.right_shape)
-    return (first @ second).reshape(plan.shape).transpose(plan.order)
+    return matmul(first, second).reshape(plan.shape).transpose(plan.order)
 
 
 @dataclass(frozen=True)

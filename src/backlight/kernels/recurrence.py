@@ -18,6 +18,7 @@ from itertools import accumulate
 import numpy as np
 
 from backlight.kernels.native import native
+from backlight.kernels.products import matmul
 
 
 def walk(sizes: tuple[int, ...], reverse: bool) -> list[tuple[int, int]]:
@@ -44,7 +45,7 @@ def plain(rows, hidden, weight, sizes, reverse: bool, rectified: bool):
     for start, count in walk(sizes, reverse):
         here, state = out[start : start + count], last[:count]
         before[start : start + count] = state
-        here += state @ turned
+        here += matmul(state, turned)
         if rectified:
             np.maximum(here, 0, out=here)
         else:
@@ -60,7 +61,7 @@ def plain_gradient(grad_out, grad_last, out, weight, sizes, reverse: bool, recti
     for start, count in reversed(walk(sizes, reverse)):
         here, state = slopes[start : start + count], arriving[:count]
         here *= state if grad_out is None else state + grad_out[start : start + count]
-        np.matmul(here, weight, out=state)
+        state[...] = matmul(here, weight)
     return slopes, arriving
 
 
@@ -121,8 +122,8 @@ def lstm(rows, hidden, cells, weight, projection, sizes, reverse: bool):
         state, cell = h[:count], c[:count]
         h_before[here], c_before[here] = state, cell
         given = found[:count]
-        lstm_step(gates[here], state @ turned, cell, bent[here], given)
-        out[here] = state[...] = given if projection is None else given @ projection.T
+        lstm_step(gates[here], matmul(state, turned), cell, bent[here], given)
+        out[here] = state[...] = given if projection is None else matmul(given, projection.T)
     return out, h, c, gates, h_before, c_before, bent
 
 
@@ -137,9 +138,9 @@ def lstm_gradient(grads, weight, projection, gates, c_before, bent, sizes, rever
         state, slope = h[:count], arrived[here]
         slope[...] = state if grad_out is None else state + grad_out[here]
         if projection is not None:
-            slope = slope @ projection
+            slope = matmul(slope, projection)
         lstm_step_gradient(slope, c[:count], gates[here], c_before[here], bent[here], rows[here])
-        np.matmul(rows[here], weight, out=state)
+        state[...] = matmul(rows[here], weight)
     return rows, h, c, arrived
 
 
@@ -197,7 +198,7 @@ def gru(rows, hidden, weight, bias, sizes, reverse: bool):
     for start, count in walk(sizes, reverse):
         here, state = slice(start, start + count), h[:count]
         before[here] = state
-        sums = state @ turned
+        sums = matmul(state, turned)
         if bias is not None:
             sums += bias
         gru_step(gates[here], sums, state, inner[here], out[here])
@@ -212,6 +213,5 @@ def gru_gradient(grad_out, grad_last, weight, gates, before, inner, sizes, rever
         here, state = slice(start, start + count), h[:count]
         slope = state if grad_out is None else state + grad_out[here]
         gru_step_gradient(slope, gates[here], before[here], inner[here], rows[here], sums[here], passed[here])
-        np.matmul(sums[here], weight, out=state)
-        state += passed[here]
+        np.add(matmul(sums[here], weight), passed[here], out=state)
     return rows, sums, h

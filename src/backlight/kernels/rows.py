@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from backlight.kernels.native import native
+from backlight.kernels.native import compiled, native
 
 # exp of numbers this small neither overflows nor loses digits, in float32 too and in rows of any length
 _SAFE = 60.0
@@ -66,6 +66,8 @@ def attention_weights(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray
     """
     if mask is not None and np.broadcast_shapes(scores.shape, mask.shape) != scores.shape:
         scores = np.broadcast_to(scores, np.broadcast_shapes(scores.shape, mask.shape)).copy()
+    if compiled is not None:
+        return _native_weights(scores, mask)
     if _all_small(scores) and (mask is None or _is_switch(mask)):
         np.exp(scores, out=scores)
         if mask is not None:
@@ -75,6 +77,15 @@ def attention_weights(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray
     total = sums(scores)
     scores *= np.reciprocal(total, out=np.zeros_like(total), where=total != 0)
     return scores
+
+
+def _native_weights(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """The same in the passes that are fewest where softmax is compiled."""
+    _mask(scores, mask)
+    found = softmax(scores, -1)
+    if mask is not None and found.size and np.isnan(found[..., 0]).any():
+        found[(scores == -np.inf).all(-1)] = 0
+    return found
 
 
 @functools.lru_cache(maxsize=16)
@@ -93,12 +104,17 @@ def _is_switch(mask: np.ndarray) -> bool:
     return bool(np.all((np.abs(tops) < _SAFE) | (tops == -np.inf)))
 
 
-def _exp_shifted(scores: np.ndarray, mask: np.ndarray | None) -> None:
-    """Overwrite scores with exp(scores + mask − maximum of the row)."""
+def _mask(scores: np.ndarray, mask: np.ndarray | None) -> None:
+    """Add a mask to scores; where a boolean one says that a score does not count, that is −inf."""
     if mask is not None and mask.dtype.kind == "b":
         np.copyto(scores, -np.inf, where=~mask)
     elif mask is not None:
         scores += mask
+
+
+def _exp_shifted(scores: np.ndarray, mask: np.ndarray | None) -> None:
+    """Overwrite scores with exp(scores + mask − maximum of the row)."""
+    _mask(scores, mask)
     if scores.size:
         tops = scores.max(-1, keepdims=True)
         scores -= np.where(tops == -np.inf, tops.dtype.type(0), tops)

@@ -14,6 +14,7 @@ from backlight.errors import ShapeError
 from backlight.graph.state import wrap
 from backlight.kernels import ragged, rows
 from backlight.kernels.halves import rounded, widened
+from backlight.kernels.products import matmul
 from backlight.ops.declare import Array, op
 from backlight.ops.dropout import check_probability, kept
 from backlight.ops.joining import cat
@@ -110,7 +111,7 @@ def attention(xp, query, key, value, attn_mask: Array | None, factors: Array | N
     check_stacks(query, key.mT)
     check_rows(key, value)
     wide_query, wide_key, wide_value = widened(query), widened(key), widened(value)
-    scores = (wide_query * wide_query.dtype.type(scale)) @ wide_key.mT
+    scores = matmul(wide_query * wide_query.dtype.type(scale), wide_key.mT)
     if is_causal:
         attn_mask = rows.causal_mask(*scores.shape[-2:])
     mask = attn_mask
@@ -118,7 +119,7 @@ def attention(xp, query, key, value, attn_mask: Array | None, factors: Array | N
         mask = rounded(mask, scores.dtype)
     probabilities = rows.attention_weights(scores, mask)
     weights = probabilities if factors is None else probabilities * factors
-    return rounded(weights @ wide_value, query.dtype), probabilities
+    return rounded(matmul(weights, wide_value), query.dtype), probabilities
 
 
 def check_rows(key, value) -> None:
@@ -145,17 +146,17 @@ def attention_all(grad, query, key, value, attn_mask, factors, scale, probabilit
     g_query = g_key = g_value = g_mask = None
     if needs[2]:
         weights = probabilities if factors is None else probabilities * factors
-        g_value = _fitting(weights.mT @ wide, value)
+        g_value = _fitting(matmul(weights.mT, wide), value)
     if needs[0] or needs[1] or needs[3]:
-        slopes = wide @ widened(value).mT
+        slopes = matmul(wide, widened(value).mT)
         if factors is not None:
             slopes *= factors
         slopes = rows.softmax_gradient(slopes, probabilities)
         factor = slopes.dtype.type(scale)
         if needs[0]:
-            g_query = _fitting(slopes @ widened(key) * factor, query)
+            g_query = _fitting(matmul(slopes, widened(key)) * factor, query)
         if needs[1]:
-            g_key = _fitting(slopes.mT @ widened(query) * factor, key)
+            g_key = _fitting(matmul(slopes.mT, widened(query)) * factor, key)
         if needs[3]:
             g_mask = _fitting(slopes, attn_mask)
     return g_query, g_key, g_value, g_mask
