@@ -28,6 +28,7 @@ struct map_job {
   char *grad, *x, *out;
   int stretched;    /* grad is one block, for each block of x */
   long size, width; /* numbers in all; bytes of one */
+  int streams;      /* the result is too large for the caches */
   double options[OPTIONS];
 };
 
@@ -36,13 +37,13 @@ static void map_part(void *job, long begin, long end) {
   long first = begin * BLOCK, last = end * BLOCK < j->size ? end * BLOCK : j->size, at = first * j->width;
   const char *kernel = (const char *)j->kernels + j->function->place;
   if (!j->grad)
-    (*(const curve_kernel *)kernel)(j->x + at, j->out + at, last - first, j->options);
+    (*(const curve_kernel *)kernel)(j->x + at, j->out + at, last - first, j->options, j->streams);
   else if (!j->stretched)
-    (*(const slope_kernel *)kernel)(j->grad + at, j->x + at, j->out + at, last - first, j->options);
+    (*(const slope_kernel *)kernel)(j->grad + at, j->x + at, j->out + at, last - first, j->options, j->streams);
   else
     for (; first < last; first += BLOCK, at += BLOCK * j->width)
       (*(const slope_kernel *)kernel)(j->grad, j->x + at, j->out + at, last - first < BLOCK ? last - first : BLOCK,
-                                      j->options);
+                                      j->options, j->streams);
 }
 
 /* Whether these are as many Python numbers as the function takes. */
@@ -120,6 +121,7 @@ static PyObject *mapped(const struct pointwise *function, int gradient, PyObject
   PyArrayObject *out = empty_like(x);
   if (!out) return NULL;
   job.out = PyArray_DATA(out);
+  job.streams = job.size * job.width > STREAMED;
   run_parts(map_part, &job, (job.size + BLOCK - 1) / BLOCK, function->grain, job.size);
   return (PyObject *)out;
 }

@@ -2,6 +2,7 @@
 
    Each is given as an expression of vectors; `curve_over` and `slope_over` run it over arrays. */
 #include "lanes_math.h"
+#include "lanes_rows.h"
 
 #define OPTIONS 4
 struct numbers {
@@ -16,17 +17,29 @@ INLINE struct numbers spread(const double *options) {
   return n;
 }
 
-INLINE void curve_over(curve f, const real *x, real *out, long size, const double *options) {
+INLINE void put_or_stream(real *p, vec v, int streams) {
+  if (streams)
+    stream(p, v);
+  else
+    store(p, v);
+}
+
+INLINE void curve_over(curve f, const real *x, real *out, long size, const double *options, int streams) {
   struct numbers n = spread(options);
-  long i = 0;
-  for (; i + LANES <= size; i += LANES) store(out + i, f(load(x + i), &n));
+  long i = streams ? before_aligned(out, size) : 0;
+  if (i) store_part(out, f(load_part(x, i, 1), &n), i);
+  for (; i + LANES <= size; i += LANES) put_or_stream(out + i, f(load(x + i), &n), streams);
+  if (streams) end_of_stream();
   if (i < size) store_part(out + i, f(load_part(x + i, size - i, 1), &n), size - i);
 }
 
-INLINE void slope_over(slope f, const real *grad, const real *x, real *found, long size, const double *options) {
+INLINE void slope_over(slope f, const real *grad, const real *x, real *found, long size, const double *options,
+                       int streams) {
   struct numbers n = spread(options);
-  long i = 0;
-  for (; i + LANES <= size; i += LANES) store(found + i, f(load(grad + i), load(x + i), &n));
+  long i = streams ? before_aligned(found, size) : 0;
+  if (i) store_part(found, f(load_part(grad, i, 1), load_part(x, i, 1), &n), i);
+  for (; i + LANES <= size; i += LANES) put_or_stream(found + i, f(load(grad + i), load(x + i), &n), streams);
+  if (streams) end_of_stream();
   if (i < size) {
     vec last = f(load_part(grad + i, size - i, 1), load_part(x + i, size - i, 1), &n);
     store_part(found + i, last, size - i);
@@ -38,13 +51,13 @@ INLINE void slope_over(slope f, const real *grad, const real *x, real *found, lo
     (void)n; \
     return expression; \
   } \
-  static void N(name) OF_CURVE { curve_over(name##_curve, x, out, size, options); }
+  static void N(name) OF_CURVE { curve_over(name##_curve, x, out, size, options, streams); }
 #define SLOPE(name, expression) \
   INLINE vec name##_slope(vec grad, vec x, const struct numbers *n) { \
     (void)n; \
     return expression; \
   } \
-  static void N(name) OF_SLOPE { slope_over(name##_slope, grad, x, found, size, options); }
+  static void N(name) OF_SLOPE { slope_over(name##_slope, grad, x, found, size, options, streams); }
 
 #define NONE all(0)
 
@@ -75,7 +88,7 @@ INLINE vec softplus_bend_slope(vec grad, vec x, const struct numbers *n) {
 }
 static void N(softplus) OF_CURVE {
   const double numbers[OPTIONS] = {options[0], options[1], 1 / options[0]};
-  curve_over(softplus_bend, x, out, size, numbers);
+  curve_over(softplus_bend, x, out, size, numbers, streams);
 }
 SLOPE(softplus_gradient, softplus_bend_slope(grad, x, n))
 
@@ -95,11 +108,11 @@ INLINE vec elu_bend_slope(vec grad, vec x, const struct numbers *n) {
 }
 static void N(elu) OF_CURVE {
   const double numbers[OPTIONS] = {options[0] * options[1], options[1], options[2]};
-  curve_over(elu_bend, x, out, size, numbers);
+  curve_over(elu_bend, x, out, size, numbers, streams);
 }
 static void N(elu_gradient) OF_SLOPE {
   const double numbers[OPTIONS] = {options[0] * options[1] * options[2], options[1], options[2]};
-  slope_over(elu_bend_slope, grad, x, found, size, numbers);
+  slope_over(elu_bend_slope, grad, x, found, size, numbers, streams);
 }
 
 /* x * gate(x), whose derivative is gate + x * gate' */

@@ -3,9 +3,10 @@
 #define POINTWISE_H
 
 /* A curve writes out = f(x), a slope found = grad * f'; f' is taken at x or at f's result, as the kernel needs.
-   `options` are f's numbers. */
-#define OF_CURVE (const void *x, void *out, long size, const double *options)
-#define OF_SLOPE (const void *grad, const void *x, void *found, long size, const double *options)
+   `options` are f's numbers; where `streams`, the result goes
+   past the caches (lanes_rows.h). */
+#define OF_CURVE (const void *x, void *out, long size, const double *options, int streams)
+#define OF_SLOPE (const void *grad, const void *x, void *found, long size, const double *options, int streams)
 
 #define POINTWISE(K) \
   K(exp, void, OF_CURVE) \
