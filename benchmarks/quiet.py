@@ -13,7 +13,10 @@ import sys
 import time
 from dataclasses import dataclass
 
-from threadpoolctl import threadpool_limits
+# OpenBLAS's threads spin for a fiftieth of a second after a call, on a core that the next candidate needs.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
+
+from threadpoolctl import threadpool_limits  # noqa: E402 - nothing may load BLAS before
 
 BUSY = 0.15  # of one core, used by others: above it a round is dropped
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
