@@ -5,7 +5,6 @@
 #define MOST_DIMS NPY_MAXDIMS
 #define LITTLE 32768    /* multiplications that are done with the interpreter locked */
 #define BY_ITSELF 2e6   /* from here on, a product of a stack is itself cut in parts */
-#define THIN 1024       /* numbers of the matrix beside a vector, from which BLAS does it better */
 
 /* Whether an object is an array of `kind` whose strides count whole numbers; C order is not asked for. */
 static PyArrayObject *strided(PyObject *object, int *kind) {
@@ -125,7 +124,7 @@ static PyObject *matmul(PyObject *const *args, Py_ssize_t count) {
   if (!b || kind != other || PyArray_NDIM(a) < 2 || PyArray_NDIM(b) < 2) return DECLINED;
   npy_intp m = PyArray_DIM(a, PyArray_NDIM(a) - 2), k = PyArray_DIM(a, PyArray_NDIM(a) - 1);
   npy_intp n = PyArray_DIM(b, PyArray_NDIM(b) - 1);
-  if (k != PyArray_DIM(b, PyArray_NDIM(b) - 2) || ((m == 1 || n == 1) && k * (m + n) > THIN)) return DECLINED;
+  if (k != PyArray_DIM(b, PyArray_NDIM(b) - 2)) return DECLINED;
   if (PyArray_NDIM(a) > 2 || PyArray_NDIM(b) > 2) return stacks(a, b, kind);
   npy_intp shape[2] = {m, n};
   PyArrayObject *out = (PyArrayObject *)PyArray_EMPTY(2, shape, kind, 0);
@@ -146,7 +145,6 @@ static PyObject *linear(PyObject *const *args, Py_ssize_t count) {
   if (args[2] != Py_None && (!bias || PyArray_NDIM(bias) != 1 || PyArray_DIM(bias, 0) != n)) return DECLINED;
   npy_intp m = 1;
   for (int i = 0; i < dims - 1; i++) m *= PyArray_DIM(x, i);
-  if ((m == 1 || n == 1) && k * (m + n) > THIN) return DECLINED;
   npy_intp shape[2] = {m, n};
   PyArrayObject *out = (PyArrayObject *)PyArray_EMPTY(2, shape, kind, 0);
   if (!out) return NULL;

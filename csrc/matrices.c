@@ -32,3 +32,47 @@ static void N(column_sums)(const void *x_, void *out_, long rows, long columns, 
   }
   memcpy(out + j, total, (size_t)rest * sizeof(real));
 }
+
+/* Numbers begin to end of a matrix times a vector: its rows, `row` numbers apart, by v, four at a time. */
+static void N(row_dots)(const void *a_, long row, const void *v_, const void *bias_, void *out_, long begin, long end, long k) {
+  const real *v = v_, *bias = bias_;
+  real *out = out_;
+  for (long i = begin; i < end; i += 4) {
+    const long some = end - i < 4 ? end - i : 4;
+    const real *a[4];
+    for (long r = 0; r < 4; r++) a[r] = (const real *)a_ + (i + (r < some ? r : 0)) * row;
+    vec even[4] = {all(0), all(0), all(0), all(0)}, odd[4] = {all(0), all(0), all(0), all(0)};
+    long j = 0;
+    for (; j + 2 * LANES <= k; j += 2 * LANES) {
+      const vec first = load(v + j), second = load(v + j + LANES);
+#pragma GCC unroll 4
+      for (long r = 0; r < 4; r++) {
+        even[r] += load(a[r] + j) * first;
+        odd[r] += load(a[r] + j + LANES) * second;
+      }
+    }
+    for (long r = 0; r < some; r++) {
+      real total = sum_of(even[r] + odd[r]);
+      for (long rest = j; rest < k; rest++) total += a[r][rest] * v[rest];
+      out[i + r] = total + (bias ? bias[i + r] : 0);
+    }
+  }
+}
+
+/* Numbers begin to end of v times a matrix whose rows are `row` numbers apart: four rows are added at a time. */
+static void N(row_mix)(const void *b_, long row, const void *v_, const void *bias_, void *out_, long begin, long end, long k) {
+  const real *b = b_, *v = v_, *bias = bias_;
+  real *out = out_;
+  for (long j = begin; j < end; j++) out[j] = bias ? bias[j] : 0;
+  long i = 0;
+  for (; i + 4 <= k; i += 4) {
+    const real *r0 = b + i * row, *r1 = r0 + row, *r2 = r1 + row, *r3 = r2 + row;
+    const real v0 = v[i], v1 = v[i + 1], v2 = v[i + 2], v3 = v[i + 3];
+    long j = begin;
+    for (; j + LANES <= end; j += LANES)
+      store(out + j, load(out + j) + ((load(r0 + j) * v0 + load(r1 + j) * v1) + (load(r2 + j) * v2 + load(r3 + j) * v3)));
+    for (; j < end; j++) out[j] += (r0[j] * v0 + r1[j] * v1) + (r2[j] * v2 + r3[j] * v3);
+  }
+  for (; i < k; i++)
+    for (long j = begin; j < end; j++) out[j] += b[i * row + j] * v[i];
+}

@@ -35,6 +35,8 @@ struct attention {
   K(multiply, void, (const struct product *p, long row, long row_end, long panel, long panel_end)) \
   K(column_sums, void, (const void *x, void *out, long rows, long columns, long width)) \
   K(attend, int, (const struct attention *t)) \
-  K(attend_gradient, int, (const struct attention *t))
+  K(attend_gradient, int, (const struct attention *t)) \
+  K(row_dots, void, (const void *a, long row, const void *v, const void *bias, void *out, long begin, long end, long k)) \
+  K(row_mix, void, (const void *b, long row, const void *v, const void *bias, void *out, long begin, long end, long k))
 
 #endif

@@ -3,6 +3,7 @@
 #include "pool.h"
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- memory to work in ------------------------------------------------------------------------------------------- */
 
@@ -44,6 +45,7 @@ void scratch_give(void *memory) {
 #define MANY_ROWS 160   /* of A pass each panel of B: copying it pays even where its rows are whole */
 #define WORTH (1 << 19) /* multiplications that are worth a second thread */
 #define PARTS 16
+#define THIN 1024       /* numbers of a matrix beside a vector, from which the vector's own way is shorter */
 #define COLUMNS_AT_ONCE 256
 
 /* About how many cycles it takes to copy B, and to multiply. */
@@ -99,8 +101,47 @@ static void cut(struct plan *plan, const struct tiling *tiling) {
   while (plan->panel_parts * plan->row_parts < wanted && plan->panel_parts < plan->panels) plan->panel_parts++;
 }
 
+/* --- a matrix and a vector --------------------------------------------------------------------------------------- */
+
+struct vector_job {
+  const struct table *kernels;
+  const void *matrix, *v, *bias;
+  void *out;
+  long row, k;
+  int by_rows;
+};
+
+static void vector_part(void *job, long begin, long end) {
+  struct vector_job *j = job;
+  (j->by_rows ? j->kernels->row_dots : j->kernels->row_mix)(j->matrix, j->row, j->v, j->bias, j->out, begin, end, j->k);
+}
+
+/* One column of numbers out of a matrix whose rows, or columns, lie whole in memory; 0 if it is another case. */
+static int run_vector(const struct table *kernels, size_t size, const struct product *given, int alone, int *done) {
+  struct product p = given->n == 1 ? *given : turned(given);
+  if (p.n != 1 || (p.a_step != 1 && p.a_row != 1) || (p.c_row != 1 && p.m > 1)) return 0;
+  if (p.bias && p.bias_row != 1 && p.m > 1) return 0;
+  struct vector_job job = {.kernels = kernels, .matrix = p.a, .v = p.b, .bias = p.bias, .out = p.c, .k = p.k,
+                           .by_rows = p.a_step == 1, .row = p.a_step == 1 ? p.a_row : p.a_step};
+  char *copy = NULL;
+  if (p.b_step != 1 && p.k > 1) {
+    copy = scratch_take((size_t)p.k * size);
+    *done = copy != NULL;
+    if (!copy) return 1;
+    for (long i = 0; i < p.k; i++) memcpy(copy + (size_t)i * size, (const char *)p.b + (size_t)(i * p.b_step) * size, size);
+    job.v = copy;
+  }
+  if (alone || p.m * p.k < WORTH) vector_part(&job, 0, p.m);
+  else pool_run(vector_part, &job, p.m, 64 + WORTH / (4 * (p.k + 1)));
+  scratch_give(copy);
+  *done = 1;
+  return 1;
+}
+
 static int run(const struct table *kernels, size_t size, struct product *p, int alone) {
+  int done;
   if (!p->m || !p->n) return 1;
+  if ((p->m == 1 || p->n == 1) && p->k * (p->m + p->n) > THIN && run_vector(kernels, size, p, alone, &done)) return done;
   struct tiling tiling = kernels->tiling();
   struct product other = turned(p);
   if (cost(&tiling, &other) < cost(&tiling, p)) *p = other;

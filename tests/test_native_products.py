@@ -182,3 +182,20 @@ def test_threads_are_a_positive_int(function):
         function(0)
     with pytest.raises(RuntimeError, match=f"{function.__name__} expects an int, but got float"):
         function(1.5)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (2, 700), (5, 1031), (384, 40), (1536, 384), (33, 2000)])
+def test_a_matrix_times_a_vector_is_its_rows_times_it(m, k, kind):
+    rng = np.random.default_rng(0)
+    a, v, bias = (
+        rng.normal(size=(m, k)).astype(kind),
+        rng.normal(size=(k, 5)).astype(kind),
+        rng.normal(size=m).astype(kind),
+    )
+    near = {"rtol": 0, "atol": 4 * k * np.finfo(kind).eps}
+    expected = a.astype(np.float64) @ v[:, 2:3]
+    np.testing.assert_allclose(products.matmul(a, v[:, 2:3]), expected, **near)
+    np.testing.assert_allclose(products.matmul(np.asfortranarray(a), v[:, 2:3].copy()), expected, **near)
+    np.testing.assert_allclose(products.matmul(v[:, 2:3].T, a.T), expected.T, **near)
+    np.testing.assert_allclose(products.linear(v[:, 2:3].T.copy(), a, bias), expected.T + bias, **near)
