@@ -16,7 +16,7 @@ from backlight.tensor.tensor import Tensor
 
 ENCODERS = {"bert": (BertConfig, Bert)}
 HEADLESS = ("BertModel", "BertForMaskedLM", "BertForPreTraining", "BertForNextSentencePrediction")
-TOKENS_A_PASS = 4096  # what is run at once: enough to keep the processor busy, little enough to stay in memory
+TOKENS_A_PASS = 2048  # what is run at once: enough to keep the processor busy, little enough to stay near the caches
 
 READ_ALONE: dict[str, Callable[[Batch], Sequence[int]]] = {  # poolings that read one token of a text, and which
     "cls": lambda batch: batch.starts,
