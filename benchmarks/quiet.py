@@ -16,7 +16,7 @@ from dataclasses import dataclass
 # OpenBLAS's threads spin for a fiftieth of a second after a call, on a core that the next candidate needs.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
 
-from threadpoolctl import threadpool_limits  # noqa: E402 - nothing may load BLAS before
+from threadpoolctl import threadpool_limits
 
 BUSY = 0.15  # of one core, used by others: above it a round is dropped
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
