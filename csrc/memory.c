@@ -26,7 +26,8 @@
 #define SMALL_KEPT 32
 #define LEAST_LARGE (32 << 10)
 #define KINDS 256 /* sizes of large blocks: eight to a power of two */
-#define HUGE_PAGES (4 << 20)
+#define HUGE_PAGES (4 << 20) /* blocks from this size on lie on pages of 2 MiB, where the system has them */
+#define HUGE_PAGE (2 << 20)
 #define ALIGNED 64
 
 struct block {
@@ -66,12 +67,9 @@ static void *fresh(size_t size) {
   return malloc(size);
 #else
   void *made = NULL;
-  if (posix_memalign(&made, ALIGNED, size)) return NULL;
+  if (posix_memalign(&made, size >= HUGE_PAGES ? HUGE_PAGE : ALIGNED, size)) return NULL;
 #if defined(MADV_HUGEPAGE)
-  if (size >= HUGE_PAGES) {
-    size_t page = 4096, start = ((size_t)made + page - 1) & ~(page - 1);
-    madvise((void *)start, (size - (start - (size_t)made)) & ~(page - 1), MADV_HUGEPAGE);
-  }
+  if (size >= HUGE_PAGES) madvise(made, size, MADV_HUGEPAGE);
 #endif
   return made;
 #endif

@@ -1,7 +1,9 @@
 """backlight: autograd you can see through."""
 
+import importlib as _importlib
 import warnings as _warnings
 from math import e, inf, nan, pi
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from backlight.autograd.doors import Variable
 from backlight.devices import device
@@ -79,8 +81,11 @@ from backlight.tensor.random import *
 from backlight.tensor.ranges import *
 from backlight.tensor.tensor import Tensor
 
-from backlight import autograd, data, linalg, nn, optim, return_types, special  # isort: skip - after what it is made of
-from backlight.serialization import load, save  # isort: skip
+from backlight import autograd, linalg, return_types, special  # isort: skip - after what it is made of
+
+if _TYPE_CHECKING:
+    from backlight import data, nn, optim
+    from backlight.serialization import load, save
 
 newaxis = None
 
@@ -88,3 +93,24 @@ newaxis = None
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"backlight\.")
 
 __version__ = "0.1.0"
+
+# Imported when they are first asked for: half of the time that importing all of backlight takes is theirs.
+_LATER = {
+    "data": "backlight.data",
+    "load": "backlight.serialization",
+    "nn": "backlight.nn",
+    "optim": "backlight.optim",
+    "save": "backlight.serialization",
+}
+
+
+def __getattr__(name: str):
+    if name not in _LATER:
+        raise AttributeError(f"module 'backlight' has no attribute {name!r}")
+    module = _importlib.import_module(_LATER[name])
+    found = globals()[name] = getattr(module, name, module)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
