@@ -62,17 +62,74 @@ static size_t size_of_kind(int kind) {
   return (size_t)eighths << (power - 3);
 }
 
+/* Large blocks are mapped by themselves, on huge pages: malloc would cut them from what others used and broke up. */
+#define MOST_MAPPED 1024 /* a power of two; further ones come from malloc */
+static struct {
+  char *at;
+  size_t size;
+} mapped[MOST_MAPPED];
+static int mapped_count;
+
+static size_t place_of(const void *at) { return ((size_t)at >> 21) * 0x9E3779B97F4A7C15ull >> 40 & (MOST_MAPPED - 1); }
+
+/* Where a block stands in the table, or a free place for it. */
+static size_t find_mapped(const void *at) {
+  size_t place = place_of(at);
+  while (mapped[place].at && mapped[place].at != at) place = (place + 1) & (MOST_MAPPED - 1);
+  return place;
+}
+
+static size_t size_of_block(void *at) {
+  if (!((size_t)at & (HUGE_PAGE - 1))) {
+    size_t place = find_mapped(at);
+    if (mapped[place].at) return mapped[place].size;
+  }
+  return usable_size(at);
+}
+
 static void *fresh(size_t size) {
 #if defined(_WIN32)
   return malloc(size);
 #else
   void *made = NULL;
-  if (posix_memalign(&made, size >= HUGE_PAGES ? HUGE_PAGE : ALIGNED, size)) return NULL;
 #if defined(MADV_HUGEPAGE)
-  if (size >= HUGE_PAGES) madvise(made, size, MADV_HUGEPAGE);
+  if (size >= HUGE_PAGES && mapped_count < MOST_MAPPED / 2) {
+    size_t whole = (size + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1);
+    char *room = mmap(NULL, whole + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) return NULL;
+    char *start = (char *)(((size_t)room + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1));
+    if (start > room) munmap(room, start - room);
+    if (room + HUGE_PAGE > start) munmap(start + whole, room + HUGE_PAGE - start);
+    madvise(start, whole, MADV_HUGEPAGE);
+    size_t place = find_mapped(start);
+    mapped[place].at = start;
+    mapped[place].size = size;
+    mapped_count++;
+    return start;
+  }
 #endif
-  return made;
+  return posix_memalign(&made, ALIGNED, size) ? NULL : made;
 #endif
+}
+
+static void give(void *at) {
+#if defined(MADV_HUGEPAGE)
+  size_t place = (size_t)at & (HUGE_PAGE - 1) ? 0 : find_mapped(at);
+  if (!((size_t)at & (HUGE_PAGE - 1)) && mapped[place].at) {
+    munmap(at, (mapped[place].size + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1));
+    mapped_count--;
+    for (size_t next = place;;) { /* close the gap, so that who was moved past this place is found */
+      mapped[place].at = NULL;
+      do {
+        next = (next + 1) & (MOST_MAPPED - 1);
+        if (!mapped[next].at) return;
+      } while (((next - place_of(mapped[next].at)) & (MOST_MAPPED - 1)) < ((next - place) & (MOST_MAPPED - 1)));
+      mapped[place] = mapped[next];
+      place = next;
+    }
+  }
+#endif
+  free(at);
 }
 
 /* Give kept blocks back, the largest first, until no more than `most` are held. */
@@ -82,7 +139,7 @@ static void give_back(size_t most) {
       struct block *block = large[kind];
       large[kind] = block->next;
       kept -= size_of_kind(kind);
-      free(block);
+      give(block);
     }
 }
 
@@ -113,7 +170,7 @@ static void put_large(void *at, size_t size) {
   size_t whole = size_of_kind(kind);
   in_use -= whole < in_use ? whole : in_use;
   if (kind >= KINDS) {
-    free(at);
+    give(at);
     return;
   }
   struct block *block = at;
@@ -137,7 +194,7 @@ void *memory_take(void *context, size_t size) {
 void memory_put(void *context, void *at, size_t size) {
   (void)context, (void)size;
   if (!at) return;
-  size_t held = usable_size(at);
+  size_t held = size_of_block(at);
   if (held >= LEAST_LARGE) {
     put_large(at, held);
     return;
@@ -160,7 +217,7 @@ void *memory_take_zeros(void *context, size_t count, size_t size) {
 void *memory_resize(void *context, void *at, size_t size) {
   void *made = memory_take(context, size);
   if (made && at) {
-    size_t held = usable_size(at);
+    size_t held = size_of_block(at);
     memcpy(made, at, held < size ? held : size);
     memory_put(context, at, held);
   }
