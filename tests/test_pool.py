@@ -13,7 +13,6 @@ import backlight
 import backlight.nn.functional as F
 from backlight.kernels.native import compiled
 
-
 native = pytest.mark.skipif(compiled is None, reason="native kernels are not in use")
 
 
