@@ -7,7 +7,6 @@ import numpy as np
 from measure import Floor, Work
 
 SMALLEST_COPY = 1 << 16  # bytes: below, a copy's time is that of the call
-GEMM_NAMES = ("gemm", "matmul")  # what a native product of two matrices may be called
 
 
 def gemm_floor(flops: float, shapes: Sequence[tuple[int, int, int]]) -> Floor:
@@ -28,12 +27,9 @@ def copy_floor(traffic: float, elements: int) -> Floor:
 
 
 def native_gemm():
-    """Return the native kernel that multiplies two matrices, or None where this installation has none."""
-    kernels = importlib.import_module("backlight.kernels.native")
-    if kernels.compiled is None:
-        return None
-    found = (kernels.compiled.kernel(kernels.REFERENCES[name]) for name in GEMM_NAMES if name in kernels.REFERENCES)
-    return next((kernel for kernel in found if kernel is not None), None)
+    """Return the product of two matrices if it is backlight's own here, or None where NumPy's is in use."""
+    native = importlib.import_module("backlight.kernels.native")
+    return importlib.import_module("backlight.kernels.products").matmul if native.multiplies() else None
 
 
 def _numpy_products(shapes) -> Work:

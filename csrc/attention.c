@@ -36,13 +36,7 @@ INLINE vec N(exp_below)(vec x) {
   const real magic = 12582912.0f, least = -87.0f;
   const vec shifted = x * 1.44269504088896341f + magic, n = shifted - magic;
   const vec r = x - n * 0.693145751953125f - n * 1.42860682030941723212e-6f;
-  vec p = all(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
+  const vec p = exp_series(r);
   const vec found = as_vec(as_bits(p) + (as_bits(shifted) << MANTISSA)); /* n stands in the last bits of `shifted` */
   return as_vec(as_bits(found) & ~(x < least));
 #else

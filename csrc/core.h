@@ -10,7 +10,7 @@
 
 #define MOST_INPUTS 4
 
-/* What Python tells at start (graph/compiled.py): classes, markers, functions, and where slots lie. */
+/* What Python tells at start (ops/compiled.py): classes, markers, functions, and where slots lie. */
 struct core {
   PyTypeObject *tensor, *tensor_state, *node, *output, *storage;
   PyObject *leaf, *not_saved, *latest, *recording, *modes, *user_files, *user_frame, *add_to_grad, *say_where, *prepare;
@@ -18,6 +18,8 @@ struct core {
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
   Py_ssize_t output_node, output_number;                         /* of an Output */
   Py_ssize_t latest_code, everywhere;                            /* of provenance.latest and modes.recording */
+  PyObject *name_version, *name_grad_enabled, *name_inference, *name_outputs, *name_wants_undefined, *name_backward;
+  PyObject *name_hooks, *name_post_accumulate_hooks, *name_accumulator, *name_grad; /* attributes, interned */
   int ready;
 };
 extern struct core core;
@@ -45,13 +47,12 @@ int read_numbers(PyObject *data, struct numbers *found);   /* 0 if it is neither
 PyObject *new_scalar(int kind, double value);              /* a NumPy scalar */
 void *scalar_value(PyObject *scalar);                      /* where its number lies */
 PyObject *new_tensor(PyObject *data);                      /* takes the reference over; edge, storage, view are None */
-int same_dims(PyArrayObject *a, PyArrayObject *b);
+int held_by_one(PyObject *data); /* whether an array's memory is its own, and only one reference holds it: it may be written */
 
 /* A derivative: which edge, its program, and what the program reads, in order. */
 struct derivative {
   int passes;                /* it is the incoming gradient itself */
   int source[MOST_SOURCES];  /* SOURCE_GRAD, SOURCE_OUT, or the number of an input */
-  int reads_grad;
   struct program program;
 };
 enum { SOURCE_GRAD = -1, SOURCE_OUT = -2 };
@@ -59,7 +60,6 @@ enum { SOURCE_GRAD = -1, SOURCE_OUT = -2 };
 /* An op as C runs it, and its class of nodes. */
 struct plan {
   int inputs, differentiable;
-  int refused;                         /* bits of what the op saves or does that C leaves to Python */
   struct program forward;
   int edge_input[MOST_INPUTS];         /* edge -> input */
   int saves[MOST_INPUTS];              /* whether the node keeps an input */

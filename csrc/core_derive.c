@@ -4,7 +4,7 @@
 /* What the node saved is still there and was not written to: 1; 0: Python must look (and will raise, most likely). */
 static int unchanged(PyObject *storage, PyObject *expected) {
   if (storage == Py_None) return 1;
-  PyObject *version = PyObject_GetAttrString(storage, "version");
+  PyObject *version = PyObject_GetAttr(storage, core.name_version);
   if (!version) {
     PyErr_Clear();
     return 0;
@@ -36,14 +36,7 @@ static int read_gradient(PyObject *grad, struct numbers *found, int *single) {
 static int read_saved(PyObject *data, const struct numbers *grad, struct numbers *found, int *single) {
   if (!data || !read_numbers(data, found) || found->kind != grad->kind) return 0;
   *single = !found->array || !PyArray_NDIM(found->array);
-  return *single || (grad->array && same_dims(found->array, grad->array));
-}
-
-/* Whether the walk may write into a gradient: its memory is its own, and nobody else holds it. */
-static int may_be_overwritten(PyObject *grad) {
-  PyArrayObject *array = (PyArrayObject *)grad;
-  return Py_REFCNT(grad) == 1 && Py_TYPE(grad) == &PyArray_Type && !PyArray_BASE(array) && PyArray_ISCARRAY(array) &&
-         PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
+  return *single || (grad->array && same_shape(found->array, grad->array));
 }
 
 /* Whether the options that the node keeps are the defaults, which the programs were made for. */
@@ -102,7 +95,7 @@ int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted,
       found[e] = new_scalar(g.kind, 0);
       if (found[e]) table_of(g.kind)->run_program(&rule->program, sources, single, scalar_value(found[e]), 1);
     } else {
-      if (e == last && !grad_single && may_be_overwritten(grad))
+      if (e == last && !grad_single && held_by_one(grad))
         found[e] = Py_NewRef(grad);
       else
         found[e] = (PyObject *)empty_like(g.array);

@@ -60,20 +60,12 @@ PyObject *new_tensor(PyObject *data) {
   return made;
 }
 
-int same_dims(PyArrayObject *a, PyArrayObject *b) {
-  int dims = PyArray_NDIM(a);
-  if (dims != PyArray_NDIM(b)) return 0;
-  const npy_intp *x = PyArray_DIMS(a), *y = PyArray_DIMS(b);
-  for (int i = 0; i < dims; i++)
-    if (x[i] != y[i]) return 0;
-  return 1;
-}
-
 static const struct program addition = {.sources = 2, .steps = 1, .step = {{DO_ADD, 0, 0, 1, 0}}};
 
-/* Whether an array's memory is only its own, and only one reference holds it. */
-static int held_by_one(PyArrayObject *array) {
-  return Py_REFCNT(array) == 1 && !PyArray_BASE(array) && PyArray_ISCARRAY(array) && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
+int held_by_one(PyObject *data) {
+  PyArrayObject *array = (PyArrayObject *)data;
+  return Py_TYPE(data) == &PyArray_Type && Py_REFCNT(data) == 1 && !PyArray_BASE(array) && PyArray_ISCARRAY(array) &&
+         PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
 }
 
 PyObject *sum_of_two(PyObject *present, PyObject *grad) {
@@ -87,8 +79,8 @@ PyObject *sum_of_two(PyObject *present, PyObject *grad) {
       Py_DECREF(present);
       return total;
     }
-    if (a.array && b.array && same_dims(a.array, b.array) && a.count <= 1 << 15) {
-      if (held_by_one(a.array)) {
+    if (a.array && b.array && same_shape(a.array, b.array) && a.count <= 1 << 15) {
+      if (held_by_one(present)) {
         table_of(a.kind)->run_program(&addition, sources, 0, PyArray_DATA(a.array), a.count);
         return present;
       }
@@ -98,9 +90,9 @@ PyObject *sum_of_two(PyObject *present, PyObject *grad) {
       return total;
     }
   }
-  if (Py_TYPE(present) == &PyArray_Type && Py_TYPE(grad) == &PyArray_Type && held_by_one((PyArrayObject *)present) &&
+  if (Py_TYPE(grad) == &PyArray_Type && held_by_one(present) &&
       PyArray_TYPE((PyArrayObject *)present) == PyArray_TYPE((PyArrayObject *)grad) &&
-      same_dims((PyArrayObject *)present, (PyArrayObject *)grad)) {
+      same_shape((PyArrayObject *)present, (PyArrayObject *)grad)) {
     total = PyNumber_InPlaceAdd(present, grad);
   } else {
     total = PyNumber_Add(present, grad);

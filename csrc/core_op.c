@@ -1,14 +1,13 @@
 /* `OpFunction`: an op's public function. Plain small tensors are computed and recorded here; all else in Python. */
 #include "core.h"
+#include "kernel.h"
 #include <stddef.h>
 
 #define MOST_NUMBERS 65536 /* larger ones go to kernels that use all threads */
 
 typedef struct {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
-  PyObject *function; /* the Python function, which is the reference */
-  PyObject *op;       /* its declaration, until the plan is made */
+  struct stand_in base;
+  PyObject *op; /* its declaration */
   struct plan *plan;
   int state; /* UNKNOWN until the first call, then PLANNED or PYTHON */
 } OpFunction;
@@ -19,8 +18,8 @@ enum { UNKNOWN, PLANNED, PYTHON };
 /* Whether ops are recorded in this thread: 1, 0, or -1 where Python must look (inference mode, errors). */
 static int records(void) {
   if (SLOT(core.recording, core.everywhere) == Py_True) return 1;
-  PyObject *enabled = PyObject_GetAttrString(core.modes, "grad_enabled");
-  PyObject *inference = enabled ? PyObject_GetAttrString(core.modes, "inference") : NULL;
+  PyObject *enabled = PyObject_GetAttr(core.modes, core.name_grad_enabled);
+  PyObject *inference = enabled ? PyObject_GetAttr(core.modes, core.name_inference) : NULL;
   int found = inference ? (inference == Py_True ? -1 : enabled == Py_True) : -1;
   PyErr_Clear();
   Py_XDECREF(enabled);
@@ -60,7 +59,7 @@ static int note_place(PyObject *node) {
 /* The version of a tensor's storage: 0 where none was made. A new reference. */
 static PyObject *version_of(PyObject *tensor) {
   PyObject *storage = SLOT(tensor, core.storage_slot);
-  return storage == Py_None ? PyLong_FromLong(0) : PyObject_GetAttrString(storage, "version");
+  return storage == Py_None ? PyLong_FromLong(0) : PyObject_GetAttr(storage, core.name_version);
 }
 
 /* Make the node of an op and give it to the output; 0, or -1 with an exception. */
@@ -166,7 +165,7 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
       single |= 1 << i;
     } else if (widest < 0) {
       widest = i;
-    } else if (!same_dims(numbers[i].array, numbers[widest].array)) {
+    } else if (!same_shape(numbers[i].array, numbers[widest].array)) {
       goto done;
     }
     sources[i] = numbers[i].at;
@@ -204,7 +203,7 @@ static PyObject *function_call(PyObject *object, PyObject *const *args, size_t f
     PyObject *out = run_op(self->plan, args);
     if (out || PyErr_Occurred()) return out;
   }
-  return PyObject_Vectorcall(self->function, args, flags, names);
+  return PyObject_Vectorcall(self->base.reference, args, flags, names);
 }
 
 /* --- plans -------------------------------------------------------------------------------------------------------- */
@@ -230,10 +229,8 @@ static int read_derivative(PyObject *told, struct derivative *rule) {
     return 0;
   }
   if (!PyArg_ParseTuple(told, "O!O!", &PyTuple_Type, &sources, &PyTuple_Type, &program)) return -1;
-  for (Py_ssize_t s = 0; s < PyTuple_GET_SIZE(sources) && s < MOST_SOURCES; s++) {
+  for (Py_ssize_t s = 0; s < PyTuple_GET_SIZE(sources) && s < MOST_SOURCES; s++)
     rule->source[s] = (int)PyLong_AsLong(PyTuple_GET_ITEM(sources, s));
-    rule->reads_grad |= rule->source[s] == SOURCE_GRAD;
-  }
   return read_program(program, &rule->program);
 }
 
@@ -329,13 +326,13 @@ static int make_plan(OpFunction *self) {
 /* --- the type ----------------------------------------------------------------------------------------------------- */
 
 static int function_traverse(OpFunction *self, visitproc visit, void *arg) {
-  Py_VISIT(self->function);
+  Py_VISIT(self->base.reference);
   Py_VISIT(self->op);
   return 0;
 }
 
 static int function_clear(OpFunction *self) {
-  Py_CLEAR(self->function);
+  Py_CLEAR(self->base.reference);
   Py_CLEAR(self->op);
   return 0;
 }
@@ -346,16 +343,8 @@ static void function_dealloc(OpFunction *self) {
   PyObject_GC_Del(self);
 }
 
-/* Name, documentation, `op`, `derivative` …: the Python function's. */
-static PyObject *function_getattro(PyObject *self, PyObject *name) {
-  PyObject *found = PyObject_GenericGetAttr(self, name);
-  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
-  PyErr_Clear();
-  return PyObject_GetAttr(((OpFunction *)self)->function, name);
-}
-
 static int function_setattro(PyObject *self, PyObject *name, PyObject *value) {
-  return PyObject_SetAttr(((OpFunction *)self)->function, name, value);
+  return PyObject_SetAttr(((OpFunction *)self)->base.reference, name, value);
 }
 
 static PyObject *function_bind(PyObject *self, PyObject *object, PyObject *type) {
@@ -363,45 +352,23 @@ static PyObject *function_bind(PyObject *self, PyObject *object, PyObject *type)
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
-static PyObject *function_repr(OpFunction *self) { return PyObject_Repr(self->function); }
-
-static PyObject *function_reduce(PyObject *self, PyObject *unused) {
-  (void)unused;
-  return PyObject_GetAttrString(((OpFunction *)self)->function, "__qualname__");
-}
-
-static PyMethodDef function_methods[] = {
-    {"__reduce__", function_reduce, METH_NOARGS, "Pickle by name, as functions are."}, {NULL, NULL, 0, NULL}};
-
-static PyObject *function_wrapped(PyObject *self, void *unused) {
-  (void)unused;
-  return Py_NewRef(((OpFunction *)self)->function);
-}
-
-static PyObject *function_document(PyObject *self, void *unused) {
-  (void)unused;
-  return PyObject_GetAttrString(((OpFunction *)self)->function, "__doc__");
-}
-
-static PyGetSetDef function_getset[] = {{"__wrapped__", function_wrapped, NULL, "The Python function.", NULL},
-                                        {"__doc__", function_document, NULL, NULL, NULL},
-                                        {NULL, NULL, NULL, NULL, NULL}};
+static PyObject *function_repr(OpFunction *self) { return PyObject_Repr(self->base.reference); }
 
 PyTypeObject OpFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OpFunction",
     .tp_basicsize = sizeof(OpFunction),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_vectorcall_offset = offsetof(OpFunction, vectorcall),
+    .tp_vectorcall_offset = offsetof(struct stand_in, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_traverse = (traverseproc)function_traverse,
     .tp_clear = (inquiry)function_clear,
     .tp_dealloc = (destructor)function_dealloc,
-    .tp_getattro = function_getattro,
+    .tp_getattro = stand_in_getattro,
     .tp_setattro = function_setattro,
     .tp_descr_get = function_bind,
     .tp_repr = (reprfunc)function_repr,
-    .tp_methods = function_methods,
-    .tp_getset = function_getset,
+    .tp_methods = stand_in_methods,
+    .tp_getset = stand_in_getset,
 };
 
 /* Return an OpFunction for (the Python function, its op). */
@@ -411,8 +378,8 @@ PyObject *core_function(PyObject *self, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OO", &function, &op)) return NULL;
   OpFunction *made = PyObject_GC_New(OpFunction, &OpFunction_Type);
   if (!made) return NULL;
-  made->vectorcall = function_call;
-  made->function = Py_NewRef(function);
+  made->base.vectorcall = function_call;
+  made->base.reference = Py_NewRef(function);
   made->op = Py_NewRef(op);
   made->plan = NULL;
   made->state = UNKNOWN;

@@ -48,6 +48,21 @@ PyObject *core_setup(PyObject *self, PyObject *named) {
                {Py_TYPE(core.recording), "everywhere", &core.everywhere}};
   for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
     if ((*slots[i].at = slot_offset(slots[i].type, slots[i].name)) < 0) return NULL;
+  struct {
+    const char *name;
+    PyObject **at;
+  } names[] = {{"version", &core.name_version},
+               {"grad_enabled", &core.name_grad_enabled},
+               {"inference", &core.name_inference},
+               {"outputs", &core.name_outputs},
+               {"wants_undefined", &core.name_wants_undefined},
+               {"backward", &core.name_backward},
+               {"_hooks", &core.name_hooks},
+               {"_post_accumulate_hooks", &core.name_post_accumulate_hooks},
+               {"_accumulator", &core.name_accumulator},
+               {"_grad", &core.name_grad}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!(*names[i].at = PyUnicode_InternFromString(names[i].name))) return NULL;
   core.ready = 1;
   Py_RETURN_NONE;
 }

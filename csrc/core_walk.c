@@ -29,13 +29,11 @@ static size_t first_place(const struct walk *walk, PyObject *key) {
   return ((uintptr_t)key >> 4) * 0x9E3779B97F4A7C15ull >> 20 & walk->mask;
 }
 
-static int find(const struct walk *walk, PyObject *key) {
+/* Where the number of a node or leaf stands, or would. */
+static int *place_of(const struct walk *walk, PyObject *key) {
   size_t at = first_place(walk, key);
-  while (walk->places[at] >= 0) {
-    if (walk->entries[walk->places[at]].key == key) return walk->places[at];
-    at = (at + 1) & walk->mask;
-  }
-  return -1;
+  while (walk->places[at] >= 0 && walk->entries[walk->places[at]].key != key) at = (at + 1) & walk->mask;
+  return &walk->places[at];
 }
 
 static int grow(struct walk *walk) {
@@ -55,19 +53,15 @@ static int grow(struct walk *walk) {
   walk->room = room;
   walk->mask = 2 * (size_t)room - 1;
   for (size_t i = 0; i <= walk->mask; i++) places[i] = -1;
-  for (int i = 0; i < walk->count; i++) {
-    size_t at = first_place(walk, walk->entries[i].key);
-    while (places[at] >= 0) at = (at + 1) & walk->mask;
-    places[at] = i;
-  }
+  for (int i = 0; i < walk->count; i++) *place_of(walk, entries[i].key) = i;
   return 0;
 }
 
 /* Whether hooks could see when this leaf is written, or somebody holds its AccumulateGrad. */
 static int is_watched(PyObject *leaf) {
-  static const char *const names[] = {"_hooks", "_post_accumulate_hooks", "_accumulator"};
+  PyObject *const names[] = {core.name_hooks, core.name_post_accumulate_hooks, core.name_accumulator};
   for (int i = 0; i < 3; i++) {
-    PyObject *value = PyObject_GetAttrString(leaf, names[i]);
+    PyObject *value = PyObject_GetAttr(leaf, names[i]);
     if (!value) return FAIL;
     int found = value == Py_None ? 0 : i == 2 ? 1 : PyObject_IsTrue(value);
     Py_DECREF(value);
@@ -80,11 +74,8 @@ static int is_watched(PyObject *leaf) {
 static int reach(struct walk *walk, PyObject *edge) {
   PyObject *key = Py_TYPE(edge) == core.output ? SLOT(edge, core.output_node) : edge;
   if (walk->count == walk->room && grow(walk) < 0) return FAIL;
-  size_t at = first_place(walk, key);
-  while (walk->places[at] >= 0) {
-    if (walk->entries[walk->places[at]].key == key) return walk->places[at];
-    at = (at + 1) & walk->mask;
-  }
+  int *place = place_of(walk, key);
+  if (*place >= 0) return *place;
   struct entry made = {.key = key, .grad = NULL};
   made.plan = plan_of_class(Py_TYPE(key));
   if (made.plan || PyType_IsSubtype(Py_TYPE(key), core.node)) {
@@ -99,7 +90,7 @@ static int reach(struct walk *walk, PyObject *edge) {
     return DECLINE;
   }
   Py_INCREF(key);
-  walk->places[at] = walk->count;
+  *place = walk->count;
   walk->entries[walk->count] = made;
   return walk->count++;
 }
@@ -172,7 +163,7 @@ static int collect(struct walk *walk, PyObject *roots) {
 static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
   const int several = Py_TYPE(edge) == core.output;
   PyObject *key = several ? SLOT(edge, core.output_node) : edge;
-  int at = find(walk, key);
+  int at = *place_of(walk, key);
   if (at < 0) { /* what leads nowhere that was reached */
     Py_DECREF(grad);
     return 0;
@@ -184,7 +175,7 @@ static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
     return entry->grad ? 0 : FAIL;
   }
   if (!entry->grad) {
-    PyObject *outputs = PyObject_GetAttrString(key, "outputs");
+    PyObject *outputs = PyObject_GetAttr(key, core.name_outputs);
     Py_ssize_t count = outputs ? PyLong_AsSsize_t(outputs) : -1;
     Py_XDECREF(outputs);
     entry->grad = count < 0 ? NULL : PyList_New(count);
@@ -205,13 +196,11 @@ static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
   return PyList_SetItem(entry->grad, number, grad);
 }
 
-static PyObject *backward_name;
-
 /* Run a node in Python and hand its gradients on. */
 static int run_in_python(struct walk *walk, PyObject *node, PyObject *grad, PyObject *keep) {
   PyObject *edges = Py_NewRef(SLOT(node, core.edges));
   PyObject *args[] = {node, grad ? grad : Py_None, edges, keep};
-  PyObject *found = PyObject_VectorcallMethod(backward_name, args, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+  PyObject *found = PyObject_VectorcallMethod(core.name_backward, args, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
   PyObject *grads = found ? PySequence_Fast(found, "a node's backward must return a sequence of gradients") : NULL;
   int result = grads ? 0 : FAIL;
   if (grads) {
@@ -234,7 +223,7 @@ static int run_node(struct walk *walk, int at, PyObject *keep) {
   walk->entries[at].grad = NULL;
   if (!grad) {
     if (plan) return 0;
-    PyObject *wants = PyObject_GetAttrString(node, "wants_undefined");
+    PyObject *wants = PyObject_GetAttr(node, core.name_wants_undefined);
     int runs = wants ? PyObject_IsTrue(wants) : FAIL;
     Py_XDECREF(wants);
     return runs > 0 ? run_in_python(walk, node, NULL, keep) : runs;
@@ -280,7 +269,7 @@ static int finish_leaf(struct entry *entry) {
   PyArrayObject *array = (PyArrayObject *)grad;
   const int is_array = Py_TYPE(grad) == &PyArray_Type;
   const int steal = is_array && Py_REFCNT(grad) == 1 && !PyArray_BASE(array) && PyArray_IS_C_CONTIGUOUS(array);
-  PyObject *present = PyObject_GetAttrString(leaf, "_grad");
+  PyObject *present = PyObject_GetAttr(leaf, core.name_grad);
   if (!present) {
     Py_DECREF(grad);
     return FAIL;
@@ -289,7 +278,7 @@ static int finish_leaf(struct entry *entry) {
   if (present == Py_None && same_kind(grad, SLOT(leaf, core.data))) {
     PyObject *own = !is_array || steal ? Py_NewRef(grad) : (PyObject *)PyArray_NewCopy(array, NPY_CORDER);
     PyObject *tensor = new_tensor(own);
-    result = tensor ? PyObject_SetAttrString(leaf, "_grad", tensor) : FAIL;
+    result = tensor ? PyObject_SetAttr(leaf, core.name_grad, tensor) : FAIL;
     Py_XDECREF(tensor);
   } else {
     static PyObject *names;
@@ -344,7 +333,6 @@ PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and gradients, and whether to keep the graph");
     return NULL;
   }
-  if (!backward_name && !(backward_name = PyUnicode_InternFromString("backward"))) return NULL;
   struct walk walk = {0};
   int result = grow(&walk) < 0 ? FAIL : walk_all(&walk, args[0], args[1], args[2]);
   for (int i = 0; i < walk.count; i++) {

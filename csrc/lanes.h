@@ -108,6 +108,19 @@ INLINE vec scaled(vec x, ivec n) {
 #endif
 }
 
+#if REAL_BITS == 32
+/* e to the power of r, |r| <= ln 2 / 2. */
+INLINE vec exp_series(vec r) {
+  vec p = all(1.9875691500e-4f);
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  return p * (r * r) + r + 1.0f;
+}
+#endif
+
 /* e to the power of x: x = n ln 2 + r, |r| <= ln 2 / 2, a polynomial in r, times 2^n. NaN stays NaN. */
 INLINE vec exp_of(vec x) {
 #if REAL_BITS == 32
@@ -117,13 +130,7 @@ INLINE vec exp_of(vec x) {
   vec n = shifted - magic;
   vec r = held - n * 0.693145751953125f;
   r = r - n * 1.42860682030941723212e-6f;
-  vec p = all(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
+  vec p = exp_series(r);
   ivec whole = as_bits(shifted) - as_bits(all(magic));
 #else
   const real magic = 6755399441055744.0, least = -746.0, most = 710.0;

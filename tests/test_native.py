@@ -4,19 +4,9 @@ import numpy as np
 import pytest
 
 from backlight.kernels import rows
-from backlight.kernels.native import compiled
 
-LEVELS = [name for name in ("v1", "v3", "v4") if compiled is not None and compiled.use_level(name)]
 SIZES = [(1, 1), (3, 5), (7, 16), (2, 33), (5, 100), (300, 257)]
 KINDS = (np.float32, np.float64)
-
-
-@pytest.fixture(params=LEVELS)
-def level(request):
-    before = compiled.level()
-    compiled.use_level(request.param)
-    yield request.param
-    compiled.use_level(before)
 
 
 def close(found, expected, kind, ulps=32):

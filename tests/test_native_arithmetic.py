@@ -7,7 +7,7 @@ import pytest
 
 from backlight.kernels import arithmetic
 from backlight.kernels.native import compiled
-from test_native import KINDS, LEVELS
+from test_native import KINDS
 
 TWO = [arithmetic.plus, arithmetic.minus, arithmetic.times, arithmetic.over]
 SAME = [(1,), (3,), (0,), (4, 0), (17,), (5, 67), (1025,), (2, 3, 70), (700, 130)]
@@ -31,14 +31,6 @@ STRETCHED = [
     ((2, 3, 1), (1, 3, 1)),
     ((1,), (2, 1, 1)),
 ]
-
-
-@pytest.fixture(params=LEVELS)
-def level(request):
-    before = compiled.level()
-    compiled.use_level(request.param)
-    yield request.param
-    compiled.use_level(before)
 
 
 def same(found, expected):

@@ -6,8 +6,6 @@ import torch
 
 import backlight
 from backlight.kernels import twister
-from backlight.kernels.native import compiled
-from test_native import LEVELS
 
 FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 DRAWS = [
@@ -16,14 +14,6 @@ DRAWS = [
     *((twister.random_choices, (p,)) for p in (0.0, 1e-17, 0.3, 0.5, 1.0)),
     *((twister.random_noise, (p, 1 / p, kind)) for p in (0.1, 0.9) for kind in FLOATS),
 ]
-
-
-@pytest.fixture(params=LEVELS)
-def level(request):
-    before = compiled.level()
-    compiled.use_level(request.param)
-    yield request.param
-    compiled.use_level(before)
 
 
 @pytest.mark.parametrize(("draw", "options"), DRAWS, ids=lambda value: getattr(value, "__name__", str(value)))

@@ -10,7 +10,7 @@ import torch
 import backlight
 from backlight.kernels import curves, erf, gates
 from backlight.kernels.native import compiled
-from test_native import KINDS, LEVELS
+from test_native import KINDS
 
 NAN, INF = math.nan, math.inf
 SIZES = [(0,), (1,), (3,), (2, 8), (33,), (5, 67), (1025,), (70, 1024), (300, 333)]
@@ -54,14 +54,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 def named(function):
     return getattr(function, "__name__", function)
-
-
-@pytest.fixture(params=LEVELS)
-def level(request):
-    before = compiled.level()
-    compiled.use_level(request.param)
-    yield request.param
-    compiled.use_level(before)
 
 
 def numbers(function, shape, kind, scale=3.0):

@@ -6,7 +6,7 @@ import pytest
 import backlight
 from backlight.kernels import products
 from backlight.kernels.native import compiled
-from test_native import KINDS, level  # noqa: F401 - a fixture
+from test_native import KINDS
 
 SIZES = [
     (1, 1, 1),

@@ -6,7 +6,6 @@ import pytest
 from backlight.kernels import recurrence
 from backlight.kernels.native import compiled
 
-LEVELS = [name for name in ("v1", "v3", "v4") if compiled is not None and compiled.use_level(name)]
 KINDS = (np.float32, np.float64)
 SIZES = [(0, 4), (1, 1), (3, 5), (2, 16), (5, 37), (70, 128)]  # rows, numbers in a gate
 
@@ -17,14 +16,6 @@ STEPS = {
     "gru_step": (3, 3, 1, 1, 1),
     "gru_step_gradient": (1, 3, 1, 1, 3, 3, 1),
 }
-
-
-@pytest.fixture(params=LEVELS)
-def level(request):
-    before = compiled.level()
-    compiled.use_level(request.param)
-    yield request.param
-    compiled.use_level(before)
 
 
 def both(name: str, arrays: list) -> tuple[list, list]:

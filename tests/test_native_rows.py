@@ -6,20 +6,17 @@ import pytest
 from backlight.kernels import channels, groups, losses, norms, rows
 from backlight.kernels.native import compiled
 
-LEVELS = [name for name in ("v1", "v3", "v4") if compiled is not None and compiled.use_level(name)]
 KINDS = (np.float32, np.float64)
 SHAPES = [(0, 3), (1, 1), (3, 5), (7, 16), (2, 33), (64, 10), (5, 100), (300, 257), (1000, 64)]
 WANTED = [(True, True, True), (True, False, False), (False, True, False), (False, False, True)]
 PLANES = [(1, 2, 1), (3, 4, 1), (70, 130, 1), (2, 6, 5), (1, 4, 33), (4, 8, 300)]
 
 
-@pytest.fixture(params=LEVELS, autouse=True)
-def level(request):
-    before, threads = compiled.level(), compiled.threads()
-    compiled.use_level(request.param)
+@pytest.fixture(autouse=True)
+def two_threads(level):
+    threads = compiled.threads()
     compiled.set_threads(2)
-    yield request.param
-    compiled.use_level(before)
+    yield
     compiled.set_threads(threads)
 
 

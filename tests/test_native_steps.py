@@ -8,7 +8,6 @@ import backlight
 from backlight.kernels import steps
 from backlight.kernels.native import compiled
 
-LEVELS = [name for name in ("v1", "v3", "v4") if compiled is not None and compiled.use_level(name)]
 KINDS = (np.float32, np.float64)
 SIZES = [0, 1, 3, 16, 37, 1000, 70_001]
 
@@ -33,14 +32,6 @@ STEPS = {
     "rprop": (steps.rprop_step, ["any", "positive"], (0.5, 1.2, 1e-2, 1.0, 1)),
 }
 ODD = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-310, -1e-310, 1e-40, 1e15, -1e18]
-
-
-@pytest.fixture(params=LEVELS)
-def level(request):
-    before = compiled.level()
-    compiled.use_level(request.param)
-    yield request.param
-    compiled.use_level(before)
 
 
 def arrays_of(name: str, size: int, kind) -> list:

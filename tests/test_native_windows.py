@@ -7,7 +7,6 @@ from backlight.kernels import patches
 from backlight.kernels.native import compiled
 from backlight.ops.convolution import places_of
 
-LEVELS = [name for name in ("v1", "v3", "v4") if compiled is not None and compiled.use_level(name)]
 KINDS = (np.float32, np.float64)
 
 # batch, channels in, out, sizes, kernel, padding, dilation, groups
@@ -21,14 +20,6 @@ CASES = [
     (1, 40, 3, (6, 200), (3, 3), (1, 1), (1, 1), 1),
     (4, 3, 5, (50,), (7,), (3,), (2,), 1),
 ]
-
-
-@pytest.fixture(params=LEVELS)
-def level(request):
-    before = compiled.level()
-    compiled.use_level(request.param)
-    yield request.param
-    compiled.use_level(before)
 
 
 def arrays_of(case, kind):

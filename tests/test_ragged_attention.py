@@ -9,7 +9,7 @@ from backlight.autograd import gradcheck, gradgradcheck
 from backlight.kernels import ragged
 from backlight.kernels.native import compiled
 from backlight.ops.attention import ragged_attention
-from test_native import KINDS, level  # noqa: F401 - a fixture
+from test_native import KINDS
 
 SIZES = [  # heads, dim, lengths
     (1, 1, (1,)),

@@ -51,13 +51,13 @@ def run(roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None,
     Returns:
         The gradient of each input (None where none arrived); an empty list without inputs.
     """
-    walk = _Walk(keep_graph, create_graph)
     previous = set_recording(create_graph)
     try:
         with np.errstate(all="ignore"):
             if core is not None and inputs is None and not create_graph and not anomaly.enabled:
                 if core.core_walk(roots, root_grads, keep_graph):
                     return []
+            walk = _Walk(keep_graph, create_graph)
             order = walk.collect(roots)
             if inputs is not None:
                 walk.restrict(order, inputs, into_grad)
@@ -65,9 +65,9 @@ def run(roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None,
                 walk.count_deliveries(roots, order)
             walk.start(roots, root_grads)
             walk.run(order)
+            return walk.captured
     finally:
         set_recording(previous)
-    return walk.captured
 
 
 class _Walk:

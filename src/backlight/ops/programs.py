@@ -5,7 +5,9 @@ defaults, and conditions on them are decided here. Anything else raises Untransl
 """
 
 import ast
+import operator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from backlight.ops.declare import TABLE
 from backlight.ops.inline import definition_of, is_docstring
@@ -14,6 +16,20 @@ MOST_CONSTANTS, MOST_SCRATCH, MOST_STEPS, MOST_SOURCES = 8, 8, 24, 8
 
 BINARY = {ast.Add: "ADD", ast.Sub: "SUB", ast.Mult: "MUL", ast.Div: "DIV", ast.BitAnd: "AND", ast.BitOr: "OR"}
 COMPARISONS = {ast.Lt: "LT", ast.LtE: "LE", ast.Gt: "GT", ast.GtE: "GE", ast.Eq: "EQ", ast.NotEq: "NE"}
+FOLDED = {  # what is done at once with numbers that are known
+    "ADD": operator.add,
+    "SUB": operator.sub,
+    "MUL": operator.mul,
+    "DIV": operator.truediv,
+    "AND": operator.and_,
+    "OR": operator.or_,
+    "LT": operator.lt,
+    "LE": operator.le,
+    "GT": operator.gt,
+    "GE": operator.ge,
+    "EQ": operator.eq,
+    "NE": operator.ne,
+}
 TRUTHS = {"LT", "LE", "GT", "GE", "EQ", "NE", "AND", "OR", "NOT"}
 CALLS = {  # name of a function of xp, of ops or of a kernel: (instruction, how many arguments)
     "exp": ("EXP", 1),
@@ -51,7 +67,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Program:
-    """A program as the core is told it, and the names of its sources in order; `passes` names what it only hands on."""
+    """A program as the core is told it, the names of its sources in order, and those of its instructions."""
 
     sources: tuple[str, ...]
     steps: bytes
@@ -211,7 +227,7 @@ class _Translator:
         if name is None:
             raise Untranslatable(ast.unparse(node))
         if left.number is not None and right.number is not None:
-            return _number(eval(f"left {_SIGNS[name]} right", {"left": left.number, "right": right.number}))
+            return _number(FOLDED[name](left.number, right.number))
         if (name in ("AND", "OR")) != (left.truth and right.truth) or left.truth != right.truth:
             raise Untranslatable("truth values in arithmetic")
         return self.emit(name, left, right)
@@ -227,12 +243,13 @@ class _Translator:
         raise Untranslatable(ast.unparse(node))
 
     def _compare(self, node) -> Value:
+        if any(type(one) not in COMPARISONS for one in node.ops):
+            raise Untranslatable(ast.unparse(node))
         values = [self.value(part) for part in (node.left, *node.comparators)]
         if all(value.register < 0 for value in values):
-            held = {f"v{place}": value.number for place, value in enumerate(values)}
-            signs = [_SIGNS[COMPARISONS[type(one)]] for one in node.ops]
-            return Value(number=eval("v0" + "".join(f" {sign} v{place}" for place, sign in enumerate(signs, 1)), held))
-        if len(node.ops) != 1 or type(node.ops[0]) not in COMPARISONS or values[0].truth or values[1].truth:
+            pairs = zip(node.ops, pairwise(value.number for value in values))
+            return Value(number=all(FOLDED[COMPARISONS[type(one)]](*pair) for one, pair in pairs))
+        if len(node.ops) != 1 or values[0].truth or values[1].truth:
             raise Untranslatable(ast.unparse(node))
         return self.emit(COMPARISONS[type(node.ops[0])], *values)
 
@@ -291,20 +308,6 @@ class _Translator:
 def _reference(function):
     """Return a kernel's NumPy reference, or the function itself."""
     return getattr(function, "__wrapped__", function)
-
-
-_SIGNS = {
-    "ADD": "+",
-    "SUB": "-",
-    "MUL": "*",
-    "DIV": "/",
-    "LT": "<",
-    "LE": "<=",
-    "GT": ">",
-    "GE": ">=",
-    "EQ": "==",
-    "NE": "!=",
-}
 
 
 def _number(value) -> Value:
