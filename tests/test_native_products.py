@@ -62,7 +62,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sizes", SIZES)
-def test_matmul_agrees_with_the_exact_product_in_every_layout(level, sizes, kind):  # noqa: F811
+def test_matmul_agrees_with_the_exact_product_in_every_layout(level, sizes, kind):
     m, n, k = sizes
     a, b = drawn((m, k), kind), drawn((k, n), kind, 1)
     exact = Exact(a, b)
@@ -73,7 +73,7 @@ def test_matmul_agrees_with_the_exact_product_in_every_layout(level, sizes, kind
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sizes", SIZES)
-def test_linear_adds_its_bias_once(level, sizes, kind):  # noqa: F811
+def test_linear_adds_its_bias_once(level, sizes, kind):
     m, n, k = sizes
     x, weight, bias = drawn((m, k), kind), drawn((n, k), kind, 1), drawn(n, kind, 2)
     exact = Exact(x, weight.T, bias)
@@ -82,7 +82,7 @@ def test_linear_adds_its_bias_once(level, sizes, kind):  # noqa: F811
     agree(natively("linear")(x, weight, None), x, weight.T)
 
 
-def test_linear_takes_all_dims_but_the_last_as_rows(level):  # noqa: F811
+def test_linear_takes_all_dims_but_the_last_as_rows(level):
     x, weight, bias = drawn((3, 4, 5), np.float32), drawn((6, 5), np.float32, 1), drawn(6, np.float32, 2)
     agree(natively("linear")(x, weight, bias), x.reshape(12, 5), weight.T, bias)
     agree(natively("linear")(x[0, 0], weight, bias), x[0, 0][None], weight.T, bias)
@@ -95,7 +95,7 @@ def test_linear_takes_all_dims_but_the_last_as_rows(level):  # noqa: F811
     [((3, 2, 4, 5), (3, 2, 5, 6)), ((7, 4, 5), (5, 6)), ((1, 4, 5), (7, 5, 3)), ((2, 1, 4, 5), (3, 5, 6)),
      ((4, 5), (3, 5, 2)), ((40, 30, 20), (40, 20, 33)), ((2, 200, 300), (2, 300, 180)), ((0, 2, 3), (0, 3, 4))],
 )  # fmt: skip
-def test_stacks_broadcast(level, left, right, kind):  # noqa: F811
+def test_stacks_broadcast(level, left, right, kind):
     a, b = drawn(left, kind), drawn(right, kind, 1)
     agree(natively("matmul")(a, b), a, b)
     turned = natively("matmul")(a, np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2))
@@ -103,7 +103,7 @@ def test_stacks_broadcast(level, left, right, kind):  # noqa: F811
 
 
 @pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
-def test_empty_products_are_empty_or_zero(level, sizes):  # noqa: F811
+def test_empty_products_are_empty_or_zero(level, sizes):
     m, n, k = sizes
     found = natively("matmul")(np.ones((m, k), np.float32), np.ones((k, n), np.float32))
     assert found.shape == (m, n) and not found.any()
@@ -114,7 +114,7 @@ def test_empty_products_are_empty_or_zero(level, sizes):  # noqa: F811
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nan_and_infinity_go_where_they_belong(level, kind):  # noqa: F811
+def test_nan_and_infinity_go_where_they_belong(level, kind):
     a, b = drawn((20, 37), kind), drawn((37, 50), kind, 1)
     a[3, 5], a[7, 0], b[2, 33] = np.nan, np.inf, -np.inf
     for right in LAYOUTS.values():
@@ -125,7 +125,7 @@ def test_nan_and_infinity_go_where_they_belong(level, kind):  # noqa: F811
         np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
 
 
-def test_the_number_of_threads_changes_no_bit(level):  # noqa: F811
+def test_the_number_of_threads_changes_no_bit(level):
     before = compiled.threads()
     found = []
     for count in (1, 2, 5):
@@ -142,7 +142,7 @@ def test_the_number_of_threads_changes_no_bit(level):  # noqa: F811
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (64, 16), (65, 17), (1000, 10), (700, 333), (0, 4), (4, 0)])
-def test_column_sums_agree(level, shape, kind):  # noqa: F811
+def test_column_sums_agree(level, shape, kind):
     x = drawn(shape, kind)
     exact = x.astype(np.longdouble).sum(0)
     found = natively("column_sums")(x)

@@ -35,7 +35,7 @@ def plain():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("heads", "dim", "lengths"), SIZES)
-def test_the_kernels_agree_with_their_references(level, heads, dim, lengths, kind):  # noqa: F811
+def test_the_kernels_agree_with_their_references(level, heads, dim, lengths, kind):
     forward, backward = references()
     exact_forward, exact_backward = plain()
     qkv, scale = drawn((sum(lengths), 3 * heads * dim), kind), dim**-0.5
@@ -49,7 +49,7 @@ def test_the_kernels_agree_with_their_references(level, heads, dim, lengths, kin
         np.testing.assert_allclose(mine, exact, rtol=0, atol=16 * np.finfo(kind).eps * np.abs(exact).max())
 
 
-def test_rows_far_apart_are_read_where_they_lie(level):  # noqa: F811
+def test_rows_far_apart_are_read_where_they_lie(level):
     wide = drawn((40, 100), np.float32)
     forward, backward = references()
     together, apart = np.ascontiguousarray(wide[:, 4:28]), wide[:, 4:28]
@@ -63,7 +63,7 @@ def test_rows_far_apart_are_read_where_they_lie(level):  # noqa: F811
     )
 
 
-def test_large_scores_and_nan_stay_in_their_text(level):  # noqa: F811
+def test_large_scores_and_nan_stay_in_their_text(level):
     qkv = drawn((30, 24), np.float32)
     qkv[:10] *= 1e4
     qkv[10, 3] = np.nan
@@ -71,7 +71,7 @@ def test_large_scores_and_nan_stay_in_their_text(level):  # noqa: F811
     assert np.isfinite(out[:10]).all() and np.isnan(out[10]).any() and np.isfinite(out[18:]).all()
 
 
-def test_the_number_of_threads_changes_no_bit(level):  # noqa: F811
+def test_the_number_of_threads_changes_no_bit(level):
     lengths, heads = (50, 120, 7, 200, 64), 6
     qkv, grad = drawn((sum(lengths), 3 * heads * 16), np.float32), drawn((sum(lengths), heads * 16), np.float32, 1)
     before, found = compiled.threads(), []
