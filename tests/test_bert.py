@@ -9,8 +9,9 @@ from safetensors.numpy import load_file, save_file
 
 from backlight.autograd import grad
 from backlight.errors import InputError
-from backlight.models.bert import ACTIVATIONS, Bert, BertConfig
+from backlight.models.bert import Bert, BertConfig
 from backlight.models.checkpoint import find_model, read_weights
+from backlight.models.encoder import ACTIVATIONS, Trace
 from backlight.models.ranker import load_ranker
 from backlight.models.tokens import Batch
 from tiny_bert import (
@@ -178,7 +179,7 @@ def test_missing_and_misshapen_weights_are_named(tmp_path):
 
 def test_a_text_longer_than_the_positions_is_refused(tmp_path):
     ranker = load_ranker(write_bert(tmp_path))
-    batch = Batch(*(np.zeros(33, np.int64) for _ in range(3)), lengths=(33,))
+    batch = Batch(*(np.arange(33) % 2 for _ in range(2)), np.arange(33), lengths=(33,))
     with pytest.raises(InputError, match="at most 32 tokens, got 33"):
         ranker.encoder(batch)
 
@@ -312,3 +313,15 @@ def test_a_last_layer_on_pooled_tokens_alone_equals_one_on_all(tmp_path, pooling
     np.testing.assert_allclose(scores.detach().numpy(), [score.item() for score in expected], rtol=1e-5)
     (slopes,), (all_slopes,) = grad(scores.sum(), [alone]), grad(sum(expected), [whole])
     assert relative_error(slopes.numpy(), all_slopes.numpy()) < 1e-4
+
+
+def test_a_trace_changes_nothing_and_shows_each_layer():
+    ranker = real_ranker()
+    batch = Batch.of(ranker.tokenizer.all_of(PAIRS[:3]))
+    trace = Trace()
+    np.testing.assert_allclose(
+        ranker.encoder(batch, trace=trace).numpy(), ranker.encoder(batch).numpy(), rtol=1e-4, atol=1e-5
+    )
+    assert len(trace.states) == 7 and len(trace.attentions) == 6
+    assert [tuple(part.shape) for part in trace.attentions[0]] == [(12, n, n) for n in batch.lengths]
+    np.testing.assert_allclose(trace.attentions[3][1].sum(-1).numpy(), 1, rtol=1e-5)

@@ -3,45 +3,22 @@
 Source: Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional Transformers, 2018, arXiv:1810.04805.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.models.encoder import ACTIVATIONS, Trace, Weights, attend, check_activation, check_heads, check_sizes
 from backlight.models.tokens import Batch
-from backlight.ops.activations import relu, sigmoid
 from backlight.ops.attention import ragged_attention
 from backlight.ops.embedding import embedding
-from backlight.ops.gates import gelu, silu
 from backlight.ops.linear import linear
 from backlight.ops.normalisation import layer_norm
 from backlight.ops.pointwise import tanh
 from backlight.ops.selecting import index_select
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
-
-
-def _tanh_gelu(x):
-    return gelu(x, approximate="tanh")
-
-
-def _quick_gelu(x):
-    return x * sigmoid(1.702 * x)
-
-
-ACTIVATIONS: dict[str, Callable] = {
-    "gelu": gelu,
-    "gelu_python": gelu,
-    "gelu_new": _tanh_gelu,
-    "gelu_fast": _tanh_gelu,
-    "gelu_pytorch_tanh": _tanh_gelu,
-    "quick_gelu": _quick_gelu,
-    "relu": relu,
-    "silu": silu,
-    "swish": silu,
-    "tanh": tanh,
-}
 
 
 @dataclass(frozen=True)
@@ -73,17 +50,9 @@ class BertConfig:
         return config
 
     def _check(self, settings: Mapping) -> None:
-        for name in BertConfig.__match_args__[:7]:
-            size = getattr(self, name)
-            if not isinstance(size, int) or size < 1:
-                raise InputError(f"{name} must be a whole number, 1 or more, got {size!r}")
-        if self.hidden_act not in ACTIVATIONS:
-            raise InputError(f"hidden_act must be one of {', '.join(ACTIVATIONS)}, got {self.hidden_act}")
-        if self.hidden_size % self.num_attention_heads:
-            raise InputError(
-                f"hidden_size must be a multiple of num_attention_heads, got {self.hidden_size} and "
-                f"{self.num_attention_heads}"
-            )
+        check_sizes(self, BertConfig.__match_args__[:7])
+        check_activation(self.hidden_act)
+        check_heads(self.hidden_size, self.num_attention_heads)
         kind = settings.get("position_embedding_type") or "absolute"
         if kind != "absolute":
             raise InputError(f"position_embedding_type must be absolute, got {kind}: this encoder adds positions once")
@@ -104,14 +73,23 @@ class Bert:
 
     def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray]):
         self.config = config
-        arrays = {name: _checked(name, shape, weights) for name, shape in _shapes_of(config).items()}
-        self._projections = {layer: _joined(arrays, layer) for layer in _layers(config)}
-        self._weights = {name: from_numpy(array) for name, array in arrays.items()}
+        taken = Weights(weights, "BERT", ("bert.",))
+        arrays = {name: taken.take(name, *shape) for name, shape in _shapes_of(config).items()}
+        self._weights = {name: from_numpy(array) for name, array in _joined(arrays, config).items()}
         self._activation = ACTIVATIONS[config.hidden_act]
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors that the encoder computes with; query, key and value of a layer are one."""
+        return dict(self._weights)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the weights by the names that checkpoints give them."""
-        return dict(self._weights)
+        found = {}
+        for name, weight in self._weights.items():
+            parts = weight.split(self.config.hidden_size) if ".self.qkv." in name else ()
+            split = {name.replace("qkv", part): array for part, array in zip(_JOINED, parts)}
+            found.update(split or {name: weight})
+        return found
 
     def embed_words(self, ids: np.ndarray) -> Tensor:
         """Return the word embeddings of tokens, before position and segment are added.
@@ -121,7 +99,11 @@ class Bert:
         return embedding(self._weights["embeddings.word_embeddings.weight"], from_numpy(ids))
 
     def __call__(
-        self, batch: Batch, inputs_embeds: Tensor | None = None, wanted: Sequence[int] | None = None
+        self,
+        batch: Batch,
+        inputs_embeds: Tensor | None = None,
+        wanted: Sequence[int] | None = None,
+        trace: Trace | None = None,
     ) -> Tensor:
         """Return the last hidden states of texts laid end to end.
 
@@ -130,6 +112,7 @@ class Bert:
             inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
             wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
                 last layer works on these alone.
+            trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
 
         Shapes: -> (tokens, hidden)
 
@@ -137,24 +120,41 @@ class Bert:
             InputError: a text is longer than the model has positions.
         """
         limit = self.config.max_position_embeddings
-        if max(batch.lengths) > limit:
-            raise InputError(f"a text must have at most {limit} tokens, got {max(batch.lengths)}: cut it first")
+        if batch.positions.max(initial=0) >= limit:
+            raise InputError(f"a text must have at most {limit} tokens, got {batch.positions.max() + 1}: cut it first")
         words = self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds
         types = embedding(self._weights["embeddings.token_type_embeddings.weight"], from_numpy(batch.type_ids))
         positions = embedding(self._weights["embeddings.position_embeddings.weight"], from_numpy(batch.positions))
         hidden = self._normalised(words + types + positions, "embeddings.LayerNorm")
+        if trace is not None:
+            return self._traced(hidden, batch, wanted, trace)
         *layers, last = _layers(self.config)
         for name in layers:
-            hidden = self._layer(hidden, batch, name)
-        return self._layer(hidden, batch, last, wanted)
-
-    def _layer(self, hidden: Tensor, batch: Batch, name: str, wanted: Sequence[int] | None = None) -> Tensor:
-        """Let each token look at its text, then work on each (that is wanted) alone; (tokens, hidden) -> the same."""
-        weight, bias = self._projections[name]
-        seen = ragged_attention(linear(hidden, weight, bias), batch.lengths, self.config.num_attention_heads)
+            hidden = self._after(self._look(hidden, batch, name), hidden, name)
+        seen = self._look(hidden, batch, last)
         if wanted is not None:
-            places = from_numpy(np.asarray(wanted, np.int64))
-            seen, hidden = index_select(seen, 0, places), index_select(hidden, 0, places)
+            seen, hidden = _picked(seen, wanted), _picked(hidden, wanted)
+        return self._after(seen, hidden, last)
+
+    def _traced(self, hidden: Tensor, batch: Batch, wanted: Sequence[int] | None, trace: Trace) -> Tensor:
+        """Run the layers with each step in sight."""
+        trace.states.append(hidden)
+        heads = self.config.num_attention_heads
+        for name in _layers(self.config):
+            qkv = self._linear(hidden, f"{name}.attention.self.qkv").unflatten(1, (3, heads, -1)).unbind(1)
+            seen, attentions = attend(*qkv, batch.lengths, (self.config.hidden_size // heads) ** -0.5)
+            hidden = self._after(seen, hidden, name)
+            trace.states.append(hidden)
+            trace.attentions.append(attentions)
+        return hidden if wanted is None else _picked(hidden, wanted)
+
+    def _look(self, hidden: Tensor, batch: Batch, name: str) -> Tensor:
+        """Let each token look at its text; (tokens, hidden) -> the same."""
+        qkv = self._linear(hidden, f"{name}.attention.self.qkv")
+        return ragged_attention(qkv, batch.lengths, self.config.num_attention_heads)
+
+    def _after(self, seen: Tensor, hidden: Tensor, name: str) -> Tensor:
+        """Work on what each token saw, alone; (tokens, hidden) -> the same."""
         seen = self._linear(seen, f"{name}.attention.output.dense")
         hidden = self._normalised(seen + hidden, f"{name}.attention.output.LayerNorm")
         inner = self._activation(self._linear(hidden, f"{name}.intermediate.dense"))  # (tokens, intermediate)
@@ -173,15 +173,18 @@ def _layers(config: BertConfig) -> list[str]:
     return [f"encoder.layer.{number}" for number in range(config.num_hidden_layers)]
 
 
-def _joined(arrays: dict[str, np.ndarray], layer: str) -> tuple[Tensor, Tensor]:
-    """Return weight and bias of query, key and value as one; the arrays themselves become views of these."""
-    joined = []
-    for kind in ("weight", "bias"):
-        names = [f"{layer}.attention.self.{part}.{kind}" for part in ("query", "key", "value")]
-        whole = np.concatenate([arrays[name] for name in names])
-        arrays.update(zip(names, np.split(whole, 3)))
-        joined.append(from_numpy(whole))
-    return tuple(joined)
+def _joined(arrays: dict[str, np.ndarray], config: BertConfig) -> dict[str, np.ndarray]:
+    """Return the arrays with query, key and value of each layer as one."""
+    arrays = dict(arrays)
+    for layer in _layers(config):
+        for kind in ("weight", "bias"):
+            parts = [arrays.pop(f"{layer}.attention.self.{part}.{kind}") for part in _JOINED]
+            arrays[f"{layer}.attention.self.qkv.{kind}"] = np.concatenate(parts)
+    return arrays
+
+
+def _picked(states: Tensor, places: Sequence[int]) -> Tensor:
+    return index_select(states, 0, from_numpy(np.asarray(places, np.int64)))
 
 
 def _shapes_of(config: BertConfig) -> dict[str, tuple[int, ...]]:
@@ -210,12 +213,36 @@ def _shapes_of(config: BertConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _checked(name: str, shape: tuple[int, ...], weights: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return a weight in float32 (or float64), by any of the names that checkpoints give it."""
-    old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
-    found = next((weights[key] for key in (name, f"bert.{name}", old, f"bert.{old}") if key in weights), None)
-    if found is None:
-        raise InputError(f"the checkpoint must hold {name} (or bert.{name}), and does not: it is not a BERT's")
-    if found.shape != shape:
-        raise InputError(f"{name} must have the shape {shape} that config.json asks for, got {found.shape}")
-    return found if found.dtype == np.float64 else np.asarray(found, np.float32)
+_JOINED = ("query", "key", "value")
+
+
+class BertHead:
+    """The head of BertForSequenceClassification: a dense layer and tanh over the first token, then one row a label.
+
+    Args:
+        config: the sizes.
+        weights: the arrays of a checkpoint by name.
+        labels: how many logits a text gets.
+    """
+
+    reads = "cls"
+
+    def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray], labels: int):
+        taken, size = Weights(weights, "BERT with a classifier", ("bert.",)), config.hidden_size
+        shapes = {
+            "pooler.dense.weight": (size, size),
+            "pooler.dense.bias": (size,),
+            "classifier.weight": (labels, size),
+            "classifier.bias": (labels,),
+        }
+        self._weights = {name: from_numpy(taken.take(name, *shape)) for name, shape in shapes.items()}
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors that the head computes with, by the names that checkpoints give them."""
+        return dict(self._weights)
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Return the logits; (texts, hidden) -> (texts, labels)."""
+        weights = self._weights
+        pooled = tanh(linear(states, weights["pooler.dense.weight"], weights["pooler.dense.bias"]))
+        return linear(pooled, weights["classifier.weight"], weights["classifier.bias"])
