@@ -1,0 +1,65 @@
+"""The families of models that backlight runs, by the `model_type` of a config.json."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from backlight.errors import InputError
+from backlight.models.bert import Bert, BertConfig, BertHead
+
+
+@dataclass(frozen=True)
+class Family:
+    """What runs the models of one family (see NOTE [An encoder])."""
+
+    config: type  # `of(settings)` reads a config.json
+    encoder: type
+    head: type
+    headless: tuple[str, ...]  # architectures whose encoder alone is used, in a bi-encoder
+    classifiers: tuple[str, ...]  # architectures whose head gives the score, in a cross-encoder
+
+    def has_head(self, settings: Mapping) -> bool:
+        """Return whether a config.json says that the model's own head gives the score."""
+        return not set(_architectures(settings)).isdisjoint(self.classifiers)
+
+
+def family_of(folder: Path, settings: Mapping) -> Family:
+    """Return what runs the model in a folder.
+
+    Args:
+        folder: where it is, for errors.
+        settings: what its config.json says.
+
+    Raises:
+        InputError: backlight knows no such family, or not what the model puts upon its encoder.
+    """
+    kind, named = settings.get("model_type"), _architectures(settings)
+    family = FAMILIES.get(kind)
+    if family is None:
+        raise InputError(
+            f"the model in {folder} is of an unknown architecture, {kind or 'none named'}: backlight runs "
+            f"{', '.join(FAMILIES)}; {_ELSEWHERE}"
+        )
+    known = (*family.classifiers, *family.headless)
+    if named and set(named).isdisjoint(known):
+        raise InputError(
+            f"the model in {folder} is of an unknown architecture, {', '.join(named)}: of {kind} backlight runs "
+            f"{', '.join(known)}; {_ELSEWHERE}"
+        )
+    return family
+
+
+def _architectures(settings: Mapping) -> list[str]:
+    return settings.get("architectures") or []
+
+
+def _like_bert(name: str, config: type, encoder: type, head: type) -> Family:
+    """Return a family whose architectures are named as BERT's, beginning with `name`."""
+    headless = tuple(name + task for task in ("Model", "ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction"))
+    return Family(config, encoder, head, headless, (f"{name}ForSequenceClassification",))
+
+
+FAMILIES: dict[str, Family] = {
+    "bert": _like_bert("Bert", BertConfig, Bert, BertHead),
+}
+_ELSEWHERE = 'PyTorch runs the others: pip install "backlight[torch]", then load the model with engine="torch"'
