@@ -6,6 +6,7 @@ from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.models.bert import Bert, BertConfig, BertHead
+from backlight.models.deberta import Deberta, DebertaConfig, DebertaHead
 
 
 @dataclass(frozen=True)
@@ -61,5 +62,6 @@ def _like_bert(name: str, config: type, encoder: type, head: type) -> Family:
 
 FAMILIES: dict[str, Family] = {
     "bert": _like_bert("Bert", BertConfig, Bert, BertHead),
+    "deberta-v2": _like_bert("DebertaV2", DebertaConfig, Deberta, DebertaHead),
 }
 _ELSEWHERE = 'PyTorch runs the others: pip install "backlight[torch]", then load the model with engine="torch"'
