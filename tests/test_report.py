@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backlight.explain.saliency import METHOD, rank_and_explain
+from backlight.explain.ranking import rank_and_explain
 from backlight.web.report import report
 from tiny_bert import real_ranker
 
@@ -74,7 +74,7 @@ def test_the_text_stands_unchanged_between_its_shades():
 def test_query_model_method_score_and_date_are_named():
     ranking, source = page_of(["Green plants build their food."])
     text = "".join(Page(source).text)
-    made = (METHOD, "no baseline", "1 March 2026, 09:30", "1.2.3")
+    made = ("saliency", "no baseline", "1 March 2026, 09:30", "1.2.3")
     for said in (ranking.query, ranking.model, ranking.score_name, *made):
         assert said in text
     assert f"{ranking.documents[0].score:.3f}" in text

@@ -1,6 +1,8 @@
 """Texts become tokens with offsets; words are found in text and get the tokens that lie in them."""
 
+import dataclasses
 import json
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -10,11 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backlight.errors import InputError
-from backlight.explain.attribution import attribute_text, truncation_of
+from backlight.explain.attribution import attribute_pair, truncation_of
 from backlight.explain.words import tokens_by_word, word_spans
-from backlight.models.ranker import load_ranker, passes
+from backlight.models.pairs import DOCUMENT, PairReader, longest_first
+from backlight.models.ranker import load_ranker
+from backlight.models.scoring import passes
 from backlight.models.tokens import Batch, Tokenizer
 from tiny_bert import real_folder, real_ranker, write_bert, write_tokenizer
+
+
+@cache
+def real_transformers_tokenizer():
+    return transformers.AutoTokenizer.from_pretrained(real_folder())
 
 
 def words_of(text):
@@ -71,24 +80,67 @@ def test_a_space_that_a_token_takes_along_belongs_to_no_word():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(max_size=80))
-def test_every_token_of_a_text_is_in_one_word_or_none(text):
-    read = real_ranker().tokenizer(text)
-    values = np.arange(1.0, len(read) + 1)
-    found = attribute_text(read, values)
-    held = sum(word.tokens for word in found.words)
-    outside = [token for token in found.tokens if token.special or token.start == token.end]
-    assert held + len(outside) == len(read)
-    total = sum(word.value for word in found.words) + sum(token.value for token in outside)
-    assert total == pytest.approx(values.sum())
-    assert "".join(piece for piece, _ in found.segments()) == text[: read.characters_read]
+@given(st.text(max_size=80), st.booleans())
+def test_every_token_of_a_text_is_in_one_word_or_none(text, together):
+    (pair,) = (PairReader(real_ranker().tokenizer) if together else real_ranker().read)([("what moves", text)])
+    values = np.arange(1.0, len(pair) + 1)
+    found = attribute_pair(pair, values, method="", meaning="", model="", score=0.0)
+    for part in (found.query, found.document):
+        held = sum(word.tokens for word in part.words)
+        outside = [token for token in part.tokens if token.start == token.end]
+        assert held + len(outside) == len(part.tokens)
+        total = sum(word.value for word in part.words) + sum(token.value for token in outside)
+        assert total == pytest.approx(sum(token.value for token in part.tokens))
+    texts = (*found.query.tokens, *found.document.tokens, *found.special)
+    assert sum(token.value for token in texts) == pytest.approx(values.sum())
+    assert "".join(piece for piece, _ in found.document.segments()) == text
 
 
 def test_special_tokens_are_apart():
-    read = real_ranker().tokenizer("plants [SEP] eat")
-    found = attribute_text(read, np.ones(len(read)))
-    assert [token.text for token in found.special] == ["[CLS]", "[SEP]"]
-    assert [word.text for word in found.words] == ["plants", "[SEP]", "eat"], "the user's own is a word"
+    (pair,) = real_ranker().read([("plants [SEP] eat", "a")])
+    found = attribute_pair(pair, np.ones(len(pair)), method="", meaning="", model="", score=0.0)
+    assert [token.text for token in found.special] == ["[CLS]", "[SEP]", "[CLS]", "[SEP]"]
+    assert [word.text for word in found.query.words] == ["plants", "[SEP]", "eat"], "the user's own is a word"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=150), st.text(min_size=1, max_size=150), st.integers(8, 60))
+def test_a_pair_is_read_and_cut_as_transformers_does(query, document, limit):
+    (pair,) = PairReader(Tokenizer(real_folder(), limit))([(query, document)])
+    theirs = real_transformers_tokenizer()(query, document, truncation="longest_first", max_length=limit)
+    assert pair.ids.tolist() == theirs["input_ids"]
+    assert pair.type_ids.tolist() == theirs["token_type_ids"]
+
+
+def test_the_longer_text_gives_way_first():
+    assert longest_first(5, 5, 10) == (5, 5)
+    assert longest_first(300, 20, 100) == (80, 20)
+    assert longest_first(300, 200, 101) == (51, 50)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_windows_cover_a_long_document_and_say_where_they_are(together):
+    document = " ".join(f"word{chr(97 + i % 26)}" for i in range(200))
+    tokenizer = Tokenizer(real_folder(), 50)
+    ranker = dataclasses.replace(real_ranker(), tokenizer=tokenizer)
+    read = PairReader(tokenizer) if together else ranker
+    windows = read.windows("what word", document)
+    truncations = [truncation_of(pair, DOCUMENT) for pair in windows]
+    assert truncations[0].first_character == 0
+    assert truncations[-1].characters_read == len(document)
+    assert all(a.first_character < b.first_character <= a.characters_read for a, b in pairwise(truncations))
+    assert all(left.words_left_out > 0 for left in truncations)
+    assert len(read.windows("what word", "short")) == 1
+
+
+def test_a_pair_without_some_tokens_keeps_the_positions_of_the_others():
+    (pair,) = real_ranker().read([("what moves the sea", "the moon does")])
+    keep = np.ones(len(pair), bool)
+    keep[[2, 7]] = False
+    left = pair.kept(keep)
+    assert left.lengths == (5, 4)
+    assert left.positions.tolist() == [0, 1, 3, 4, 5, 0, 2, 3, 4]
+    assert left.pieces[:3] == ("[CLS]", "what", "the")
 
 
 def test_ids_equal_those_of_transformers():
@@ -108,16 +160,17 @@ def test_a_long_text_is_cut_and_what_is_left_out_is_counted():
     assert read.pieces[0] == "[CLS]"
     assert read.pieces[-1] == "[SEP]"
     assert read.left_out == len(whole) - 20
-    left = truncation_of(read)
-    assert (left.tokens_read, left.tokens_left_out) == (20, len(whole) - 20)
+    (pair,) = dataclasses.replace(real_ranker(), tokenizer=tokenizer).read([("q", text)])
+    left = truncation_of(pair, DOCUMENT)
+    assert (left.tokens_read, left.tokens_left_out) == (18, len(whole) - 20)
     reached = words_of(text[: left.characters_read])
     assert left.words_left_out == 400 - len(reached)
     assert left
 
 
 def test_a_text_that_fits_leaves_nothing_out():
-    read = real_ranker().tokenizer("plants ")
-    left = truncation_of(read)
+    (pair,) = real_ranker().read([("q", "plants ")])
+    left = truncation_of(pair, DOCUMENT)
     assert (left.tokens_left_out, left.words_left_out, left.characters_read) == (0, 0, 7)
     assert not left
 

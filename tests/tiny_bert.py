@@ -1,6 +1,7 @@
 """A small BERT with random weights, written to a folder as save_pretrained writes it; and the real one of the demo."""
 
 import json
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import torch
 import transformers
 from safetensors.numpy import save_file
 
+from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import find_model
-from backlight.models.ranker import BiEncoder, load_ranker
+from backlight.models.cross_encoder import CrossEncoder
+from backlight.models.ranker import load_ranker
 
 WORDS = (
     "plants make food from sunlight water and air the leaf of a green cell ##s ##ing un ##like . , ! ( ) - ' ä 東 京"
@@ -52,6 +55,26 @@ def write_bert(folder: Path, *, prefix: str = "", seed: int = 0, **settings) -> 
     save_file(arrays, folder / "model.safetensors")
     write_tokenizer(folder)
     return folder
+
+
+def write_cross_encoder(folder: Path, *, seed: int = 0, **settings) -> Path:
+    """Write a folder with a BERT that has a classifier of one label, as a reranker has."""
+    torch.manual_seed(seed)
+    config = transformers.BertConfig(**{**SIZES, "num_labels": 1, **settings})
+    model = transformers.BertForSequenceClassification(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += 0.2 * torch.randn_like(weight)
+    model.save_pretrained(folder)
+    write_tokenizer(folder)
+    return folder
+
+
+@cache
+def cross_encoder(seed: int = 0, **settings) -> CrossEncoder:
+    """Return a tiny cross-encoder with random weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        return load_ranker(write_cross_encoder(Path(folder), seed=seed, **settings), "tiny")
 
 
 def edited(folder: Path, **settings) -> Path:

@@ -13,9 +13,10 @@ from backlight.cli.main import Parser, version
 from backlight.cli.show import progress, screen, show
 from backlight.errors import InputError
 from backlight.explain.attribution import Ranking
-from backlight.explain.saliency import rank_and_explain
+from backlight.explain.ranking import rank_and_explain
+from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import find_model
-from backlight.models.ranker import BiEncoder, load_ranker
+from backlight.models.ranker import load_ranker
 from backlight.web.report import report
 
 TEXT_FILES = {".txt", ".md"}

@@ -1,10 +1,18 @@
-"""What an explanation says, as data: small frozen records, which `dataclasses.asdict` turns into JSON."""
+"""What an explanation says, as data: small frozen records, which `dataclasses.asdict` turns into JSON.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+NOTE [Words and tokens]
+A method gives each token a value, and a word's is the sum over its tokens: for signed methods that is what the word
+brings as a whole. Tokens that the tokeniser or a prompt added ([CLS], [SEP]) belong to no text and stand apart in
+`special`. A method that takes whole words away knows nothing of tokens: its `tokens` are empty.
+"""
 
-from backlight.explain.words import tokens_by_word, word_spans
-from backlight.models.tokens import Tokens
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from backlight.explain.words import WordTokens, tokens_by_word, word_spans
+from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
 
 
 @dataclass(frozen=True)
@@ -16,6 +24,7 @@ class Word:
     end: int  # its last + 1
     value: float  # the sum over its tokens
     tokens: int  # how many tokens it consists of
+    error: float | None = None  # standard error of the value, where it was estimated from samples
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,6 @@ class Token:
     start: int
     end: int
     value: float
-    special: bool  # whether the tokeniser added it
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,8 @@ class Truncation:
     tokens_read: int
     tokens_left_out: int
     words_left_out: int
-    characters_read: int
+    first_character: int  # of what was read; not 0 in a later window of a long document
+    characters_read: int  # the last character of what was read, + 1
 
     def __bool__(self) -> bool:
         return self.tokens_left_out > 0
@@ -44,33 +53,25 @@ class Truncation:
 
 @dataclass(frozen=True)
 class TextAttribution:
-    """One text, and the importance of its words and tokens.
-
-    `words` holds words that the model read. Tokens that belong to no word, such as [CLS], stand only in `tokens`.
-    """
+    """One text, and the importance of its words and tokens, as far as the model read it."""
 
     text: str
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
     truncation: Truncation
 
-    @property
-    def special(self) -> tuple[Token, ...]:
-        """The tokens that the tokeniser added."""
-        return tuple(token for token in self.tokens if token.special)
-
     def strongest(self, count: int | None = None) -> list[Word]:
-        """Return the most important words, most important first; all by default."""
-        return sorted(self.words, key=lambda word: -word.value)[:count]
+        """Return the words of the largest importance, whatever its sign, largest first; all by default."""
+        return sorted(self.words, key=lambda word: -abs(word.value))[:count]
 
     def share(self, word: Word) -> float:
-        """Return a word's importance as a share of the strongest word's: from 0 to 1."""
-        most = max(other.value for other in self.words)
+        """Return a word's importance as a share of the strongest word's: from -1 to 1."""
+        most = max(abs(other.value) for other in self.words)
         return word.value / most if most else 0.0
 
     def segments(self) -> Iterator[tuple[str, Word | None]]:
         """Cut the text, as far as the model read it, into words and what stands between them."""
-        done = 0
+        done = self.truncation.first_character
         for word in self.words:
             if word.start > done:
                 yield self.text[done : word.start], None
@@ -85,19 +86,32 @@ class Attribution:
     """Why a model gave one pair of query and document its score.
 
     Args:
-        method: how the importances were computed.
+        method: the method's name.
+        meaning: what the values are, in words or as a formula.
         model: the model's name.
-        score: the score that is explained.
+        score: the raw score that is explained.
+        query, document: the texts with the values of their words.
+        special: the tokens that belong to neither text.
+        signed: whether a value says by its sign if the word helps (+) or harms (−) the score.
         baseline: what the inputs were compared with; None for methods that compare with nothing.
+        gap: Σ values − (score − the baseline's score), in units of the score; None for methods that promise no sum.
+        passes: how many times the pair went through the model, forward or backward.
+        settings: the options of the method by name: steps, samples, seed …
         fallback: whether another method stood in; no method of backlight ever lets another stand in.
     """
 
     method: str
+    meaning: str
     model: str
     score: float
     query: TextAttribution
     document: TextAttribution
+    special: tuple[Token, ...]
+    signed: bool = False
     baseline: str | None = None
+    gap: float | None = None
+    passes: float = 1
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
     fallback: bool = False
 
 
@@ -108,7 +122,8 @@ class Ranked:
     rank: int  # 1 for the best
     name: str
     index: int  # its place in what was given
-    score: float
+    score: float  # the raw one
+    activated: float  # what the model's owners show in its place
     truncation: Truncation  # how much of the document the score does not know
     attribution: Attribution | None
 
@@ -134,33 +149,66 @@ class Ranking:
         return replace(pairs[0].query, words=words)
 
 
-def attribute_text(tokens: Tokens, values: Sequence[float]) -> TextAttribution:
-    """Return a text with the importance of each token, summed over the tokens of each word.
+def attribute_pair(pair: Pair, values: Sequence[float] | np.ndarray, **told) -> Attribution:
+    """Return the explanation of a pair from one value a token.
 
     Args:
-        tokens: the text as it was read.
-        values: one importance a token.
+        values: (tokens,), in the order of the pair's.
+        told: the other fields of `Attribution`.
     """
-    places, text = tokens.offsets.tolist(), tokens.text
-    values = [float(value) for value in values]
+    values = np.asarray(values, np.float64)
+    texts = [attribute_text(pair, side, values) for side in (QUERY, DOCUMENT)]
+    special = tuple(Token(pair.pieces[place], 0, 0, float(values[place])) for place in pair.of_side(ADDED).tolist())
+    return Attribution(query=texts[0], document=texts[1], special=special, **told)
+
+
+def attribute_text(pair: Pair, side: int, values: np.ndarray) -> TextAttribution:
+    """Return a text of a pair with the importance of each token, summed over the tokens of each word."""
+    places, text = pair.of_side(side), pair.text(side)
+    offsets, own = pair.offsets[places].tolist(), values[places].tolist()
     words = tuple(
-        Word(
-            text=text[word.start : word.end],
-            start=word.start,
-            end=word.end,
-            value=sum(values[token] for token in word.tokens),
-            tokens=len(word.tokens),
+        Word(text[word.start : word.end], word.start, word.end, sum(own[i] for i in word.tokens), len(word.tokens))
+        for word in tokens_by_word(text, offsets)
+    )
+    tokens = tuple(Token(pair.pieces[place], *offset, value) for place, offset, value in zip(places, offsets, own))
+    return TextAttribution(text, words, tokens, truncation_of(pair, side))
+
+
+def attribute_words(
+    pair: Pair, values: Mapping[int, Sequence[float]], errors: Mapping[int, Sequence[float]] | None = None, **told
+) -> Attribution:
+    """Return the explanation of a pair from one value a word (see NOTE [Words and tokens]).
+
+    Args:
+        values: for QUERY and DOCUMENT one value for each of `words_of(pair, side)`; a side that is missing has none.
+        errors: the standard errors, likewise.
+        told: the other fields of `Attribution`.
+    """
+    texts = []
+    for side in (QUERY, DOCUMENT):
+        text, found = pair.text(side), words_of(pair, side) if side in values else []
+        words = tuple(
+            Word(text[word.start : word.end], word.start, word.end, float(value), len(word.tokens), error)
+            for word, value, error in zip(
+                found, values.get(side, ()), [None] * len(found) if errors is None else map(float, errors[side])
+            )
         )
-        for word in tokens_by_word(text, places)
-    )
-    read = tuple(
-        Token(piece, start, end, value, bool(special))
-        for piece, (start, end), value, special in zip(tokens.pieces, places, values, tokens.special)
-    )
-    return TextAttribution(text, words, read, truncation_of(tokens))
+        texts.append(TextAttribution(text, words, (), truncation_of(pair, side)))
+    return Attribution(query=texts[0], document=texts[1], special=(), **told)
 
 
-def truncation_of(tokens: Tokens) -> Truncation:
+def words_of(pair: Pair, side: int) -> list[WordTokens]:
+    """Return the words of a text of a pair, each with the places of its tokens in the pair."""
+    places = pair.of_side(side)
+    return [
+        WordTokens(word.start, word.end, tuple(places[list(word.tokens)].tolist()))
+        for word in tokens_by_word(pair.text(side), pair.offsets[places].tolist())
+    ]
+
+
+def truncation_of(pair: Pair, side: int) -> Truncation:
     """Return how much of a text was left out. A word that was read in part counts as read."""
-    left_out = sum(start >= tokens.characters_read for start, _ in word_spans(tokens.text)) if tokens.left_out else 0
-    return Truncation(len(tokens), tokens.left_out, left_out, tokens.characters_read)
+    first, last = pair.characters_read(side)
+    left_out = pair.left_out[side]
+    unread = sum(end <= first or start >= last for start, end in word_spans(pair.text(side))) if left_out else 0
+    return Truncation(len(pair.of_side(side)), left_out, unread, first, last)

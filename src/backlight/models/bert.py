@@ -35,6 +35,11 @@ class BertConfig:
     hidden_act: str = "gelu"
     layer_norm_eps: float = 1e-12
 
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens a text may have."""
+        return self.max_position_embeddings
+
     @classmethod
     def of(cls, settings: Mapping) -> "BertConfig":
         """Return the sizes that a config.json says.

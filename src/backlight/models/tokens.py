@@ -54,19 +54,53 @@ class Tokenizer:
         if self._room < 1:
             raise InputError(f"{folder}: max_length must leave room for one token of text, got {max_length}")
 
+    @property
+    def added_to_pair(self) -> int:
+        """How many special tokens a pair of texts gets."""
+        return self._tokenizer.num_special_tokens_to_add(True)
+
     def __call__(self, text: str) -> Tokens:
         """Return the tokens of one text."""
         return self.all_of([text])[0]
 
     def all_of(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the tokens of each text."""
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return [self._finished(text, encoding) for text, encoding in zip(texts, encodings)]
+        return [self._cut(text, encoding) for text, encoding in zip(texts, self.encoded(texts))]
 
-    def _finished(self, text: str, encoding) -> Tokens:
-        """Cut an encoding to the room there is, then let the tokeniser add its special tokens."""
+    def windows(self, text: str, stride: int | None = None) -> list[Tokens]:
+        """Return the tokens of each window of a text; one, if all of it fits.
+
+        Args:
+            stride: how many tokens each window begins after the one before; half a window by default.
+
+        Raises:
+            InputError: the stride is not between 1 and a window.
+        """
+        (encoding,) = self.encoded([text])
+        stride = (self._room + 1) // 2 if stride is None else stride
+        if not 1 <= stride <= self._room:
+            raise InputError(f"stride must be from 1 to the {self._room} tokens of a window, got {stride}")
+        total = len(encoding)
+        encoding.truncate(self._room, stride=self._room - stride)
+        parts = encoding, *encoding.overflowing
+        return [self._finished(text, part, total - len(part)) for part in parts]
+
+    def encoded(self, texts: Sequence[str]) -> list:
+        """Return the library's encoding of each text, without special tokens."""
+        return self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+
+    def joined(self, query, document):
+        """Return two encodings as one, with the special tokens that belong around them."""
+        return self._tokenizer.post_process(query, document, True)
+
+    def _cut(self, text: str, encoding) -> Tokens:
+        """Cut an encoding to the room there is."""
         left_out = max(0, len(encoding) - self._room)
         encoding.truncate(self._room)
+        return self._finished(text, encoding, left_out)
+
+    def _finished(self, text: str, encoding, left_out: int) -> Tokens:
+        """Let the tokeniser add its special tokens."""
         encoding = self._tokenizer.post_process(encoding, None, True)
         return Tokens(
             text=text,

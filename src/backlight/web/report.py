@@ -63,6 +63,7 @@ def _document(ranked: Ranked) -> dict:
         "truncation": ranked.truncation,
         "text": None if pair is None else _text(pair.document),
         "query": None if pair is None else _text(pair.query),
+        "special": () if pair is None else pair.special,
     }
 
 
@@ -73,7 +74,6 @@ def _text(text: TextAttribution) -> dict:
         "pieces": list(_pieces(text, ranks)),
         "words": len(text.words),
         "strongest": [(word, text.share(word)) for word in text.strongest(LISTED)],
-        "special": text.special,
         "truncation": text.truncation,
     }
 

@@ -1,0 +1,63 @@
+"""What must hold before anything is explained: the pair was read, the score is the ordinary one, values are real."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from backlight.errors import GraphError, InputError
+from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+
+SAME_SCORE = 1e-5  # in units of the score, or of its size where that is above 1
+
+
+def check_readable(pair: Pair) -> None:
+    """Raise if the tokeniser made no token of a text, as of one that consists of invisible characters."""
+    for side, what in ((QUERY, "the query"), (DOCUMENT, pair.name)):
+        if not len(pair.of_side(side)):
+            raise InputError(f"{what} must hold something that the model reads, and its tokeniser finds nothing in it")
+
+
+def check_same_scores(found: np.ndarray, ordinary: np.ndarray, pairs: Sequence[Pair]) -> None:
+    """Raise unless the scores that are explained are the scores that the ordinary call gave."""
+    for again, score, pair in zip(found, ordinary, pairs, strict=True):
+        if not abs(again - score) <= SAME_SCORE * max(1.0, abs(score)):
+            raise GraphError(
+                f"the score of {pair.name} must be the same in an ordinary call and in the one that is "
+                f"explained, got {score:.6f} and {again:.6f}: the two do not read the same input"
+            )
+
+
+def check_values(values: np.ndarray, name: str, what: str = "the gradient of the score") -> None:
+    """Raise if a pair's values are all zero, or one of them is not finite."""
+    if not np.isfinite(values).all():
+        raise GraphError(f"{what} of {name} must be finite, got NaN or infinity; nothing was explained")
+    if not values.any():
+        raise GraphError(f"{what} of {name} must not be zero everywhere, and it is; nothing was explained")
+
+
+def checked_slopes(
+    ranker, batch: PairBatch, inputs_embeds: np.ndarray | None = None, ordinary: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and ∂score/∂embedding, after comparing the scores with an ordinary call's.
+
+    Args:
+        inputs_embeds: where the gradient is taken, (tokens, hidden); at the words' own embeddings by default.
+        ordinary: the ordinary call's scores, (pairs,); by default the call is made. Not used with `inputs_embeds`.
+
+    Shapes: -> (pairs,), (tokens, hidden)
+
+    Raises:
+        RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
+    """
+    scores, slopes = ranker.slopes(batch, inputs_embeds)
+    if inputs_embeds is None:
+        check_same_scores(scores, ranker.score(batch) if ordinary is None else ordinary, batch.pairs)
+    highest = ranker.highest_score
+    for part, score, pair in zip(batch.by_pair(slopes), scores, batch.pairs):
+        if highest is not None and score > highest - SAME_SCORE / 10:
+            raise GraphError(
+                f"the score of {pair.name} must be below {highest}, the highest there is, got {score:.6f}: the model "
+                "reads query and document as the same, and there the gradient is zero; leave this document out"
+            )
+        check_values(part, pair.name)
+    return scores, slopes

@@ -1,0 +1,101 @@
+"""Explanations from one gradient: how strongly a score reacts to a small change of each token's embedding.
+
+NOTE [The leaf]
+The gradient is taken for a detached copy of the WORD embeddings. Positions and segments are added after it, by the
+model, as in an ordinary call. Wrong turns that give no error elsewhere: `.clone()` of an embedding is no leaf; a leaf
+that the model was not given has no gradient; a call that forgets segments explains another score. So the score of this
+path must equal the ordinary call's, and a gradient that is missing, zero or not finite is an error. Nothing stands
+in for it. Weights are frozen: no gradient is computed for them.
+
+Source: Simonyan, Vedaldi, Zisserman, Deep Inside Convolutional Networks, 2013, arXiv:1312.6034; Shrikumar, Greenside,
+Shcherbina, Kundaje, Not Just a Black Box, 2016, arXiv:1605.01713 (gradient × input).
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from backlight.explain.attribution import Attribution, attribute_pair
+from backlight.explain.checks import checked_slopes
+from backlight.models.pairs import Pair, PairBatch
+from backlight.models.scoring import passes
+
+
+def saliency(
+    ranker,
+    pairs: Sequence[Pair],
+    *,
+    scores: np.ndarray | None = None,
+    advance: Callable[[int], None] = lambda done: None,
+) -> list[Attribution]:
+    """Return Σ |∂score/∂embedding| over the dims of each token's embedding: the L1 norm of its gradient.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        pairs: as `ranker.read` gives them.
+        scores: what the ordinary call gave, (pairs,); by default it is made here.
+        advance: called with the number of pairs newly explained.
+
+    Returns:
+        One explanation a pair, in units of the score per unit of embedding.
+
+    Raises:
+        RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
+    """
+
+    def size(slopes, embeddings):
+        return np.abs(slopes).sum(axis=1)
+
+    return _explained(ranker, pairs, size, scores, advance, method="saliency", meaning="Σ|∂score/∂embedding|")
+
+
+def saliency_l2(
+    ranker,
+    pairs: Sequence[Pair],
+    *,
+    scores: np.ndarray | None = None,
+    advance: Callable[[int], None] = lambda done: None,
+) -> list[Attribution]:
+    """Return √Σ (∂score/∂embedding)²: the L2 norm of each token's gradient; arguments and errors as `saliency`."""
+
+    def size(slopes, embeddings):
+        return np.linalg.norm(slopes, axis=1)
+
+    return _explained(ranker, pairs, size, scores, advance, method="saliency-l2", meaning="√Σ(∂score/∂embedding)²")
+
+
+def gradient_x_input(
+    ranker,
+    pairs: Sequence[Pair],
+    *,
+    scores: np.ndarray | None = None,
+    advance: Callable[[int], None] = lambda done: None,
+) -> list[Attribution]:
+    """Return Σ ∂score/∂embedding · embedding for each token, in units of the score; otherwise as `saliency`.
+
+    That is what the score would lose, were it linear, if the embedding shrank to zero. The sign says whether the word
+    helps (+) or harms (−).
+    """
+
+    def product(slopes, embeddings):
+        return (slopes * embeddings).sum(axis=1)
+
+    told = {"method": "gradient-x-input", "meaning": "Σ ∂score/∂embedding · embedding", "signed": True}
+    return _explained(ranker, pairs, product, scores, advance, **told)
+
+
+def _explained(
+    ranker, pairs: Sequence[Pair], value: Callable, scores: np.ndarray | None, advance: Callable[[int], None], **told
+) -> list[Attribution]:
+    """Return explanations whose values are a function of slopes and embeddings, (tokens, hidden) -> (tokens,)."""
+    explained = []
+    for some in passes(pairs):
+        batch = PairBatch.of(some)
+        ordinary = None if scores is None else scores[len(explained) : len(explained) + len(some)]
+        found, slopes = checked_slopes(ranker, batch, ordinary=ordinary)
+        values = batch.by_pair(value(slopes, ranker.embed(batch)))
+        for pair, score, own in zip(some, found, values):
+            # one forward for the ordinary score, one forward and one backward for the gradient
+            explained.append(attribute_pair(pair, own, model=ranker.name, score=float(score), passes=3, **told))
+        advance(len(some))
+    return explained

@@ -1,0 +1,48 @@
+"""All methods of explanation by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from backlight.errors import InputError
+from backlight.explain.gradients import gradient_x_input, saliency, saliency_l2
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to explain scores.
+
+    Args:
+        name: what it is asked for by.
+        explain: `explain(ranker, pairs, *, advance=…, **options)` gives one `Attribution` a pair.
+        title: what it is called in a sentence.
+        summary: what its values say, in one line.
+        signed: whether values have a sign.
+        native: whether it needs a model on backlight's own engine.
+    """
+
+    name: str
+    explain: Callable
+    title: str
+    summary: str
+    signed: bool = False
+    native: bool = False
+
+
+_ALL = (
+    Method("saliency", saliency, "saliency (L1)", "how strongly the score reacts to a small change of the word"),
+    Method("saliency-l2", saliency_l2, "saliency (L2)", "the same, measured by the gradient's length"),
+    Method("gradient-x-input", gradient_x_input, "gradient × input", "what the word brings to a linear model", True),
+)
+METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+DEFAULT = "saliency"
+
+
+def method_called(name: str) -> Method:
+    """Return the method of a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}, got {name}")
+    return METHODS[name]

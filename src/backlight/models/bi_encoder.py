@@ -1,0 +1,98 @@
+"""A bi-encoder: query and document are embedded apart, and the cosine of the two embeddings is the score.
+
+Source: Reimers, Gurevych, Sentence-BERT, 2019, arXiv:1908.10084.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.graph.modes import no_grad
+from backlight.models.encoder import Trace
+from backlight.models.pairs import ApartReader, Pair
+from backlight.models.pooling import READ_ALONE, pooled
+from backlight.models.scoring import PairScorer, passes
+from backlight.models.tokens import Batch, Tokenizer
+from backlight.tensor.tensor import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class BiEncoder(PairScorer):
+    """Scores a document for a query by the cosine of their pooled embeddings.
+
+    Args:
+        name: what the model is called in results.
+        encoder: gives each token's last hidden state.
+        tokenizer: reads texts.
+        pooling: how the states of a text become its embedding, a key of `POOLINGS` or `READ_ALONE`.
+    """
+
+    name: str
+    encoder: Callable
+    tokenizer: Tokenizer
+    pooling: str = "mean"
+
+    highest_score = 1.0  # of a cosine
+    activation = "identity"
+
+    @property
+    def score_name(self) -> str:
+        """What a score is."""
+        return f"cosine of {self.pooling}-pooled embeddings"
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens of a text the model reads."""
+        return self.tokenizer.max_length
+
+    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
+        """Return pairs of query and document as the model reads them."""
+        return ApartReader(self.tokenizer)(pairs)
+
+    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+        """Return a pair for each window of a long document; one, if all of it fits."""
+        return ApartReader(self.tokenizer).windows(query, document, stride)
+
+    def activate(self, scores: np.ndarray) -> np.ndarray:
+        """Return the scores: a cosine is shown as it is."""
+        return np.asarray(scores)
+
+    def embed_texts(self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+        """Return each text's embedding, of length 1.
+
+        Shapes: inputs_embeds (tokens, hidden) -> (texts, hidden)
+        """
+        if self.pooling in READ_ALONE:
+            found = self.encoder(batch, inputs_embeds, READ_ALONE[self.pooling](batch), trace)
+        else:
+            found = pooled(self.encoder(batch, inputs_embeds, trace=trace), batch, self.pooling)  # (texts, hidden)
+        return found / found.norm(dim=1, keepdim=True)
+
+    def pair_scores(self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+        """Return the score of each pair in a batch query, document, query, document …, in the graph.
+
+        Args:
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+            trace: is filled with what went on inside.
+
+        Shapes: -> (pairs,)
+        """
+        embeddings = self.embed_texts(batch, inputs_embeds, trace)
+        return (embeddings[0::2] * embeddings[1::2]).sum(1)
+
+    def rank_scores(
+        self, query: str, documents: Sequence[str], advance: Callable[[int], None] = lambda done: None
+    ) -> np.ndarray:
+        """Return the score of each document for a query, which is embedded once.
+
+        Args:
+            advance: called with the number of documents done since the last call.
+        """
+        found = []
+        with no_grad():
+            (asked,) = self.embed_texts(Batch.of([self.tokenizer(query)])).numpy()
+            for some in passes(self.tokenizer.all_of(documents)):
+                found.append(self.embed_texts(Batch.of(some)).numpy() @ asked)
+                advance(len(some))
+        return np.concatenate(found) if found else np.empty(0, np.float32)

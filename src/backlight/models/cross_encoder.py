@@ -1,0 +1,75 @@
+"""A cross-encoder: query and document are read together, and a head turns what was read into one logit.
+
+Source: Nogueira, Cho, Passage Re-ranking with BERT, 2019, arXiv:1901.04085.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.models.encoder import Trace
+from backlight.models.pairs import Pair, PairBatch
+from backlight.models.pooling import READ_ALONE, pooled
+from backlight.models.scoring import PairScorer
+from backlight.tensor.tensor import Tensor
+
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "identity": lambda logits: logits,
+    "sigmoid": lambda logits: 1 / (1 + np.exp(-logits.astype(np.float64))),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CrossEncoder(PairScorer):
+    """Scores a document for a query by a logit.
+
+    Args:
+        name: what the model is called in results.
+        encoder: gives each token's last hidden state.
+        head: turns the states that it reads into logits, (pairs, labels).
+        reader: reads pairs of texts.
+        label: which logit is the score.
+        activation: what the model's owners show of a logit, a key of `ACTIVATIONS`.
+    """
+
+    name: str
+    encoder: Callable
+    head: Callable
+    reader: Callable[[Sequence[tuple[str, str]]], list[Pair]]
+    label: int = 0
+    activation: str = "sigmoid"
+    score_name: str = "logit"
+
+    highest_score = None  # a logit has none
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens of a pair the model reads."""
+        return self.reader.max_length
+
+    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
+        """Return pairs of query and document as the model reads them."""
+        return self.reader(pairs)
+
+    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+        """Return a pair for each window of a long document; one, if all of it fits."""
+        return self.reader.windows(query, document, stride)
+
+    def activate(self, scores: np.ndarray) -> np.ndarray:
+        """Return what the model's owners show in place of raw scores."""
+        return ACTIVATIONS[self.activation](np.asarray(scores))
+
+    def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+        """Return the logit of each pair, in the graph.
+
+        Args:
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+            trace: is filled with what went on inside.
+
+        Shapes: -> (pairs,)
+        """
+        wanted = READ_ALONE[self.head.reads](batch) if self.head.reads in READ_ALONE else None
+        states = self.encoder(batch, inputs_embeds, wanted, trace)
+        texts = states if wanted is not None else pooled(states, batch, self.head.reads)  # (pairs, hidden)
+        return self.head(texts)[:, self.label]

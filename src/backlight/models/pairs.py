@@ -1,0 +1,238 @@
+"""Query and document as a model reads them together, and many such pairs laid end to end.
+
+NOTE [Leaving tokens out]
+`pair.kept(mask)` drops tokens from a pair, and the others keep their positions. No token looks at what is not there, so
+this gives what a mask over the dropped tokens gives, at the cost of the tokens that are left.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.models.tokens import Batch, Tokenizer, Tokens
+
+QUERY, DOCUMENT, ADDED = 0, 1, 2  # whose a token is: of one of the texts, or added by the tokeniser or the prompt
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """One query and one document, as a model reads them."""
+
+    query: str
+    document: str
+    ids: np.ndarray  # (tokens,)
+    type_ids: np.ndarray  # (tokens,), the segment of each token
+    positions: np.ndarray  # (tokens,), counted from 0 in each sequence
+    sides: np.ndarray  # (tokens,), QUERY, DOCUMENT or ADDED
+    offsets: np.ndarray  # (tokens, 2), first and last + 1 character in the token's own text; 0, 0 for added tokens
+    pieces: tuple[str, ...]  # the tokens as the vocabulary spells them
+    lengths: tuple[int, ...]  # tokens of each sequence: one for a cross-encoder, two for a bi-encoder
+    left_out: tuple[int, int] = (0, 0)  # tokens of query and document that the model does not read
+    name: str = "the document"  # what the document is called in errors
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def of_side(self, side: int) -> np.ndarray:
+        """Return the places of the tokens of one text; QUERY, DOCUMENT or ADDED."""
+        return np.flatnonzero(self.sides == side)
+
+    def text(self, side: int) -> str:
+        """Return the query or the document."""
+        return self.document if side == DOCUMENT else self.query
+
+    def characters_read(self, side: int) -> tuple[int, int]:
+        """Return the first and the last + 1 character of a text that the model reads: all, if no token is left out."""
+        read = self.offsets[self.sides == side]
+        if not self.left_out[side] or not len(read):
+            return (0, 0) if self.left_out[side] else (0, len(self.text(side)))
+        start = int(read[:, 0].min())
+        return (start if self.text(side)[:start].strip() else 0), int(read[:, 1].max())
+
+    def kept(self, keep: np.ndarray) -> "Pair":
+        """Return the pair without some of its tokens (see NOTE [Leaving tokens out]).
+
+        Args:
+            keep: whether each token stays, (tokens,).
+        """
+        ends = np.cumsum(self.lengths)
+        counted = np.concatenate([[0], np.cumsum(keep)])
+        return replace(
+            self,
+            ids=self.ids[keep],
+            type_ids=self.type_ids[keep],
+            positions=self.positions[keep],
+            sides=self.sides[keep],
+            offsets=self.offsets[keep],
+            pieces=tuple(piece for piece, stays in zip(self.pieces, keep) if stays),
+            lengths=tuple((counted[ends] - counted[ends - self.lengths]).tolist()),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PairBatch(Batch):
+    """Pairs laid end to end."""
+
+    pairs: tuple[Pair, ...] = ()
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> "PairBatch":
+        """Lay pairs end to end, in this order.
+
+        Raises:
+            InputError: there is no pair.
+        """
+        if not pairs:
+            raise InputError("a batch must hold a pair at least, got none")
+        return cls(
+            ids=np.concatenate([pair.ids for pair in pairs]),
+            type_ids=np.concatenate([pair.type_ids for pair in pairs]),
+            positions=np.concatenate([pair.positions for pair in pairs]),
+            lengths=tuple(length for pair in pairs for length in pair.lengths),
+            pairs=tuple(pairs),
+        )
+
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """Where the tokens of each pair lie in the row."""
+        ends = np.cumsum([len(pair) for pair in self.pairs]).tolist()
+        return tuple(slice(end - len(pair), end) for pair, end in zip(self.pairs, ends))
+
+    def by_pair(self, values: np.ndarray) -> list[np.ndarray]:
+        """Cut a row with one value (or vector) a token into the parts of each pair."""
+        return [values[place] for place in self.places]
+
+
+class PairReader:
+    """Reads query and document as one sequence, as cross-encoders do: [CLS] query [SEP] document [SEP].
+
+    A pair that is too long is cut as the `tokenizers` library's longest_first does: the longer text first.
+
+    Args:
+        tokenizer: the model's.
+    """
+
+    def __init__(self, tokenizer: Tokenizer):
+        self._tokenizer = tokenizer
+        self.max_length = tokenizer.max_length
+        self._room = self.max_length - tokenizer.added_to_pair
+        if self._room < 2:
+            raise InputError(f"max_length must leave room for two tokens of text, got {self.max_length}")
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
+        """Return each pair of texts as the model reads it."""
+        read = self._tokenizer.encoded([text for pair in pairs for text in pair])
+        found = []
+        for number, (query, document) in enumerate(pairs):
+            asked, told = read[2 * number], read[2 * number + 1]
+            rooms = longest_first(len(asked), len(told), self._room)
+            left_out = len(asked) - rooms[0], len(told) - rooms[1]
+            asked.truncate(rooms[0])
+            told.truncate(rooms[1])
+            found.append(self._joined(query, document, asked, told, left_out))
+        return found
+
+    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+        """Return a pair for each window of a long document; one, if all of it fits.
+
+        Args:
+            stride: how many tokens of the document each window begins after the one before; half a window by default.
+
+        Raises:
+            InputError: the query leaves no room, or the stride is not between 1 and a window.
+        """
+        asked, told = self._tokenizer.encoded([query, document])
+        room = self._room - len(asked)
+        if len(told) <= room:
+            return self([(query, document)])
+        if room < 2:
+            raise InputError(
+                f"the query must leave room for the document among {self.max_length} tokens, got {len(asked)} tokens"
+            )
+        stride = (room + 1) // 2 if stride is None else stride
+        if not 1 <= stride <= room:
+            raise InputError(f"stride must be from 1 to the {room} tokens of a window, got {stride}")
+        total = len(told)
+        told.truncate(room, stride=room - stride)
+        parts = told, *told.overflowing
+        return [self._joined(query, document, asked, part, (0, total - len(part))) for part in parts]
+
+    def _joined(self, query: str, document: str, asked, told, left_out: tuple[int, int]) -> Pair:
+        """Let the tokeniser put its special tokens around two encodings."""
+        whole = self._tokenizer.joined(asked, told)
+        sides = np.array([ADDED if side is None else side for side in whole.sequence_ids], np.int8)
+        offsets = np.array(whole.offsets, np.int64).reshape(-1, 2)
+        offsets[sides == ADDED] = 0
+        return Pair(
+            query=query,
+            document=document,
+            ids=np.array(whole.ids, np.int64),
+            type_ids=np.array(whole.type_ids, np.int64),
+            positions=np.arange(len(whole.ids)),
+            sides=sides,
+            offsets=offsets,
+            pieces=tuple(whole.tokens),
+            lengths=(len(whole.ids),),
+            left_out=left_out,
+        )
+
+
+def longest_first(query: int, document: int, room: int) -> tuple[int, int]:
+    """Return how many tokens of query and document are read: the longer gives way first, then both alike.
+
+    >>> longest_first(10, 600, 509), longest_first(400, 300, 509)
+    ((10, 499), (255, 254))
+    """
+    shorter, longer = sorted((query, document))
+    if query + document > room:
+        shorter = min(shorter, room // 2)
+        longer = room - shorter
+    return (shorter, longer) if query <= document else (longer, shorter)
+
+
+class ApartReader:
+    """Reads query and document as two sequences, as bi-encoders do.
+
+    Args:
+        tokenizer: the model's.
+    """
+
+    def __init__(self, tokenizer: Tokenizer):
+        self._tokenizer = tokenizer
+        self.max_length = tokenizer.max_length
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
+        """Return each pair of texts as the model reads it."""
+        read = self._tokenizer.all_of([text for pair in pairs for text in pair])
+        return [side_by_side(asked, told) for asked, told in zip(read[0::2], read[1::2])]
+
+    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+        """Return a pair for each window of a long document; one, if all of it fits.
+
+        Args:
+            stride: how many tokens of the document each window begins after the one before; half a window by default.
+
+        Raises:
+            InputError: the stride is not between 1 and a window.
+        """
+        return [side_by_side(self._tokenizer(query), window) for window in self._tokenizer.windows(document, stride)]
+
+
+def side_by_side(query: Tokens, document: Tokens) -> Pair:
+    """Return query and document, read apart, as a pair of two sequences."""
+    sides = [np.where(text.special, ADDED, side) for side, text in ((QUERY, query), (DOCUMENT, document))]
+    return Pair(
+        query=query.text,
+        document=document.text,
+        ids=np.concatenate([query.ids, document.ids]),
+        type_ids=np.concatenate([query.type_ids, document.type_ids]),
+        positions=np.concatenate([np.arange(len(query)), np.arange(len(document))]),
+        sides=np.concatenate(sides).astype(np.int8),
+        offsets=np.concatenate([query.offsets, document.offsets]),
+        pieces=query.pieces + document.pieces,
+        lengths=(len(query), len(document)),
+        left_out=(query.left_out, document.left_out),
+    )

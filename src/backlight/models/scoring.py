@@ -1,0 +1,154 @@
+"""What explanations see of a model that scores pairs, in NumPy: scores, their gradients, and the inside of each layer.
+
+NOTE [A scorer]
+Every model that can be explained has `name`, `score_name`, `max_tokens`, `highest_score` (None, or where no gradient
+can be), `read(pairs)` and `windows(query, document, stride)` that give `Pair`s, and the calls of `PairScorer`: `embed`,
+`score`, `slopes`, `inside`. Models on backlight's own engine inherit these; a model of another engine has its own.
+`score` is the raw one that the model ranks by; `activate` is what its owners show in its place.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.autograd.doors import grad
+from backlight.errors import GraphError
+from backlight.graph.modes import no_grad
+from backlight.models.encoder import Trace
+from backlight.models.pairs import Pair, PairBatch
+from backlight.tensor.creation import from_numpy
+from backlight.tensor.tensor import Tensor
+
+TOKENS_A_PASS = 2048  # what is run at once: enough to keep the processor busy, little enough to stay near the caches
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """What went on inside a model for a batch of pairs, and how strongly each score reacts to it.
+
+    Args:
+        scores: raw scores, (pairs,).
+        states: the hidden states that the first layer was given, then those after each layer, (tokens, hidden).
+        attentions: for each layer the attention of each sequence, (heads, queries, keys).
+        state_slopes: ∂score/∂state in the order of `states`; None where they were not asked for.
+        attention_slopes: ∂score/∂attention in the order of `attentions`.
+    """
+
+    scores: np.ndarray
+    states: list[np.ndarray]
+    attentions: list[tuple[np.ndarray, ...]]
+    state_slopes: list[np.ndarray] | None = None
+    attention_slopes: list[tuple[np.ndarray, ...]] | None = None
+
+
+class PairScorer:
+    """The calls of a scorer (see NOTE [A scorer]) for models whose `pair_scores` runs on backlight's engine."""
+
+    def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+        """Return the raw score of each pair, in the graph.
+
+        Args:
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+            trace: is filled with what went on inside.
+
+        Shapes: -> (pairs,)
+        """
+        raise GraphError(f"{type(self).__name__} must say how it scores pairs")
+
+    def embed(self, batch: PairBatch) -> np.ndarray:
+        """Return the word embeddings of a batch; -> (tokens, hidden)."""
+        with no_grad():
+            return self.encoder.embed_words(batch.ids).numpy()
+
+    def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
+        """Return the raw score of each pair, without recording.
+
+        Args:
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+
+        Shapes: -> (pairs,)
+        """
+        with no_grad():
+            return self.pair_scores(batch, None if inputs_embeds is None else from_numpy(inputs_embeds)).numpy()
+
+    def slopes(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.
+
+        Shapes: -> (pairs,), (tokens, hidden)
+
+        Raises:
+            RuntimeError: the score does not depend on the word embeddings.
+        """
+        start = self.embed(batch) if inputs_embeds is None else inputs_embeds
+        leaf = from_numpy(start).detach().requires_grad_()  # see NOTE [The leaf] in explain/gradients.py
+        scores = self.pair_scores(batch, leaf)
+        return scores.detach().numpy(), _gradients(scores, [leaf], "the word embeddings")[0]
+
+    def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
+        """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
+
+        Raises:
+            RuntimeError: the score does not depend on what went on inside.
+        """
+        leaf = from_numpy(self.embed(batch)).detach().requires_grad_(slopes)
+        trace = Trace()
+        scores = self.pair_scores(batch, leaf, trace)
+        attentions = [tuple(part.detach().numpy() for part in layer) for layer in trace.attentions]
+        found = Inside(scores.detach().numpy(), [state.detach().numpy() for state in trace.states], attentions)
+        if not slopes:
+            return found
+        flat = [part for layer in trace.attentions for part in layer]
+        arrays = iter(_gradients(scores, [*trace.states, *flat], "the hidden states"))
+        return Inside(
+            found.scores,
+            found.states,
+            attentions,
+            [next(arrays) for _ in trace.states],
+            [tuple(next(arrays) for _ in layer) for layer in attentions],
+        )
+
+    def scores_of(self, pairs: Sequence[Pair], advance: Callable[[int], None] = lambda done: None) -> np.ndarray:
+        """Return the raw score of each pair, `TOKENS_A_PASS` tokens at a time.
+
+        Args:
+            advance: called with the number of pairs done since the last call.
+        """
+        found = []
+        for some in passes(pairs):
+            found.append(self.score(PairBatch.of(some)))
+            advance(len(some))
+        return np.concatenate(found) if found else np.empty(0, np.float32)
+
+    def rank_scores(
+        self, query: str, documents: Sequence[str], advance: Callable[[int], None] = lambda done: None
+    ) -> np.ndarray:
+        """Return the raw score of each document for a query."""
+        return self.scores_of(self.read([(query, document) for document in documents]), advance)
+
+
+def _gradients(scores: Tensor, places: list[Tensor], what: str) -> list[np.ndarray]:
+    """Return the gradients of the summed scores: each place belongs to one pair, so the sum mixes nothing."""
+    found = [None] * len(places)
+    if scores.requires_grad:
+        found = grad(scores.sum(), places, allow_unused=True)
+    if all(part is None for part in found):
+        raise GraphError(f"the score must depend on {what}, and no gradient reached them; nothing was explained")
+    return [np.zeros(place.shape, np.float32) if part is None else part.numpy() for place, part in zip(places, found)]
+
+
+def passes(texts: Sequence, width: Callable[..., int] = len) -> Iterator[list]:
+    """Cut a list of texts or pairs into runs of about `TOKENS_A_PASS` tokens, in their order.
+
+    Args:
+        width: how many tokens a text brings into the run.
+    """
+    some, total = [], 0
+    for text in texts:
+        if some and total + width(text) > TOKENS_A_PASS:
+            yield some
+            some, total = [], 0
+        some.append(text)
+        total += width(text)
+    if some:
+        yield some
