@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from safetensors.numpy import load_file, save_file
 
@@ -143,6 +144,23 @@ def test_weights_in_float64_are_computed_in_float64(tmp_path):
     wide = Bert(config, weights)(batch)
     assert str(wide.dtype) == "torch.float64"
     assert relative_error(load_ranker(folder).encoder(batch).numpy(), wide.numpy()) < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_weights_in_half_precision_are_computed_in_float32(tmp_path, kind):
+    folder = write_bert(tmp_path)
+    weights = {name: torch.tensor(array).to(getattr(torch, kind)) for name, array in read_weights(folder).items()}
+    safetensors.torch.save_file(weights, folder / "model.safetensors")
+    found = Bert(BertConfig.of(SIZES), read_weights(folder)).state_dict()
+    assert {str(weight.dtype) for weight in found.values()} == {"torch.float32"}
+    assert all(np.array_equal(found[name].numpy(), weight.float().numpy()) for name, weight in weights.items())
+
+
+def test_quantised_weights_are_refused(tmp_path):
+    weights = read_weights(write_bert(tmp_path))
+    name = "encoder.layer.0.output.dense.weight"
+    with pytest.raises(InputError, match=f"{name} must hold float32, .* got int8: save the model without quantisation"):
+        Bert(BertConfig.of(SIZES), weights | {name: weights[name].astype(np.int8)})
 
 
 @pytest.mark.parametrize(

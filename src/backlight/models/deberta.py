@@ -67,6 +67,11 @@ class DebertaConfig:
         return config
 
     @property
+    def max_tokens(self) -> int:
+        """How many tokens the model reads."""
+        return self.max_position_embeddings
+
+    @property
     def farthest(self) -> int:
         """The distance up to which distances are told apart."""
         return self.max_relative_positions if self.max_relative_positions > 0 else self.max_position_embeddings

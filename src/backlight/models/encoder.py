@@ -79,6 +79,9 @@ def attend(
     return cat(seen), tuple(attentions)
 
 
+_FLOATS = ("float32", "float64", "float16", "bfloat16")
+
+
 class Weights:
     """The arrays of a checkpoint, each checked as it is taken.
 
@@ -98,7 +101,7 @@ class Weights:
         """Return a weight in float32 (or float64), by any of the names that checkpoints give it.
 
         Raises:
-            InputError: it is missing, or has another shape.
+            InputError: it is missing, has another shape, or holds something else than float numbers of 16 bits or more.
         """
         found = self._found(name)
         if found is None:
@@ -106,6 +109,10 @@ class Weights:
             raise InputError(f"the checkpoint must hold {name}{also}, and does not: it is not a {self._family}'s")
         if found.shape != shape:
             raise InputError(f"{name} must have the shape {shape} that config.json asks for, got {found.shape}")
+        if str(found.dtype) not in _FLOATS:
+            raise InputError(
+                f"{name} must hold {', '.join(_FLOATS)}, got {found.dtype}: save the model without quantisation"
+            )
         return found if found.dtype == np.float64 else np.asarray(found, np.float32)
 
     def _found(self, name: str) -> np.ndarray | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from backlight.errors import InputError
 from backlight.models.bert import Bert, BertConfig, BertHead
 from backlight.models.deberta import Deberta, DebertaConfig, DebertaHead
+from backlight.models.qwen3 import Qwen3, Qwen3Config, Qwen3Head
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,10 @@ def _like_bert(name: str, config: type, encoder: type, head: type) -> Family:
     return Family(config, encoder, head, headless, (f"{name}ForSequenceClassification",))
 
 
+_QWEN3_SCORERS = ("Qwen3ForCausalLM", "Qwen3ForSequenceClassification")
 FAMILIES: dict[str, Family] = {
     "bert": _like_bert("Bert", BertConfig, Bert, BertHead),
     "deberta-v2": _like_bert("DebertaV2", DebertaConfig, Deberta, DebertaHead),
+    "qwen3": Family(Qwen3Config, Qwen3, Qwen3Head, ("Qwen3Model",), _QWEN3_SCORERS),
 }
 _ELSEWHERE = 'PyTorch runs the others: pip install "backlight[torch]", then load the model with engine="torch"'

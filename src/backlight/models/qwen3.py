@@ -1,0 +1,282 @@
+"""Qwen3: a decoder whose tokens look back only; as a reranker it scores by what it would answer, yes or no.
+
+Source: Yang et al., Qwen3 Technical Report, 2025, arXiv:2505.09388; Zhang et al., Qwen3 Embedding: Advancing Text
+Embedding and Reranking Through Foundation Models, 2025, arXiv:2506.05176.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.models.encoder import ACTIVATIONS, Trace, Weights, attend, check_activation, check_sizes
+from backlight.models.rotary import Rotation, theta_of
+from backlight.models.tokens import Batch
+from backlight.ops.attention import scaled_dot_product_attention
+from backlight.ops.embedding import embedding
+from backlight.ops.joining import cat
+from backlight.ops.linear import linear
+from backlight.ops.normalisation import rms_norm
+from backlight.ops.selecting import index_select
+from backlight.tensor.creation import from_numpy
+from backlight.tensor.tensor import Tensor
+
+TOKENS_READ = 8192  # at most, where a caller says nothing else: what the reranker's owners read
+
+
+@dataclass(frozen=True)
+class Qwen3Config:
+    """The sizes of a Qwen3, as `config.json` names them."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    num_key_value_heads: int
+    head_dim: int
+    max_position_embeddings: int = 32768
+    hidden_act: str = "silu"
+    rms_norm_eps: float = 1e-6
+    attention_bias: bool = False
+    tie_word_embeddings: bool = False
+    rope_theta: float = 10_000.0
+    windows: tuple[int | None, ...] = ()  # for each layer how far back a token looks; None is as far as the text goes
+
+    @classmethod
+    def of(cls, settings: Mapping) -> "Qwen3Config":
+        """Return the sizes that a config.json says.
+
+        Raises:
+            InputError: a size is missing, or asks for something that this encoder does not do.
+        """
+        said = {name: settings[name] for name in cls.__match_args__ if settings.get(name) is not None}
+        missing = [name for name in cls.__match_args__[:7] if name not in said]
+        if missing:
+            raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a Qwen3's")
+        rope = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
+        said["rope_theta"] = theta_of(rope, said.get("rope_theta", cls.rope_theta))
+        config = cls(**said)
+        config._check()
+        return cls(**said | {"windows": _windows(settings, config.num_hidden_layers)})
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens the model reads where nobody says less."""
+        return min(self.max_position_embeddings, TOKENS_READ)
+
+    def _check(self) -> None:
+        check_sizes(self, Qwen3Config.__match_args__[:8])
+        check_activation(self.hidden_act)
+        heads, groups = self.num_attention_heads, self.num_key_value_heads
+        if heads % groups:
+            raise InputError(f"num_attention_heads must be a multiple of num_key_value_heads, got {heads} and {groups}")
+        if self.head_dim % 2:
+            raise InputError(f"head_dim must be even, got {self.head_dim}: values are turned in pairs")
+
+
+def _windows(settings: Mapping, layers: int) -> tuple[int | None, ...]:
+    """Return how far back the tokens of each layer look."""
+    window = settings.get("sliding_window") if settings.get("use_sliding_window") else None
+    first = layers if window is None else settings.get("max_window_layers", 28)
+    kinds = settings.get("layer_types") or [_SLIDING if number >= first else _FULL for number in range(layers)]
+    if len(kinds) != layers or not {*kinds} <= {_SLIDING, _FULL}:
+        raise InputError(f"layer_types must say {_FULL} or {_SLIDING} for each of {layers} layers, got {kinds}")
+    if _SLIDING in kinds and (not isinstance(window, int) or window < 1):
+        raise InputError(f"sliding_window must be 1 or more where layers slide, and be in use, got {window}")
+    return tuple(window if kind == _SLIDING else None for kind in kinds)
+
+
+_SLIDING, _FULL = "sliding_attention", "full_attention"
+
+
+class Qwen3:
+    """Qwen3's decoder with frozen weights.
+
+    Args:
+        config: the sizes.
+        weights: the arrays of a checkpoint by name, with or without the prefix `model.`; others are left alone.
+
+    Raises:
+        InputError: a weight is missing or has another shape than the sizes ask for.
+    """
+
+    def __init__(self, config: Qwen3Config, weights: Mapping[str, np.ndarray]):
+        self.config = config
+        taken = Weights(weights, "Qwen3", ("model.",))
+        self._weights = {name: from_numpy(taken.take(name, *shape)) for name, shape in _shapes_of(config).items()}
+        self._activation = ACTIVATIONS[config.hidden_act]
+        self._dtype = self._weights["norm.weight"].numpy().dtype
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors that the encoder computes with, by the names that checkpoints give them."""
+        return dict(self._weights)
+
+    state_dict = parameters
+
+    def embed_words(self, ids: np.ndarray) -> Tensor:
+        """Return the word embeddings of tokens.
+
+        Shapes: ids (tokens,) -> (tokens, hidden)
+        """
+        return embedding(self._weights["embed_tokens.weight"], from_numpy(ids))
+
+    def __call__(
+        self,
+        batch: Batch,
+        inputs_embeds: Tensor | None = None,
+        wanted: Sequence[int] | None = None,
+        trace: Trace | None = None,
+    ) -> Tensor:
+        """Return the last hidden states, normalised, of texts laid end to end (see NOTE [An encoder]).
+
+        Args:
+            batch: the texts.
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+            wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
+                last layer works on these alone.
+            trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
+                Its last states are the normalised ones.
+
+        Shapes: -> (tokens, hidden)
+
+        Raises:
+            InputError: a text is longer than the model has positions.
+        """
+        limit = self.config.max_position_embeddings
+        if batch.positions.max(initial=0) >= limit:
+            raise InputError(f"a text must have at most {limit} tokens, got {batch.positions.max() + 1}: cut it first")
+        hidden = self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds
+        turn = Rotation.of(batch.positions, self.config.head_dim, self.config.rope_theta, self._dtype)
+        if trace is not None:
+            trace.states.append(hidden)
+        for number, window in enumerate(self.config.windows):
+            last = number == self.config.num_hidden_layers - 1
+            seen = self._look(hidden, batch, turn, number, window, trace)
+            if last and trace is None:
+                seen, hidden = _picked(seen, wanted), _picked(hidden, wanted)
+            hidden = self._after(seen, hidden, f"layers.{number}")
+            if last:
+                hidden = self._normalised(hidden, "norm")
+            if trace is not None:
+                trace.states.append(hidden)
+        return hidden if trace is None else _picked(hidden, wanted)
+
+    def _look(
+        self, hidden: Tensor, batch: Batch, turn: Rotation, number: int, window: int | None, trace: Trace | None
+    ) -> Tensor:
+        """Let each token look back over its text; (tokens, hidden) -> (tokens, heads · dim)."""
+        name, dim = f"layers.{number}.self_attn", self.config.head_dim
+        normal = self._normalised(hidden, f"layers.{number}.input_layernorm")
+        query, key, value = (
+            self._linear(normal, f"{name}.{part}_proj").unflatten(1, (-1, dim)) for part in "qkv"
+        )  # (tokens, heads, dim), fewer heads for key and value
+        query, key = turn(self._normalised(query, f"{name}.q_norm")), turn(self._normalised(key, f"{name}.k_norm"))
+        if trace is not None:
+            groups = self.config.num_attention_heads // self.config.num_key_value_heads
+            key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+            seeing = [_may_see(part, window) for part in batch.parts(batch.positions)]
+            biases = [from_numpy(np.where(part, 0, -np.inf).astype(self._dtype)) for part in seeing]
+            seen, attentions = attend(query, key, value, batch.lengths, dim**-0.5, biases)
+            trace.attentions.append(attentions)
+            return seen
+        by_text = zip(*(part.transpose(0, 1).split(batch.lengths, 1) for part in (query, key, value)))
+        seen = [
+            _looking_back(*part, positions, window) for part, positions in zip(by_text, batch.parts(batch.positions))
+        ]
+        return cat([part.transpose(0, 1).flatten(1) for part in seen])
+
+    def _after(self, seen: Tensor, hidden: Tensor, name: str) -> Tensor:
+        """Work on what each token saw, alone; (tokens, heads · dim), (tokens, hidden) -> (tokens, hidden)."""
+        hidden = hidden + self._linear(seen, f"{name}.self_attn.o_proj")
+        normal = self._normalised(hidden, f"{name}.post_attention_layernorm")
+        gate = self._activation(self._linear(normal, f"{name}.mlp.gate_proj"))  # (tokens, intermediate)
+        return hidden + self._linear(gate * self._linear(normal, f"{name}.mlp.up_proj"), f"{name}.mlp.down_proj")
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        return linear(x, self._weights[f"{name}.weight"], self._weights.get(f"{name}.bias"))
+
+    def _normalised(self, x: Tensor, name: str) -> Tensor:
+        return rms_norm(x, x.shape[-1:], self._weights[f"{name}.weight"], self.config.rms_norm_eps)
+
+
+def _looking_back(query: Tensor, key: Tensor, value: Tensor, positions: np.ndarray, window: int | None) -> Tensor:
+    """Return what the tokens of one text see; (heads, tokens, dim) -> the same."""
+    if window is None or np.ptp(positions) < window:
+        return scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
+    seen = from_numpy(_may_see(positions, window))
+    return scaled_dot_product_attention(query, key, value, seen, enable_gqa=True)
+
+
+def _may_see(positions: np.ndarray, window: int | None) -> np.ndarray:
+    """Return whether each token of a text sees each other one, (queries, keys)."""
+    back = positions[:, None] - positions
+    return (back >= 0) & (back < (math.inf if window is None else window))
+
+
+def _picked(states: Tensor, places: Sequence[int] | None) -> Tensor:
+    return states if places is None else index_select(states, 0, from_numpy(np.asarray(places, np.int64)))
+
+
+def _shapes_of(config: Qwen3Config) -> dict[str, tuple[int, ...]]:
+    """Return the name and shape of each weight."""
+    size, inner, dim = config.hidden_size, config.intermediate_size, config.head_dim
+    queries, keys = config.num_attention_heads * dim, config.num_key_value_heads * dim
+    linears = {"q_proj": (queries, size), "k_proj": (keys, size), "v_proj": (keys, size), "o_proj": (size, queries)}
+    shapes = {"embed_tokens.weight": (config.vocab_size, size), "norm.weight": (size,)}
+    for layer in (f"layers.{number}" for number in range(config.num_hidden_layers)):
+        for name, shape in linears.items():
+            shapes[f"{layer}.self_attn.{name}.weight"] = shape
+            if config.attention_bias:
+                shapes[f"{layer}.self_attn.{name}.bias"] = shape[:1]
+        shapes |= {f"{layer}.mlp.{name}.weight": (inner, size) for name in ("gate_proj", "up_proj")}
+        shapes[f"{layer}.mlp.down_proj.weight"] = (size, inner)
+        shapes |= {f"{layer}.self_attn.{name}.weight": (dim,) for name in ("q_norm", "k_norm")}
+        shapes |= {f"{layer}.{name}.weight": (size,) for name in ("input_layernorm", "post_attention_layernorm")}
+    return shapes
+
+
+class Qwen3Head:
+    """Reads the last token: how much more likely `yes` is than `no` as the next one, or what a classifier says.
+
+    With Qwen3ForCausalLM's weights there is one logit a text, logit(yes) − logit(no): its sigmoid is the probability of
+    `yes` where only these two can follow. With Qwen3ForSequenceClassification's there is one a label.
+
+    Args:
+        config: the sizes.
+        weights: the arrays of a checkpoint by name.
+        labels: how many logits a text gets.
+        answers: the ids of the tokens `yes` and `no`; None for a classifier.
+
+    Raises:
+        InputError: the weights are missing or misshapen, or an answer is not in the vocabulary.
+    """
+
+    reads = "lasttoken"
+
+    def __init__(
+        self,
+        config: Qwen3Config,
+        weights: Mapping[str, np.ndarray],
+        labels: int = 1,
+        answers: tuple[int, int] | None = None,
+    ):
+        taken, size = Weights(weights, "Qwen3 with a head", ("model.",)), config.hidden_size
+        if answers is None:
+            self._weights = {"score.weight": from_numpy(taken.take("score.weight", labels, size))}
+            return
+        if labels != 1 or not all(0 <= answer < config.vocab_size for answer in answers):
+            raise InputError(f"yes and no must be among the {config.vocab_size} tokens of one logit, got {answers}")
+        name = "embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"
+        yes, no = taken.take(name, config.vocab_size, size)[list(answers)]
+        self._weights = {"score.weight": from_numpy((yes - no)[None])}
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors that the head computes with."""
+        return dict(self._weights)
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Return the logits; (texts, hidden) -> (texts, labels)."""
+        return linear(states, self._weights["score.weight"])
