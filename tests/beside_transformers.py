@@ -8,9 +8,11 @@ import torch
 
 from backlight.autograd import grad
 from backlight.models.encoder import Trace
+from backlight.models.pooling import pooled
 from backlight.models.tokens import Batch
 from backlight.ops.selecting import index_select
 from backlight.tensor.creation import from_numpy
+from backlight.tensor.tensor import Tensor
 from tiny_bert import relative_error
 
 LENGTHS = (9, 4, 1, 13)
@@ -67,18 +69,31 @@ def some_left_out(batch: Batch, seed: int = 0) -> np.ndarray:
 
 def in_ours(encoder, head, batch: Batch) -> Inside:
     """Run our model with each step in sight."""
-    leaf = encoder.embed_words(batch.ids).detach().requires_grad_()
+    leaf = leaf_of(encoder, batch)
     trace = Trace()
-    states = encoder(batch, leaf, trace=trace)
-    logits = head(index_select(states, 0, from_numpy(places_read(head, batch))))
+    logits = logits_of_states(head, batch, encoder(batch, leaf, trace=trace))
     (slopes,) = grad(logits.sum(), [leaf])
     attentions = [[part.detach().numpy() for part in layer] for layer in trace.attentions]
     return Inside(logits.detach().numpy(), [one.detach().numpy() for one in trace.states], attentions, slopes.numpy())
 
 
-def ordinary_logits(encoder, head, batch: Batch) -> np.ndarray:
+def leaf_of(encoder, batch: Batch) -> Tensor:
+    """Return the word embeddings of the texts, ready to be given back to the encoder."""
+    return encoder.embed_words(batch.ids).detach().requires_grad_()
+
+
+def logits_of_states(head, batch: Batch, states: Tensor) -> Tensor:
+    """Return the logits from the states of all tokens; (texts, labels)."""
+    if head.reads == "mean":
+        return head(pooled(states, batch, "mean"))
+    return head(index_select(states, 0, from_numpy(places_read(head, batch))))
+
+
+def ordinary_logits(encoder, head, batch: Batch, inputs_embeds: Tensor | None = None) -> Tensor:
     """Return the logits of our ordinary call, whose last layer works on the tokens alone that the head reads."""
-    return head(encoder(batch, wanted=places_read(head, batch))).numpy()
+    if head.reads == "mean":
+        return logits_of_states(head, batch, encoder(batch, inputs_embeds))
+    return head(encoder(batch, inputs_embeds, places_read(head, batch)))
 
 
 def places_read(head, batch: Batch) -> np.ndarray:
@@ -86,20 +101,17 @@ def places_read(head, batch: Batch) -> np.ndarray:
     return np.cumsum(batch.lengths) - 1 if head.reads == "lasttoken" else np.array(batch.starts)
 
 
-def in_theirs(
-    model: torch.nn.Module,
-    batch: Batch,
-    left_out: np.ndarray | None = None,
-    logits_of: Callable = lambda output, lasts: output.logits,
-    **inputs: np.ndarray,
-) -> Inside:
-    """Run transformers on the texts padded into a rectangle.
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What transformers gave for texts padded into a rectangle, with its graph."""
 
-    Args:
-        left_out: which tokens the attention mask hides; nothing is returned for them.
-        logits_of: returns the logits (texts, labels) from the output and the column of each text's last token.
-        inputs: further inputs, a value a token.
-    """
+    embeddings: torch.Tensor  # (texts, longest, size), the leaf
+    mask: torch.Tensor  # (texts, longest), what may be looked at
+    output: object
+
+
+def run_theirs(model: torch.nn.Module, batch: Batch, left_out: np.ndarray | None = None, **inputs: np.ndarray) -> Run:
+    """Run transformers on the texts; its arguments are those of `in_theirs`."""
     longest = max(batch.lengths)
 
     def rectangle(values: np.ndarray) -> torch.Tensor:
@@ -116,6 +128,25 @@ def in_theirs(
         output_attentions=True,
         **{name: rectangle(values) for name, values in inputs.items()},
     )
+    return Run(embeddings, mask, output)
+
+
+def in_theirs(
+    model: torch.nn.Module,
+    batch: Batch,
+    left_out: np.ndarray | None = None,
+    logits_of: Callable = lambda output, lasts: output.logits,
+    **inputs: np.ndarray,
+) -> Inside:
+    """Run transformers on the texts padded into a rectangle.
+
+    Args:
+        left_out: which tokens the attention mask hides; nothing is returned for them.
+        logits_of: returns the logits (texts, labels) from the output and the column of each text's last token.
+        inputs: further inputs, a value a token.
+    """
+    run = run_theirs(model, batch, left_out, **inputs)
+    embeddings, mask, output = run.embeddings, run.mask, run.output
     logits = logits_of(output, torch.tensor(batch.lengths) - 1)
     (slopes,) = torch.autograd.grad(logits.sum(), [embeddings])
     assert not slopes[~mask].any(), "a token that the mask hides has no slope"

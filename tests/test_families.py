@@ -1,9 +1,175 @@
 """Every family gives what transformers gives: logits, states, attentions, slopes, whatever its config asks for."""
 
-import pytest
+from dataclasses import dataclass
 
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from backlight.autograd import grad
 from backlight.errors import InputError
+from backlight.models.checkpoint import read_json, read_weights
+from backlight.models.encoder import Trace
 from backlight.models.families import FAMILIES, family_of
+from backlight.models.tokens import Batch
+from backlight.tensor.creation import from_numpy
+from beside_transformers import (
+    arrays_of,
+    check_same,
+    in_ours,
+    in_theirs,
+    leaf_of,
+    logits_of_states,
+    ordinary_logits,
+    random_batch,
+    random_model,
+    run_theirs,
+    some_left_out,
+    without,
+)
+from tiny_bert import relative_error
+
+VOCABULARY = 40
+
+SIZES = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20}
+BERT = SIZES | {"max_position_embeddings": 20}
+DISTILBERT = {"dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 20, "max_position_embeddings": 20}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model to compare: what the config says beside the vocabulary, and how many segments its texts have."""
+
+    kind: str
+    settings: dict
+    labels: int = 1
+    segments: int = 1
+
+
+CASES = {
+    "bert": Case("bert", BERT, labels=2, segments=2),
+    "bert, other sizes": Case("bert", BERT | {"type_vocab_size": 3, "layer_norm_eps": 1e-3}, segments=3),
+    "electra": Case("electra", BERT | {"embedding_size": 12}, segments=2),
+    "electra with short embeddings": Case("electra", BERT | {"embedding_size": 8}, labels=3, segments=2),
+    "roberta": Case("roberta", BERT | {"type_vocab_size": 1}),
+    "roberta, padding 3": Case("roberta", BERT | {"pad_token_id": 3, "type_vocab_size": 2}, segments=2),
+    "xlm-roberta": Case("xlm-roberta", BERT | {"type_vocab_size": 1, "hidden_act": "relu"}, labels=2),
+    "camembert": Case("camembert", BERT),
+    "distilbert": Case("distilbert", DISTILBERT | {"activation": "relu"}, labels=2),
+    "distilbert, sinusoidal": Case("distilbert", DISTILBERT | {"sinusoidal_pos_embds": True}),
+}
+
+
+def write_family(folder, kind: str, **settings) -> torch.nn.Module:
+    """Write a classifier with random weights as save_pretrained does; return it."""
+    config = transformers.AutoConfig.for_model(kind, vocab_size=VOCABULARY, **settings)
+    model = random_model(transformers.AutoModelForSequenceClassification.from_config, config)
+    model.save_pretrained(folder)
+    return model
+
+
+def read_family(folder, labels: int):
+    """Return encoder and head of the classifier in a folder."""
+    settings = read_json(folder / "config.json")
+    family, weights = family_of(folder, settings), read_weights(folder)
+    config = family.config.of(settings)
+    return family.encoder(config, weights), family.head(config, weights, labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Both:
+    """One model, as backlight and as transformers reads it from a folder, and texts."""
+
+    encoder: object
+    head: object
+    theirs: torch.nn.Module
+    batch: Batch
+    inputs: dict  # what transformers is given beside embeddings and mask
+
+
+@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
+def both(request, tmp_path_factory):
+    case, folder = request.param, tmp_path_factory.mktemp("model")
+    theirs = write_family(folder, case.kind, num_labels=case.labels, **case.settings)
+    encoder, head = read_family(folder, case.labels)
+    batch = random_batch(VOCABULARY, case.segments)
+    return Both(encoder, head, theirs, batch, {"token_type_ids": batch.type_ids} if case.segments > 1 else {})
+
+
+def test_all_that_is_computed_equals_transformers(both):
+    theirs = in_theirs(both.theirs, both.batch, **both.inputs)
+    check_same(in_ours(both.encoder, both.head, both.batch), theirs)
+    assert relative_error(ordinary_logits(both.encoder, both.head, both.batch).numpy().T, theirs.logits.T) < 1e-5
+
+
+def test_tokens_left_out_are_as_tokens_that_a_mask_hides(both):
+    left_out = some_left_out(both.batch)
+    theirs = in_theirs(both.theirs, both.batch, left_out, **both.inputs)
+    check_same(in_ours(both.encoder, both.head, without(both.batch, left_out)), theirs)
+
+
+def test_slopes_and_slopes_of_slopes_of_the_ordinary_call_equal_transformers(both):
+    leaf = leaf_of(both.encoder, both.batch)
+    direction = np.random.default_rng(2).normal(size=leaf.shape).astype(np.float32)
+    logit = ordinary_logits(both.encoder, both.head, both.batch, leaf)[:, -1].sum()
+    (slopes,) = grad(logit, [leaf], create_graph=True)
+    (bends,) = grad((slopes * from_numpy(direction)).sum(), [leaf])
+    run = run_theirs(both.theirs, both.batch, **both.inputs)
+    (their_slopes,) = torch.autograd.grad(run.output.logits[:, -1].sum(), [run.embeddings], create_graph=True)
+    product = (their_slopes[run.mask] * torch.from_numpy(direction)).sum()
+    (their_bends,) = torch.autograd.grad(product, [run.embeddings])
+    assert relative_error(slopes.detach().numpy(), their_slopes[run.mask].detach().numpy()) < 1e-5
+    assert relative_error(bends.numpy(), their_bends[run.mask].numpy()) < 1e-4
+
+
+def test_slopes_of_states_and_attentions_inside_equal_transformers(both):
+    leaf, trace = leaf_of(both.encoder, both.batch), Trace()
+    logits = logits_of_states(both.head, both.batch, both.encoder(both.batch, leaf, trace=trace))
+    of_states, *of_attentions = grad(logits[:, -1].sum(), [trace.states[1], *trace.attentions[1]])
+    run = run_theirs(both.theirs, both.batch, **both.inputs)
+    places = [run.output.hidden_states[1], run.output.attentions[1]]
+    their_states, their_attentions = torch.autograd.grad(run.output.logits[:, -1].sum(), places)
+    assert relative_error(of_states.numpy(), their_states[run.mask].numpy()) < 1e-5
+    for own, theirs in zip(of_attentions, their_attentions.numpy(), strict=True):
+        theirs = theirs[:, : own.shape[1], : own.shape[2]]
+        np.testing.assert_allclose(own.numpy(), theirs, rtol=1e-4, atol=1e-5 * np.abs(theirs).max())
+
+
+def test_a_last_layer_on_wanted_tokens_alone_equals_one_on_all(both):
+    places = [sum(both.batch.lengths) - 1, 0, 4]
+    alone = both.encoder(both.batch, wanted=places).numpy()
+    assert relative_error(alone, both.encoder(both.batch).numpy()[places]) < 1e-5
+
+
+def test_slopes_of_weights_equal_transformers(both):
+    prefix = f"{both.theirs.base_model_prefix}."
+    theirs = {name.removeprefix(prefix): weight for name, weight in both.theirs.named_parameters()}
+    ours = both.encoder.parameters() | both.head.parameters()
+    names = [name for name in ours if name in theirs and "word_emb" not in name]  # query, key and value may be one
+    assert len(names) > 10
+    asked, expected = [ours[name] for name in names], [theirs[name] for name in names]
+    try:
+        for weight in (*asked, *expected):
+            weight.requires_grad_(True)
+        slopes = grad(ordinary_logits(both.encoder, both.head, both.batch).sum(), asked)
+        their_slopes = torch.autograd.grad(
+            run_theirs(both.theirs, both.batch, **both.inputs).output.logits.sum(), expected
+        )
+    finally:
+        for weight in (*asked, *expected):
+            weight.requires_grad_(False)
+    for name, own, their in zip(names, slopes, their_slopes, strict=True):
+        scale = their.abs().max().item()
+        np.testing.assert_allclose(own.numpy(), their.numpy(), rtol=1e-4, atol=2e-5 * scale, err_msg=name)
+
+
+def test_a_state_dict_has_the_names_and_arrays_of_the_checkpoint(both):
+    prefix = f"{both.theirs.base_model_prefix}."
+    written = {name.removeprefix(prefix): array for name, array in arrays_of(both.theirs).items()}
+    found = both.encoder.state_dict()
+    assert set(found) | set(both.head.parameters()) == set(written)
+    assert all(np.array_equal(array.numpy(), written[name]) for name, array in found.items())
 
 
 @pytest.mark.parametrize(
@@ -29,3 +195,35 @@ def test_a_family_knows_which_models_have_a_head():
     assert bert is FAMILIES["bert"]
     assert bert.has_head({"architectures": ["BertForSequenceClassification"]})
     assert not bert.has_head({"architectures": ["BertModel"]}) and not bert.has_head({})
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "said"),
+    [
+        ("electra", BERT | {"vocab_size": 9, "embedding_size": 0}, "embedding_size must be a whole number, 1 or more"),
+        ("electra", {"vocab_size": 9}, "must say hidden_size, .*: it is not a ELECTRA's"),
+        ("roberta", BERT | {"vocab_size": 9, "pad_token_id": 19}, "pad_token_id must be a whole number from 0 to 18"),
+        ("roberta", BERT | {"vocab_size": 9, "pad_token_id": None}, "pad_token_id must be .*, got None"),
+        ("xlm-roberta", BERT | {"vocab_size": 9, "hidden_act": "xielu"}, "hidden_act must be one of gelu"),
+        ("distilbert", DISTILBERT | {"vocab_size": 9, "n_heads": 5}, "hidden_size must be a multiple of num_attention"),
+    ],
+)
+def test_a_config_that_asks_for_more_is_refused(kind, settings, said):
+    with pytest.raises(InputError, match=said):
+        FAMILIES[kind].config.of(settings)
+
+
+def test_roberta_has_fewer_tokens_than_rows_of_positions(tmp_path):
+    write_family(tmp_path, "roberta", num_labels=1, **BERT)
+    encoder, _ = read_family(tmp_path, 1)
+    assert encoder.config.max_tokens == 18
+    assert encoder(random_batch(VOCABULARY, lengths=(18,))).shape == (18, 12)
+    with pytest.raises(InputError, match="at most 18 tokens, got 19"):
+        encoder(random_batch(VOCABULARY, lengths=(19,)))
+
+
+def test_a_segment_that_the_model_does_not_know_is_refused(tmp_path):
+    write_family(tmp_path, "roberta", num_labels=1, **BERT, type_vocab_size=1)
+    encoder, _ = read_family(tmp_path, 1)
+    with pytest.raises(InputError, match="type_ids must be below type_vocab_size = 1, got 1"):
+        encoder(random_batch(VOCABULARY, 2))

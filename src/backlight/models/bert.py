@@ -5,6 +5,7 @@ Source: Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from backlight.ops.attention import ragged_attention
 from backlight.ops.embedding import embedding
 from backlight.ops.linear import linear
 from backlight.ops.normalisation import layer_norm
-from backlight.ops.pointwise import tanh
 from backlight.ops.selecting import index_select
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
@@ -23,7 +23,13 @@ from backlight.tensor.tensor import Tensor
 
 @dataclass(frozen=True)
 class BertConfig:
-    """The sizes of a BERT, as `config.json` names them."""
+    """The sizes of a BERT, as `config.json` names them; other families of its shape say what differs."""
+
+    family: ClassVar[str] = "BERT"
+    prefix: ClassVar[str] = "bert."  # of the encoder's weights in a checkpoint with a head
+    head: ClassVar[tuple[str, str, str]] = ("pooler.dense", "tanh", "classifier")  # a layer, its activation, a layer
+    names: ClassVar[Mapping[str, str]] = {}  # parts of BERT's names of weights, and what the family says instead
+    first_position: ClassVar[int] = 0  # the row of the first token's position
 
     vocab_size: int
     hidden_size: int
@@ -36,9 +42,25 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
 
     @property
+    def segments(self) -> int:
+        """How many segments the model tells apart; 0 where it has no embeddings of them."""
+        return self.type_vocab_size
+
+    @property
+    def embedding_size(self) -> int:
+        """How long the embeddings of words, positions and segments are."""
+        return self.hidden_size
+
+    @property
     def max_tokens(self) -> int:
         """How many tokens a text may have."""
-        return self.max_position_embeddings
+        return self.max_position_embeddings - self.first_position
+
+    def name_of(self, weight: str) -> str:
+        """Return what the family's checkpoints call a weight of BERT's."""
+        for part, instead in self.names.items():
+            weight = weight.replace(part, instead)
+        return weight
 
     @classmethod
     def of(cls, settings: Mapping) -> "BertConfig":
@@ -49,7 +71,7 @@ class BertConfig:
         """
         missing = [name for name in cls.__match_args__[:5] if name not in settings]
         if missing:
-            raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a BERT's")
+            raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a {cls.family}'s")
         config = cls(**{name: settings[name] for name in cls.__match_args__ if name in settings})
         config._check(settings)
         return config
@@ -66,7 +88,7 @@ class BertConfig:
 
 
 class Bert:
-    """BERT's encoder with frozen weights.
+    """BERT's encoder, or another of its shape, with frozen weights.
 
     Args:
         config: the sizes.
@@ -78,14 +100,14 @@ class Bert:
 
     def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray]):
         self.config = config
-        taken = Weights(weights, "BERT", ("bert.",))
-        arrays = {name: taken.take(name, *shape) for name, shape in _shapes_of(config).items()}
+        taken = Weights(weights, config.family, (config.prefix,))
+        arrays = {name: taken.take(config.name_of(name), *shape) for name, shape in _shapes_of(config).items()}
         self._weights = {name: from_numpy(array) for name, array in _joined(arrays, config).items()}
         self._activation = ACTIVATIONS[config.hidden_act]
 
     def parameters(self) -> dict[str, Tensor]:
         """Return the tensors that the encoder computes with; query, key and value of a layer are one."""
-        return dict(self._weights)
+        return {self.config.name_of(name): weight for name, weight in self._weights.items()}
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the weights by the names that checkpoints give them."""
@@ -94,12 +116,12 @@ class Bert:
             parts = weight.split(self.config.hidden_size) if ".self.qkv." in name else ()
             split = {name.replace("qkv", part): array for part, array in zip(_JOINED, parts)}
             found.update(split or {name: weight})
-        return found
+        return {self.config.name_of(name): weight for name, weight in found.items()}
 
     def embed_words(self, ids: np.ndarray) -> Tensor:
         """Return the word embeddings of tokens, before position and segment are added.
 
-        Shapes: ids (tokens,) -> (tokens, hidden)
+        Shapes: ids (tokens,) -> (tokens, hidden), or (tokens, embedding_size) where the family has one
         """
         return embedding(self._weights["embeddings.word_embeddings.weight"], from_numpy(ids))
 
@@ -114,7 +136,7 @@ class Bert:
 
         Args:
             batch: the texts.
-            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, as `embed_words` gives them.
             wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
                 last layer works on these alone.
             trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
@@ -122,15 +144,10 @@ class Bert:
         Shapes: -> (tokens, hidden)
 
         Raises:
-            InputError: a text is longer than the model has positions.
+            InputError: a text is longer than the model has positions, or has a segment that the model does not know.
         """
-        limit = self.config.max_position_embeddings
-        if batch.positions.max(initial=0) >= limit:
-            raise InputError(f"a text must have at most {limit} tokens, got {batch.positions.max() + 1}: cut it first")
-        words = self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds
-        types = embedding(self._weights["embeddings.token_type_embeddings.weight"], from_numpy(batch.type_ids))
-        positions = embedding(self._weights["embeddings.position_embeddings.weight"], from_numpy(batch.positions))
-        hidden = self._normalised(words + types + positions, "embeddings.LayerNorm")
+        self._check(batch)
+        hidden = self._embedded(batch, self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds)
         if trace is not None:
             return self._traced(hidden, batch, wanted, trace)
         *layers, last = _layers(self.config)
@@ -140,6 +157,22 @@ class Bert:
         if wanted is not None:
             seen, hidden = _picked(seen, wanted), _picked(hidden, wanted)
         return self._after(seen, hidden, last)
+
+    def _check(self, batch: Batch) -> None:
+        limit, segments = self.config.max_tokens, self.config.segments
+        if batch.positions.max(initial=0) >= limit:
+            raise InputError(f"a text must have at most {limit} tokens, got {batch.positions.max() + 1}: cut it first")
+        if segments and batch.type_ids.max(initial=0) >= segments:
+            raise InputError(f"type_ids must be below type_vocab_size = {segments}, got {batch.type_ids.max()}")
+
+    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
+        """Return what the first layer is given; (tokens, embedding_size) -> (tokens, hidden)."""
+        if self.config.segments:
+            words = words + embedding(self._weights[f"{_SEGMENTS}.weight"], from_numpy(batch.type_ids))
+        places = from_numpy(batch.positions + self.config.first_position)
+        places = embedding(self._weights["embeddings.position_embeddings.weight"], places)
+        hidden = self._normalised(words + places, "embeddings.LayerNorm")
+        return self._linear(hidden, _PROJECT) if f"{_PROJECT}.weight" in self._weights else hidden
 
     def _traced(self, hidden: Tensor, batch: Batch, wanted: Sequence[int] | None, trace: Trace) -> Tensor:
         """Run the layers with each step in sight."""
@@ -170,7 +203,7 @@ class Bert:
 
     def _normalised(self, x: Tensor, name: str) -> Tensor:
         weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
-        return layer_norm(x, (self.config.hidden_size,), weight, bias, self.config.layer_norm_eps)
+        return layer_norm(x, weight.shape, weight, bias, self.config.layer_norm_eps)
 
 
 def _layers(config: BertConfig) -> list[str]:
@@ -194,14 +227,17 @@ def _picked(states: Tensor, places: Sequence[int]) -> Tensor:
 
 def _shapes_of(config: BertConfig) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of each weight."""
-    size, inner = config.hidden_size, config.intermediate_size
+    size, inner, width = config.hidden_size, config.intermediate_size, config.embedding_size
     shapes = {
-        "embeddings.word_embeddings.weight": (config.vocab_size, size),
-        "embeddings.position_embeddings.weight": (config.max_position_embeddings, size),
-        "embeddings.token_type_embeddings.weight": (config.type_vocab_size, size),
-        "embeddings.LayerNorm.weight": (size,),
-        "embeddings.LayerNorm.bias": (size,),
+        "embeddings.word_embeddings.weight": (config.vocab_size, width),
+        "embeddings.position_embeddings.weight": (config.max_position_embeddings, width),
+        "embeddings.LayerNorm.weight": (width,),
+        "embeddings.LayerNorm.bias": (width,),
     }
+    if config.segments:
+        shapes[f"{_SEGMENTS}.weight"] = (config.segments, width)
+    if width != size:
+        shapes |= {f"{_PROJECT}.weight": (size, width), f"{_PROJECT}.bias": (size,)}
     linears = {
         "attention.self.query": (size, size),
         "attention.self.key": (size, size),
@@ -219,10 +255,14 @@ def _shapes_of(config: BertConfig) -> dict[str, tuple[int, ...]]:
 
 
 _JOINED = ("query", "key", "value")
+_SEGMENTS = "embeddings.token_type_embeddings"
+_PROJECT = "embeddings_project"  # from embeddings to hidden states of another size
 
 
 class BertHead:
     """The head of BertForSequenceClassification: a dense layer and tanh over the first token, then one row a label.
+
+    Other families have their own names for the two layers, and their own activation between them.
 
     Args:
         config: the sizes.
@@ -233,13 +273,12 @@ class BertHead:
     reads = "cls"
 
     def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray], labels: int):
-        taken, size = Weights(weights, "BERT with a classifier", ("bert.",)), config.hidden_size
-        shapes = {
-            "pooler.dense.weight": (size, size),
-            "pooler.dense.bias": (size,),
-            "classifier.weight": (labels, size),
-            "classifier.bias": (labels,),
-        }
+        taken, size = Weights(weights, f"{config.family} with a classifier", (config.prefix,)), config.hidden_size
+        self._dense, activation, self._out = config.head
+        self._activation = ACTIVATIONS[activation]
+        rows = {self._dense: size, self._out: labels}
+        shapes = {f"{name}.weight": (count, size) for name, count in rows.items()}
+        shapes |= {f"{name}.bias": (count,) for name, count in rows.items()}
         self._weights = {name: from_numpy(taken.take(name, *shape)) for name, shape in shapes.items()}
 
     def parameters(self) -> dict[str, Tensor]:
@@ -248,6 +287,7 @@ class BertHead:
 
     def __call__(self, states: Tensor) -> Tensor:
         """Return the logits; (texts, hidden) -> (texts, labels)."""
-        weights = self._weights
-        pooled = tanh(linear(states, weights["pooler.dense.weight"], weights["pooler.dense.bias"]))
-        return linear(pooled, weights["classifier.weight"], weights["classifier.bias"])
+        return self._linear(self._activation(self._linear(states, self._dense)), self._out)
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        return linear(x, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])

@@ -3,11 +3,11 @@
 NOTE [An encoder]
 Each family has a file with a config (`of(settings)` reads config.json and says what it cannot do), an encoder and a
 head. An encoder is called as `encoder(batch, inputs_embeds=None, wanted=None, trace=None)` and gives the last hidden
-states of texts laid end to end, (tokens, hidden). `embed_words(ids)` gives the word embeddings that `inputs_embeds`
-stands for: what the model looks up, before positions, segments, norms and projections. Tokens may be left out of a
-text: the others keep their numbers in `batch.positions`, and a layer reads those and never counts for itself. So a text
-without some of its tokens gives what a mask over these tokens gives. A head turns the states of the tokens that it
-reads into logits, (texts, labels).
+states of texts laid end to end, (tokens, hidden); its `config` says `max_tokens`. `embed_words(ids)` gives the word
+embeddings that `inputs_embeds` stands for: what the model looks up, before positions, segments, norms and projections.
+Tokens may be left out of a text: the others keep their numbers in `batch.positions`, and a layer reads those and never
+counts for itself. So a text without some of its tokens gives what a mask over these tokens gives. A head turns the
+states of the tokens that it reads into logits, (texts, labels).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.ops.activations import relu, sigmoid
-from backlight.ops.gates import gelu, silu
+from backlight.ops.activations import leaky_relu, relu, relu6, sigmoid
+from backlight.ops.gates import gelu, hardswish, mish, silu
 from backlight.ops.joining import cat
 from backlight.ops.pointwise import tanh
+from backlight.ops.selection import clamp
 from backlight.ops.softmax import softmax
 from backlight.tensor.tensor import Tensor
 
@@ -37,9 +38,19 @@ ACTIVATIONS: dict[str, Callable] = {
     "gelu_python": gelu,
     "gelu_new": _tanh_gelu,
     "gelu_fast": _tanh_gelu,
+    "gelu_accurate": _tanh_gelu,
     "gelu_pytorch_tanh": _tanh_gelu,
+    "gelu_python_tanh": _tanh_gelu,
+    "gelu_10": lambda x: clamp(gelu(x), -10, 10),
     "quick_gelu": _quick_gelu,
+    "hardswish": hardswish,
+    "leaky_relu": leaky_relu,
+    "linear": lambda x: x,
+    "mish": mish,
     "relu": relu,
+    "relu2": lambda x: relu(x) ** 2,
+    "relu6": relu6,
+    "sigmoid": sigmoid,
     "silu": silu,
     "swish": silu,
     "tanh": tanh,

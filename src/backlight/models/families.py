@@ -6,6 +6,13 @@ from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.models.bert import Bert, BertConfig, BertHead
+from backlight.models.bert_family import (
+    CamembertConfig,
+    DistilBertConfig,
+    ElectraConfig,
+    RobertaConfig,
+    XlmRobertaConfig,
+)
 from backlight.models.deberta import Deberta, DebertaConfig, DebertaHead
 from backlight.models.qwen3 import Qwen3, Qwen3Config, Qwen3Head
 
@@ -64,7 +71,12 @@ def _like_bert(name: str, config: type, encoder: type, head: type) -> Family:
 _QWEN3_SCORERS = ("Qwen3ForCausalLM", "Qwen3ForSequenceClassification")
 FAMILIES: dict[str, Family] = {
     "bert": _like_bert("Bert", BertConfig, Bert, BertHead),
+    "camembert": _like_bert("Camembert", CamembertConfig, Bert, BertHead),
     "deberta-v2": _like_bert("DebertaV2", DebertaConfig, Deberta, DebertaHead),
+    "distilbert": _like_bert("DistilBert", DistilBertConfig, Bert, BertHead),
+    "electra": _like_bert("Electra", ElectraConfig, Bert, BertHead),
     "qwen3": Family(Qwen3Config, Qwen3, Qwen3Head, ("Qwen3Model",), _QWEN3_SCORERS),
+    "roberta": _like_bert("Roberta", RobertaConfig, Bert, BertHead),
+    "xlm-roberta": _like_bert("XLMRoberta", XlmRobertaConfig, Bert, BertHead),
 }
 _ELSEWHERE = 'PyTorch runs the others: pip install "backlight[torch]", then load the model with engine="torch"'
