@@ -96,6 +96,7 @@ __version__ = "0.1.0"
 
 # Imported when they are first asked for: half of the time that importing all of backlight takes is theirs.
 _LATER = {
+    "Reranker": "backlight.explain.reranker",
     "data": "backlight.data",
     "load": "backlight.serialization",
     "nn": "backlight.nn",

@@ -116,16 +116,29 @@ class Attribution:
 
 
 @dataclass(frozen=True)
+class Window:
+    """Which part of a long document gave its score."""
+
+    how: str  # "best" or "mean"
+    number: int | None  # which window, from 1; None for the mean of all
+    of: int  # how many windows there are
+    first_character: int
+    last_character: int  # + 1
+
+
+@dataclass(frozen=True)
 class Ranked:
     """One document's place in a ranking, with its explanation if one was asked for."""
 
     rank: int  # 1 for the best
     name: str
     index: int  # its place in what was given
+    text: str
     score: float  # the raw one
     activated: float  # what the model's owners show in its place
     truncation: Truncation  # how much of the document the score does not know
     attribution: Attribution | None
+    window: Window | None = None  # which window of a long document gave the score, where it was read in windows
 
 
 @dataclass(frozen=True)

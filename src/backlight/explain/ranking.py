@@ -1,15 +1,56 @@
-"""Rank documents for a query, and explain the best of them."""
+"""Rank documents for a query, and explain the best of them.
+
+NOTE [Windows]
+A document that is longer than the model reads is cut at its end, or, where windows are asked for, read in windows that
+overlap. `best` ranks it by its best window and explains that one. `mean` ranks it by the mean of all; the explanation
+of a mean is the mean of the explanations, and a word that several windows read gets a share of each.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Ranked, Ranking, truncation_of
+from backlight.explain.attribution import Attribution, Ranked, Ranking, Window, truncation_of
 from backlight.explain.checks import check_readable, check_same_scores
 from backlight.explain.methods import DEFAULT, method_called
-from backlight.models.pairs import DOCUMENT
+from backlight.explain.words import word_spans
+from backlight.models.pairs import DOCUMENT, Pair
+
+WINDOWS = ("best", "mean")
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A document as it was scored: its one pair, or a pair for each of its windows."""
+
+    pairs: tuple[Pair, ...]
+    scores: np.ndarray  # (pairs,)
+    windows: str | None  # None, or one of WINDOWS
+
+    @property
+    def best(self) -> int:
+        """The window of the highest score."""
+        return int(self.scores.argmax())
+
+    @property
+    def score(self) -> float:
+        """The raw score that the document is ranked by."""
+        return float(self.scores.mean() if self.windows == "mean" else self.scores[self.best])
+
+    @property
+    def explained(self) -> list[int]:
+        """Which windows the score is made of."""
+        return list(range(len(self.pairs))) if self.windows == "mean" else [self.best]
+
+    def window(self) -> Window | None:
+        """Return which window the score belongs to; None where the document was not read in windows."""
+        if self.windows is None or len(self.pairs) == 1:
+            return None
+        if self.windows == "mean":
+            return Window("mean", None, len(self.pairs), 0, len(self.pairs[0].document))
+        return Window("best", self.best + 1, len(self.pairs), *self.pairs[self.best].characters_read(DOCUMENT))
 
 
 def rank_and_explain(
@@ -20,6 +61,8 @@ def rank_and_explain(
     *,
     method: str = DEFAULT,
     top: int | None = None,
+    windows: str | None = None,
+    stride: int | None = None,
     advance: Callable[[int], None] = lambda done: None,
     **options,
 ) -> Ranking:
@@ -30,6 +73,9 @@ def rank_and_explain(
         names: what to call the documents; their numbers by default.
         method: how to explain, a name of `METHODS`.
         top: how many to explain; all by default.
+        windows: how a document is read that is longer than the model reads: cut at its end (None), or in windows, of
+            which the "best" or the "mean" gives the score (see NOTE [Windows]).
+        stride: how many tokens each window begins after the one before; half a window by default.
         advance: called with the number of documents newly scored or explained.
         options: of the method.
 
@@ -43,17 +89,11 @@ def rank_and_explain(
         raise InputError(f"top must be 0 or more, got {top}")
     chosen_method = method_called(method)
     names = [f"document {number}" for number in range(1, len(documents) + 1)] if names is None else names
-    pairs = ranker.read([(query, document) for document in documents])
-    pairs = [replace(pair, name=name) for pair, name in zip(pairs, names, strict=True)]
-    for pair in pairs:
-        check_readable(pair)
-    scores = ranker.rank_scores(query, documents, advance)
+    scored = _scored(ranker, query, documents, names, windows, stride, advance)
+    scores = np.array([one.score for one in scored], np.float32)
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[:top]
-    best = [pairs[i] for i in chosen]
-    found = chosen_method.explain(ranker, best, advance=advance, **options) if best else []
-    check_same_scores([one.score for one in found], scores[chosen], best)
-    explained = {i: replace(one, score=float(scores[i])) for i, one in zip(chosen, found)}
+    explained = _explained(ranker, chosen_method.explain, {i: scored[i] for i in chosen}, advance, options)
     activated = ranker.activate(scores)
     return Ranking(
         query=query,
@@ -66,11 +106,95 @@ def rank_and_explain(
                 rank=rank,
                 name=names[i],
                 index=i,
+                text=documents[i],
                 score=float(scores[i]),
                 activated=float(activated[i]),
-                truncation=truncation_of(pairs[i], DOCUMENT),
+                truncation=truncation_of(scored[i].pairs[scored[i].best], DOCUMENT),
+                window=scored[i].window(),
                 attribution=explained.get(i),
             )
             for rank, i in enumerate(order, 1)
         ),
+    )
+
+
+def _scored(
+    ranker, query: str, documents: Sequence[str], names: Sequence[str], windows, stride, advance: Callable
+) -> list[Scored]:
+    """Read and score the documents."""
+    if windows is None:
+        read = [[pair] for pair in ranker.read([(query, document) for document in documents])]
+    elif windows in WINDOWS:
+        read = [ranker.windows(query, document, stride) for document in documents]
+    else:
+        raise InputError(f"windows must be one of {', '.join(WINDOWS)}, or None, got {windows}")
+    read = [[replace(pair, name=name) for pair in pairs] for pairs, name in zip(read, names, strict=True)]
+    for pairs in read:
+        check_readable(pairs[0])
+    if windows is None:
+        return [
+            Scored(tuple(pairs), score[None], None)
+            for pairs, score in zip(read, ranker.rank_scores(query, documents, advance))
+        ]
+    scores = ranker.scores_of([pair for pairs in read for pair in pairs])
+    advance(len(documents))
+    ends = np.cumsum([len(pairs) for pairs in read])
+    return [Scored(tuple(pairs), part, windows) for pairs, part in zip(read, np.split(scores, ends[:-1]))]
+
+
+def _explained(
+    ranker, explain: Callable, scored: dict[int, Scored], advance: Callable, options: dict
+) -> dict[int, Attribution]:
+    """Return the explanation of each of these documents."""
+    pairs = [one.pairs[i] for one in scored.values() for i in one.explained]
+    ordinary = [float(one.scores[i]) for one in scored.values() for i in one.explained]
+    found = explain(ranker, pairs, **options) if pairs else []
+    check_same_scores([one.score for one in found], ordinary, pairs)
+    found = iter([replace(one, score=score) for one, score in zip(found, ordinary)])
+    explained = {}
+    for place, one in scored.items():
+        explained[place] = mean_of([next(found) for _ in one.explained], one.score)
+        advance(1)
+    return explained
+
+
+def mean_of(parts: Sequence[Attribution], score: float) -> Attribution:
+    """Return the explanation of the mean of several windows' scores from the windows' explanations.
+
+    Args:
+        score: the mean of the windows' scores.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    count, words = len(parts), {}
+    for part in parts:
+        for word in part.document.words:
+            before = words.get(word.start)
+            words[word.start] = replace(word, value=word.value / count + (before.value if before else 0.0))
+    first = parts[0]
+    text, found = first.document.text, tuple(words[start] for start in sorted(words))
+    query = tuple(
+        replace(same[0], value=sum(word.value for word in same) / count)
+        for same in zip(*(part.query.words for part in parts))
+    )
+    covered = {(word.start, word.end) for word in found}
+    reach = [part.document.truncation for part in parts]
+    truncation = replace(
+        reach[0],
+        tokens_left_out=0,
+        tokens_read=reach[0].tokens_read + reach[0].tokens_left_out,
+        words_left_out=sum(not any(a < end and start < b for a, b in covered) for start, end in word_spans(text)),
+        first_character=0,
+        characters_read=len(text),
+    )
+    gaps = [part.gap for part in parts]
+    return replace(
+        first,
+        meaning=f"{first.meaning}, mean of {count} windows",
+        score=score,
+        query=replace(first.query, words=query, tokens=()),
+        document=replace(first.document, words=found, tokens=(), truncation=truncation),
+        special=(),
+        gap=None if None in gaps else float(np.mean(gaps)),
+        passes=sum(part.passes for part in parts),
     )

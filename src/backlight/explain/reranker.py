@@ -1,0 +1,156 @@
+"""The one face of rerankers: load a model, score pairs, rank documents, ask why."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.explain.attribution import Attribution, Ranking
+from backlight.explain.methods import DEFAULT
+from backlight.explain.ranking import rank_and_explain
+from backlight.models.checkpoint import find_model
+from backlight.models.cross_encoder import ACTIVATIONS
+from backlight.models.pairs import PairBatch
+from backlight.models.ranker import load_ranker
+from backlight.models.scoring import Inside
+
+ENGINES = ("backlight", "torch")
+
+
+@dataclass(frozen=True, eq=False)
+class Reranker:
+    """Scores documents for a query, and says why.
+
+    Args:
+        scorer: what computes (see NOTE [A scorer]).
+    """
+
+    scorer: object
+
+    @classmethod
+    def from_pretrained(
+        cls, model: str | Path = "builtin", *, engine: str = "backlight", label: int | None = None
+    ) -> "Reranker":
+        """Load a model.
+
+        Args:
+            model: a folder as `save_pretrained` writes it, an installed package that carries one, or "builtin".
+            engine: "backlight", or "torch" for models that only PyTorch and transformers run.
+            label: which logit of a classifier with several is the score.
+
+        Raises:
+            InputError: there is no such model, or the engine cannot run it.
+        """
+        if engine not in ENGINES:
+            raise InputError(f"engine must be one of {', '.join(ENGINES)}, got {engine}")
+        folder = find_model(str(model))
+        name = folder.resolve().name if Path(model).is_dir() else str(model)
+        return cls(load_ranker(folder, name, label=label))
+
+    @property
+    def name(self) -> str:
+        """What the model is called."""
+        return self.scorer.name
+
+    def predict(
+        self,
+        pairs: Sequence[tuple[str, str]] | tuple[str, str],
+        batch_size: int | None = None,
+        *,
+        activation: str | Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> np.ndarray:
+        """Return the score of each pair (query, document), after the activation.
+
+        Args:
+            pairs: or one pair, whose score is then a number.
+            batch_size: how many pairs run at once; by default as many as are fastest.
+            activation: a key of `ACTIVATIONS` or a function; what the model's folder says by default. "identity" gives
+                the raw score.
+
+        Raises:
+            InputError: a pair does not consist of two texts, or the activation is unknown.
+        """
+        if len(pairs) == 2 and all(isinstance(part, str) for part in pairs):
+            return self.predict([pairs], batch_size, activation=activation)[0]
+        for number, pair in enumerate(pairs):
+            if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+                raise InputError(f"pair {number} must be a query and a document, two texts, got {pair!r}")
+        activate = self._activation(activation)
+        if batch_size is not None and batch_size < 1:
+            raise InputError(f"batch_size must be 1 or more, got {batch_size}")
+        read = self.scorer.read(pairs)
+        if batch_size is None:
+            return activate(self.scorer.scores_of(read))
+        parts = [read[start : start + batch_size] for start in range(0, len(read), batch_size)]
+        scores = [self.scorer.score(PairBatch.of(part)) for part in parts]
+        return activate(np.concatenate(scores) if scores else np.empty(0, np.float32))
+
+    def rank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        top_k: int | None = None,
+        *,
+        explain: int = 0,
+        method: str = DEFAULT,
+        names: Sequence[str] | None = None,
+        windows: str | None = None,
+        stride: int | None = None,
+        advance: Callable[[int], None] = lambda done: None,
+        **options,
+    ) -> Ranking:
+        """Rank documents for a query, best first.
+
+        Args:
+            top_k: how many of the best to return; all by default.
+            explain: how many of the best to explain.
+            method: how to explain, a name of `METHODS`; `options` are the method's.
+            names: what to call the documents; their numbers by default.
+            windows: how documents are read that are longer than the model reads: cut at their end (None), or in windows
+                of which the "best" or the "mean" gives the score.
+            stride: how many tokens each window begins after the one before; half a window by default.
+            advance: called with the number of documents newly scored or explained.
+
+        Raises:
+            InputError: there is no document, or a text holds nothing that the model reads.
+        """
+        if top_k is not None and top_k < 1:
+            raise InputError(f"top_k must be 1 or more, got {top_k}")
+        told = {"method": method, "top": explain, "windows": windows, "stride": stride, "advance": advance}
+        ranking = rank_and_explain(self.scorer, query, documents, names, **told, **options)
+        return replace(ranking, documents=ranking.documents[:top_k])
+
+    def explain(self, query: str, document: str, *, method: str = DEFAULT, **options) -> Attribution:
+        """Return why the document got its score: a value for each word of both texts.
+
+        Args:
+            method: how to explain, a name of `METHODS`; `options` are the method's.
+
+        Raises:
+            InputError: a text holds nothing that the model reads.
+        """
+        ranking = rank_and_explain(self.scorer, query, [document], ["the document"], method=method, **options)
+        return ranking.documents[0].attribution
+
+    def inside(self, query: str, document: str, *, slopes: bool = False) -> Inside:
+        """Return hidden states and attentions of every layer for one pair.
+
+        Args:
+            slopes: also return the gradients of the score for them.
+        """
+        return self.scorer.inside(PairBatch.of(self.scorer.read([(query, document)])), slopes=slopes)
+
+    def _activation(self, activation) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what turns raw scores into what is shown."""
+        if activation is None:
+            return self.scorer.activate
+        if callable(activation):
+            return activation
+        if activation not in ACTIVATIONS:
+            raise InputError(f"activation must be one of {', '.join(ACTIVATIONS)} or a function, got {activation}")
+        return ACTIVATIONS[activation]
+
+    def __repr__(self) -> str:
+        return f"Reranker({self.name!r}, score={self.scorer.score_name!r}, max_tokens={self.scorer.max_tokens})"
