@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from backlight.errors import InputError
+from backlight.explain.decompx import decompx
 from backlight.explain.gradients import gradient_x_input, saliency, saliency_l2
 
 
@@ -32,6 +33,7 @@ _ALL = (
     Method("saliency", saliency, "saliency (L1)", "how strongly the score reacts to a small change of the word"),
     Method("saliency-l2", saliency_l2, "saliency (L2)", "the same, measured by the gradient's length"),
     Method("gradient-x-input", gradient_x_input, "gradient × input", "what the word brings to a linear model", True),
+    Method("decompx", decompx, "DecompX", "the word's part of the score, carried forward layer by layer", True, True),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 DEFAULT = "saliency"

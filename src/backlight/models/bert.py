@@ -118,6 +118,10 @@ class Bert:
             found.update(split or {name: weight})
         return {self.config.name_of(name): weight for name, weight in found.items()}
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what the encoder computes with by BERT's names, whatever the family calls it."""
+        return {name: weight.detach().numpy() for name, weight in self._weights.items()}
+
     def embed_words(self, ids: np.ndarray) -> Tensor:
         """Return the word embeddings of tokens, before position and segment are added.
 
@@ -274,8 +278,8 @@ class BertHead:
 
     def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray], labels: int):
         taken, size = Weights(weights, f"{config.family} with a classifier", (config.prefix,)), config.hidden_size
-        self._dense, activation, self._out = config.head
-        self._activation = ACTIVATIONS[activation]
+        self._dense, self._act, self._out = config.head
+        self._activation = ACTIVATIONS[self._act]
         rows = {self._dense: size, self._out: labels}
         shapes = {f"{name}.weight": (count, size) for name, count in rows.items()}
         shapes |= {f"{name}.bias": (count,) for name, count in rows.items()}
@@ -284,6 +288,14 @@ class BertHead:
     def parameters(self) -> dict[str, Tensor]:
         """Return the tensors that the head computes with, by the names that checkpoints give them."""
         return dict(self._weights)
+
+    def steps(self) -> tuple[tuple[np.ndarray, np.ndarray], str, tuple[np.ndarray, np.ndarray]]:
+        """Return weight and bias of the first layer, the activation's name, weight and bias of the second."""
+        first, second = (
+            tuple(self._weights[f"{name}.{kind}"].detach().numpy() for kind in ("weight", "bias"))
+            for name in (self._dense, self._out)
+        )
+        return first, self._act, second
 
     def __call__(self, states: Tensor) -> Tensor:
         """Return the logits; (texts, hidden) -> (texts, labels)."""
