@@ -1,6 +1,6 @@
 """The families of models that backlight runs, by the `model_type` of a config.json."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from backlight.models.bert_family import (
     XlmRobertaConfig,
 )
 from backlight.models.deberta import Deberta, DebertaConfig, DebertaHead
+from backlight.models.prompts import Prompt, qwen3_prompt
 from backlight.models.qwen3 import Qwen3, Qwen3Config, Qwen3Head
 
 
@@ -26,10 +27,16 @@ class Family:
     head: type
     headless: tuple[str, ...]  # architectures whose encoder alone is used, in a bi-encoder
     classifiers: tuple[str, ...]  # architectures whose head gives the score, in a cross-encoder
+    answering: tuple[str, ...] = ()  # those that score by the token they would answer with
+    prompt: Callable[[str], Prompt] | None = None  # what stands around a pair, given an instruction
 
     def has_head(self, settings: Mapping) -> bool:
         """Return whether a config.json says that the model's own head gives the score."""
-        return not set(_architectures(settings)).isdisjoint(self.classifiers)
+        return not set(_architectures(settings)).isdisjoint((*self.classifiers, *self.answering))
+
+    def answers(self, settings: Mapping) -> bool:
+        """Return whether a config.json says that the score is how much rather the model would answer yes than no."""
+        return not set(_architectures(settings)).isdisjoint(self.answering)
 
 
 def family_of(folder: Path, settings: Mapping) -> Family:
@@ -49,7 +56,7 @@ def family_of(folder: Path, settings: Mapping) -> Family:
             f"the model in {folder} is of an unknown architecture, {kind or 'none named'}: backlight runs "
             f"{', '.join(FAMILIES)}; {_ELSEWHERE}"
         )
-    known = (*family.classifiers, *family.headless)
+    known = (*family.classifiers, *family.answering, *family.headless)
     if named and set(named).isdisjoint(known):
         raise InputError(
             f"the model in {folder} is of an unknown architecture, {', '.join(named)}: of {kind} backlight runs "
@@ -68,14 +75,21 @@ def _like_bert(name: str, config: type, encoder: type, head: type) -> Family:
     return Family(config, encoder, head, headless, (f"{name}ForSequenceClassification",))
 
 
-_QWEN3_SCORERS = ("Qwen3ForCausalLM", "Qwen3ForSequenceClassification")
 FAMILIES: dict[str, Family] = {
     "bert": _like_bert("Bert", BertConfig, Bert, BertHead),
     "camembert": _like_bert("Camembert", CamembertConfig, Bert, BertHead),
     "deberta-v2": _like_bert("DebertaV2", DebertaConfig, Deberta, DebertaHead),
     "distilbert": _like_bert("DistilBert", DistilBertConfig, Bert, BertHead),
     "electra": _like_bert("Electra", ElectraConfig, Bert, BertHead),
-    "qwen3": Family(Qwen3Config, Qwen3, Qwen3Head, ("Qwen3Model",), _QWEN3_SCORERS),
+    "qwen3": Family(
+        Qwen3Config,
+        Qwen3,
+        Qwen3Head,
+        headless=("Qwen3Model",),
+        classifiers=("Qwen3ForSequenceClassification",),
+        answering=("Qwen3ForCausalLM",),
+        prompt=qwen3_prompt,
+    ),
     "roberta": _like_bert("Roberta", RobertaConfig, Bert, BertHead),
     "xlm-roberta": _like_bert("XLMRoberta", XlmRobertaConfig, Bert, BertHead),
 }

@@ -6,13 +6,16 @@ from backlight.errors import InputError
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import read_json, read_settings, read_weights
 from backlight.models.cross_encoder import ACTIVATIONS, CrossEncoder
-from backlight.models.families import family_of
+from backlight.models.families import Family, family_of
 from backlight.models.pairs import PairReader
 from backlight.models.pooling import POOLINGS, READ_ALONE
+from backlight.models.prompts import INSTRUCTION, PromptReader
 from backlight.models.tokens import Tokenizer
 
 
-def load_ranker(folder: Path, name: str | None = None, *, label: int | None = None) -> BiEncoder | CrossEncoder:
+def load_ranker(
+    folder: Path, name: str | None = None, *, label: int | None = None, instruction: str | None = None
+) -> BiEncoder | CrossEncoder:
     """Return the model in a folder: a cross-encoder, if its config.json names a classifier, else a bi-encoder.
 
     Args:
@@ -20,6 +23,7 @@ def load_ranker(folder: Path, name: str | None = None, *, label: int | None = No
             sentence_bert_config.json say how texts are read and pooled.
         name: what to call it; by default as the folder.
         label: which logit of a classifier with several is the score.
+        instruction: what makes a document relevant, for a model whose prompt says it; by default what its files say.
 
     Raises:
         InputError: a file is missing or damaged, or the model is of a kind that backlight does not know.
@@ -29,8 +33,11 @@ def load_ranker(folder: Path, name: str | None = None, *, label: int | None = No
     family = family_of(folder, settings)
     config = family.config.of(settings)
     name = name or folder.resolve().name
-    if family.has_head(settings):
-        return _cross_encoder(folder, name, family, config, settings, label)
+    if family.has_head(settings) and "Pooling" not in _modules_of(folder):
+        reader = _reader_of(folder, family, _tokenizer_of(folder, config), instruction)
+        return _cross_encoder(folder, name, family, config, settings, label, reader)
+    if instruction is not None:
+        raise InputError(f"instruction must be left out: the model in {folder} reads none")
     _check_prompt(folder)
     return BiEncoder(
         name=name,
@@ -40,19 +47,45 @@ def load_ranker(folder: Path, name: str | None = None, *, label: int | None = No
     )
 
 
-def _cross_encoder(folder: Path, name: str, family, config, settings: dict, label: int | None) -> CrossEncoder:
+def _cross_encoder(
+    folder: Path, name: str, family: Family, config, settings: dict, label: int | None, reader
+) -> CrossEncoder:
     """Return the cross-encoder in a folder."""
-    labels = _labels_of(settings)
+    answers = (_answers_of(folder, reader),) if family.answers(settings) else ()
+    labels = ["yes rather than no"] if answers else _labels_of(settings)
     weights = read_weights(folder)
     return CrossEncoder(
         name=name,
         encoder=family.encoder(config, weights),
-        head=family.head(config, weights, len(labels)),
-        reader=PairReader(_tokenizer_of(folder, config)),
+        head=family.head(config, weights, len(labels), *answers),
+        reader=reader,
         label=_chosen(label, labels, folder),
         activation=_activation_of(settings),
-        score_name="logit" if len(labels) == 1 else f"logit of {labels[label]}",
+        score_name="logit" if len(labels) == 1 and not answers else f"logit of {labels[label or 0]}",
     )
+
+
+def _reader_of(folder: Path, family: Family, tokenizer: Tokenizer, instruction: str | None):
+    """Return what reads pairs for a cross-encoder: in the family's prompt, if it has one."""
+    if family.prompt is None:
+        if instruction is not None:
+            raise InputError(f"instruction must be left out: the model in {folder} reads none")
+        return PairReader(tokenizer)
+    says = read_settings(folder / "config_sentence_transformers.json")
+    said = (says.get("prompts") or {}).get(says.get("default_prompt_name"))
+    return PromptReader(tokenizer, family.prompt(instruction or said or INSTRUCTION))
+
+
+def _answers_of(folder: Path, reader: PromptReader) -> tuple[int, int]:
+    """Return the ids of yes and no: those that sentence-transformers wrote, or the tokeniser's."""
+    place = _modules_of(folder).get("LogitScore")
+    if place is None:
+        return reader.answers()
+    says = read_settings(folder / place / "config.json")
+    found = says.get("true_token_id"), says.get("false_token_id")
+    if not all(isinstance(answer, int) for answer in found):
+        raise InputError(f"{folder / place} must say the ids of two answers, got {found[0]} and {found[1]}")
+    return found
 
 
 def _labels_of(settings: dict) -> list[str]:
@@ -128,7 +161,7 @@ def _modules_of(folder: Path) -> dict[str, str]:
         modules = {module["type"].split(".")[-1]: module["path"] for module in listed}
     except (AttributeError, KeyError, TypeError) as problem:
         raise InputError(f"{file} must list modules, each with a type and a path") from problem
-    unknown = set(modules) - {"Transformer", "Pooling", "Normalize"}
+    unknown = set(modules) - {"Transformer", "Pooling", "Normalize", "LogitScore"}
     if unknown:
         raise InputError(f"{folder} adds the module {', '.join(sorted(unknown))}, which backlight does not know")
     return modules

@@ -1,0 +1,179 @@
+"""Reads query and document inside the prompt that a language model expects of a reranker's pair."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
+from backlight.models.tokens import Tokenizer
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What stands around query and document.
+
+    The opening, the middle with both texts, and the closing are each cut into tokens apart, so that nothing in a text
+    can change the tokens of opening and closing.
+    """
+
+    opening: str
+    before_query: str
+    between: str
+    closing: str
+
+
+INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
+
+
+def qwen3_prompt(instruction: str = INSTRUCTION) -> Prompt:
+    """Return the prompt that Qwen3's rerankers were trained with.
+
+    Args:
+        instruction: what a document must do to be relevant.
+    """
+    return Prompt(
+        opening="<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
+        'Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n',
+        before_query=f"<Instruct>: {instruction}\n<Query>: ",
+        between="\n<Document>: ",
+        closing="<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Tokens of a prompt."""
+
+    ids: np.ndarray  # (tokens,)
+    sides: np.ndarray
+    offsets: np.ndarray  # (tokens, 2), in the text of the token's side
+    pieces: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, place: slice) -> "_Part":
+        return _Part(self.ids[place], self.sides[place], self.offsets[place], self.pieces[place])
+
+
+class PromptReader:
+    """Reads a pair as one sequence, a prompt with query and document in it.
+
+    A token that holds a character of a text is that text's; all others are ADDED. A pair that is too long loses the end
+    of its document.
+
+    Args:
+        tokenizer: the model's.
+        prompt: what stands around the texts.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, prompt: Prompt | None = None):
+        self._tokenizer = tokenizer
+        self._prompt = prompt or qwen3_prompt()
+        self.max_length = tokenizer.max_length
+        fixed = tokenizer.encoded([self._prompt.opening, self._prompt.closing])
+        self._opening, self._closing = (_part_of(part, {}) for part in fixed)
+        if self.max_length <= len(self._opening) + len(self._closing):
+            around = len(self._opening) + len(self._closing)
+            raise InputError(f"max_length must leave room beside the prompt's {around} tokens, got {self.max_length}")
+
+    def answers(self, yes: str = "yes", no: str = "no") -> tuple[int, int]:
+        """Return the ids of the tokens that the model answers with.
+
+        Raises:
+            InputError: an answer is more than one token of this tokeniser.
+        """
+        found = [encoding.ids for encoding in self._tokenizer.encoded([yes, no])]
+        for answer, ids in zip((yes, no), found):
+            if len(ids) != 1:
+                raise InputError(
+                    f"the answer {answer} must be one token, got {len(ids)}: it is no reranker's tokeniser"
+                )
+        return found[0][0], found[1][0]
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
+        """Return each pair of texts as the model reads it.
+
+        Raises:
+            InputError: a query leaves no room for its document.
+        """
+        found = []
+        for (query, document), (asking, told) in zip(pairs, self._middles(pairs)):
+            room = self._room(asking, told)
+            found.append(self._pair(query, document, asking, told[:room], len(told)))
+        return found
+
+    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+        """Return a pair for each window of a long document; one, if all of it fits.
+
+        Args:
+            stride: how many tokens of the document each window begins after the one before; half a window by default.
+
+        Raises:
+            InputError: the query leaves no room, or the stride is not between 1 and a window.
+        """
+        ((asking, told),) = self._middles([(query, document)])
+        room = self._room(asking, told)
+        stride = max((room + 1) // 2, 1) if stride is None else stride
+        if not 1 <= stride <= max(room, 1):
+            raise InputError(f"stride must be from 1 to the {room} tokens of a window, got {stride}")
+        starts = range(0, max(len(told) - room, 0) + stride, stride)
+        return [self._pair(query, document, asking, told[start : start + room], len(told)) for start in starts]
+
+    def _middles(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[_Part, _Part]]:
+        """Return for each pair the tokens of the prompt's middle before the document's first, and the others."""
+        before, between = self._prompt.before_query, self._prompt.between
+        middles = self._tokenizer.encoded([before + query + between + document for query, document in pairs])
+        found = []
+        for (query, document), middle in zip(pairs, middles):
+            start = len(before) + len(query) + len(between)
+            whole = _part_of(middle, {QUERY: (len(before), len(query)), DOCUMENT: (start, len(document))})
+            documents = np.flatnonzero(whole.sides == DOCUMENT)
+            first = int(documents[0]) if len(documents) else len(whole)
+            found.append((whole[:first], whole[first:]))
+        return found
+
+    def _room(self, asking: _Part, told: _Part) -> int:
+        """Return how many tokens of the document fit."""
+        room = self.max_length - len(self._opening) - len(asking) - len(self._closing)
+        if (room < 1 and len(told)) or room < 0:
+            raise InputError(
+                f"the query must leave room for the document among {self.max_length} tokens, got "
+                f"{int((asking.sides == QUERY).sum())} tokens beside the prompt's"
+            )
+        return room
+
+    def _pair(self, query: str, document: str, asking: _Part, told: _Part, total: int) -> Pair:
+        """Put the parts of a prompt together."""
+        parts = self._opening, asking, told, self._closing
+        ids = np.concatenate([part.ids for part in parts])
+        return Pair(
+            query=query,
+            document=document,
+            ids=ids,
+            type_ids=np.zeros_like(ids),
+            positions=np.arange(len(ids)),
+            sides=np.concatenate([part.sides for part in parts]),
+            offsets=np.concatenate([part.offsets for part in parts]),
+            pieces=tuple(piece for part in parts for piece in part.pieces),
+            lengths=(len(ids),),
+            left_out=(0, total - len(told)),
+        )
+
+
+def _part_of(encoding, texts: dict[int, tuple[int, int]]) -> _Part:
+    """Return an encoding with the side of each token.
+
+    Args:
+        texts: by side, where its text begins in what was encoded, and how long it is.
+    """
+    spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+    sides = np.full(len(spans), ADDED, np.int8)
+    offsets = np.zeros_like(spans)
+    for side, (start, length) in texts.items():
+        inside = np.clip(spans - start, 0, length)
+        own = inside[:, 0] < inside[:, 1]
+        sides[own], offsets[own] = side, inside[own]
+    return _Part(np.array(encoding.ids, np.int64), sides, offsets, tuple(encoding.tokens))
