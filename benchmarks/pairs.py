@@ -75,22 +75,42 @@ def their_model():
     return model.eval().requires_grad_(False)
 
 
+class LinearHead:
+    """The head of all rivals: `head()` on the state of [CLS]."""
+
+    reads = "cls"
+
+    def __init__(self):
+        self._weight = library("backlight").tensor(head())[None]
+
+    def __call__(self, states):
+        """Return the logits; (pairs, hidden) -> (pairs, 1)."""
+        return library("backlight").nn.functional.linear(states, self._weight)
+
+
+@cache
+def our_ranker():
+    """Return backlight's cross-encoder with the real encoder and the head of all rivals."""
+    return library("backlight.models.cross_encoder").CrossEncoder(MODEL, our_model(), LinearHead(), reader=None)
+
+
 def our_batches(pairs: Sequence[np.ndarray]) -> list:
-    """Return backlight's batches of the pairs, in their order, as `backlight explain` cuts them."""
-    tokens, ranker = library("backlight.models.tokens"), library("backlight.models.ranker")
-    texts = [
-        tokens.Tokens(
-            text="", ids=ids, type_ids=segments(ids), offsets=np.zeros((len(ids), 2), np.int64),
-            special=np.zeros(len(ids), bool), pieces=(), left_out=0,
+    """Return backlight's batches of the pairs, in their order, as its explanations cut them."""
+    texts, scoring = library("backlight.models.pairs"), library("backlight.models.scoring")
+    read = [
+        texts.Pair(
+            query="", document="", ids=ids, type_ids=segments(ids), positions=np.arange(len(ids)),
+            sides=segments(ids).astype(np.int8), offsets=np.zeros((len(ids), 2), np.int64), pieces=(),
+            lengths=(len(ids),),
         )
         for ids in pairs
     ]  # fmt: skip
-    return [tokens.Batch.of(some) for some in ranker.passes(texts)]
+    return [texts.PairBatch.of(some) for some in scoring.passes(read)]
 
 
 def our_scores(batch, embeddings=None):
     """Return the score of each pair of a batch."""
-    return our_model()(batch, embeddings, batch.starts) @ library("backlight").tensor(head())
+    return our_ranker().pair_scores(batch, embeddings)
 
 
 def rectangle(pairs: Sequence[np.ndarray]) -> tuple:

@@ -24,24 +24,23 @@ from suite import main
 TITLE = "MiniLM-L6, gradient of the score for the embeddings, float32"
 LENGTHS = (64, 128, 256)
 BUCKETS = (2, 4, 8)
+CHECKED = "backlight, with the check of scores"
 USUAL_BATCH = 32  # what a user pads at a time where there are more
 STEPS = 50
 SINGLE_BAR, PADDED_BAR, BEST_BAR, FLOOR_BAR = 0.70, 0.35, 0.80, 1.25
 
 
 def our_saliency(pairs):
-    """Return a function that computes the importances of pairs with backlight."""
-    backlight, model, batches = library("backlight"), work.our_model(), work.our_batches(pairs)
+    """Return a function that computes the importances of pairs with backlight: the gradient alone, as the rivals do."""
+    ranker, batches = work.our_ranker(), work.our_batches(pairs)
+    return lambda: [np.concatenate([np.abs(ranker.slopes(batch)[1]).sum(axis=1) for batch in batches])]
 
-    def once():
-        found = []
-        for batch in batches:
-            leaf = model.embed_words(batch.ids).detach().requires_grad_()
-            (slopes,) = backlight.autograd.grad(work.our_scores(batch, leaf).sum(), [leaf])
-            found.append(np.abs(slopes.numpy()).sum(axis=1))
-        return [np.concatenate(found)]
 
-    return once
+def our_checked_saliency(pairs):
+    """Return the same as backlight's users call it: the ordinary scores are computed too, and compared."""
+    ranker, batches = work.our_ranker(), work.our_batches(pairs)
+    checks = library("backlight.explain.checks")
+    return lambda: [np.concatenate([np.abs(checks.checked_slopes(ranker, batch)[1]).sum(axis=1) for batch in batches])]
 
 
 def their_importances(ids, types, mask) -> np.ndarray:
@@ -127,7 +126,11 @@ def single_case(length: int) -> Case:
     barred = length == 128
     return Case(
         f"1 pair, {length} tokens",
-        {OURS: lambda: our_saliency(pairs), work.PADDED: lambda: their_saliency(pairs, [range(1)])},
+        {
+            OURS: lambda: our_saliency(pairs),
+            CHECKED: lambda: our_checked_saliency(pairs),
+            work.PADDED: lambda: their_saliency(pairs, [range(1)]),
+        },
         floor=gemm_floor(work.flops(pairs, backward=True), work.gemm_shapes(length)),
         bars=(Bar(SINGLE_BAR), Bar(1.0, of="memory")) if barred else (),
         seconds=5.0,
@@ -141,6 +144,7 @@ def ragged_case(count: int, buckets: tuple[int, ...]) -> Case:
     lengths = list(map(len, pairs))
     candidates = {
         OURS: lambda: our_saliency(pairs),
+        CHECKED: lambda: our_checked_saliency(pairs),
         work.PADDED: lambda: their_saliency(pairs, [range(count)]),
         "torch, one at a time": lambda: their_saliency(pairs, work.in_groups(count, lengths, 1)),
         "torch, two workers": lambda: work.Workers(their_importances, pairs),
