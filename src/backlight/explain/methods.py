@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from backlight.errors import InputError
 from backlight.explain.decompx import decompx
 from backlight.explain.gradients import gradient_x_input, saliency, saliency_l2
+from backlight.explain.occlusion import occlusion, occlusion_by_sentence
+from backlight.explain.shapley import kernel_shap, shapley
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ _ALL = (
     Method("saliency-l2", saliency_l2, "saliency (L2)", "the same, measured by the gradient's length"),
     Method("gradient-x-input", gradient_x_input, "gradient × input", "what the word brings to a linear model", True),
     Method("decompx", decompx, "DecompX", "the word's part of the score, carried forward layer by layer", True, True),
+    Method("occlusion", occlusion, "occlusion", "what the score loses without the word", True),
+    Method("occlusion-sentence", occlusion_by_sentence, "occlusion by sentence", "the same for whole sentences", True),
+    Method("shapley", shapley, "Shapley values", "what the word brings, averaged over orders of adding words", True),
+    Method("kernel-shap", kernel_shap, "kernel SHAP", "the same, estimated by regression over sets of words", True),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 DEFAULT = "saliency"

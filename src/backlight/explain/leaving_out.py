@@ -1,0 +1,143 @@
+"""Pairs without some of their words, and the scores of many such pairs.
+
+NOTE [Ways to leave words out]
+`mask`: the words' tokens leave the attention, and all others keep their positions (see NOTE [Leaving tokens out]).
+`drop`: the text, as far as the model reads it, is read again without the words: what follows moves up. (Where a long
+text was cut inside a word, the rest of that word may be read otherwise.)
+`[MASK]`: the words' tokens are replaced by the model's mask token: as many as there were.
+The three ask different questions and give different values. A model was trained on texts like those that `drop` makes,
+never on gaps in the positions; and a reranker has not seen [MASK] since its encoder was pretrained.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.explain.parts import Part
+from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scoring import passes
+
+MASKS = ("[MASK]", "<mask>")
+TEXTS_AT_ONCE = 256  # read again by `drop` before they are scored
+
+
+def masked(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
+    """Give the pair without the tokens of the parts of each removal.
+
+    Raises:
+        InputError: nothing is left of a text that the model reads alone.
+    """
+    for parts in removals:
+        found = pair.kept(~_places(pair, parts))
+        if 0 in found.lengths:
+            raise InputError(
+                f"{pair.name} must keep a token of each text, and its model adds none of its own: leave fewer words out"
+            )
+        yield found
+
+
+def dropped(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
+    """Give the pair as the model reads its texts without the parts of each removal."""
+    removals = iter(removals)
+    while some := [parts for parts, _ in zip(removals, range(TEXTS_AT_ONCE))]:
+        texts = [tuple(_text_without(pair, side, parts) for side in (QUERY, DOCUMENT)) for parts in some]
+        for parts, found in zip(some, ranker.read(texts), strict=True):
+            yield replace(found, name=pair.name) if parts else pair
+
+
+def replaced(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
+    """Give the pair with the model's mask token in place of the tokens of the parts of each removal.
+
+    Raises:
+        InputError: the model has no mask token.
+    """
+    mask = mask_id(ranker)
+    for parts in removals:
+        gone = _places(pair, parts)
+        pieces = tuple("[MASK]" if away else piece for piece, away in zip(pair.pieces, gone))
+        yield replace(pair, ids=np.where(gone, mask, pair.ids), pieces=pieces)
+
+
+WAYS: dict[str, Callable[..., Iterator[Pair]]] = {"mask": masked, "drop": dropped, "[MASK]": replaced}
+
+
+def way_called(name: str) -> Callable[..., Iterator[Pair]]:
+    """Return the way to leave words out of a name: `way(ranker, pair, removals)` gives one pair a removal.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in WAYS:
+        raise InputError(f"by must be one of {', '.join(WAYS)}, got {name}")
+    return WAYS[name]
+
+
+def mask_id(ranker) -> int:
+    """Return the id of a model's mask token, which its tokeniser finds in a text that consists of it.
+
+    Raises:
+        InputError: the model has none.
+    """
+    for text in MASKS:
+        (pair,) = ranker.read([(text, text)])
+        ids = [id for id, piece in zip(pair.ids.tolist(), pair.pieces) if piece == text]
+        if len(ids) == 2:
+            return ids[0]
+    raise InputError(f"{ranker.name} must have a mask token to replace words by, and has none: use mask or drop")
+
+
+def score_groups(
+    ranker, groups: Iterable[Iterable[Pair]], advance: Callable[[int], None] = lambda done: None
+) -> list[np.ndarray]:
+    """Return the raw scores of the pairs of each group, all laid end to end a pass at a time.
+
+    Args:
+        groups: are made as they are needed; each has a pair at least.
+        advance: called with the number of groups newly done.
+
+    Returns:
+        For each group its scores, (pairs of the group,), in float64.
+    """
+    numbered = ((number, pair) for number, group in enumerate(groups) for pair in group)
+    found: list[list[float]] = []
+    done = 0
+    for some in passes(numbered, lambda entry: len(entry[1])):
+        scores = ranker.score(PairBatch.of([pair for _, pair in some]))
+        for (number, _), score in zip(some, scores.tolist(), strict=True):
+            if number == len(found):
+                found.append([])
+            found[number].append(score)
+        advance(some[-1][0] - done)
+        done = some[-1][0]
+    advance(len(found) - done)
+    return [np.array(scores, np.float64) for scores in found]
+
+
+def text_without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Return a text without the characters of spans, and without the white space that is doubled or at an end then.
+
+    >>> text_without("a red fox, a dog", [(2, 5)]), text_without("a red fox", [(6, 9)])
+    ('a fox, a dog', 'a red')
+    """
+    kept, done = "", 0
+    for start, end in [*sorted(spans), (len(text), len(text))]:
+        part = text[done:start]
+        kept += part.lstrip() if done and (not kept or kept[-1].isspace()) else part
+        done = max(done, end)
+    return kept.rstrip() if spans else kept
+
+
+def _text_without(pair: Pair, side: int, parts: Sequence[Part]) -> str:
+    """Return one of the texts, as far as the model reads it, without its parts."""
+    first, last = pair.characters_read(side)
+    spans = [(part.start - first, part.end - first) for part in parts if part.side == side]
+    return text_without(pair.text(side)[first:last], spans)
+
+
+def _places(pair: Pair, parts: Sequence[Part]) -> np.ndarray:
+    """Return whether each token of a pair belongs to one of the parts, (tokens,)."""
+    gone = np.zeros(len(pair), bool)
+    gone[[token for part in parts for token in part.tokens]] = True
+    return gone

@@ -1,0 +1,75 @@
+"""Parts of a pair that can be left out: the words or the sentences of its texts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from backlight.explain.attribution import Attribution, TextAttribution, Word, truncation_of, words_of
+from backlight.explain.sentences import sentence_spans
+from backlight.models.pairs import DOCUMENT, QUERY, Pair
+
+
+@dataclass(frozen=True)
+class Part:
+    """A word or a sentence of one of a pair's texts, as far as the model read it."""
+
+    side: int  # QUERY or DOCUMENT
+    start: int  # its first character in the text
+    end: int  # its last + 1
+    tokens: tuple[int, ...]  # their places in the pair
+
+
+def word_parts(pair: Pair, *sides: int) -> list[Part]:
+    """Return the words of the query, then those of the document; or those of one side."""
+    return [
+        Part(side, word.start, word.end, word.tokens)
+        for side in sides or (QUERY, DOCUMENT)
+        for word in words_of(pair, side)
+    ]
+
+
+def sentence_parts(pair: Pair, *sides: int) -> list[Part]:
+    """Return the sentences of the query, then those of the document, with the words that the model read of each."""
+    found = []
+    for side in sides or (QUERY, DOCUMENT):
+        words = words_of(pair, side)
+        for start, end in sentence_spans(pair.text(side)):
+            own = [word for word in words if start <= word.start < end]
+            if own:
+                tokens = tuple(token for word in own for token in word.tokens)
+                found.append(Part(side, own[0].start, own[-1].end, tokens))
+    return found
+
+
+def part_words(
+    pair: Pair, parts: Sequence[Part], values: Sequence[float], errors: Sequence[float] | None = None
+) -> tuple[Word, ...]:
+    """Return parts of a pair as `Word`s, with the value of each."""
+    return tuple(
+        Word(pair.text(part.side)[part.start : part.end], part.start, part.end, float(value), len(part.tokens), error)
+        for part, value, error in zip(
+            parts, values, [None] * len(parts) if errors is None else map(float, errors), strict=True
+        )
+    )
+
+
+def attribute_parts(
+    pair: Pair, parts: Sequence[Part], values: Sequence[float], errors: Sequence[float] | None = None, **told
+) -> Attribution:
+    """Return the explanation of a pair from one value a part (see NOTE [Words and tokens]).
+
+    Args:
+        parts: of query and document, those of a text in its order.
+        errors: the standard errors of the values.
+        told: the other fields of `Attribution`.
+    """
+    words = part_words(pair, parts, values, errors)
+    query, document = (
+        TextAttribution(
+            pair.text(side),
+            tuple(word for word, part in zip(words, parts) if part.side == side),
+            (),
+            truncation_of(pair, side),
+        )
+        for side in (QUERY, DOCUMENT)
+    )
+    return Attribution(query=query, document=document, special=(), **told)
