@@ -12,9 +12,11 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import read_json, read_weights
 from backlight.models.encoder import Trace
 from backlight.models.families import FAMILIES, family_of
+from backlight.models.nearby import bands_of
 from backlight.models.tokens import Batch
 from backlight.tensor.creation import from_numpy
 from beside_transformers import (
+    LENGTHS,
     arrays_of,
     check_same,
     in_ours,
@@ -35,16 +37,20 @@ VOCABULARY = 40
 SIZES = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20}
 BERT = SIZES | {"max_position_embeddings": 20}
 DISTILBERT = {"dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 20, "max_position_embeddings": 20}
+MODERNBERT = SIZES | {"hidden_size": 24, "num_hidden_layers": 3, "pad_token_id": 0}
+MODERN = MODERNBERT | {"vocab_size": 9}
+BIASES = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model to compare: what the config says beside the vocabulary, and how many segments its texts have."""
+    """A model to compare: what its config says beside the vocabulary, and what texts it is given."""
 
     kind: str
     settings: dict
     labels: int = 1
     segments: int = 1
+    lengths: tuple[int, ...] = LENGTHS
 
 
 CASES = {
@@ -58,6 +64,18 @@ CASES = {
     "camembert": Case("camembert", BERT),
     "distilbert": Case("distilbert", DISTILBERT | {"activation": "relu"}, labels=2),
     "distilbert, sinusoidal": Case("distilbert", DISTILBERT | {"sinusoidal_pos_embds": True}),
+    "modernbert": Case("modernbert", MODERNBERT, labels=2),
+    "modernbert, narrow window": Case(
+        "modernbert", MODERNBERT | {"local_attention": 6, "norm_eps": 1e-3}, lengths=(9, 40, 1, 3)
+    ),
+    "modernbert with biases": Case("modernbert", MODERNBERT | BIASES | {"classifier_pooling": "mean"}, labels=3),
+    "modernbert, other layers": Case(
+        "modernbert",
+        MODERNBERT
+        | {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "local_attention": 5}
+        | {"rope_parameters": {"full_attention": {"rope_theta": 50.0}, "sliding_attention": {"rope_theta": 7.0}}}
+        | {"hidden_activation": "silu", "classifier_activation": "tanh", "classifier_pooling": "mean"},
+    ),
 }
 
 
@@ -93,7 +111,7 @@ def both(request, tmp_path_factory):
     case, folder = request.param, tmp_path_factory.mktemp("model")
     theirs = write_family(folder, case.kind, num_labels=case.labels, **case.settings)
     encoder, head = read_family(folder, case.labels)
-    batch = random_batch(VOCABULARY, case.segments)
+    batch = random_batch(VOCABULARY, case.segments, case.lengths)
     return Both(encoder, head, theirs, batch, {"token_type_ids": batch.type_ids} if case.segments > 1 else {})
 
 
@@ -130,10 +148,14 @@ def test_slopes_of_states_and_attentions_inside_equal_transformers(both):
     run = run_theirs(both.theirs, both.batch, **both.inputs)
     places = [run.output.hidden_states[1], run.output.attentions[1]]
     their_states, their_attentions = torch.autograd.grad(run.output.logits[:, -1].sum(), places)
-    assert relative_error(of_states.numpy(), their_states[run.mask].numpy()) < 1e-5
+    check_close(of_states.numpy(), their_states[run.mask].numpy())
     for own, theirs in zip(of_attentions, their_attentions.numpy(), strict=True):
-        theirs = theirs[:, : own.shape[1], : own.shape[2]]
-        np.testing.assert_allclose(own.numpy(), theirs, rtol=1e-4, atol=1e-5 * np.abs(theirs).max())
+        check_close(own.numpy(), theirs[:, : own.shape[1], : own.shape[2]])
+
+
+def check_close(ours: np.ndarray, theirs: np.ndarray, name: str = "") -> None:
+    """Fail unless arrays, some of whose rows may be 0, are the same as seen from the largest value."""
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=2e-5 * np.abs(theirs).max(), err_msg=name)
 
 
 def test_a_last_layer_on_wanted_tokens_alone_equals_one_on_all(both):
@@ -146,7 +168,8 @@ def test_slopes_of_weights_equal_transformers(both):
     prefix = f"{both.theirs.base_model_prefix}."
     theirs = {name.removeprefix(prefix): weight for name, weight in both.theirs.named_parameters()}
     ours = both.encoder.parameters() | both.head.parameters()
-    names = [name for name in ours if name in theirs and "word_emb" not in name]  # query, key and value may be one
+    words = both.theirs.get_input_embeddings().weight  # looked up before
+    names = [name for name in ours if name in theirs and theirs[name] is not words]  # query, key, value may be one
     assert len(names) > 10
     asked, expected = [ours[name] for name in names], [theirs[name] for name in names]
     try:
@@ -160,8 +183,7 @@ def test_slopes_of_weights_equal_transformers(both):
         for weight in (*asked, *expected):
             weight.requires_grad_(False)
     for name, own, their in zip(names, slopes, their_slopes, strict=True):
-        scale = their.abs().max().item()
-        np.testing.assert_allclose(own.numpy(), their.numpy(), rtol=1e-4, atol=2e-5 * scale, err_msg=name)
+        check_close(own.numpy(), their.numpy(), name)
 
 
 def test_a_state_dict_has_the_names_and_arrays_of_the_checkpoint(both):
@@ -205,6 +227,21 @@ def test_a_family_knows_which_models_have_a_head():
         ("roberta", BERT | {"vocab_size": 9, "pad_token_id": 19}, "pad_token_id must be a whole number from 0 to 18"),
         ("roberta", BERT | {"vocab_size": 9, "pad_token_id": None}, "pad_token_id must be .*, got None"),
         ("xlm-roberta", BERT | {"vocab_size": 9, "hidden_act": "xielu"}, "hidden_act must be one of gelu"),
+        ("modernbert", {"vocab_size": 9}, "must say hidden_size, .*: it is not a ModernBERT's"),
+        ("modernbert", MODERN | {"local_attention": 0}, "local_attention must be a whole number, 1 or more, got 0"),
+        ("modernbert", MODERN | {"num_attention_heads": 5}, "must be a multiple of num_attention_heads, got 24 and 5"),
+        ("modernbert", MODERN | {"num_attention_heads": 8}, "must be a multiple of 2 · num_attention_heads, got 24 an"),
+        (
+            "modernbert",
+            MODERN | {"hidden_activation": "maxout"},
+            "hidden_activation must be one of gelu, .* got maxout",
+        ),
+        ("modernbert", MODERN | {"classifier_activation": "a"}, "classifier_activation must be one of gelu, .* got a"),
+        ("modernbert", MODERN | {"classifier_pooling": "max"}, "classifier_pooling must be cls or mean, got max"),
+        ("modernbert", MODERN | {"layer_types": ["full_attention"]}, "must name full_attention or sliding_.* 3 layers"),
+        ("modernbert", MODERN | {"layer_types": ["full"] * 3}, "layer_types must name full_attention or sliding_atten"),
+        ("modernbert", MODERN | {"rope_scaling": {"rope_type": "yarn"}}, "rope_type must be default, got yarn"),
+        ("modernbert", MODERN | {"global_rope_theta": -1}, "rope_theta must be a number above 0, got -1"),
         ("distilbert", DISTILBERT | {"vocab_size": 9, "n_heads": 5}, "hidden_size must be a multiple of num_attention"),
     ],
 )
@@ -227,3 +264,35 @@ def test_a_segment_that_the_model_does_not_know_is_refused(tmp_path):
     encoder, _ = read_family(tmp_path, 1)
     with pytest.raises(InputError, match="type_ids must be below type_vocab_size = 1, got 1"):
         encoder(random_batch(VOCABULARY, 2))
+
+
+def test_a_config_of_transformers_4_says_the_same_of_modernbert_as_one_of_5():
+    old = MODERN | {"global_attn_every_n_layers": 2, "global_rope_theta": 500.0, "local_rope_theta": 70.0}
+    kinds = ["full_attention", "sliding_attention", "full_attention"]
+    thetas = {
+        "full_attention": {"rope_theta": 500.0, "rope_type": "default"},
+        "sliding_attention": {"rope_theta": 70.0, "rope_type": "default"},
+    }
+    new = MODERN | {"layer_types": kinds, "rope_parameters": thetas}
+    config = FAMILIES["modernbert"].config
+    read = config.of(new)
+    assert read.layer_types == config.of(old).layer_types == tuple(kinds)
+    assert read.thetas == config.of(old).thetas == {"full_attention": 500.0, "sliding_attention": 70.0}
+    assert read.max_tokens == 8192
+
+
+def test_attention_to_nearby_tokens_grows_with_the_length_of_a_text():
+    batch = random_batch(VOCABULARY, lengths=(1000, 30))
+    bands = bands_of(batch, 128)
+    assert sum(band.queries.stop - band.queries.start for band in bands) == 1030
+    assert max(band.keys.stop - band.keys.start for band in bands) == 256
+    assert len(bands) == 9
+    assert not bands_of(random_batch(VOCABULARY, lengths=(65, 30)), 128)
+
+
+def test_bands_go_by_position_where_tokens_are_left_out():
+    batch = random_batch(VOCABULARY, lengths=(100,))
+    left_out = np.ones(100, bool)
+    left_out[[0, 1, 50, 51, 99]] = False
+    (band,) = bands_of(without(batch, left_out), 8)
+    assert band.near.numpy().sum(1).tolist() == [2, 2, 2, 2, 1]

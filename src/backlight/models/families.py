@@ -14,6 +14,7 @@ from backlight.models.bert_family import (
     XlmRobertaConfig,
 )
 from backlight.models.deberta import Deberta, DebertaConfig, DebertaHead
+from backlight.models.modernbert import ModernBert, ModernBertConfig, ModernBertHead
 from backlight.models.prompts import Prompt, qwen3_prompt
 from backlight.models.qwen3 import Qwen3, Qwen3Config, Qwen3Head
 
@@ -81,6 +82,13 @@ FAMILIES: dict[str, Family] = {
     "deberta-v2": _like_bert("DebertaV2", DebertaConfig, Deberta, DebertaHead),
     "distilbert": _like_bert("DistilBert", DistilBertConfig, Bert, BertHead),
     "electra": _like_bert("Electra", ElectraConfig, Bert, BertHead),
+    "modernbert": Family(
+        ModernBertConfig,
+        ModernBert,
+        ModernBertHead,
+        headless=("ModernBertModel", "ModernBertForMaskedLM"),
+        classifiers=("ModernBertForSequenceClassification",),
+    ),
     "qwen3": Family(
         Qwen3Config,
         Qwen3,

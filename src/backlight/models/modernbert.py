@@ -1,0 +1,287 @@
+"""ModernBERT: norms before each step, rotary positions, gated layers, and a window of nearby tokens in most layers.
+
+Source: Warner and others, Smarter, Better, Faster, Longer: A Modern Bidirectional Encoder for Fast, Memory Efficient,
+and Long Context Finetuning and Inference, 2024, arXiv:2412.13663.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.models.encoder import ACTIVATIONS, Trace, Weights, attend, check_activation, check_heads, check_sizes
+from backlight.models.nearby import bands_of, seen_nearby, walls_of
+from backlight.models.rotary import Rotation, theta_of
+from backlight.models.tokens import Batch
+from backlight.ops.attention import ragged_attention
+from backlight.ops.embedding import embedding
+from backlight.ops.joining import cat
+from backlight.ops.linear import linear
+from backlight.ops.normalisation import layer_norm
+from backlight.ops.selecting import index_select
+from backlight.tensor.creation import from_numpy
+from backlight.tensor.tensor import Tensor
+
+GLOBAL, LOCAL = "full_attention", "sliding_attention"
+
+
+@dataclass(frozen=True)
+class ModernBertConfig:
+    """The sizes of a ModernBERT, as `config.json` names them."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int = 8192
+    local_attention: int = 128  # positions to both sides together
+    global_attn_every_n_layers: int = 3
+    hidden_activation: str = "gelu"
+    norm_eps: float = 1e-5
+    norm_bias: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    classifier_pooling: str = "cls"
+    classifier_bias: bool = False
+    classifier_activation: str = "gelu"
+    global_rope_theta: float = 160_000.0
+    local_rope_theta: float = 10_000.0
+    layer_types: tuple[str, ...] = ()
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens a text may have."""
+        return self.max_position_embeddings
+
+    @property
+    def head_size(self) -> int:
+        """How long the queries, keys and values of a head are."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def thetas(self) -> dict[str, float]:
+        """The base of the rotation's angles for each kind of layer."""
+        return {GLOBAL: self.global_rope_theta, LOCAL: self.local_rope_theta}
+
+    @classmethod
+    def of(cls, settings: Mapping) -> "ModernBertConfig":
+        """Return the sizes that a config.json says, in the form of transformers 4 or 5.
+
+        Raises:
+            InputError: a size is missing, or asks for something that this encoder does not do.
+        """
+        said = {field.name: settings[field.name] for field in fields(cls) if settings.get(field.name) is not None}
+        missing = [name for name in cls.__match_args__[:5] if name not in said]
+        if missing:
+            raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a ModernBERT's")
+        plain = cls(**said)
+        check_sizes(plain, cls.__match_args__[:8])
+        config = cls(**said | _thetas_of(settings, plain) | {"layer_types": _layer_types_of(plain)})
+        config._check()
+        return config
+
+    def _check(self) -> None:
+        for name in ("hidden_activation", "classifier_activation"):
+            check_activation(getattr(self, name), name)
+        check_heads(self.hidden_size, self.num_attention_heads)
+        if self.head_size % 2:
+            sizes = f"{self.hidden_size} and {self.num_attention_heads}"
+            raise InputError(f"hidden_size must be a multiple of 2 · num_attention_heads, got {sizes}")
+        if self.classifier_pooling not in ("cls", "mean"):
+            raise InputError(f"classifier_pooling must be cls or mean, got {self.classifier_pooling}")
+
+
+def _thetas_of(settings: Mapping, plain: ModernBertConfig) -> dict[str, float]:
+    """Return the bases of both rotations."""
+    by_kind, scaling = settings.get("rope_parameters") or {}, settings.get("rope_scaling") or {}
+    return {
+        "global_rope_theta": theta_of({**(by_kind.get(GLOBAL) or {}), **scaling}, plain.global_rope_theta),
+        "local_rope_theta": theta_of({**(by_kind.get(LOCAL) or {}), **scaling}, plain.local_rope_theta),
+    }
+
+
+def _layer_types_of(plain: ModernBertConfig) -> tuple[str, ...]:
+    """Return the kind of each layer: as listed, or else every so many layers a global one."""
+    count, every = plain.num_hidden_layers, plain.global_attn_every_n_layers
+    kinds = tuple(plain.layer_types) or tuple(LOCAL if number % every else GLOBAL for number in range(count))
+    if len(kinds) != count or not set(kinds) <= {GLOBAL, LOCAL}:
+        raise InputError(f"layer_types must name {GLOBAL} or {LOCAL} for each of {count} layers, got {list(kinds)}")
+    return kinds
+
+
+class ModernBert:
+    """ModernBERT's encoder with frozen weights.
+
+    Args:
+        config: the sizes.
+        weights: the arrays of a checkpoint by name, with or without the prefix `model.`; others are left alone.
+
+    Raises:
+        InputError: a weight is missing or has another shape than the sizes ask for.
+    """
+
+    def __init__(self, config: ModernBertConfig, weights: Mapping[str, np.ndarray]):
+        self.config = config
+        taken = Weights(weights, "ModernBERT", ("model.",))
+        shapes = _shapes_of(config)
+        self._weights = {name: from_numpy(taken.take(name, *shape)) for name, shape in shapes.items()}
+        self._dtype = self._weights[_WORDS].numpy().dtype
+        self._activation = ACTIVATIONS[config.hidden_activation]
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors that the encoder computes with, by the names that checkpoints give them."""
+        return dict(self._weights)
+
+    state_dict = parameters
+
+    def embed_words(self, ids: np.ndarray) -> Tensor:
+        """Return the word embeddings of tokens, before they are normalised.
+
+        Shapes: ids (tokens,) -> (tokens, hidden)
+        """
+        return embedding(self._weights[_WORDS], from_numpy(ids))
+
+    def __call__(
+        self,
+        batch: Batch,
+        inputs_embeds: Tensor | None = None,
+        wanted: Sequence[int] | None = None,
+        trace: Trace | None = None,
+    ) -> Tensor:
+        """Return the last hidden states of texts laid end to end, normalised.
+
+        Args:
+            batch: the texts.
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+            wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
+                last layer works on these alone.
+            trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
+                The last of the states are the normalised ones.
+
+        Shapes: -> (tokens, hidden)
+        """
+        words = self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds
+        hidden = _normalised(words, self._weights, "embeddings.norm", self.config.norm_eps)
+        turns = self._rotations(batch)
+        if trace is not None:
+            return self._traced(hidden, batch, turns, wanted, trace)
+        bands = bands_of(batch, self.config.local_attention)
+        last = self.config.num_hidden_layers - 1
+        for number, kind in enumerate(self.config.layer_types):
+            qkv = self._turned(hidden, turns[kind], number)
+            if kind == LOCAL and bands:
+                seen = seen_nearby(qkv, bands)
+            else:
+                seen = ragged_attention(qkv.flatten(1), batch.lengths, self.config.num_attention_heads)
+            if number == last and wanted is not None:
+                seen, hidden = _picked(seen, wanted), _picked(hidden, wanted)
+            hidden = self._after(seen, hidden, number)
+        return _normalised(hidden, self._weights, "final_norm", self.config.norm_eps)
+
+    def _traced(self, hidden: Tensor, batch: Batch, turns: dict, wanted: Sequence[int] | None, trace: Trace) -> Tensor:
+        """Run the layers with each step in sight."""
+        trace.states.append(hidden)
+        walls, scale = walls_of(batch, self.config.local_attention, self._dtype), self.config.head_size**-0.5
+        for number, kind in enumerate(self.config.layer_types):
+            qkv = self._turned(hidden, turns[kind], number).unbind(1)
+            seen, attentions = attend(*qkv, batch.lengths, scale, walls if kind == LOCAL else None)
+            hidden = self._after(seen, hidden, number)
+            trace.states.append(hidden)
+            trace.attentions.append(attentions)
+        trace.states[-1] = hidden = _normalised(hidden, self._weights, "final_norm", self.config.norm_eps)
+        return hidden if wanted is None else _picked(hidden, wanted)
+
+    def _rotations(self, batch: Batch) -> dict[str, Rotation]:
+        """Return how queries and keys are turned in each kind of layer."""
+        positions, dim = batch.positions, self.config.head_size
+        return {kind: Rotation.of(positions, dim, theta, self._dtype) for kind, theta in self.config.thetas.items()}
+
+    def _turned(self, hidden: Tensor, turn: Rotation, number: int) -> Tensor:
+        """Return queries, keys and values, the first two turned; (tokens, hidden) -> (tokens, 3, heads, dim)."""
+        name = f"layers.{number}.attn"
+        if number:  # the first layer's states have just been normalised
+            hidden = _normalised(hidden, self._weights, f"{name}_norm", self.config.norm_eps)
+        qkv = _linear(hidden, self._weights, f"{name}.Wqkv").unflatten(1, (3, self.config.num_attention_heads, -1))
+        turning, values = qkv.split((2, 1), 1)
+        return cat([turn(turning), values], 1)
+
+    def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
+        """Work on what each token saw, alone; (tokens, hidden) -> the same."""
+        name, weights = f"layers.{number}", self._weights
+        hidden = hidden + _linear(seen, weights, f"{name}.attn.Wo")
+        inner = _linear(
+            _normalised(hidden, weights, f"{name}.mlp_norm", self.config.norm_eps), weights, f"{name}.mlp.Wi"
+        )
+        inner, gate = inner.chunk(2, -1)  # (tokens, intermediate)
+        return hidden + _linear(self._activation(inner) * gate, weights, f"{name}.mlp.Wo")
+
+
+def _normalised(x: Tensor, weights: Mapping[str, Tensor], name: str, eps: float) -> Tensor:
+    weight = weights[f"{name}.weight"]
+    return layer_norm(x, weight.shape, weight, weights.get(f"{name}.bias"), eps)
+
+
+def _linear(x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
+    return linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+
+
+def _picked(states: Tensor, places: Sequence[int]) -> Tensor:
+    return index_select(states, 0, from_numpy(np.asarray(places, np.int64)))
+
+
+def _shapes_of(config: ModernBertConfig) -> dict[str, tuple[int, ...]]:
+    """Return the name and shape of each weight."""
+    size, inner = config.hidden_size, config.intermediate_size
+    shapes: dict[str, tuple[int, ...]] = {_WORDS: (config.vocab_size, size)}
+    norms = ["embeddings.norm", "final_norm"]
+    for number in range(config.num_hidden_layers):
+        name = f"layers.{number}"
+        norms += [f"{name}.mlp_norm"] + [f"{name}.attn_norm"] * (number > 0)
+        linears = {
+            "attn.Wqkv": (3 * size, size, config.attention_bias),
+            "attn.Wo": (size, size, config.attention_bias),
+            "mlp.Wi": (2 * inner, size, config.mlp_bias),
+            "mlp.Wo": (size, inner, config.mlp_bias),
+        }
+        for part, (rows, columns, biased) in linears.items():
+            shapes |= _weight_and_bias(f"{name}.{part}", (rows, columns), biased)
+    for name in norms:
+        shapes |= _weight_and_bias(name, (size,), config.norm_bias)
+    return shapes
+
+
+def _weight_and_bias(name: str, shape: tuple[int, ...], biased: bool) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": shape} | ({f"{name}.bias": shape[:1]} if biased else {})
+
+
+_WORDS = "embeddings.tok_embeddings.weight"
+
+
+class ModernBertHead:
+    """The head of ModernBertForSequenceClassification: dense, activation and norm, then one row a label.
+
+    Args:
+        config: the sizes; `classifier_pooling` says whether the first token is read or the mean of all.
+        weights: the arrays of a checkpoint by name.
+        labels: how many logits a text gets.
+    """
+
+    def __init__(self, config: ModernBertConfig, weights: Mapping[str, np.ndarray], labels: int):
+        self.reads, size = config.classifier_pooling, config.hidden_size
+        taken = Weights(weights, "ModernBERT with a classifier")
+        shapes = _weight_and_bias("head.dense", (size, size), config.classifier_bias)
+        shapes |= _weight_and_bias("head.norm", (size,), config.norm_bias)
+        shapes |= _weight_and_bias("classifier", (labels, size), True)
+        self._weights = {name: from_numpy(taken.take(name, *shape)) for name, shape in shapes.items()}
+        self._activation, self._eps = ACTIVATIONS[config.classifier_activation], config.norm_eps
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors that the head computes with, by the names that checkpoints give them."""
+        return dict(self._weights)
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Return the logits; (texts, hidden) -> (texts, labels)."""
+        dense = self._activation(_linear(states, self._weights, "head.dense"))
+        return _linear(_normalised(dense, self._weights, "head.norm", self._eps), self._weights, "classifier")
