@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*)
 QUERY ?= how do plants make food from sunlight
 
-.PHONY: demo demo-train test bench bench-check lint docs seeds clean
+.PHONY: demo demo-train test bench bench-check bench-reranker lint docs seeds clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -50,9 +50,13 @@ bench: $(VENV)/.bench
 bench-check: $(VENV)/.bench
 	$(BIN)/python benchmarks/check.py
 
+# Ranks BM25's candidates on the articles that the built-in reranker never saw: make bench-reranker DATA=../shared/data
+bench-reranker: $(VENV)/.test
+	$(BIN)/python benchmarks/reranker_quality.py $(DATA) $(if $(SAMPLE),--sample $(SAMPLE))
+
 lint: $(VENV)/.test
-	$(BIN)/ruff check src tests benchmarks tools
-	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/ruff check src tests benchmarks examples tools
+	$(BIN)/ruff format --check src tests benchmarks examples tools
 
 docs: $(VENV)/.test
 	$(BIN)/python -m pytest tests/test_docs.py

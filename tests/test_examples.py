@@ -18,15 +18,20 @@ CONFIGS = sorted((ROOT / "examples" / "train").glob("*.toml"))
 
 
 def run(name, *arguments):
-    """Run an example in a process of its own, and return what it printed."""
-    done = subprocess.run(
+    """Run an example, and return what it printed."""
+    done = ended(name, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ended(name, *arguments):
+    """Run an example in a process of its own to its end."""
+    return subprocess.run(
         [sys.executable, ROOT / "examples" / name, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1"},  # tests share the cores
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize("name", ["fashion_mnist_mlp.py", "fashion_mnist_cnn.py"])
@@ -54,6 +59,18 @@ def test_texts_are_told_apart_by_fine_tuning(tmp_path):
     out = run("classify_text.py", write_bert(tmp_path / "bert"), "--epochs", "2")
     assert len(re.findall(r"^(?:right|WRONG)  ", out, re.MULTILINE)) == 6
     assert len(re.findall(r"^epoch \d: loss \d", out, re.MULTILINE)) == 2
+
+
+def test_the_reranker_says_in_a_line_which_data_it_misses(tmp_path):  # test_train_reranker.py trains one
+    done = ended("train_reranker.py", tmp_path, "--out", tmp_path / "run", "--model", write_bert(tmp_path / "bert"))
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "give the folder that holds squad and question_sentence" in done.stderr
+
+
+def test_only_a_finished_run_is_packaged(tmp_path):  # test_train_reranker.py packages one
+    done = ended("package_reranker.py", tmp_path, "--out", tmp_path / "package")
+    assert done.returncode == 2 and "must hold a finished run" in done.stderr
+    assert not (tmp_path / "package").exists()
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)

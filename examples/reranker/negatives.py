@@ -1,0 +1,112 @@
+"""Hard negatives: documents that look like an answer to BM25 or to a bi-encoder, and are none.
+
+Source: Gao, Dai, Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, 2021, arXiv:2101.08751.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.graph.modes import no_grad
+from backlight.models.bi_encoder import BiEncoder
+from backlight.models.scoring import passes
+from backlight.models.tokens import Batch
+from reranker.texts import Collection
+
+DEPTH = 24  # how far down a ranking negatives are looked for
+ALIKE = 0.6  # share of words in common from which a text is taken for a version of another
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """For each question the documents that are wrong answers, best first by BM25 and by cosine."""
+
+    bm25: tuple[tuple[int, ...], ...]
+    cosine: tuple[tuple[int, ...], ...]
+    positives: tuple[int, ...]
+    documents: int
+
+    def draw(self, question: int, count: int, seed: Sequence[int]) -> list[int]:
+        """Return `count` documents: by turns of BM25 and cosine, the last one any; never the positive, none twice.
+
+        The numbers depend on the seed and the question alone.
+        """
+        rng = np.random.default_rng([*seed, question])
+        sources = [list(rng.permutation(found[question])) for found in (self.bm25, self.cosine)]
+        if rng.random() < 0.5:
+            sources.reverse()
+        taken: list[int] = []
+        while len(taken) < count - 1 and any(sources):
+            source = sources[len(taken) % 2] or sources[1 - len(taken) % 2]
+            one = int(source.pop())
+            if one not in taken:
+                taken.append(one)
+        while len(taken) < count:
+            one = int(rng.integers(self.documents))
+            if one != self.positives[question] and one not in taken:
+                taken.append(one)
+        return taken
+
+
+def find_negatives(collection: Collection, ranker: BiEncoder) -> Negatives:
+    """Rank the documents for each question and leave out the positive and what may be a right answer.
+
+    May be right: a document with one of the answers in it, where answers are known; else one that shares most of its
+    words with the positive.
+    """
+    found = []
+    for ranking in (bm25_rankings(collection, DEPTH), cosine_rankings(collection, ranker, DEPTH)):
+        found.append(tuple(_wrong(collection, number, best) for number, best in enumerate(ranking)))
+    return Negatives(*found, tuple(asked.positive for asked in collection.questions), len(collection.documents))
+
+
+def bm25_rankings(collection: Collection, depth: int) -> np.ndarray:
+    """Return for each question the documents that BM25 ranks highest; (questions, depth)."""
+    try:
+        import bm25s
+    except ImportError as problem:
+        raise InputError('ranking by BM25 needs the bm25s library: pip install "backlight[bench]"') from problem
+    index = bm25s.BM25()
+    quiet = {"stopwords": "en", "show_progress": False}
+    index.index(bm25s.tokenize(list(collection.documents), **quiet), show_progress=False)
+    asked = bm25s.tokenize([question.text for question in collection.questions], **quiet)
+    depth = min(depth, len(collection.documents))
+    return np.asarray(index.retrieve(asked, k=depth, show_progress=False).documents)
+
+
+def cosine_rankings(collection: Collection, ranker: BiEncoder, depth: int) -> np.ndarray:
+    """Return for each question the documents whose embeddings lie nearest; (questions, depth)."""
+    documents = embeddings_of(collection.documents, ranker)
+    questions = embeddings_of([question.text for question in collection.questions], ranker)
+    return np.argsort(-(questions @ documents.T), axis=1, kind="stable")[:, :depth]
+
+
+def embeddings_of(texts: Sequence[str], ranker: BiEncoder) -> np.ndarray:
+    """Return the embedding of each text; (texts, hidden)."""
+    with no_grad():
+        tokens = ranker.tokenizer.all_of(texts)
+        return np.concatenate([ranker.embed_texts(Batch.of(some)).numpy() for some in passes(tokens)])
+
+
+def _wrong(collection: Collection, number: int, ranking: np.ndarray) -> tuple[int, ...]:
+    """Return the documents of a ranking that do not answer the question."""
+    asked = collection.questions[number]
+    right = collection.documents[asked.positive]
+    others = (int(place) for place in ranking if place != asked.positive)
+    if asked.answers:
+        return tuple(place for place in others if not _holds(collection.documents[place], asked.answers))
+    return tuple(place for place in others if _overlap(collection.documents[place], right) < ALIKE)
+
+
+def _holds(document: str, answers: Sequence[str]) -> bool:
+    document = document.casefold()
+    return any(answer.casefold() in document for answer in answers)
+
+
+def _overlap(text: str, other: str) -> float:
+    """Return how many of the words of two texts are in both."""
+    words, others = (set(re.findall(r"\w+", some.casefold())) for some in (text, other))
+    return len(words & others) / max(1, len(words | others))

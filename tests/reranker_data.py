@@ -1,0 +1,32 @@
+"""A made-up data folder for the reranker's recipe: articles on letters, whose words tiny_bert's vocabulary has."""
+
+import json
+from pathlib import Path
+
+PLACES = ("leaf", "water", "air", "food", "cell", "green", "sunlight", "plants")
+
+
+def write_data(folder: Path, articles: int = 8) -> Path:
+    """Write SQuAD-like articles of four paragraphs, and sentences with their questions."""
+    data = [{"title": f"Article_{number}", "paragraphs": _paragraphs(number)} for number in range(articles)]
+    _write(folder / "squad" / "squad-36-articles.json", json.dumps({"data": data}))
+    asked = [f"what is {letter} {place} ?" for letter in "abcdef" for place in PLACES]
+    answers = [f"the {letter} {place} is a {letter} of {place} ." for letter in "abcdef" for place in PLACES]
+    _write(folder / "question_sentence" / "questions.txt", "\n".join(asked) + "\n")
+    _write(folder / "question_sentence" / "sentences.txt", " \n".join(answers) + " \n")
+    return folder
+
+
+def _paragraphs(number: int) -> list[dict]:
+    found = []
+    for letter in "ghij":
+        text = f"In {PLACES[number]} the {letter} of plants make {letter} {number} and food."
+        answer = {"text": f"{letter} {number}", "answer_start": text.index(f"{letter} {number}"), "occurrences": 1}
+        asked = f"What do the {letter} of plants make in {PLACES[number]}?"
+        found.append({"context": text, "qas": [{"question": asked, "answers": [answer]}]})
+    return found
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
