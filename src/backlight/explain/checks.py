@@ -35,6 +35,17 @@ def check_values(values: np.ndarray, name: str, what: str = "the gradient of the
         raise GraphError(f"{what} of {name} must not be zero everywhere, and it is; nothing was explained")
 
 
+def check_below_highest(ranker, scores: np.ndarray, pairs: Sequence[Pair]) -> None:
+    """Raise if a score is the highest that there is, where its gradient is zero but for rounding."""
+    highest = ranker.highest_score
+    for score, pair in zip(scores, pairs):
+        if highest is not None and score > highest - SAME_SCORE / 10:
+            raise GraphError(
+                f"the score of {pair.name} must be below {highest}, the highest there is, got {score:.6f}: the model "
+                "reads query and document as the same, and there the gradient is zero; leave this document out"
+            )
+
+
 def checked_slopes(
     ranker, batch: PairBatch, inputs_embeds: np.ndarray | None = None, ordinary: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -52,12 +63,7 @@ def checked_slopes(
     scores, slopes = ranker.slopes(batch, inputs_embeds)
     if inputs_embeds is None:
         check_same_scores(scores, ranker.score(batch) if ordinary is None else ordinary, batch.pairs)
-    highest = ranker.highest_score
-    for part, score, pair in zip(batch.by_pair(slopes), scores, batch.pairs):
-        if highest is not None and score > highest - SAME_SCORE / 10:
-            raise GraphError(
-                f"the score of {pair.name} must be below {highest}, the highest there is, got {score:.6f}: the model "
-                "reads query and document as the same, and there the gradient is zero; leave this document out"
-            )
+    check_below_highest(ranker, scores, batch.pairs)
+    for part, pair in zip(batch.by_pair(slopes), batch.pairs):
         check_values(part, pair.name)
     return scores, slopes

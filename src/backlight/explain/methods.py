@@ -4,10 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from backlight.errors import InputError
+from backlight.explain.attention import attention_rollout, attention_x_gradient
+from backlight.explain.controls import embedding_magnitude, random_values
 from backlight.explain.decompx import decompx
 from backlight.explain.gradients import gradient_x_input, saliency, saliency_l2
+from backlight.explain.integrated import integrated_gradients
+from backlight.explain.layers import layer_gradient_x_activation
 from backlight.explain.occlusion import occlusion, occlusion_by_sentence
 from backlight.explain.shapley import kernel_shap, shapley
+from backlight.explain.smooth import smoothgrad, smoothgrad_mean
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,36 @@ _ALL = (
     Method("occlusion-sentence", occlusion_by_sentence, "occlusion by sentence", "the same for whole sentences", True),
     Method("shapley", shapley, "Shapley values", "what the word brings, averaged over orders of adding words", True),
     Method("kernel-shap", kernel_shap, "kernel SHAP", "the same, estimated by regression over sets of words", True),
+    Method(
+        "integrated-gradients",
+        integrated_gradients,
+        "integrated gradients",
+        "the word's share of the difference between the score and that of a text without words",
+        True,
+    ),
+    Method("smoothgrad", smoothgrad, "SmoothGrad", "saliency (L1), averaged over noisy embeddings"),
+    Method("smoothgrad-mean", smoothgrad_mean, "SmoothGrad of the mean", "the size of the mean gradient under noise"),
+    Method(
+        "layer-gradient-x-activation",
+        layer_gradient_x_activation,
+        "layer gradient × activation",
+        "what the state at the word's place brings to the score, half-way through the layers",
+        True,
+    ),
+    Method("attention-rollout", attention_rollout, "attention rollout", "how much attention reaches the word"),
+    Method(
+        "attention-x-gradient",
+        attention_x_gradient,
+        "attention × gradient",
+        "how much attention that raises the score reaches the word",
+    ),
+    Method(
+        "embedding-magnitude",
+        embedding_magnitude,
+        "embedding magnitude (control)",
+        "the length of the word's embedding: a control that depends neither on the query nor on the score",
+    ),
+    Method("random", random_values, "random (control)", "a number drawn for each word: a control"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 DEFAULT = "saliency"

@@ -11,7 +11,7 @@ import numpy as np
 from backlight.graph.modes import no_grad
 from backlight.models.encoder import Trace
 from backlight.models.pairs import ApartReader, Pair
-from backlight.models.pooling import READ_ALONE, pooled
+from backlight.models.pooling import READ_ALONE, pooled, weights_of
 from backlight.models.scoring import PairScorer, passes
 from backlight.models.tokens import Batch, Tokenizer
 from backlight.tensor.tensor import Tensor
@@ -64,10 +64,8 @@ class BiEncoder(PairScorer):
         Shapes: inputs_embeds (tokens, hidden) -> (texts, hidden)
         """
         if self.pooling in READ_ALONE:
-            found = self.encoder(batch, inputs_embeds, READ_ALONE[self.pooling](batch), trace)
-        else:
-            found = pooled(self.encoder(batch, inputs_embeds, trace=trace), batch, self.pooling)  # (texts, hidden)
-        return found / found.norm(dim=1, keepdim=True)
+            return _unit(self.encoder(batch, inputs_embeds, READ_ALONE[self.pooling](batch), trace))
+        return _unit(pooled(self.encoder(batch, inputs_embeds, trace=trace), batch, self.pooling))
 
     def pair_scores(self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
         """Return the score of each pair in a batch query, document, query, document …, in the graph.
@@ -78,8 +76,15 @@ class BiEncoder(PairScorer):
 
         Shapes: -> (pairs,)
         """
-        embeddings = self.embed_texts(batch, inputs_embeds, trace)
-        return (embeddings[0::2] * embeddings[1::2]).sum(1)
+        return _cosines(self.embed_texts(batch, inputs_embeds, trace))
+
+    def score_states(self, states: Tensor, batch: Batch) -> Tensor:
+        """Return the score of each pair from the last state of each token; (tokens, hidden) -> (pairs,)."""
+        return _cosines(_unit(pooled(states, batch, self.pooling)))
+
+    def read_weights(self, batch: Batch) -> list[np.ndarray]:
+        """Return how much of each token's last state is read, one row for each query and document."""
+        return weights_of(batch, self.pooling)
 
     def rank_scores(
         self, query: str, documents: Sequence[str], advance: Callable[[int], None] = lambda done: None
@@ -96,3 +101,13 @@ class BiEncoder(PairScorer):
                 found.append(self.embed_texts(Batch.of(some)).numpy() @ asked)
                 advance(len(some))
         return np.concatenate(found) if found else np.empty(0, np.float32)
+
+
+def _unit(embeddings: Tensor) -> Tensor:
+    """Bring each text's embedding to length 1; (texts, hidden) -> the same."""
+    return embeddings / embeddings.norm(dim=1, keepdim=True)
+
+
+def _cosines(embeddings: Tensor) -> Tensor:
+    """Compare queries and documents; (texts, hidden) of length 1 -> (pairs,)."""
+    return (embeddings[0::2] * embeddings[1::2]).sum(1)

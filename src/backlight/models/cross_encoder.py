@@ -10,8 +10,9 @@ import numpy as np
 
 from backlight.models.encoder import Trace
 from backlight.models.pairs import Pair, PairBatch
-from backlight.models.pooling import READ_ALONE, pooled
+from backlight.models.pooling import READ_ALONE, pooled, weights_of
 from backlight.models.scoring import PairScorer
+from backlight.models.tokens import Tokenizer
 from backlight.tensor.tensor import Tensor
 
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -44,6 +45,11 @@ class CrossEncoder(PairScorer):
     highest_score = None  # a logit has none
 
     @property
+    def tokenizer(self) -> Tokenizer:
+        """What cuts texts into tokens."""
+        return self.reader.tokenizer
+
+    @property
     def max_tokens(self) -> int:
         """How many tokens of a pair the model reads."""
         return self.reader.max_length
@@ -69,7 +75,18 @@ class CrossEncoder(PairScorer):
 
         Shapes: -> (pairs,)
         """
-        wanted = READ_ALONE[self.head.reads](batch) if self.head.reads in READ_ALONE else None
-        states = self.encoder(batch, inputs_embeds, wanted, trace)
-        texts = states if wanted is not None else pooled(states, batch, self.head.reads)  # (pairs, hidden)
-        return self.head(texts)[:, self.label]
+        if self.head.reads not in READ_ALONE:
+            return self.score_states(self.encoder(batch, inputs_embeds, trace=trace), batch)
+        return self._logits(self.encoder(batch, inputs_embeds, READ_ALONE[self.head.reads](batch), trace))
+
+    def score_states(self, states: Tensor, batch: PairBatch) -> Tensor:
+        """Return the logit of each pair from the last state of each token; (tokens, hidden) -> (pairs,)."""
+        return self._logits(pooled(states, batch, self.head.reads))
+
+    def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
+        """Return how much of each token's last state the head reads, one row a pair; each sums to 1."""
+        return weights_of(batch, self.head.reads)
+
+    def _logits(self, states: Tensor) -> Tensor:
+        """Return what the head makes of the states that it reads; (pairs, hidden) -> (pairs,)."""
+        return self.head(states)[:, self.label]

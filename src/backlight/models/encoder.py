@@ -3,11 +3,12 @@
 NOTE [An encoder]
 Each family has a file with a config (`of(settings)` reads config.json and says what it cannot do), an encoder and a
 head. An encoder is called as `encoder(batch, inputs_embeds=None, wanted=None, trace=None)` and gives the last hidden
-states of texts laid end to end, (tokens, hidden); its `config` says `max_tokens`. `embed_words(ids)` gives the word
-embeddings that `inputs_embeds` stands for: what the model looks up, before positions, segments, norms and projections.
-Tokens may be left out of a text: the others keep their numbers in `batch.positions`, and a layer reads those and never
-counts for itself. So a text without some of its tokens gives what a mask over these tokens gives. A head turns the
-states of the tokens that it reads into logits, (texts, labels).
+states of texts laid end to end, (tokens, hidden); its `config` says `max_tokens` and `vocab_size`. `embed_words(ids)`
+gives the word embeddings that `inputs_embeds` stands for: what the model looks up, before positions, segments, norms
+and projections. Tokens may be left out of a text: the others keep their numbers in `batch.positions`, and a layer reads
+those and never counts for itself. So a text without some of its tokens gives what a mask over these tokens gives. An
+encoder that normalises the last layer's states once more has `finish(states)`, which does that. A head turns the states
+of the tokens that it reads into logits, (texts, labels).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -178,7 +178,11 @@ class ModernBert:
             if number == last and wanted is not None:
                 seen, hidden = _picked(seen, wanted), _picked(hidden, wanted)
             hidden = self._after(seen, hidden, number)
-        return _normalised(hidden, self._weights, "final_norm", self.config.norm_eps)
+        return self.finish(hidden)
+
+    def finish(self, states: Tensor) -> Tensor:
+        """Normalise states as those of the last layer are; (tokens, hidden) -> the same."""
+        return _normalised(states, self._weights, "final_norm", self.config.norm_eps)
 
     def _traced(self, hidden: Tensor, batch: Batch, turns: dict, wanted: Sequence[int] | None, trace: Trace) -> Tensor:
         """Run the layers with each step in sight."""
@@ -190,7 +194,7 @@ class ModernBert:
             hidden = self._after(seen, hidden, number)
             trace.states.append(hidden)
             trace.attentions.append(attentions)
-        trace.states[-1] = hidden = _normalised(hidden, self._weights, "final_norm", self.config.norm_eps)
+        trace.states[-1] = hidden = self.finish(hidden)
         return hidden if wanted is None else _picked(hidden, wanted)
 
     def _rotations(self, batch: Batch) -> dict[str, Rotation]:

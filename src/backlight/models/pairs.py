@@ -122,6 +122,11 @@ class PairReader:
         if self._room < 2:
             raise InputError(f"max_length must leave room for two tokens of text, got {self.max_length}")
 
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What cuts texts into tokens."""
+        return self._tokenizer
+
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Return each pair of texts as the model reads it."""
         read = self._tokenizer.encoded([text for pair in pairs for text in pair])

@@ -4,8 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from backlight.errors import InputError
 from backlight.models.tokens import Batch
 from backlight.ops.joining import stack
+from backlight.ops.selecting import index_select
+from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
 READ_ALONE: dict[str, Callable[[Batch], Sequence[int]]] = {  # poolings that read one token of a text, and which
@@ -23,6 +26,23 @@ def pooled(states: Tensor, batch: Batch, pooling: str) -> Tensor:
     """Return one vector a text; states (tokens, hidden) -> (texts, hidden).
 
     Args:
-        pooling: a key of `POOLINGS`.
+        pooling: a key of `POOLINGS` or `READ_ALONE`.
     """
+    if pooling in READ_ALONE:
+        return index_select(states, 0, from_numpy(np.asarray(READ_ALONE[pooling](batch), np.int64)))
     return stack([POOLINGS[pooling](part) for part in states.split(batch.lengths)])
+
+
+def weights_of(batch: Batch, pooling: str) -> list[np.ndarray]:
+    """Return what part of each text's vector comes from the state of each token, one row a text; each sums to 1.
+
+    Raises:
+        InputError: the vector is made of maxima, which come from other tokens in each dim.
+    """
+    if pooling == "max":
+        raise InputError("pooling must read whole states, got max: each dim comes from a token of its own")
+    if pooling not in READ_ALONE:
+        return [np.full(length, 1 / length) for length in batch.lengths]
+    alone = np.zeros(sum(batch.lengths))
+    alone[np.asarray(READ_ALONE[pooling](batch))] = 1.0
+    return batch.parts(alone)

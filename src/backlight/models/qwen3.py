@@ -159,10 +159,14 @@ class Qwen3:
                 seen, hidden = _picked(seen, wanted), _picked(hidden, wanted)
             hidden = self._after(seen, hidden, f"layers.{number}")
             if last:
-                hidden = self._normalised(hidden, "norm")
+                hidden = self.finish(hidden)
             if trace is not None:
                 trace.states.append(hidden)
         return hidden if trace is None else _picked(hidden, wanted)
+
+    def finish(self, states: Tensor) -> Tensor:
+        """Normalise states as those of the last layer are; (tokens, hidden) -> the same."""
+        return self._normalised(states, "norm")
 
     def _look(
         self, hidden: Tensor, batch: Batch, turn: Rotation, number: int, window: int | None, trace: Trace | None

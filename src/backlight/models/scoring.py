@@ -3,17 +3,19 @@
 NOTE [A scorer]
 Every model that can be explained has `name`, `score_name`, `max_tokens`, `highest_score` (None, or where no gradient
 can be), `read(pairs)` and `windows(query, document, stride)` that give `Pair`s, and the calls of `PairScorer`: `embed`,
-`score`, `slopes`, `inside`. Models on backlight's own engine inherit these; a model of another engine has its own.
-`score` is the raw one that the model ranks by; `activate` is what its owners show in its place.
+`score`, `slopes`, `inside`, `read_weights`, `baseline`, `build_up`. Models on backlight's own engine inherit these; a
+model of another engine has its own. `score` is the raw one that the model ranks by; `activate` is what its owners show
+in its place.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from backlight.autograd.doors import grad
-from backlight.errors import GraphError
+from backlight.errors import GraphError, InputError
 from backlight.graph.modes import no_grad
 from backlight.models.encoder import Trace
 from backlight.models.pairs import Pair, PairBatch
@@ -21,6 +23,7 @@ from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
 TOKENS_A_PASS = 2048  # what is run at once: enough to keep the processor busy, little enough to stay near the caches
+BASELINES = ("zero", "pad", "mask", "average")  # embeddings that stand for no word in particular
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,59 @@ class PairScorer:
             [tuple(next(arrays) for _ in layer) for layer in attentions],
         )
 
+    def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
+        """Return how much of each token's last state the score reads: a row for each sequence, which sums to 1.
+
+        Raises:
+            InputError: the model reads by maxima, and what it reads differs from one dim to the next.
+        """
+        raise GraphError(f"{type(self).__name__} must say what its score reads")
+
+    def score_states(self, states: Tensor, batch: PairBatch) -> Tensor:
+        """Return the raw score of each pair from the last state of each of its tokens, in the graph.
+
+        Shapes: states (tokens, hidden) -> (pairs,)
+        """
+        raise GraphError(f"{type(self).__name__} must say how it scores states")
+
+    def build_up(self, batch: PairBatch) -> np.ndarray:
+        """Return the scores that the states after each layer would get were that layer the last.
+
+        Shapes: -> (layers + 1, pairs); the first are those of what the first layer was given, the last the raw scores
+        """
+        trace = Trace()
+        with no_grad():
+            last = self.pair_scores(batch, None, trace).numpy()
+            finish = getattr(self.encoder, "finish", lambda states: states)
+            before = [self.score_states(finish(states), batch).numpy() for states in trace.states[:-1]]
+        return np.stack([*before, last])
+
+    def baseline(self, name: str) -> np.ndarray:
+        """Return a word embedding that stands for no word in particular, (hidden,).
+
+        Args:
+            name: `zero`, `pad` and `mask` (the tokens that the tokeniser has for these ends), or `average`, the mean of
+                the whole vocabulary.
+
+        Raises:
+            InputError: there is no such baseline, or the tokeniser has no such token.
+        """
+        if name not in BASELINES:
+            raise InputError(f"baseline must be one of {', '.join(BASELINES)}, got {name}")
+        if name in ("pad", "mask"):
+            with no_grad():
+                return self.encoder.embed_words(np.array([self.tokenizer.id_of(name)])).numpy()[0]
+        return self._average_word if name == "average" else np.zeros_like(self._average_word)
+
+    @cached_property
+    def _average_word(self) -> np.ndarray:
+        """The mean embedding of the vocabulary, (hidden,)."""
+        places = np.arange(self.encoder.config.vocab_size)
+        parts = [places[start : start + TOKENS_A_PASS] for start in range(0, len(places), TOKENS_A_PASS)]
+        with no_grad():
+            sums = [self.encoder.embed_words(part).numpy().sum(axis=0, dtype=np.float64) for part in parts]
+        return (np.sum(sums, axis=0) / len(places)).astype(np.float32)
+
     def scores_of(self, pairs: Sequence[Pair], advance: Callable[[int], None] = lambda done: None) -> np.ndarray:
         """Return the raw score of each pair, `TOKENS_A_PASS` tokens at a time.
 
@@ -137,8 +193,8 @@ def _gradients(scores: Tensor, places: list[Tensor], what: str) -> list[np.ndarr
     return [np.zeros(place.shape, np.float32) if part is None else part.numpy() for place, part in zip(places, found)]
 
 
-def passes(texts: Sequence, width: Callable[..., int] = len) -> Iterator[list]:
-    """Cut a list of texts or pairs into runs of about `TOKENS_A_PASS` tokens, in their order.
+def passes(texts: Iterable, width: Callable[..., int] = len) -> Iterator[list]:
+    """Cut texts or pairs, one after another, into runs of about `TOKENS_A_PASS` tokens, in their order.
 
     Args:
         width: how many tokens a text brings into the run.

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.models.checkpoint import read_settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,7 @@ class Tokenizer:
 
     def __init__(self, folder: Path, max_length: int, *, lower_case: bool = False):
         self.max_length = max_length
+        self._settings = read_settings(Path(folder) / "tokenizer_config.json")
         self._tokenizer = _read_tokenizer(Path(folder) / "tokenizer.json", lower_case)
         self._room = max_length - self._tokenizer.num_special_tokens_to_add(False)
         if self._room < 1:
@@ -58,6 +60,21 @@ class Tokenizer:
     def added_to_pair(self) -> int:
         """How many special tokens a pair of texts gets."""
         return self._tokenizer.num_special_tokens_to_add(True)
+
+    def id_of(self, use: str) -> int:
+        """Return the id of the token that pads texts (`pad`) or stands for a hidden word (`mask`).
+
+        Raises:
+            InputError: the tokeniser has none.
+        """
+        said = self._settings.get(f"{use}_token")
+        said = said.get("content") if isinstance(said, dict) else said
+        spelt = [piece for piece in (said, f"[{use.upper()}]", f"<{use}>") if piece]
+        found = [self._tokenizer.token_to_id(piece) for piece in spelt]
+        known = [number for number in found if number is not None]
+        if not known:
+            raise InputError(f"the tokeniser must have a {use} token, and it knows no {spelt[0]}")
+        return known[0]
 
     def __call__(self, text: str) -> Tokens:
         """Return the tokens of one text."""

@@ -1,0 +1,64 @@
+"""How a score builds up from layer to layer: what it would be were each layer the last.
+
+The head that reads the last layer's states is given those of each layer before. It was never trained on them, so an
+early score says what the head makes of them, not what the model had understood by then.
+
+Source: nostalgebraist, interpreting GPT: the logit lens, 2020 (for language models); Belrose, Furman, Smith, Halawi,
+Ostrovsky, McKinney, Biderman, Steinhardt, Eliciting Latent Predictions from Transformers with the Tuned Lens, 2023,
+arXiv:2303.08112.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from backlight.explain.checks import check_same_scores
+from backlight.models.pairs import Pair, PairBatch
+from backlight.models.scoring import passes
+
+
+@dataclass(frozen=True)
+class BuildUp:
+    """The score of a pair after each layer.
+
+    Args:
+        model: the model's name.
+        score_name: what a score is.
+        query, document: the texts.
+        score: the raw score.
+        after: the score were each layer the last, (layers + 1,): the first is of what the first layer is given, the
+            last is the raw score.
+        passes: how many times the pair went through the model.
+    """
+
+    model: str
+    score_name: str
+    query: str
+    document: str
+    score: float
+    after: tuple[float, ...]
+    passes: float = 2
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """What each layer adds to the score, (layers,)."""
+        return tuple(later - sooner for sooner, later in zip(self.after, self.after[1:]))
+
+
+def build_up(ranker, pairs: Sequence[Pair]) -> list[BuildUp]:
+    """Return how the score of each pair builds up, in units of the score.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        pairs: as `ranker.read` gives them.
+
+    Raises:
+        RuntimeError: the last layer's score is not the ordinary call's.
+    """
+    done = []
+    for some in passes(pairs):
+        batch = PairBatch.of(some)
+        layers, ordinary = ranker.build_up(batch), ranker.score(batch)
+        check_same_scores(layers[-1], ordinary, some)
+        for pair, score, after in zip(some, ordinary.tolist(), layers.T.tolist()):
+            done.append(BuildUp(ranker.name, ranker.score_name, pair.query, pair.document, score, tuple(after)))
+    return done
