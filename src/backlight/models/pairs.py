@@ -168,7 +168,9 @@ class PairReader:
     def _joined(self, query: str, document: str, asked, told, left_out: tuple[int, int]) -> Pair:
         """Let the tokeniser put its special tokens around two encodings."""
         whole = self._tokenizer.joined(asked, told)
-        sides = np.array([ADDED if side is None else side for side in whole.sequence_ids], np.int8)
+        sides = np.full(len(whole), ADDED, np.int8)
+        own = np.flatnonzero(np.array(whole.special_tokens_mask) == 0)  # sequence_ids are lost where a template joins
+        sides[own[: len(asked)]], sides[own[len(asked) :]] = QUERY, DOCUMENT
         offsets = np.array(whole.offsets, np.int64).reshape(-1, 2)
         offsets[sides == ADDED] = 0
         return Pair(

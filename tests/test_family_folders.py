@@ -1,0 +1,103 @@
+"""Folders of each family, with the family's own tokeniser, score pairs as sentence-transformers does."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentence_transformers
+import tokenizers
+import transformers
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.processors import TemplateProcessing
+
+from backlight.models.pairs import ADDED, DOCUMENT, QUERY
+from backlight.models.ranker import load_ranker
+from beside_transformers import random_model
+from tiny_bert import VOCABULARY, relative_error
+
+PAIRS = [
+    ("how do plants make food", "Green plants make food from sunlight, water and air."),
+    ("a leaf", "Unlike cells!"),
+    ("food from a leaf " * 4, "water in the air of the green plants " * 12),
+]
+SIZES = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
+LONG = SIZES | {"max_position_embeddings": 70}
+DISTILBERT = {"dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 40, "max_position_embeddings": 64}
+BYTES = sorted(ByteLevel.alphabet())
+MARKED = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+
+
+def numbered(pieces: list[str]) -> dict[str, int]:
+    return {piece: number for number, piece in enumerate(pieces)}
+
+
+def words(tokeniser: type):
+    return tokeniser(vocab=numbered(VOCABULARY))
+
+
+def roberta():
+    return transformers.RobertaTokenizer(vocab=numbered(MARKED + BYTES), merges=[])
+
+
+def sentence_pieces(tokeniser: type):
+    """Return a tokeniser over ▁ and letters, the rarer the longer."""
+    pieces = [*MARKED, "▁", "▁plants", "▁food", "▁the", "▁leaf", *"abcdefghijklmnopqrstuvwxyzGU.,!"]
+    return tokeniser(vocab=[(piece, -1.0 - number / 10) for number, piece in enumerate(pieces)])
+
+
+def modernbert():
+    """Return a tokeniser over bytes that tells segments of which the model reads nothing."""
+    made = tokenizers.Tokenizer(BPE(numbered(VOCABULARY[:5] + BYTES), []))
+    made.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    made.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
+    read = ["input_ids", "attention_mask"]
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, model_input_names=read, **names)
+
+
+CASES = {
+    "bert": (lambda: words(transformers.BertTokenizer), LONG),
+    "electra": (lambda: words(transformers.ElectraTokenizer), LONG | {"embedding_size": 16}),
+    "distilbert": (lambda: words(transformers.DistilBertTokenizer), DISTILBERT),
+    "roberta": (roberta, LONG | {"type_vocab_size": 1}),
+    "xlm-roberta": (lambda: sentence_pieces(transformers.XLMRobertaTokenizer), LONG | {"type_vocab_size": 1}),
+    "camembert": (lambda: sentence_pieces(transformers.CamembertTokenizer), LONG | {"type_vocab_size": 1}),
+    "modernbert": (modernbert, LONG | {"local_attention": 16, "pad_token_id": 0}),
+}
+
+
+def write_reranker(folder: Path, kind: str) -> Path:
+    """Write a folder with a cross-encoder of random weights and its tokeniser, as save_pretrained does."""
+    made, settings = CASES[kind]
+    tokeniser = made()
+    config = transformers.AutoConfig.for_model(kind, vocab_size=len(tokeniser), num_labels=1, **settings)
+    random_model(transformers.AutoModelForSequenceClassification.from_config, config).save_pretrained(folder)
+    tokeniser.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_scores_equal_those_of_sentence_transformers(tmp_path, kind):
+    ranker = load_ranker(write_reranker(tmp_path, kind))
+    read = ranker.read(PAIRS)
+    model = sentence_transformers.CrossEncoder(str(tmp_path), max_length=ranker.max_tokens)
+    expected = model.predict(PAIRS)
+    scores = ranker.activate(ranker.scores_of(read))
+    assert max(len(pair) for pair in read) == ranker.max_tokens and not sum(read[0].left_out)
+    assert relative_error(scores[None], expected[None]) < 1e-5
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_each_token_belongs_to_its_place_in_its_text(tmp_path, kind):
+    ranker = load_ranker(write_reranker(tmp_path, kind))
+    (pair,) = ranker.read(PAIRS[:1])
+    for side in (QUERY, DOCUMENT):
+        text, spans = pair.text(side), pair.offsets[pair.sides == side]
+        covered = {place for first, end in spans.tolist() for place in range(first, end)}
+        assert {place for place, letter in enumerate(text) if letter != " "} <= covered <= set(range(len(text)))
+        assert (np.diff(spans[:, 0]) >= 0).all()
+    assert not pair.offsets[pair.sides == ADDED].any()
+    assert np.flatnonzero(pair.sides == ADDED)[0] == 0
