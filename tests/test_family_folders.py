@@ -22,7 +22,8 @@ PAIRS = [
     ("food from a leaf " * 4, "water in the air of the green plants " * 12),
 ]
 SIZES = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
-LONG = SIZES | {"max_position_embeddings": 70}
+WORDS = SIZES | {"max_position_embeddings": 70}
+LETTERS = SIZES | {"max_position_embeddings": 130}
 DISTILBERT = {"dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 40, "max_position_embeddings": 64}
 BYTES = sorted(ByteLevel.alphabet())
 MARKED = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -59,13 +60,13 @@ def modernbert():
 
 
 CASES = {
-    "bert": (lambda: words(transformers.BertTokenizer), LONG),
-    "electra": (lambda: words(transformers.ElectraTokenizer), LONG | {"embedding_size": 16}),
+    "bert": (lambda: words(transformers.BertTokenizer), WORDS),
+    "electra": (lambda: words(transformers.ElectraTokenizer), WORDS | {"embedding_size": 16}),
     "distilbert": (lambda: words(transformers.DistilBertTokenizer), DISTILBERT),
-    "roberta": (roberta, LONG | {"type_vocab_size": 1}),
-    "xlm-roberta": (lambda: sentence_pieces(transformers.XLMRobertaTokenizer), LONG | {"type_vocab_size": 1}),
-    "camembert": (lambda: sentence_pieces(transformers.CamembertTokenizer), LONG | {"type_vocab_size": 1}),
-    "modernbert": (modernbert, LONG | {"local_attention": 16, "pad_token_id": 0}),
+    "roberta": (roberta, LETTERS | {"type_vocab_size": 1}),
+    "xlm-roberta": (lambda: sentence_pieces(transformers.XLMRobertaTokenizer), WORDS | {"type_vocab_size": 1}),
+    "camembert": (lambda: sentence_pieces(transformers.CamembertTokenizer), WORDS | {"type_vocab_size": 1}),
+    "modernbert": (modernbert, LETTERS | {"local_attention": 16, "pad_token_id": 0}),
 }
 
 
