@@ -127,18 +127,28 @@ def test_tokens_left_out_are_as_tokens_that_a_mask_hides(both):
     check_same(in_ours(both.encoder, both.head, without(both.batch, left_out)), theirs)
 
 
-def test_slopes_and_slopes_of_slopes_of_the_ordinary_call_equal_transformers(both):
+def test_slopes_and_slopes_of_slopes_equal_transformers(both):
     leaf = leaf_of(both.encoder, both.batch)
     direction = np.random.default_rng(2).normal(size=leaf.shape).astype(np.float32)
-    logit = ordinary_logits(both.encoder, both.head, both.batch, leaf)[:, -1].sum()
-    (slopes,) = grad(logit, [leaf], create_graph=True)
-    (bends,) = grad((slopes * from_numpy(direction)).sum(), [leaf])
+    ordinary = ordinary_logits(both.encoder, both.head, both.batch, leaf)
+    slopes, bends = slopes_and_bends(ordinary, leaf, direction)
+    traced = logits_of_states(both.head, both.batch, both.encoder(both.batch, leaf, trace=Trace()))
+    traced_slopes, traced_bends = slopes_and_bends(traced, leaf, direction)
     run = run_theirs(both.theirs, both.batch, **both.inputs)
     (their_slopes,) = torch.autograd.grad(run.output.logits[:, -1].sum(), [run.embeddings], create_graph=True)
     product = (their_slopes[run.mask] * torch.from_numpy(direction)).sum()
     (their_bends,) = torch.autograd.grad(product, [run.embeddings])
-    assert relative_error(slopes.detach().numpy(), their_slopes[run.mask].detach().numpy()) < 1e-5
-    assert relative_error(bends.numpy(), their_bends[run.mask].numpy()) < 1e-4
+    for own in (slopes, traced_slopes):
+        assert relative_error(own, their_slopes[run.mask].detach().numpy()) < 1e-5
+    for own in (bends, traced_bends):
+        assert relative_error(own, their_bends[run.mask].numpy()) < 1e-4
+
+
+def slopes_and_bends(logits, leaf, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the slopes of the last label's logits, and the slopes of their product with a direction."""
+    (slopes,) = grad(logits[:, -1].sum(), [leaf], create_graph=True)
+    (bends,) = grad((slopes * from_numpy(direction)).sum(), [leaf])
+    return slopes.detach().numpy(), bends.numpy()
 
 
 def test_slopes_of_states_and_attentions_inside_equal_transformers(both):
