@@ -158,6 +158,20 @@ def test_slopes_reach_the_words_of_both_texts(folder):
     np.testing.assert_allclose(scores, ranker.score(batch), rtol=1e-4, atol=1e-5)
 
 
+def test_the_score_builds_up_layer_by_layer(folder):
+    ranker = load_ranker(folder)
+    batch = PairBatch.of(ranker.read(PAIRS))
+    steps = ranker.build_up(batch)
+    assert steps.shape == (3, len(PAIRS))
+    np.testing.assert_allclose(steps[-1], ranker.score(batch), rtol=1e-4, atol=1e-5)
+    words = ranker.embed(batch)[np.cumsum(batch.lengths) - 1]  # what the head would make of the last tokens' words
+    normal = (
+        words / np.sqrt((words**2).mean(1, keepdims=True) + 1e-6) * ranker.encoder.parameters()["norm.weight"].numpy()
+    )
+    expected = normal @ ranker.head.parameters()["score.weight"].numpy()[0]
+    np.testing.assert_allclose(steps[0], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_an_instruction_takes_the_place_of_the_usual_one(folder, theirs, tmp_path):
     (found,) = load_ranker(folder, instruction="find food").read(PAIRS[:1])
     assert found.ids.tolist() == official_ids(theirs, *PAIRS[0], instruction="find food")

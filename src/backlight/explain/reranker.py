@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, Ranking
 from backlight.explain.methods import DEFAULT
@@ -47,7 +48,8 @@ class Reranker:
             raise InputError(f"engine must be one of {', '.join(ENGINES)}, got {engine}")
         folder = find_model(str(model))
         name = folder.resolve().name if Path(model).is_dir() else str(model)
-        return cls(load_ranker(folder, name, label=label))
+        load = load_ranker if engine == "backlight" else TorchRanker
+        return cls(load(folder, name, label=label))
 
     @property
     def name(self) -> str:

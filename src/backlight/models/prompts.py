@@ -79,6 +79,11 @@ class PromptReader:
             around = len(self._opening) + len(self._closing)
             raise InputError(f"max_length must leave room beside the prompt's {around} tokens, got {self.max_length}")
 
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What cuts texts into tokens."""
+        return self._tokenizer
+
     def answers(self, yes: str = "yes", no: str = "no") -> tuple[int, int]:
         """Return the ids of the tokens that the model answers with.
 

@@ -1,5 +1,6 @@
 """From a model folder to a model that scores pairs: what its files say it is, and how it reads texts."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from backlight.errors import InputError
@@ -9,7 +10,7 @@ from backlight.models.cross_encoder import ACTIVATIONS, CrossEncoder
 from backlight.models.families import Family, family_of
 from backlight.models.pairs import PairReader
 from backlight.models.pooling import POOLINGS, READ_ALONE
-from backlight.models.prompts import INSTRUCTION, PromptReader
+from backlight.models.prompts import INSTRUCTION, Prompt, PromptReader
 from backlight.models.tokens import Tokenizer
 
 
@@ -34,7 +35,7 @@ def load_ranker(
     config = family.config.of(settings)
     name = name or folder.resolve().name
     if family.has_head(settings) and "Pooling" not in _modules_of(folder):
-        reader = _reader_of(folder, family, _tokenizer_of(folder, config), instruction)
+        reader = reader_of(folder, family.prompt, tokenizer_of(folder, config.max_tokens), instruction)
         return _cross_encoder(folder, name, family, config, settings, label, reader)
     if instruction is not None:
         raise InputError(f"instruction must be left out: the model in {folder} reads none")
@@ -42,7 +43,7 @@ def load_ranker(
     return BiEncoder(
         name=name,
         encoder=family.encoder(config, read_weights(folder)),
-        tokenizer=_tokenizer_of(folder, config),
+        tokenizer=tokenizer_of(folder, config.max_tokens),
         pooling=_pooling_of(folder),
     )
 
@@ -52,28 +53,38 @@ def _cross_encoder(
 ) -> CrossEncoder:
     """Return the cross-encoder in a folder."""
     answers = (_answers_of(folder, reader),) if family.answers(settings) else ()
-    labels = ["yes rather than no"] if answers else _labels_of(settings)
+    labels = ["yes rather than no"] if answers else labels_of(settings)
     weights = read_weights(folder)
     return CrossEncoder(
         name=name,
         encoder=family.encoder(config, weights),
         head=family.head(config, weights, len(labels), *answers),
         reader=reader,
-        label=_chosen(label, labels, folder),
-        activation=_activation_of(settings),
+        label=chosen_label(label, labels, folder),
+        activation=activation_of(settings),
         score_name="logit" if len(labels) == 1 and not answers else f"logit of {labels[label or 0]}",
     )
 
 
-def _reader_of(folder: Path, family: Family, tokenizer: Tokenizer, instruction: str | None):
-    """Return what reads pairs for a cross-encoder: in the family's prompt, if it has one."""
-    if family.prompt is None:
+def reader_of(
+    folder: Path, prompt: Callable[[str], Prompt] | None, tokenizer: Tokenizer, instruction: str | None
+) -> PairReader | PromptReader:
+    """Return what reads pairs for the cross-encoder in a folder.
+
+    Args:
+        prompt: what stands around a pair, given an instruction; None for models that need none.
+        instruction: what makes a document relevant; by default what the folder says.
+
+    Raises:
+        InputError: there is an instruction, and no prompt to put it in.
+    """
+    if prompt is None:
         if instruction is not None:
             raise InputError(f"instruction must be left out: the model in {folder} reads none")
         return PairReader(tokenizer)
     says = read_settings(folder / "config_sentence_transformers.json")
     said = (says.get("prompts") or {}).get(says.get("default_prompt_name"))
-    return PromptReader(tokenizer, family.prompt(instruction or said or INSTRUCTION))
+    return PromptReader(tokenizer, prompt(instruction or said or INSTRUCTION))
 
 
 def _answers_of(folder: Path, reader: PromptReader) -> tuple[int, int]:
@@ -88,7 +99,7 @@ def _answers_of(folder: Path, reader: PromptReader) -> tuple[int, int]:
     return found
 
 
-def _labels_of(settings: dict) -> list[str]:
+def labels_of(settings: dict) -> list[str]:
     """Return the names of a classifier's labels."""
     named = settings.get("id2label")
     if named:
@@ -96,7 +107,7 @@ def _labels_of(settings: dict) -> list[str]:
     return [f"LABEL_{number}" for number in range(settings.get("num_labels") or 2)]
 
 
-def _chosen(label: int | None, labels: list[str], folder: Path) -> int:
+def chosen_label(label: int | None, labels: list[str], folder: Path) -> int:
     """Return which logit is the score."""
     if label is None and len(labels) > 1:
         raise InputError(
@@ -108,7 +119,7 @@ def _chosen(label: int | None, labels: list[str], folder: Path) -> int:
     return label or 0
 
 
-def _activation_of(settings: dict) -> str:
+def activation_of(settings: dict) -> str:
     """Return what the model's owners show of a logit, by the keys that sentence-transformers writes."""
     said = (settings.get("sentence_transformers") or {}).get("activation_fn")
     said = said or settings.get("sbert_ce_default_activation_function") or "Sigmoid"
@@ -118,11 +129,11 @@ def _activation_of(settings: dict) -> str:
     return name
 
 
-def _tokenizer_of(folder: Path, config) -> Tokenizer:
-    """Return the tokeniser, which cuts at the smallest length that one of the files says."""
+def tokenizer_of(folder: Path, longest: int) -> Tokenizer:
+    """Return the tokeniser of a folder, which cuts at `longest` tokens, or at fewer if one of the files says so."""
     reading = read_settings(folder / "sentence_bert_config.json")
     limits = (
-        config.max_tokens,
+        longest,
         reading.get("max_seq_length"),
         read_settings(folder / "tokenizer_config.json").get("model_max_length"),
     )

@@ -59,10 +59,19 @@ class PairScorer:
         """
         raise GraphError(f"{type(self).__name__} must say how it scores pairs")
 
+    @property
+    def vocab_size(self) -> int:
+        """How many word embeddings there are."""
+        return self.encoder.config.vocab_size
+
+    def embed_ids(self, ids: np.ndarray) -> np.ndarray:
+        """Return the word embeddings of tokens; (tokens,) -> (tokens, hidden)."""
+        with no_grad():
+            return self.encoder.embed_words(ids).numpy()
+
     def embed(self, batch: PairBatch) -> np.ndarray:
         """Return the word embeddings of a batch; -> (tokens, hidden)."""
-        with no_grad():
-            return self.encoder.embed_words(batch.ids).numpy()
+        return self.embed_ids(batch.ids)
 
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
         """Return the raw score of each pair, without recording.
@@ -151,17 +160,15 @@ class PairScorer:
         if name not in BASELINES:
             raise InputError(f"baseline must be one of {', '.join(BASELINES)}, got {name}")
         if name in ("pad", "mask"):
-            with no_grad():
-                return self.encoder.embed_words(np.array([self.tokenizer.id_of(name)])).numpy()[0]
+            return self.embed_ids(np.array([self.tokenizer.id_of(name)]))[0]
         return self._average_word if name == "average" else np.zeros_like(self._average_word)
 
     @cached_property
     def _average_word(self) -> np.ndarray:
         """The mean embedding of the vocabulary, (hidden,)."""
-        places = np.arange(self.encoder.config.vocab_size)
+        places = np.arange(self.vocab_size)
         parts = [places[start : start + TOKENS_A_PASS] for start in range(0, len(places), TOKENS_A_PASS)]
-        with no_grad():
-            sums = [self.encoder.embed_words(part).numpy().sum(axis=0, dtype=np.float64) for part in parts]
+        sums = [self.embed_ids(part).sum(axis=0, dtype=np.float64) for part in parts]
         return (np.sum(sums, axis=0) / len(places)).astype(np.float32)
 
     def scores_of(self, pairs: Sequence[Pair], advance: Callable[[int], None] = lambda done: None) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Floor 7, beside the models: the one door to each large library that backlight can work with and does not need."""

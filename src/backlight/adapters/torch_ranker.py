@@ -1,0 +1,333 @@
+"""Any sequence classifier that PyTorch and transformers run, as a scorer (see NOTE [A scorer] in models/scoring.py).
+
+NOTE [The call that is explained]
+`score` calls the model with token ids, as its users do; `slopes` with word embeddings, of which those of tokens are a
+leaf, with the same mask and segments. Segments are given where a model has weights for them. Padding is no part of the
+leaf. Some models read padding in spite of the mask, as their last token or by pooling: so it is tried, once, whether a
+padded pair scores as it does alone; if not, only pairs of one length run together.
+
+This is the one file that imports PyTorch, and it does so when a model is loaded.
+"""
+
+import inspect
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from backlight.adapters.rectangles import Rectangle, rectangles
+from backlight.errors import GraphError, InputError
+from backlight.models.checkpoint import read_settings
+from backlight.models.cross_encoder import ACTIVATIONS
+from backlight.models.families import FAMILIES
+from backlight.models.pairs import Pair, PairBatch
+from backlight.models.ranker import activation_of, chosen_label, labels_of, reader_of, tokenizer_of
+from backlight.models.scoring import Inside, PairScorer
+from backlight.models.tokens import Tokenizer
+
+LONGEST = 8192  # tokens that are read where neither the model nor its tokeniser has a limit
+
+
+def _libraries() -> tuple:
+    """Return PyTorch and transformers."""
+    try:
+        import torch
+        import transformers
+    except ImportError as problem:
+        raise InputError(
+            f'engine="torch" needs PyTorch and transformers, and {problem.name} is missing: '
+            'pip install "backlight[torch]"'
+        ) from problem
+    return torch, transformers
+
+
+class TorchRanker(PairScorer):
+    """A cross-encoder that PyTorch and transformers run, frozen, on the processor.
+
+    Args:
+        folder: as `save_pretrained` writes it, with the `tokenizer.json` of a fast tokeniser.
+        name: what to call the model; by default as the folder.
+        label: which logit of a classifier with several is the score.
+        instruction: what makes a document relevant, for a model whose prompt says it.
+
+    Raises:
+        InputError: a library or a file is missing, or the folder holds no sequence classifier.
+    """
+
+    highest_score = None  # a logit has none
+
+    def __init__(
+        self, folder: Path, name: str | None = None, *, label: int | None = None, instruction: str | None = None
+    ):
+        self._torch, self._transformers = _libraries()
+        self._folder = Path(folder)
+        settings = read_settings(self._folder / "config.json")
+        labels = labels_of(settings)
+        self._label = chosen_label(label, labels, self._folder)
+        self._activation = activation_of(settings)
+        self._model = self._loaded()
+        self._takes = set(inspect.signature(self._model.forward).parameters)
+        self._pad = settings.get("pad_token_id") or 0
+        says = read_settings(self._folder / "tokenizer_config.json")
+        self._left = says.get("padding_side") == "left"
+        self._segments = "token_type_ids" in says.get("model_input_names", ["token_type_ids"]) and any(
+            "token_type_embed" in weight or "seg_embed" in weight for weight, _ in self._model.named_parameters()
+        )
+        family = FAMILIES.get(settings.get("model_type"))
+        tokenizer = tokenizer_of(self._folder, self._longest())
+        self._reader = reader_of(self._folder, family and family.prompt, tokenizer, instruction)
+        self.name = name or self._folder.resolve().name
+        self.score_name = "logit" if len(labels) == 1 else f"logit of {labels[self._label]}"
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What cuts texts into tokens."""
+        return self._reader.tokenizer
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens of a pair the model reads."""
+        return self._reader.max_length
+
+    def read(self, pairs) -> list[Pair]:
+        """Return pairs of query and document as the model reads them."""
+        return self._reader(pairs)
+
+    def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
+        """Return a pair for each window of a long document; one, if all of it fits."""
+        return self._reader.windows(query, document, stride)
+
+    def activate(self, scores: np.ndarray) -> np.ndarray:
+        """Return what the model's owners show in place of raw scores."""
+        return ACTIVATIONS[self._activation](np.asarray(scores))
+
+    def pair_scores(self, batch, inputs_embeds=None, trace=None):
+        """Raise: backlight's engine does not run this model, so its graph cannot hold the scores."""
+        raise InputError(
+            f"this needs a model on backlight's own engine, and PyTorch runs {self.name}: choose a method that leaves "
+            "words out, or that takes first derivatives"
+        )
+
+    @property
+    def vocab_size(self) -> int:
+        """How many word embeddings there are."""
+        return self._model.get_input_embeddings().num_embeddings
+
+    def embed_ids(self, ids: np.ndarray) -> np.ndarray:
+        """Return the word embeddings of tokens; (tokens,) -> (tokens, hidden)."""
+        return self._embedded(self._torch.from_numpy(ids)).numpy()
+
+    def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
+        """Return the raw score of each pair.
+
+        Args:
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
+
+        Shapes: -> (pairs,)
+
+        Raises:
+            InputError: the model takes no word embeddings.
+        """
+        found = np.empty(len(batch.pairs), np.float32)
+        for part in self._parts(batch):
+            words = None if inputs_embeds is None else self._torch.tensor(inputs_embeds[part.tokens])
+            with self._torch.no_grad():
+                found[part.pairs] = self._run(part, words)[0].numpy()
+        return found
+
+    def slopes(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.
+
+        Shapes: -> (pairs,), (tokens, hidden)
+
+        Raises:
+            InputError: the model takes no word embeddings.
+            RuntimeError: the score does not depend on them.
+        """
+        start = self.embed(batch) if inputs_embeds is None else inputs_embeds
+        scores, slopes = np.empty(len(batch.pairs), np.float32), np.empty_like(start)
+        for part in self._parts(batch):
+            leaf = self._torch.tensor(start[part.tokens]).requires_grad_()
+            found, _ = self._run(part, leaf)
+            (slopes[part.tokens],) = self._gradients(found, [leaf], "the word embeddings")
+            scores[part.pairs] = found.detach().numpy()
+        return scores, slopes
+
+    def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
+        """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
+
+        Attentions exist only where they are computed step by step: this runs a second copy of the model, which does.
+
+        Raises:
+            InputError: the model shows no attentions, or its layers work on other tokens than are read.
+            RuntimeError: the score does not depend on what went on inside.
+        """
+        start = self.embed(batch)
+        scores, pieces = np.empty(len(batch.pairs), np.float32), []
+        for part in self._parts(batch):
+            leaf = self._torch.tensor(start[part.tokens]).requires_grad_(slopes)
+            found, output = self._run(part, leaf, inside=True)
+            places = self._shown(output, part)
+            pieces.append((part, places, self._gradients(found, places, "the hidden states") if slopes else None))
+            scores[part.pairs] = found.detach().numpy()
+        layers = len(output.attentions)
+        arrays = [(part, [place.detach().numpy() for place in places]) for part, places, _ in pieces]
+        found = Inside(scores, *_by_token(batch, arrays, layers))
+        if not slopes:
+            return found
+        gradients = _by_token(batch, [(part, slopes) for part, _, slopes in pieces], layers)
+        return Inside(found.scores, found.states, found.attentions, *gradients)
+
+    def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
+        """Return how much of each token's last state the head reads, one row a pair; each sums to 1.
+
+        Nothing but its gradients shows what a head reads: those for the last states are the same vector, times these.
+
+        Raises:
+            InputError: they are not, so the head does more than weigh states.
+        """
+        found = []
+        for slopes in batch.by_pair(self.inside(batch, slopes=True).state_slopes[-1].astype(np.float64)):
+            sizes = np.linalg.norm(slopes, axis=1)  # (tokens,)
+            shared = slopes[sizes.argmax()] / sizes.max()
+            if not np.allclose(slopes, sizes[:, None] * shared, rtol=1e-3, atol=1e-5 * sizes.max()):
+                kind = type(self._model).__name__
+                raise InputError(f"the head of {kind} must weigh the last states for this, and does more than that")
+            found.append(sizes / sizes.sum())
+        return found
+
+    def _run(self, part: Rectangle, words=None, *, inside: bool = False) -> tuple:
+        """Return the scores of a rectangle, (rows,), and all that the model gave.
+
+        Args:
+            words: the word embeddings of the tokens, (tokens, hidden), to use in place of their ids.
+            inside: whether to ask for hidden states and attentions.
+        """
+        torch = self._torch
+        inputs = {"attention_mask": torch.from_numpy(part.mask)}
+        if self._segments:
+            inputs["token_type_ids"] = torch.from_numpy(part.type_ids)
+        ids = torch.from_numpy(part.ids)
+        if words is None:
+            inputs["input_ids"] = ids
+        else:
+            self._check_takes_words("inputs_embeds" in self._takes)
+            places = torch.from_numpy(part.rows), torch.from_numpy(part.columns)
+            inputs["inputs_embeds"] = self._embedded(ids).index_put(places, words)
+        asked = {"output_hidden_states": True, "output_attentions": True} if inside else {}
+        try:
+            output = (self._eager if inside else self._model)(**inputs, **asked)
+        except NotImplementedError:
+            self._check_takes_words(words is None)
+            raise
+        return output.logits[:, self._label], output
+
+    def _check_takes_words(self, takes: bool) -> None:
+        if not takes:
+            raise InputError(
+                f"{type(self._model).__name__} must take word embeddings for this, and does not: choose a method that "
+                "leaves words out"
+            )
+
+    def _embedded(self, ids):
+        """Return the word embeddings of ids, without recording."""
+        with self._torch.no_grad():
+            return self._model.get_input_embeddings()(ids)
+
+    def _parts(self, batch: PairBatch):
+        """Return a batch as rectangles that the model reads as it reads each pair alone."""
+        return rectangles(batch, apart=self._padding_counts, pad=self._pad, left=self._left)
+
+    @cached_property
+    def _padding_counts(self) -> bool:
+        """Whether the score of a pair is another one where it is padded (see NOTE [The call that is explained])."""
+        batch = PairBatch.of(self.read([("a b", "c"), ("a b c d e", "f g h i j k")]))
+        both = Rectangle.of(batch, np.arange(2), pad=self._pad, left=self._left)
+        words = self._torch.from_numpy(self.embed(batch)) if "inputs_embeds" in self._takes else None
+        with self._torch.no_grad():
+            alone = np.concatenate([self._run(part)[0].numpy() for part in rectangles(batch, apart=True)])
+            try:
+                together = [self._run(both, given)[0].numpy() for given in (None, words)]
+            except (InputError, ValueError):  # no embeddings are taken, or no batch is
+                return True
+        return not all(np.allclose(found, alone, rtol=1e-4, atol=1e-5) for found in together)
+
+    def _gradients(self, scores, places: list, what: str) -> list[np.ndarray]:
+        """Return the gradients of the summed scores: each place belongs to one pair, so the sum mixes nothing."""
+        found = [None] * len(places)
+        if scores.requires_grad:
+            found = self._torch.autograd.grad(scores.sum(), places, allow_unused=True)
+        if all(part is None for part in found):
+            raise GraphError(f"the score must depend on {what}, and no gradient reached them; nothing was explained")
+        return [np.zeros(p.shape, np.float32) if part is None else part.numpy() for p, part in zip(places, found)]
+
+    def _shown(self, output, part: Rectangle) -> list:
+        """Return the hidden states and then the attentions of each layer."""
+        states, attentions = (getattr(output, name, None) or () for name in ("hidden_states", "attentions"))
+        kind = type(self._model).__name__
+        if not attentions or any(layer is None for layer in attentions):
+            raise InputError(f"{kind} must show its attentions for this, and does not")
+        rows, columns = part.ids.shape
+        whole = all(state.shape[:2] == (rows, columns) for state in states)
+        square = all((a.shape[0], *a.shape[2:]) == (rows, columns, columns) for a in attentions)
+        if not (states and whole and square):
+            raise InputError(
+                f"the layers of {kind} must work on the tokens that are read, and do not: it cuts or joins"
+            )
+        return [*states, *attentions]
+
+    def _loaded(self, **asked):
+        """Return the model of the folder, frozen."""
+        bars = self._transformers.utils.logging
+        shown = bars.is_progress_bar_enabled()
+        bars.disable_progress_bar()
+        try:
+            model, told = self._transformers.AutoModelForSequenceClassification.from_pretrained(
+                self._folder, local_files_only=True, dtype=self._torch.float32, output_loading_info=True, **asked
+            )
+        except (OSError, ValueError, KeyError) as problem:
+            said = str(problem).strip().split("\n")[0]
+            raise InputError(f"transformers cannot load a sequence classifier from {self._folder}: {said}") from problem
+        finally:
+            if shown:
+                bars.enable_progress_bar()
+        if told["missing_keys"]:
+            raise InputError(
+                f"the weights in {self._folder} must hold {', '.join(sorted(told['missing_keys']))}, and do not: "
+                "transformers would draw them at random"
+            )
+        return model.eval().requires_grad_(False)
+
+    @cached_property
+    def _eager(self):
+        """A second copy of the model, which computes attention step by step and so can show it."""
+        return self._loaded(attn_implementation="eager")
+
+    def _longest(self) -> int:
+        """Return how many tokens the model has positions for."""
+        for name, module in self._model.named_modules():
+            if name.endswith("position_embeddings") and isinstance(module, self._torch.nn.Embedding):
+                reserved = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts from there
+                return module.num_embeddings - reserved
+        limit = getattr(self._model.config, "max_position_embeddings", None) or LONGEST
+        return min(limit, LONGEST) if limit > 0 else LONGEST  # -1 says that there is none
+
+
+def _by_token(batch: PairBatch, pieces: list[tuple[Rectangle, list[np.ndarray]]], layers: int) -> tuple[list, list]:
+    """Return states as rows of the batch's tokens, and attentions by layer and pair.
+
+    Args:
+        pieces: for each rectangle its states, (rows, columns, hidden), and its attentions, (rows, heads, columns,
+            columns), which are the last `layers` ones.
+    """
+    first = pieces[0][1]
+    states = [np.empty((len(batch.ids), place.shape[-1]), place.dtype) for place in first[:-layers]]
+    attentions = [[None] * len(batch.pairs) for _ in range(layers)]
+    for part, places in pieces:
+        for state, place in zip(states, places):
+            state[part.tokens] = place[part.rows, part.columns]
+        for layer, place in zip(attentions, places[-layers:]):
+            for row, number in enumerate(part.pairs):
+                columns = part.columns[part.rows == row]
+                layer[number] = place[row][:, columns][:, :, columns]
+    return states, [tuple(layer) for layer in attentions]
