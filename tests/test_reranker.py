@@ -35,6 +35,19 @@ def test_a_folder_is_loaded_by_its_path_and_a_package_by_its_name(tmp_path):
         Reranker.from_pretrained(tmp_path / "mine", engine="jax")
 
 
+def test_either_engine_gives_the_same(tmp_path):
+    folder = write_cross_encoder(tmp_path)
+    ours, theirs = (Reranker.from_pretrained(folder, engine=engine) for engine in ("backlight", "torch"))
+    pairs = [(QUERY, document) for document in DOCUMENTS]
+    np.testing.assert_allclose(ours.predict(pairs), theirs.predict(pairs), rtol=1e-5)
+    rankings = [one.rank(QUERY, DOCUMENTS, explain=2) for one in (ours, theirs)]
+    for one, other in zip(*(ranking.documents for ranking in rankings)):
+        assert one.name == other.name
+        if one.attribution:
+            values = [[word.value for word in found.attribution.document.words] for found in (one, other)]
+            np.testing.assert_allclose(*values, rtol=1e-4)
+
+
 def test_predict_gives_the_activated_score_and_on_request_the_raw_one(reranker):
     pairs = [(QUERY, document) for document in DOCUMENTS]
     logits = reranker.predict(pairs, activation="identity")

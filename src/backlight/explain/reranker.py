@@ -17,7 +17,7 @@ from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
 from backlight.models.scoring import Inside
 
-ENGINES = ("backlight", "torch")
+ENGINES: dict[str, Callable] = {"backlight": load_ranker, "torch": TorchRanker}
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,12 @@ class Reranker:
 
     @classmethod
     def from_pretrained(
-        cls, model: str | Path = "builtin", *, engine: str = "backlight", label: int | None = None
+        cls,
+        model: str | Path = "builtin",
+        *,
+        engine: str = "backlight",
+        label: int | None = None,
+        instruction: str | None = None,
     ) -> "Reranker":
         """Load a model.
 
@@ -40,6 +45,7 @@ class Reranker:
             model: a folder as `save_pretrained` writes it, an installed package that carries one, or "builtin".
             engine: "backlight", or "torch" for models that only PyTorch and transformers run.
             label: which logit of a classifier with several is the score.
+            instruction: what makes a document relevant, for models whose prompt says it.
 
         Raises:
             InputError: there is no such model, or the engine cannot run it.
@@ -48,8 +54,7 @@ class Reranker:
             raise InputError(f"engine must be one of {', '.join(ENGINES)}, got {engine}")
         folder = find_model(str(model))
         name = folder.resolve().name if Path(model).is_dir() else str(model)
-        load = load_ranker if engine == "backlight" else TorchRanker
-        return cls(load(folder, name, label=label))
+        return cls(ENGINES[engine](folder, name, label=label, instruction=instruction))
 
     @property
     def name(self) -> str:
