@@ -33,8 +33,13 @@ def numbered(pieces: list[str]) -> dict[str, int]:
     return {piece: number for number, piece in enumerate(pieces)}
 
 
-def words(tokeniser: type):
-    return tokeniser(vocab=numbered(VOCABULARY))
+def words(tokeniser: type, **options):
+    return tokeniser(vocab=numbered(VOCABULARY), **options)
+
+
+def without_segments():
+    """Return BERT's tokeniser, whose files keep segments from the model."""
+    return words(transformers.BertTokenizer, model_input_names=["input_ids", "attention_mask"])
 
 
 def roberta():
@@ -61,6 +66,7 @@ def modernbert():
 
 CASES = {
     "bert": (lambda: words(transformers.BertTokenizer), WORDS),
+    "bert, no segments": (without_segments, WORDS),
     "electra": (lambda: words(transformers.ElectraTokenizer), WORDS | {"embedding_size": 16}),
     "distilbert": (lambda: words(transformers.DistilBertTokenizer), DISTILBERT),
     "roberta": (roberta, LETTERS | {"type_vocab_size": 1}),
@@ -70,10 +76,11 @@ CASES = {
 }
 
 
-def write_reranker(folder: Path, kind: str) -> Path:
+def write_reranker(folder: Path, case: str) -> Path:
     """Write a folder with a cross-encoder of random weights and its tokeniser, as save_pretrained does."""
-    made, settings = CASES[kind]
+    made, settings = CASES[case]
     tokeniser = made()
+    kind = case.partition(",")[0]
     config = transformers.AutoConfig.for_model(kind, vocab_size=len(tokeniser), num_labels=1, **settings)
     random_model(transformers.AutoModelForSequenceClassification.from_config, config).save_pretrained(folder)
     tokeniser.save_pretrained(folder)

@@ -177,7 +177,7 @@ class PairReader:
             query=query,
             document=document,
             ids=np.array(whole.ids, np.int64),
-            type_ids=np.array(whole.type_ids, np.int64),
+            type_ids=self._tokenizer.segments_of(whole),
             positions=np.arange(len(whole.ids)),
             sides=sides,
             offsets=offsets,

@@ -110,6 +110,11 @@ class Tokenizer:
         """Return two encodings as one, with the special tokens that belong around them."""
         return self._tokenizer.post_process(query, document, True)
 
+    def segments_of(self, encoding) -> np.ndarray:
+        """Return the segment of each token: 0 for all where the tokeniser's files keep segments from the model."""
+        told = self._settings.get("model_input_names") or ["token_type_ids"]
+        return np.array(encoding.type_ids, np.int64) * ("token_type_ids" in told)
+
     def _cut(self, text: str, encoding) -> Tokens:
         """Cut an encoding to the room there is."""
         left_out = max(0, len(encoding) - self._room)
@@ -122,7 +127,7 @@ class Tokenizer:
         return Tokens(
             text=text,
             ids=np.array(encoding.ids, np.int64),
-            type_ids=np.array(encoding.type_ids, np.int64),
+            type_ids=self.segments_of(encoding),
             offsets=np.array(encoding.offsets, np.int64).reshape(-1, 2),
             special=np.array(encoding.special_tokens_mask, bool),
             pieces=tuple(encoding.tokens),
