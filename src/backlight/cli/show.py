@@ -1,213 +1,128 @@
-"""A ranking in the terminal: each document's words lit from behind by their importance.
+"""A ranking in the terminal: each document's words lit from behind by their importance."""
 
-NOTE [Without colour]
-With NO_COLOR, in a terminal without colours, and in a pipe, the shade cannot be seen. There the strong words are marked
-(`*so*`, the strongest `**so**`); everywhere the strongest words are listed with their values.
-"""
+from collections.abc import Mapping, Sequence
 
-import os
-import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
-from backlight.errors import InputError
-from backlight.explain.attribution import Ranked, Ranking, TextAttribution, Truncation
+from backlight.cli.screen import Screen, digits_for, ending, number, plain, strongest, unread
+from backlight.explain.attribution import Attribution, Ranked, Ranking, Window
+from backlight.explain.methods import METHODS
 
-try:
-    from rich.cells import cell_len
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.table import Table
-    from rich.text import Text
-except ImportError as problem:
-    raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
-
-LEVELS = (0.15, 0.3, 0.5, 0.75)  # the share of the strongest word's importance from which each shade is used
-SHADES = {
-    "dark": ("#f4ead5 on #3d2c0c", "#fff6e3 on #6d4a0b", "#1a1206 on #b87c18", "bold #1a1206 on #ffbe4d"),
-    "light": ("#2a2113 on #fdeecb", "#2a2113 on #fbd98c", "#2a2113 on #f4b13e", "bold #fffaf0 on #a55a00"),
-}
-SIXTEEN_COLOURS = ("underline", "bold underline", "black on yellow", "bold black on bright_yellow")
-MARKS = ("", "", "*", "**")
 INDENT = 4  # columns that a text stands in from the edge
-LISTED = 7  # strongest words listed beneath a text, if there is room
 BAR = 24  # most columns of a score's bar
-MANY = 50  # documents from which there is a progress bar
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-@dataclass(frozen=True)
-class Screen:
-    """Where a ranking is shown.
-
-    Args:
-        console: rich's console.
-        theme: whether its background is "dark" or "light".
-    """
-
-    console: Console
-    theme: str = "dark"
-
-    @property
-    def shades(self) -> tuple[str, ...]:
-        """The style of each level of importance: none where colours cannot be seen."""
-        system = self.console.color_system
-        if system is None or self.console.no_color:
-            return ("",) * len(LEVELS)
-        return SIXTEEN_COLOURS if system == "standard" else SHADES[self.theme]
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """What stands around a word of each level: see NOTE [Without colour]."""
-        return ("",) * len(LEVELS) if any(self.shades) else MARKS
-
-
-def screen(theme: str | None = None) -> Screen:
-    """Return standard output as a screen.
-
-    Args:
-        theme: "dark" or "light"; by default as COLORFGBG says (`15;0` is white on black), else dark.
-    """
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal of an old encoding must not end the run
-    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
-    return Screen(
-        Console(highlight=False, markup=False, emoji=False),
-        theme or ("light" if background in ("7", "15") else "dark"),
-    )
-
-
-@contextmanager
-def progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Give a function to call with the number of steps newly done; where there are many, a bar shows them."""
-    if total < MANY or not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    columns = TextColumn("explaining"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done: bar.advance(task, done)
 
 
 def show(ranking: Ranking, screen: Screen) -> None:
     """Print a ranking: what was asked and how, each document explained, then those that were not."""
     console = screen.console
-    console.print(_heading(ranking, screen))
-    for ranked in ranking.documents:
-        if ranked.attribution is not None:
-            console.print()
-            console.print(_title(ranked, console.width))
-            console.print(Padding(_explained(ranked.attribution.document, screen), (0, 0, 0, INDENT)))
+    console.print(grid(_heading(ranking, screen)))
+    explained = [ranked for ranked in ranking.documents if ranked.attribution is not None]
+    for ranked in explained:
+        console.print()
+        show_title(ranked, ranking, screen)
+        console.print(Padding(_explained(ranked.attribution, screen), (0, 0, 0, INDENT)))
     rest = [ranked for ranked in ranking.documents if ranked.attribution is None]
     if rest:
-        console.print("\nranked, not explained")
-        for ranked in rest:
-            console.print(_title(ranked, console.width))
-            if ranked.truncation:
-                console.print(Padding(_unread(ranked.truncation), (0, 0, 0, INDENT)))
+        console.print("\nranked, not explained" if explained else "")
+    for ranked in rest:
+        show_title(ranked, ranking, screen)
+        if ranked.truncation:
+            console.print(Padding(unread(ranked.truncation), (0, 0, 0, INDENT)))
 
 
-def _heading(ranking: Ranking, screen: Screen) -> Table:
-    """Name the query, the model, the method, and what the shades mean."""
-    asked = ranking.mean_query()
-    lines = {
-        "query": _lit(asked, screen) + _unread(asked.truncation),
-        "model": Text(f"{ranking.model}, reads {ranking.max_tokens} tokens of a text"),
-        "score": Text(ranking.score_name),
-        "method": Text(f"{ranking.method}, no baseline"),
-        "shade": _legend(screen),
-    }
+def grid(lines: Mapping[str, Text]) -> Table:
+    """Return names, each with what is said of it."""
     table = Table.grid(padding=(0, 2))
     for name, value in lines.items():
         table.add_row(Text(name, "dim"), value)
     return table
 
 
-def _legend(screen: Screen) -> Text:
-    """Explain the shades, or the marks that stand for them."""
-    bounds = [f"{share:.0%}" for share in LEVELS]
-    parts = [
-        Text(f"from {bounds[0]}" if not number else bound, style)
-        for number, (bound, style) in enumerate(zip(bounds, screen.shades))
-    ]
-    if any(screen.marks):
-        parts = [Text(f"{mark}from {bound}{mark}") for bound, mark in zip(bounds, screen.marks) if mark]
-    return Text(" ").join(parts) + Text(" of the text's strongest word")
+def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
+    """Name the query, the model, the method, and what the shades mean."""
+    made = [ranked.attribution for ranked in ranking.documents if ranked.attribution is not None]
+    shown = f"{ranking.score_name}{', → as its owners show it' if shows_both(ranking) else ''}"
+    lines = {
+        "query": screen.text(ranking.mean_query(), made[0].signed) if made else Text(plain(ranking.query)),
+        "model": Text(f"{ranking.model}, reads {ranking.max_tokens} tokens of a text"),
+        "score": Text(shown),
+    }
+    if made:
+        lines["method"] = Text(account(made))
+        lines["shade"] = screen.legend(made[0].signed)
+    return lines
 
 
-def _title(ranked: Ranked, width: int) -> Table:
-    """Return a document's rank, name and score in one line."""
+def account(made: Sequence[Attribution]) -> str:
+    """Say how explanations were made, and how well: the method, its baseline, its gap, its cost."""
+    first, worst = made[0], max((abs(one.gap) for one in made if one.gap is not None), default=None)
+    parts = [first.method, METHODS[first.method].summary if first.method in METHODS else first.meaning]
+    parts.append("no baseline" if first.baseline is None else f"baseline {first.baseline}")
+    if worst is not None:
+        parts.append(f"misses its sum by {worst:.2g}" + (" at most" if len(made) > 1 else ""))
+    cost = max(one.passes for one in made)
+    parts.append(f"{cost:,.0f} pass{'' if cost == 1 else 'es'} a document")
+    parts += [f"{name} {value}" for name, value in first.settings.items()]
+    if any(one.fallback for one in made):
+        parts.append("ANOTHER METHOD STOOD IN")
+    return ", ".join(parts)
+
+
+def shows_both(ranking: Ranking) -> bool:
+    """Tell whether the model's owners show something else than the raw score."""
+    return any(abs(ranked.activated - ranked.score) > 1e-6 for ranked in ranking.documents)
+
+
+def show_title(ranked: Ranked, ranking: Ranking, screen: Screen) -> None:
+    """Print a document's rank, name and scores in one line, and which window of it was read."""
+    width = screen.console.width
     columns = min(BAR, width // 4)
+    score = number(ranked.score) + (f" → {number(ranked.activated)}" if shows_both(ranking) else "")
+    room = max(len(score), 6)
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(width=3, justify="right")
     table.add_column(ratio=1, no_wrap=True)
-    table.add_column(width=6, justify="right")
+    table.add_column(width=room, justify="right", no_wrap=True)
     table.add_column(width=columns)
-    filled = round(columns * min(1.0, max(0.0, ranked.score)))
+    filled = round(columns * _share(ranked, ranking))
     bar = Text("━" * filled) + Text("─" * (columns - filled), "dim")
-    name = Text(_ending(_plain(ranked.name), width - columns - 12), "bold")
-    table.add_row(Text(str(ranked.rank), "bold"), name, Text(f"{ranked.score:.3f}"), bar)
-    return table
+    name = Text(ending(plain(ranked.name), width - columns - room - 6), "bold")
+    table.add_row(Text(str(ranked.rank), "bold"), name, Text(score), bar)
+    screen.console.print(table)
+    if ranked.window is not None:
+        screen.console.print(Padding(Text(window_of(ranked.window), "dim"), (0, 0, 0, INDENT)))
 
 
-def _ending(name: str, width: int) -> str:
-    """Return a name that fits: of a long one its end, which tells files apart."""
-    if cell_len(name) <= width:
-        return name
-    while name and cell_len(name) >= width:
-        name = name[1:]
-    return f"…{name}"
+def _share(ranked: Ranked, ranking: Ranking) -> float:
+    """Return how long a score's bar is: cosines from 0 to 1, logits from the lowest here to the highest."""
+    low, high = 0.0, 1.0
+    if not ranking.score_name.startswith("cosine"):
+        scores = [one.score for one in ranking.documents]
+        low, high = min(scores), max(scores)
+    return min(1.0, max(0.0, (ranked.score - low) / (high - low))) if high > low else 1.0
 
 
-def _explained(text: TextAttribution, screen: Screen) -> Text:
-    """Return a text with its words lit, then its strongest words with their values."""
+def window_of(window: Window) -> str:
+    """Say which part of a long document gave its score."""
+    if window.how == "mean":
+        return f"the mean of {window.of} windows"
     return (
-        _lit(text, screen)
-        + _unread(text.truncation)
-        + Text(f"\n{_strongest(text, screen.console.width - INDENT)}", "dim")
+        f"the best of {window.of} windows: the {window.number}., "
+        f"characters {window.first_character:,} to {window.last_character:,}"
     )
 
 
-def _strongest(text: TextAttribution, width: int) -> str:
-    """List the strongest words with their values, as many as one line holds, and one at least."""
-    listed = [f"{_plain(word.text)} {word.value:.2f}" for word in text.strongest(LISTED)]
-    while len(listed) > 1 and cell_len(" · ".join(listed)) > width:
-        listed.pop()
-    return " · ".join(listed)
-
-
-def _lit(text: TextAttribution, screen: Screen) -> Text:
-    """Return a text with each word in the shade, or between the marks, of its importance."""
-    lit = Text()
-    for piece, word in text.segments():
-        level = None if word is None else level_of(text.share(word))
-        piece = _plain(piece)
-        if level is None:
-            lit.append(piece)
-        else:
-            mark = screen.marks[level]
-            lit.append(f"{mark}{piece}{mark}", screen.shades[level] or None)
-    return lit
-
-
-def level_of(share: float) -> int | None:
-    """Return which of the shades a word with this share of the strongest word's importance gets, or None."""
-    reached = sum(share >= bound for bound in LEVELS)
-    return reached - 1 if reached else None
-
-
-def _unread(left: Truncation) -> Text:
-    """Say how much of a text the model did not read."""
-    if not left:
-        return Text()
-    return Text(
-        f" … [{left.words_left_out} more words ({left.tokens_left_out} tokens) that the model does not read]", "italic"
-    )
-
-
-def _plain(text: str) -> str:
-    """Return a text in one paragraph, without characters that would command the terminal."""
-    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", " ".join(re.split(r"\s+", text)))
+def _explained(made: Attribution, screen: Screen) -> Text:
+    """Return a text with its words lit, then its strongest words with their values."""
+    width = screen.console.width - INDENT
+    words = strongest(made.document.words, made.signed, width)
+    shown = screen.text(made.document, made.signed) + Text(f"\n{words}", "dim")
+    if made.special:
+        digits = digits_for(token.value for token in made.special)
+        special = " · ".join(
+            f"{plain(one.text)} {number(one.value, digits, signed=made.signed)}" for one in made.special
+        )
+        shown += Text(f"\napart: {special}", "dim")
+    return shown

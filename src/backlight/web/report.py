@@ -1,36 +1,58 @@
-"""A ranking as one HTML page that stands alone: styles and script are in it, and it asks no network for anything."""
+"""Explanations as one HTML page that stands alone: styles, script and data are in it, and it asks no network."""
 
 import datetime
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.explain.attribution import Ranked, Ranking, TextAttribution
+from backlight.web.exposition import Exposition, island
 
 HERE = Path(__file__).parent
-LISTED = 6  # strongest words listed beneath a document
-BRIGHT = 0.55  # the share from which a word's ground is bright in the dark theme, and its letters dark
+SCRIPTS = (  # in this order: each uses what stands before it
+    "elements",
+    "tip",
+    "words",
+    "matrix",
+    "attention",
+    "layers",
+    "heading",
+    "comparison",
+    "documents",
+    "ranking",
+    "page",
+)
 
 
-def report(ranking: Ranking, version: str, when: datetime.datetime | None = None) -> str:
-    """Return the page of a ranking.
+def report(page: Exposition, version: str, when: datetime.datetime | None = None) -> str:
+    """Return a page as HTML.
 
     Args:
         version: backlight's, for the foot of the page.
         when: the time stated; by default now.
+
+    Raises:
+        InputError: there is nothing to show, or the library that fills the page in is not installed.
     """
-    when = when or datetime.datetime.now().astimezone()
+    if not page.rankings and not page.comparisons:
+        raise InputError("a page must show a ranking or a comparison, got neither")
     return _template().render(
-        ranking=ranking,
-        query=_text(ranking.mean_query()),
-        documents=[_document(ranked) for ranked in ranking.documents],
-        explained=sum(ranked.attribution is not None for ranked in ranking.documents),
+        query=page.query,
+        documents=page.rankings[0].documents if page.rankings else (),
         version=version,
-        when=when,
         style=(HERE / "report.css").read_text(encoding="utf-8"),
-        script=(HERE / "report.js").read_text(encoding="utf-8"),
+        island=island(page, version, when or datetime.datetime.now().astimezone()),
+        script=script(),
     )
+
+
+@cache
+def script() -> str:
+    """Return the page's script: its files, one after another."""
+    begin = (
+        'const data = JSON.parse(document.getElementById("data").textContent);\n'
+        'const state = { method: data.methods.length ? data.methods[0].name : null, view: "words" };\n'
+    )
+    return begin + "\n".join((HERE / "page" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
 
 
 @cache
@@ -48,41 +70,3 @@ def _template():
         lstrip_blocks=True,
     )
     return environment.get_template("report.html.jinja")
-
-
-def _document(ranked: Ranked) -> dict:
-    """Return what the template says of one document."""
-    folder = ranked.name.rfind("/") + 1
-    pair = ranked.attribution
-    return {
-        "rank": ranked.rank,
-        "folder": ranked.name[:folder],
-        "name": ranked.name[folder:],
-        "score": f"{ranked.score:.3f}".replace("-", "\N{MINUS SIGN}"),
-        "width": 100 * min(1.0, max(0.0, ranked.score)),
-        "truncation": ranked.truncation,
-        "text": None if pair is None else _text(pair.document),
-        "query": None if pair is None else _text(pair.query),
-        "special": () if pair is None else pair.special,
-    }
-
-
-def _text(text: TextAttribution) -> dict:
-    """Return a text cut into pieces, its strongest words, what stood apart and what was left out."""
-    ranks = {word.start: rank for rank, word in enumerate(text.strongest(), 1)}
-    return {
-        "pieces": list(_pieces(text, ranks)),
-        "words": len(text.words),
-        "strongest": [(word, text.share(word)) for word in text.strongest(LISTED)],
-        "truncation": text.truncation,
-    }
-
-
-def _pieces(text: TextAttribution, ranks: dict[int, int]) -> Iterator[dict]:
-    """Give each word with its share of the strongest word's importance, and what stands between words."""
-    for piece, word in text.segments():
-        if word is None:
-            yield {"text": piece, "word": None}
-        else:
-            share = text.share(word)
-            yield {"text": piece, "word": word, "share": share, "rank": ranks[word.start], "bright": share >= BRIGHT}

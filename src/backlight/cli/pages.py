@@ -1,0 +1,118 @@
+"""What a command puts on its page beside the words' values, and where pages are written."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from backlight.cli.main import version
+from backlight.errors import InputError
+from backlight.explain.attention_links import attention_links
+from backlight.explain.attribution import Ranked, Ranking
+from backlight.explain.build_up import build_up
+from backlight.explain.methods import Method
+from backlight.explain.reranker import Reranker
+from backlight.models.pairs import Pair
+from backlight.web.exposition import Exposition
+from backlight.web.report import report
+
+VIEWS = ("attention", "layers")
+LOOKED_INTO = 3  # documents whose attention and layers are on a page
+
+
+def add_views(parser: argparse.ArgumentParser) -> None:
+    """Add what the page shows beside the words."""
+    parser.add_argument(
+        "--views",
+        default=",".join(VIEWS),
+        metavar="LIST",
+        help=f"what the page shows of the best {LOOKED_INTO} documents beside their words: "
+        f"{', '.join(VIEWS)}, or none; by default all",
+    )
+
+
+def views_of(given: argparse.Namespace) -> tuple[str, ...]:
+    """Return the views that were asked for.
+
+    Raises:
+        InputError: there is no such view.
+    """
+    if given.views == "none":
+        return ()
+    chosen = tuple(given.views.split(","))
+    for name in chosen:
+        if name not in VIEWS:
+            raise InputError(f"--views must be of {', '.join(VIEWS)}, or none, got {name}")
+    return chosen
+
+
+def explained_again(
+    reranker: Reranker, ranking: Ranking, method: Method, advance: Callable[[int], None], **told
+) -> Ranking:
+    """Return the documents of a ranking that were explained, explained by another method.
+
+    Args:
+        told: how long documents are read, and the method's options.
+    """
+    best = [ranked for ranked in ranking.documents if ranked.attribution is not None]
+    again = reranker.rank(
+        ranking.query,
+        [ranked.text for ranked in best],
+        explain=len(best),
+        method=method.name,
+        names=[ranked.name for ranked in best],
+        advance=advance,
+        **told,
+    )
+    found = [replace(one, index=best[one.index].index, rank=best[one.index].rank) for one in again.documents]
+    return replace(again, documents=tuple(sorted(found, key=lambda one: one.rank)))
+
+
+def exposition_of(
+    reranker: Reranker, rankings: Sequence[Ranking], views: Sequence[str], stride: int | None = None
+) -> Exposition:
+    """Return what the page of rankings shows, with the views that were asked for of the best documents.
+
+    Args:
+        stride: with which long documents were read.
+    """
+    ranking, attention, layers = rankings[0], {}, {}
+    best = [ranked for ranked in ranking.documents if ranked.attribution is not None][:LOOKED_INTO]
+    for ranked in best:
+        pair = pair_of(reranker, ranking.query, ranked, stride)
+        if pair is None:
+            continue
+        if "attention" in views:
+            links = attention_links(reranker.scorer, pair)
+            if links is not None:
+                attention[ranked.index] = links
+        if "layers" in views:
+            layers[ranked.index] = build_up(reranker.scorer, [pair])[0].after
+    return Exposition(rankings, attention=attention, layers=layers)
+
+
+def pair_of(reranker: Reranker, query: str, ranked: Ranked, stride: int | None = None) -> Pair | None:
+    """Return the pair that gave a document its score; None where that was the mean of several windows."""
+    if ranked.window is None:
+        return reranker.scorer.read([(query, ranked.text)])[0]
+    if ranked.window.number is None:
+        return None
+    return reranker.scorer.windows(query, ranked.text, stride)[ranked.window.number - 1]
+
+
+def check_page(file: Path | None) -> None:
+    """Raise if a page cannot be written because there is a folder of its name."""
+    if file is not None and file.is_dir():
+        raise InputError(f"--html must be a file, got the folder {file}")
+
+
+def write_page(file: Path, page: Exposition) -> str:
+    """Write a page, and return what to say of it."""
+    new = not file.parent.exists()
+    content = report(page, version())
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+    except OSError as problem:
+        raise InputError(f"cannot write {file}: {problem.strerror}") from problem
+    return f"The page is in {file}" + (f" (the folder {file.parent} is new)" if new else "")

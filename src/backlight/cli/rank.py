@@ -1,0 +1,101 @@
+"""`backlight rank`: documents in their order for a query, on screen or as the JSON that reranking services return."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from backlight.cli.arguments import (
+    add_documents,
+    add_method,
+    add_model,
+    add_outputs,
+    add_windows,
+    methods_of,
+    positive,
+    reranker_of,
+    whole_number,
+)
+from backlight.cli.documents import check_query, read_documents
+from backlight.cli.main import Parser, version
+from backlight.cli.pages import check_page, exposition_of, write_page
+from backlight.cli.screen import progress, screen
+from backlight.cli.show import show
+from backlight.explain.attribution import Ranked, Ranking
+
+
+def rank(argv: Sequence[str]) -> int:
+    """Run `backlight rank` with these arguments.
+
+    Raises:
+        InputError: something that was given cannot be used.
+    """
+    given = _parser().parse_args(argv)
+    check_query(given.query)
+    check_page(given.html)
+    ((method, options),) = methods_of(given)
+    documents = list(read_documents(given.documents))
+    reranker = reranker_of(given)
+    names, texts = [name for name, _ in documents], [text for _, text in documents]
+    with progress(len(texts) + min(given.explain, len(texts)), "ranking") as advance:
+        ranking = reranker.rank(
+            given.query,
+            texts,
+            given.top_k,
+            explain=given.explain,
+            method=method.name,
+            names=names,
+            windows=given.windows,
+            stride=given.stride,
+            advance=advance,
+            **options,
+        )
+    said = given.html and write_page(given.html, exposition_of(reranker, [ranking], ()))
+    if given.json:
+        print(as_json(ranking))
+    else:
+        show(ranking, screen(given.theme))
+        if said:
+            print(said)
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="backlight rank", description="Rank documents for a query.")
+    add_documents(parser)
+    add_model(parser)
+    parser.add_argument("--top-k", type=positive, metavar="N", help="show the N best documents only")
+    parser.add_argument("--explain", type=whole_number, default=0, metavar="N", help="also explain the N best")
+    add_method(parser)
+    add_windows(parser)
+    add_outputs(parser)
+    return parser
+
+
+def as_json(ranking: Ranking) -> str:
+    """Return a ranking as reranking services do: `results`, best first, each with `index` and `relevance_score`."""
+    explained = any(ranked.attribution is not None for ranked in ranking.documents)
+    found = {
+        "results": [_result(ranked) for ranked in ranking.documents],
+        "meta": {
+            "backlight": version(),
+            "query": ranking.query,
+            "model": ranking.model,
+            "score_name": ranking.score_name,
+            "max_tokens": ranking.max_tokens,
+            "method": ranking.method if explained else None,
+        },
+    }
+    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)
+
+
+def _result(ranked: Ranked) -> dict:
+    """Return one result; `relevance_score` is what the model's owners show, `logit` the raw score."""
+    return {
+        "index": ranked.index,
+        "relevance_score": ranked.activated,
+        "logit": ranked.score,
+        "document": {"text": ranked.text, "name": ranked.name},
+        "truncation": dataclasses.asdict(ranked.truncation),
+        "window": None if ranked.window is None else dataclasses.asdict(ranked.window),
+        "explanation": None if ranked.attribution is None else dataclasses.asdict(ranked.attribution),
+    }

@@ -1,0 +1,212 @@
+"""A terminal as a place for explanations: shades that say how much and which way, marks where there is no colour.
+
+NOTE [Without colour]
+With NO_COLOR, in a terminal without colours, and in a pipe, no shade can be seen. There the strong words are marked:
+`*so*` and `**so**`; where values have a sign, `+so+` and `++so++` for words that raise the score, `-so-` and `--so--`
+for words that lower it. In colour, words that lower the score are blue and underlined, so that the sign needs no eye
+for colours. Everywhere the strongest words are listed with their values.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from backlight.errors import InputError
+from backlight.explain.attribution import TextAttribution, Truncation, Word
+
+try:
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+except ImportError as problem:
+    raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
+
+LEVELS = (0.15, 0.3, 0.5, 0.75)  # the share of the strongest word's importance from which each shade is used
+SHADES = {
+    "dark": ("#f4ead5 on #3d2c0c", "#fff6e3 on #6d4a0b", "#1a1206 on #b87c18", "bold #1a1206 on #ffbe4d"),
+    "light": ("#2a2113 on #fdeecb", "#2a2113 on #fbd98c", "#2a2113 on #f4b13e", "bold #fffaf0 on #a55a00"),
+}
+COLD = {  # of words that lower the score
+    "dark": ("#d9e8ff on #12294a", "#e8f1ff on #1c4a87", "#06121f on #4f93e6", "bold #06121f on #9accff"),
+    "light": ("#13233a on #dceafe", "#13233a on #b3d0fb", "#0c1a2e on #72aaf7", "bold #f5f9ff on #1b4f9c"),
+}
+SIXTEEN_COLOURS = ("underline", "bold underline", "black on yellow", "bold black on bright_yellow")
+SIXTEEN_WARM = ("yellow", "bold yellow", "black on yellow", "bold black on bright_yellow")
+SIXTEEN_COLD = ("cyan", "bold cyan", "black on cyan", "bold black on bright_cyan")
+MARKS = ("", "", "*", "**")
+LISTED = 7  # strongest words listed beneath a text, if there is room
+MANY = 50  # documents from which there is a progress bar
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+MINUS = "\N{MINUS SIGN}"
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Where an explanation is shown.
+
+    Args:
+        console: rich's console.
+        theme: whether its background is "dark" or "light".
+    """
+
+    console: Console
+    theme: str = "dark"
+
+    @property
+    def coloured(self) -> bool:
+        """Whether colours can be seen."""
+        return self.console.color_system is not None and not self.console.no_color
+
+    def shade(self, level: int, sign: int = 0) -> str:
+        """Return the style of a level of importance: none where colours cannot be seen.
+
+        Args:
+            sign: 1 where the word raises the score, -1 where it lowers it, 0 for methods without signs.
+        """
+        if not self.coloured:
+            return ""
+        if self.console.color_system == "standard":
+            shades = {0: SIXTEEN_COLOURS, 1: SIXTEEN_WARM, -1: SIXTEEN_COLD}[sign]
+        else:
+            shades = (COLD if sign < 0 else SHADES)[self.theme]
+        return f"underline {shades[level]}" if sign < 0 else shades[level]
+
+    def mark(self, level: int, sign: int = 0) -> str:
+        """Return what stands around a word of a level: see NOTE [Without colour]."""
+        return "" if self.coloured else MARKS[level].replace("*", {0: "*", 1: "+", -1: "-"}[sign])
+
+    def lit(self, text: str, share: float, signed: bool) -> Text:
+        """Return a word in the shade, or between the marks, of its share of the strongest word's importance."""
+        level, text = level_of(share), plain(text)
+        if level is None:
+            return Text(text)
+        sign = 0 if not signed else 1 if share > 0 else -1
+        mark = self.mark(level, sign)
+        return Text(f"{mark}{text}{mark}", self.shade(level, sign))
+
+    def text(self, text: TextAttribution, signed: bool) -> Text:
+        """Return a text with each word lit by its importance, and what the model did not read."""
+        lit = Text()
+        for piece, word in text.segments():
+            lit.append(Text(plain(piece)) if word is None else self.lit(piece, text.share(word), signed))
+        return lit + unread(text.truncation)
+
+    def legend(self, signed: bool, higher: str = "raises the score", lower: str = "lowers it") -> Text:
+        """Explain the shades, or the marks that stand for them."""
+        if not signed:
+            return Text(" ").join(self._samples(0)) + Text(" of the text's strongest word")
+        warm = Text(" ").join(self._samples(1)) + Text(f" {higher}\n")
+        cold = Text(" ").join(self._samples(-1)) + Text(f" {lower}; of the text's strongest word")
+        return warm + cold
+
+    def _samples(self, sign: int) -> Iterator[Text]:
+        """Give the share from which each shade, or each mark, is used."""
+        before = "from "
+        for level, share in enumerate(LEVELS):
+            mark = self.mark(level, sign)
+            if self.coloured or mark:
+                yield Text(f"{mark}{before}{share:.0%}{mark}", self.shade(level, sign))
+                before = ""
+
+
+def level_of(share: float) -> int | None:
+    """Return which of the shades a word with this share of the strongest word's importance gets, or None."""
+    reached = sum(abs(share) >= bound for bound in LEVELS)
+    return reached - 1 if reached else None
+
+
+def screen(theme: str | None = None) -> Screen:
+    """Return standard output as a screen.
+
+    Args:
+        theme: "dark" or "light"; by default as COLORFGBG says (`15;0` is white on black), else dark.
+    """
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal of an old encoding must not end the run
+    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    return Screen(
+        Console(highlight=False, markup=False, emoji=False),
+        theme or ("light" if background in ("7", "15") else "dark"),
+    )
+
+
+@contextmanager
+def progress(total: int, what: str = "explaining") -> Iterator[Callable[[int], None]]:
+    """Give a function to call with the number of steps newly done; where there are many, a bar shows them."""
+    if total < MANY or not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+def digits_for(values: Iterable[float]) -> int:
+    """Return how many digits after the point show two figures of the largest of some values.
+
+    >>> digits_for([0.5, -0.012]), digits_for([123.4]), digits_for([0.00031])
+    (2, 2, 5)
+    """
+    most = max(map(abs, values), default=0.0)
+    digits = 2
+    while most and most * 10**digits < 9.5 and digits < 9:
+        digits += 1
+    return digits
+
+
+def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
+    """Return a number for the eye, with a real minus sign and, where asked for, a plus.
+
+    >>> number(-0.25, 2), number(0.25, 2, signed=True), number(-0.0001, 2)
+    ('−0.25', '+0.25', '0.00')
+    """
+    written = f"{value:.{digits}f}"
+    if not float(written):
+        written = written.lstrip("-")
+    elif signed and value > 0:
+        written = f"+{written}"
+    return written.replace("-", MINUS)
+
+
+def with_value(word: Word, signed: bool, digits: int) -> str:
+    """Return a word with its value, and its standard error where it was estimated."""
+    error = "" if word.error is None else f"±{number(word.error, digits)}"
+    return f"{plain(word.text)} {number(word.value, digits, signed=signed)}{error}"
+
+
+def strongest(words: Sequence[Word], signed: bool, width: int) -> str:
+    """List the strongest words with their values, as many as one line holds, and one at least."""
+    best = sorted(words, key=lambda word: -abs(word.value))[:LISTED]
+    digits = digits_for(word.value for word in best)
+    listed = [with_value(word, signed, digits) for word in best]
+    while len(listed) > 1 and cell_len(" · ".join(listed)) > width:
+        listed.pop()
+    return " · ".join(listed)
+
+
+def unread(left: Truncation) -> Text:
+    """Say how much of a text the model did not read."""
+    if not left:
+        return Text()
+    return Text(
+        f" … [{left.words_left_out} more words ({left.tokens_left_out} tokens) that the model does not read]", "italic"
+    )
+
+
+def ending(name: str, width: int) -> str:
+    """Return a name that fits: of a long one its end, which tells files apart."""
+    if cell_len(name) <= width:
+        return name
+    while name and cell_len(name) >= width:
+        name = name[1:]
+    return f"…{name}"
+
+
+def plain(text: str) -> str:
+    """Return a text in one paragraph, without characters that would command the terminal."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", " ".join(re.split(r"\s+", text)))

@@ -1,0 +1,222 @@
+"""All that one page shows, and how it is written into the page: one JSON island that the page's script draws from.
+
+NOTE [The island]
+A word is `[start, end, value, tokens, error or null]`; its text is cut from the text that it belongs to. Values have
+five significant figures. `<` is written as an escape, so no text can end the script element that holds the island.
+"""
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from backlight.explain.attention_links import AttentionLinks, Link
+from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution, Token, Word
+from backlight.explain.comparison import Comparison
+from backlight.explain.interactions import Interactions
+from backlight.explain.methods import METHODS
+
+
+@dataclass(frozen=True)
+class Exposition:
+    """What one page shows: documents for one query, explained in as many ways as were asked for.
+
+    Args:
+        rankings: the same documents in the same order, each explained by another method.
+        matrices: by the document's index, what the words of query and document bring together.
+        attention: by the document's index, the attention between the two.
+        layers: by the document's index, the score were each layer the last.
+        comparisons: why one document stands above another.
+    """
+
+    rankings: Sequence[Ranking] = ()
+    matrices: Mapping[int, Sequence[Interactions]] = field(default_factory=dict)
+    attention: Mapping[int, AttentionLinks] = field(default_factory=dict)
+    layers: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    comparisons: Sequence[Comparison] = ()
+
+    @property
+    def query(self) -> str:
+        """What was asked."""
+        return (*self.rankings, *self.comparisons)[0].query
+
+
+def island(page: Exposition, version: str, when: datetime.datetime) -> str:
+    """Return a page's data as JSON that may stand inside HTML (see NOTE [The island])."""
+    told = json.dumps(_page(page, version, when), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
+    first = (*page.rankings, *page.comparisons)[0]
+    explained = [one.attribution for ranking in page.rankings for one in ranking.documents if one.attribution]
+    query = explained[0].query if explained else page.comparisons[0].query_words if page.comparisons else None
+    documents = page.rankings[0].documents if page.rankings else ()
+    return {
+        "version": version,
+        "when": when.isoformat(timespec="seconds"),
+        "date": f"{when.day} {when:%B %Y, %H:%M}",
+        "query": first.query,
+        "queryRead": _read(query) if query else [0, len(first.query)],
+        "queryTruncation": asdict(query.truncation) if query else None,
+        "model": first.model,
+        "scoreName": first.score_name,
+        "maxTokens": page.rankings[0].max_tokens if page.rankings else None,
+        "cosine": first.score_name.startswith("cosine"),
+        "activated": any(abs(ranked.activated - ranked.score) > 1e-6 for ranked in documents),
+        "methods": [_method(name) for name in _methods_of(page)],
+        "documents": [_document(page, ranked) for ranked in documents],
+        "comparisons": [_comparison(one) for one in page.comparisons],
+    }
+
+
+def _methods_of(page: Exposition) -> list[str]:
+    """Return the methods that explain a document, in the order that they were asked for."""
+    return [one.method for one in page.rankings if any(ranked.attribution for ranked in one.documents)]
+
+
+def _method(name: str) -> dict:
+    method = METHODS[name]
+    return {"name": name, "title": method.title, "summary": method.summary}
+
+
+def _document(page: Exposition, ranked: Ranked) -> dict:
+    """Return a document with what each method says of it."""
+    found = {
+        ranking.method: one.attribution
+        for ranking in page.rankings
+        for one in ranking.documents
+        if one.index == ranked.index and one.attribution
+    }
+    layers, links = page.layers.get(ranked.index), page.attention.get(ranked.index)
+    return {
+        "rank": ranked.rank,
+        "name": ranked.name,
+        "text": ranked.text,
+        "score": _short(ranked.score),
+        "activated": _short(ranked.activated),
+        "truncation": asdict(ranked.truncation),
+        "read": _read(next(iter(found.values())).document) if found else [0, len(ranked.text)],
+        "window": asdict(ranked.window) if ranked.window else None,
+        "explanations": {name: _explanation(one) for name, one in found.items()},
+        "matrices": [_matrix(matrix) for matrix in page.matrices.get(ranked.index, ())],
+        "attention": _attention(links) if links else None,
+        "layers": {"after": [_short(score) for score in layers]} if layers else None,
+    }
+
+
+def _explanation(made: Attribution) -> dict:
+    return {
+        "method": made.method,
+        "title": METHODS[made.method].title,
+        "meaning": made.meaning,
+        "signed": made.signed,
+        "baseline": made.baseline,
+        "gap": None if made.gap is None else _short(made.gap),
+        "passes": made.passes,
+        "settings": dict(made.settings),
+        "fallback": made.fallback,
+        "query": _words(made.query.words),
+        "document": _words(made.document.words),
+        "special": [_special(token) for token in made.special],
+    }
+
+
+def _matrix(made: Interactions) -> dict:
+    read = [made.document[0].start, made.document[-1].end] if made.document else [0, 0]
+    return {
+        "method": made.method,
+        "meaning": made.meaning,
+        "signed": made.signed,
+        "baseline": made.baseline,
+        "gap": None if made.gap is None else _short(made.gap),
+        "passes": made.passes,
+        "settings": dict(made.settings),
+        "queryText": made.query_text,
+        "documentText": made.document_text,
+        "read": read,
+        "query": _words(made.query),
+        "document": _words(made.document),
+        "values": [[_short(value) for value in row] for row in made.values],
+    }
+
+
+def _comparison(made: Comparison) -> dict:
+    sides = {
+        side: {
+            "name": name,
+            "text": one.document.text,
+            "score": _short(score),
+            "read": _read(one.document),
+            "words": _words(one.document.words),
+            "truncation": asdict(one.document.truncation),
+        }
+        for side, name, one, score in (
+            ("a", made.name_a, made.a, made.score_a),
+            ("b", made.name_b, made.b, made.score_b),
+        )
+    }
+    swap = made.swap
+    return {
+        **sides,
+        "method": made.method,
+        "title": METHODS[made.method].title if made.method in METHODS else made.method,
+        "meaning": made.a.meaning,
+        "baseline": made.a.baseline,
+        "gap": None,
+        "passes": made.passes,
+        "settings": dict(made.a.settings),
+        "query": _words(made.query_words.words),
+        "difference": _short(made.difference),
+        "swap": swap
+        and {
+            "side": swap.side,
+            "words": [word.start for word in swap.words],
+            "score_after": _short(swap.score_after),
+            "exact": swap.exact,
+        },
+    }
+
+
+def _attention(links: AttentionLinks) -> dict:
+    """Return links as flat lists of small whole numbers: see `linksOf` in attention.js."""
+    ways = {"The query looks at the document": links.from_query, "The document looks at the query": links.from_document}
+    return {
+        "layers": len(links.from_query),
+        "heads": len(links.from_query[0]) - 1,
+        "kept": links.kept,
+        "query": links.query,
+        "document": links.document,
+        "directions": [
+            {"name": name, "links": [[_flat(head) for head in layer] for layer in way]} for name, way in ways.items()
+        ],
+    }
+
+
+def _flat(links: Sequence[Link]) -> list[float]:
+    most = links[0].share if links else 0.0
+    shares = np.array([link.share for link in links]) / (most or 1.0)
+    sizes = np.round(255 * shares).astype(int).tolist()
+    kept = [(link.query, link.document, size) for link, size in zip(links, sizes) if size]
+    return [_short(most), *(number for triple in kept for number in triple)]
+
+
+def _words(words: Sequence[Word]) -> list[list]:
+    return [
+        [word.start, word.end, _short(word.value), word.tokens, None if word.error is None else _short(word.error)]
+        for word in words
+    ]
+
+
+def _special(token: Token) -> list:
+    return [token.text, _short(token.value)]
+
+
+def _read(text: TextAttribution) -> list[int]:
+    return [text.truncation.first_character, text.truncation.characters_read]
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

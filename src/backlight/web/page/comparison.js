@@ -1,0 +1,38 @@
+// Why A stands above B: each word of both documents by what it brings to the difference of the two scores.
+
+const sideOf = (comparison, side) => {
+  const one = comparison[side];
+  const found = litText(one.text, one.words, one.read, true, `document ${side.toUpperCase()}`);
+  const swap = comparison.swap && comparison.swap.side === side ? comparison.swap : null;
+  for (const start of swap ? swap.words : []) found.spans.get(start).classList.add("struck");
+  return make("section", { class: "side", "aria-label": `Document ${side.toUpperCase()}` },
+    make("header", {}, make("span", { class: "letter" }, side.toUpperCase()), make("h3", {}, make("bdi", {}, one.name)), make("span", { class: "score" }, number(one.score))),
+    make("p", { class: "text" }, found.group),
+    unread(one.truncation, data.maxTokens),
+    make("h3", {}, "Strongest words"), strongestWords(one.text, found, true, 6));
+};
+
+const swapOf = ({ swap, a, b }) => {
+  if (!swap) return make("p", { class: "swap" }, "No set of words that was tried makes the two change places.");
+  const [better, other] = swap.side === "a" ? [a, b] : [b, a];
+  const words = swap.words.map((start) => better.words.find((word) => word[0] === start)).map((word) => better.text.slice(word[0], word[1]));
+  return make("p", { class: "swap" },
+    make("strong", {}, `${better.name} falls below ${other.name} without ${many(words.length, "word")}: `),
+    words.map((word, place) => [place ? ", " : "", make("s", {}, word)]),
+    `. Its score is then ${number(swap.score_after)} instead of ${number(better.score)}. `,
+    swap.exact ? "No smaller set does it: every one was tried." : "Found step by step: a smaller set may exist.");
+};
+
+const comparisonCard = (comparison, place) => {
+  const { a, b } = comparison;
+  const asked = litText(data.query, comparison.query, data.queryRead, true, "the query");
+  return make("article", { id: `comparison-${place}`, class: "comparison", "aria-labelledby": `against-${place}`, tabindex: -1 },
+    make("header", {},
+      make("h2", { id: `against-${place}` }, "A against B"),
+      make("span", { class: "score" }, `${number(a.score)} − ${number(b.score)} = ${signed(comparison.difference)}`)),
+    legendOf(true, ["for B", "for A"]),
+    swapOf(comparison),
+    make("div", { class: "sides" }, sideOf(comparison, "a"), sideOf(comparison, "b")),
+    make("h3", {}, "The query's words, to the difference"), make("p", { class: "asked" }, asked.group),
+    account(comparison));
+};

@@ -1,0 +1,86 @@
+// A card a document: its score, and its views (words, matrix, attention, layers) behind tabs.
+
+const LISTED = 8;
+
+const scoreOf = (ranked) => {
+  const score = make("span", { class: "score" }, number(ranked.score));
+  if (data.activated) score.append(make("small", {}, ` → ${number(ranked.activated)}`));
+  return score;
+};
+
+const sumOf = (gap) => {
+  if (gap === null) return "promises no sum";
+  return Math.abs(gap) < 1e-6 ? "keeps its sum" : `misses its sum by ${figures(Math.abs(gap))}`;
+};
+
+// What was done and how well: always beside the values, never behind a click.
+const account = (made) => make("p", { class: "account" }, [
+  make("span", {}, make("b", {}, made.title || made.method), ` ${made.meaning}`),
+  make("span", {}, made.baseline === null ? "no baseline" : `baseline ${made.baseline}`),
+  make("span", {}, sumOf(made.gap)),
+  make("span", {}, `${made.passes.toLocaleString("en", { maximumFractionDigits: 1 })} ${made.passes === 1 ? "pass" : "passes"}`),
+  Object.keys(made.settings).length ? make("span", {}, plainList(made.settings)) : null,
+  made.fallback ? make("strong", {}, "another method stood in") : null,
+]);
+
+const wordsView = (ranked) => {
+  const made = ranked.explanations[state.method];
+  const found = litText(ranked.text, made.document, ranked.read, made.signed, "the document");
+  const asked = litText(data.query, made.query, data.queryRead, made.signed, "the query");
+  const digits = found.digits;
+  const special = made.special.length
+    ? make("p", { class: "apart" }, "Special tokens, counted apart: ",
+        made.special.map(([text, value], place) => [place ? ", " : "", make("code", {}, text), ` ${made.signed ? signed(value, digits) : number(value, digits)}`]))
+    : null;
+  return make("div", { class: "words" },
+    make("p", { class: "text" },
+      ranked.read[0] > 0 ? make("span", { class: "cut" }, "… ") : null,
+      found.group,
+      ranked.read[1] < ranked.text.length ? make("span", { class: "cut" }, " …") : null),
+    unread(ranked.truncation, data.maxTokens),
+    make("div", { class: "beside" },
+      make("div", {}, make("h3", {}, "Strongest words"), strongestWords(ranked.text, found, made.signed, LISTED)),
+      make("div", {}, make("h3", {}, "The query, for this document"), make("p", { class: "asked" }, asked.group), special)),
+    account(made));
+};
+
+const VIEWS = {
+  words: ["Words", (ranked) => ranked.explanations[state.method] && wordsView],
+  matrix: ["Query × document", (ranked) => ranked.matrices.length && ((one) => matrixView(one.matrices))],
+  attention: ["Attention", (ranked) => ranked.attention && ((one) => attentionView(one))],
+  layers: ["Layers", (ranked) => ranked.layers && ((one) => layersView(one))],
+};
+
+// Fill a card's body with the view that is chosen, and its tabs with those there are.
+const fillCard = (ranked, card) => {
+  const offered = Object.entries(VIEWS).filter(([, [, view]]) => view(ranked));
+  if (!offered.some(([name]) => name === card.view)) card.view = offered[0]?.[0];
+  const choose = (name) => () => { card.view = name; fillCard(ranked, card); card.tabs.querySelector("[aria-selected=true]").focus(); };
+  const tabs = offered.map(([name, [title]]) => make("button", {
+    type: "button", role: "tab", id: `tab-${ranked.rank}-${name}`, "data-view": name, "aria-controls": `view-${ranked.rank}`,
+    "aria-selected": String(name === card.view), tabindex: name === card.view ? 0 : -1, onclick: choose(name),
+  }, title));
+  walk(card.tabs, { ArrowRight: [tabs, 1], ArrowLeft: [tabs, -1] });
+  card.tabs.replaceChildren(...tabs);
+  card.tabs.hidden = tabs.length < 2;
+  card.body.setAttribute("aria-labelledby", `tab-${ranked.rank}-${card.view}`);
+  card.body.replaceChildren(offered.length ? VIEWS[card.view][1](ranked)(ranked) : make("p", { class: "text" }, ranked.text));
+};
+
+const windowOf = ({ how, number: which, of }) => (how === "mean" ? `mean of ${of} windows` : `best of ${of} windows: the ${which}. is shown`);
+
+const documentCard = (ranked) => {
+  const folder = ranked.name.lastIndexOf("/") + 1;
+  const tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
+  const body = make("div", { class: "view", role: "tabpanel", id: `view-${ranked.rank}` });
+  const card = { tabs, body, view: state.view };
+  card.element = make("article", { id: `document-${ranked.rank}`, "aria-labelledby": `name-${ranked.rank}`, tabindex: -1 },
+    make("header", {},
+      make("span", { class: "rank" }, ranked.rank),
+      make("h2", { id: `name-${ranked.rank}` }, make("bdi", {}, make("span", { class: "folder" }, ranked.name.slice(0, folder)), ranked.name.slice(folder))),
+      scoreOf(ranked)),
+    ranked.window ? make("p", { class: "window" }, windowOf(ranked.window)) : null,
+    tabs, body);
+  card.fill = () => fillCard(ranked, card);
+  return card;
+};

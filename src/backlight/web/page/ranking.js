@@ -1,0 +1,44 @@
+// The list of all documents, best first, and the search over their names and texts.
+
+const meterOf = (score) => {
+  const scores = data.documents.map((ranked) => ranked.score);
+  const [low, high] = data.cosine ? [0, 1] : [Math.min(...scores), Math.max(...scores)];
+  return high > low ? 100 * Math.min(1, Math.max(0, (score - low) / (high - low))) : 100;
+};
+
+const entryOf = (ranked) => {
+  const name = ranked.name.slice(ranked.name.lastIndexOf("/") + 1);
+  const left = ranked.truncation.words_left_out;
+  const inside = [
+    make("span", { class: "rank" }, ranked.rank),
+    make("span", { class: "name", title: ranked.name }, make("bdi", {}, name)),
+    scoreOf(ranked),
+    make("span", { class: "meter", "aria-hidden": "true" }, make("span", { class: "fill", style: `--width:${meterOf(ranked.score).toFixed(1)}%` })),
+    left ? make("span", { class: "part" }, `read in part: ${many(left, "word")} left out`) : null,
+  ];
+  const explained = Object.keys(ranked.explanations).length > 0;
+  return make("li", {}, explained ? make("a", { href: `#document-${ranked.rank}` }, inside) : make("span", { class: "entry" }, inside));
+};
+
+// Show the documents that hold every word that is searched for, and mark the words.
+const search = (asked, entries, cards, status) => {
+  const terms = asked.toLowerCase().split(/\s+/).filter(Boolean);
+  let count = 0;
+  for (const ranked of data.documents) {
+    const all = `${ranked.name}\n${ranked.text}`.toLowerCase();
+    const matches = terms.every((term) => all.includes(term));
+    count += matches;
+    entries.get(ranked.rank).hidden = !matches;
+    const card = cards.get(ranked.rank);
+    if (card) card.element.hidden = !matches;
+  }
+  markFound(terms);
+  status.textContent = terms.length ? `${count} of ${data.documents.length}` : "";
+};
+
+const markFound = (terms) => {
+  for (const word of document.querySelectorAll("article:not(.comparison) .text .word")) {
+    const text = word.textContent.toLowerCase();
+    word.classList.toggle("found", terms.some((term) => text.includes(term)));
+  }
+};
