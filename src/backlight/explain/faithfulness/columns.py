@@ -1,0 +1,142 @@
+"""How a study's table is set: which columns stand together, what each means, and how its numbers are written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from backlight.explain.faithfulness.bootstrap import Mean
+from backlight.explain.faithfulness.table import Row
+
+ARROWS = {1: " ↑", -1: " ↓", 0: ""}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure as a column.
+
+    Args:
+        name: the measure's key in data.
+        heading: what stands above it.
+        meaning: what it says, in one sentence.
+        better: 1 if more is better, −1 if less is, 0 if neither.
+        digits: how many digits after the point.
+        interval: whether the interval is shown.
+    """
+
+    name: str
+    heading: str
+    meaning: str
+    better: int = 0
+    digits: int = 2
+    interval: bool = True
+
+    @property
+    def title(self) -> str:
+        """The heading, with an arrow to the better side."""
+        return self.heading + ARROWS[self.better]
+
+    def of(self, row: Row) -> Mean | None:
+        """Return the measure of a row; None where it was not measured."""
+        return row.behind if self.name == "behind" else row.means.get(self.name)
+
+    def cell(self, row: Row) -> str:
+        """Return the measure of a row as text: empty where it was not measured."""
+        found = self.of(row)
+        return "" if found is None else self.written(found)
+
+    def written(self, mean: Mean) -> str:
+        """Return a mean, and its interval where it is shown."""
+        if not self.interval:
+            return f"{mean.value:.{self.digits}g}"
+        return f"{mean.value:.{self.digits}f} ({mean.low:.{self.digits}f}–{mean.high:.{self.digits}f})"
+
+    def brief(self, mean: Mean) -> str:
+        """Return a mean over half the width of its interval, for narrow places."""
+        half = (mean.high - mean.low) / 2
+        return f"{mean.value:.{self.digits}f}\n±{half:.{self.digits}f}" if self.interval else self.written(mean)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Columns that stand together."""
+
+    title: str
+    columns: tuple[Column, ...]
+
+
+PANELS = (
+    Panel(
+        "What the score loses when an explanation's words leave the attention",
+        (
+            Column("comprehensiveness", "lost", "score lost without the strongest 10 to 50 % of the words", 1),
+            Column("behind", "behind the best", "how much less than the best method's, on the same pairs", -1),
+            Column("sufficiency", "missing", "score missing when only the strongest 10 to 50 % are there", -1),
+            Column("places_lost", "places lost", "places lost among the candidates without the strongest 20 %", 1),
+            Column("ndcg_lost", "nDCG lost", "nDCG@10 that the candidates lose by it", 1, 3),
+        ),
+    ),
+    Panel(
+        "A closer look at some of the pairs",
+        (
+            Column("comprehensiveness_dropped", "lost, cut out", "as lost, with the words cut out of the text", 1),
+            Column("sufficiency_dropped", "missing, cut out", "as missing, with the words cut out of the text", -1),
+            Column("comprehensiveness_by_size", "lost by |value|", "as lost, in the order of |value|", 1),
+            Column("deletion_area", "deletion area", "mean score as all words leave, strongest first", -1),
+            Column("insertion_area", "insertion area", "mean score as all words come, strongest first", 1),
+            Column("naopc", "NAOPC", "area over the curve between the worst order's (0) and the best order's (1)", 1),
+        ),
+    ),
+    Panel(
+        "Checks and cost",
+        (
+            Column("shortcut", "shortcut", "share of an injected shortcut's two words among the two strongest", 1),
+            Column(
+                "half_random", "half random", "rank correlation with the model's upper half random; should be near 0"
+            ),
+            Column("all_random", "all random", "rank correlation with all layers random; should be near 0"),
+            Column("company", "company", "largest change of a value in a batch, relative", -1, 1, False),
+            Column("gap", "gap", "by how much the values miss the sum that is promised", -1, 2, False),
+            Column("passes", "passes", "passes through the model for a pair", -1, 3, False),
+            Column("seconds", "seconds", "seconds for a pair, alone", -1, 2, False),
+        ),
+    ),
+)
+
+
+def best_in(column: Column, rows: Sequence[Row]) -> float | None:
+    """Return the best mean of a column; None where nothing was measured or no side is better."""
+    found = [mean.value for row in rows if (mean := column.of(row)) is not None]
+    choose: Callable = max if column.better > 0 else min
+    return choose(found) if found and column.better else None
+
+
+def measured(panel: Panel, rows: Sequence[Row]) -> list[Column]:
+    """Return the columns of a panel that hold anything."""
+    return [column for column in panel.columns if any(column.of(row) is not None for row in rows)]
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Return the tables in Markdown, the best of each column in bold."""
+    parts = []
+    for panel in PANELS:
+        columns = measured(panel, rows)
+        if not columns:
+            continue
+        heads = ["method", *(["pairs"] if panel is PANELS[0] else []), *(column.title for column in columns)]
+        lines = [heads, ["---"] * len(heads), *(_line(panel, columns, row, rows) for row in rows)]
+        told = "\n".join(f"- **{column.heading}**: {column.meaning}" for column in columns)
+        table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
+        parts.append(f"### {panel.title}\n\n{table}\n\n{told}\n")
+    return "\n".join(parts)
+
+
+def _line(panel: Panel, columns: Sequence[Column], row: Row, rows: Sequence[Row]) -> list[str]:
+    cells = [row.title, *([str(row.pairs)] if panel is PANELS[0] else [])]
+    for column in columns:
+        text, mean = column.cell(row), column.of(row)
+        best = mean is not None and column.interval and mean.value == best_in(column, rows)
+        cells.append(f"**{text}**" if best else text)
+    return cells
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")

@@ -1,0 +1,89 @@
+"""Results on disk as they come, a line each: whatever ends a study, what was measured is kept and not measured again.
+
+NOTE [The side file]
+The first line says what is measured: the model, the data, the plan. Each other line is the result of one unit of work
+by its key. A line is written whole and flushed before the next unit begins. A last line that was cut off by the end of
+the process does not count. A study goes on only with the same first line.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from backlight.errors import InputError
+
+
+class Records:
+    """The results of a study so far.
+
+    Args:
+        file: where they are kept.
+        settings: what is measured, as plain data.
+        resume: whether to go on from what the file holds.
+
+    Raises:
+        InputError: the file exists and is not to be gone on with, or holds the results of another study.
+    """
+
+    def __init__(self, file: Path, settings: Mapping, *, resume: bool = False):
+        self.file = Path(file)
+        self._found: dict[str, dict] = {}
+        first = json.dumps(settings, ensure_ascii=False, sort_keys=True)
+        if self.file.exists() and not resume:
+            raise InputError(f"{self.file} holds the results of an earlier run: give --resume to go on, or remove it")
+        lines = _whole_lines(self.file)
+        if lines:
+            if lines[0] != first:
+                raise InputError(f"{self.file} holds the results of another study ({_differences(lines[0], first)})")
+            self._found = {record["key"]: record["result"] for record in map(json.loads, lines[1:])}
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self._stream = self.file.open("a", encoding="utf-8")
+        except OSError as problem:
+            raise InputError(f"cannot write {self.file}: {problem.strerror}") from problem
+        if not lines:
+            self._write(first)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._found
+
+    def __getitem__(self, key: str) -> dict:
+        return self._found[key]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, key: str, result: dict) -> None:
+        """Keep the result of a unit of work."""
+        self._write(json.dumps({"key": key, "result": result}, ensure_ascii=False, allow_nan=False))
+        self._found[key] = result
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+def _whole_lines(file: Path) -> list[str]:
+    """Return the lines that were written whole, and cut off what follows them."""
+    if not file.is_file():
+        return []
+    content = file.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        os.truncate(file, len(whole))
+    return whole.decode("utf-8").split("\n")[:-1]
+
+
+def _differences(line: str, other: str) -> str:
+    """Say which settings of two first lines differ."""
+    try:
+        there, here = json.loads(line), json.loads(other)
+    except ValueError:
+        return "its first line is not a study's"
+    keys = [key for key in here if not isinstance(there, dict) or there.get(key) != here[key]]
+    return f"its {', '.join(keys)} differ" if keys else "of another version"

@@ -1,0 +1,169 @@
+"""A whole study: every method on every measure, unit by unit, kept on disk as it goes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.errors import BacklightError
+from backlight.explain.faithfulness.depth import is_native
+from backlight.explain.faithfulness.invariance import batch_difference
+from backlight.explain.faithfulness.measure import measure_pair
+from backlight.explain.faithfulness.plan import Plan, Variant
+from backlight.explain.faithfulness.questions import Question
+from backlight.explain.faithfulness.randomisation import randomised, similarity
+from backlight.explain.faithfulness.records import Records
+from backlight.explain.faithfulness.shortcuts import WORDS, Shortcut, can_learn, planted, precision, teach
+from backlight.models.pairs import Pair
+
+TAUGHT = 400  # questions beyond those of the study that a shortcut is learnt from
+TESTED = 40  # questions of the study that say whether it took
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of work, whose result is kept by its key."""
+
+    key: str
+    work: Callable[[], dict]
+    weight: float  # about how much work, in passes of one pair
+
+
+class Study:
+    """What is measured on a model.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        questions: in a random order: those that are measured, and more that a shortcut is learnt from.
+        variants: the methods.
+        plan: how much is measured.
+        records: where results are kept.
+    """
+
+    def __init__(
+        self, ranker, questions: Sequence[Question], variants: Sequence[Variant], plan: Plan, records: Records
+    ):
+        self.ranker, self.variants, self.plan, self.records = ranker, tuple(variants), plan, records
+        self.questions = tuple(questions[: plan.pairs])
+        self._others = tuple(questions[plan.pairs :])
+        self._random: dict[str, object] = {}
+        self._shortcut: Shortcut | BacklightError | None = None  # or why it could not be taught
+
+    def run(self, advance: Callable[[float, float], None] = lambda done, total: None) -> None:
+        """Do all that is not done yet.
+
+        Args:
+            advance: called with the work done so far and the work in all, in passes of one pair.
+        """
+        first = self._first_pair()
+        if first.key not in self.records:
+            self.records.add(first.key, first.work())
+        units = [first, *self._units()]
+        total, done = sum(unit.weight for unit in units), 0.0
+        for unit in units:
+            if unit.key not in self.records:
+                self.records.add(unit.key, unit.work())
+            done += unit.weight
+            advance(done, total)
+
+    def passes_of(self, variant: Variant) -> float:
+        """Return how many passes a method took for the first pair; 1 if it failed there."""
+        return self.records[pair_key(0)]["methods"].get(variant.label, {"passes": 1})["passes"]
+
+    def pairs_of(self, variant: Variant) -> int:
+        """Return how many pairs a method explains."""
+        return self.plan.share_of(self.passes_of(variant), len(self.questions))
+
+    def _first_pair(self) -> Unit:
+        """Return the unit that all methods take part in: it tells what each costs."""
+        return Unit(pair_key(0), lambda: self._measure(0, self.variants), 0)
+
+    def _units(self) -> Iterator[Unit]:
+        numbers = {variant.label: self.pairs_of(variant) for variant in self.variants}
+        for number in range(1, len(self.questions)):
+            taking = [variant for variant in self.variants if number < numbers[variant.label]]
+            yield Unit(
+                pair_key(number),
+                lambda number=number, taking=taking: self._measure(number, taking),
+                sum(map(self.passes_of, taking)) + len(taking) * (14 if number < self.plan.close else 5) + 20,
+            )
+        checks = {"company": self._company, "randomised": self._randomised, "shortcut": self._precision}
+        for name, work in checks.items():
+            for variant in self.variants if self._can(name) else ():
+                pairs = self._shortcut_pairs(variant) if name == "shortcut" else self.plan.checked
+                weight = self.passes_of(variant) * pairs
+                yield Unit(check_key(name, variant), lambda work=work, one=variant: _tried(work, one), weight)
+
+    def _can(self, check: str) -> bool:
+        """Tell whether a check can be made on this model."""
+        if check == "shortcut":
+            return can_learn(self.ranker) and bool(self._taught() and self._without_words(self.questions))
+        return check == "company" or is_native(self.ranker)
+
+    def _measure(self, number: int, variants: Sequence[Variant]) -> dict:
+        plan = self.plan
+        near = {"close": number < plan.close, "bounds": number < plan.bounds}
+        return measure_pair(self.ranker, self.questions[number], variants, **near)
+
+    def _company(self, variant: Variant) -> dict:
+        return {"differences": batch_difference(variant, self.ranker, self._pairs(self.plan.checked))}
+
+    def _randomised(self, variant: Variant) -> dict:
+        self._random = self._random or randomised(self.ranker, seed=self.plan.seed)
+        pairs = self._pairs(self.plan.checked)
+        return {stage: similarity(variant, self.ranker, other, pairs) for stage, other in self._random.items()}
+
+    def _precision(self, variant: Variant) -> dict:
+        taught = self._teach()
+        rng = np.random.default_rng([self.plan.seed, 3])
+        texts = [(q, planted(d, WORDS, rng)) for q, d in self._without_words(self.questions)]
+        pairs = taught.ranker.read(texts[: self._shortcut_pairs(variant)])
+        found = [precision(one, pair, WORDS) for one, pair in zip(variant(taught.ranker, pairs), pairs, strict=True)]
+        return {"precisions": found, "agreement": taught.agreement}
+
+    def _teach(self) -> Shortcut:
+        """Return the model with the shortcut, taught once; what it is tested on is what the methods explain."""
+        if self._shortcut is None:
+            tested = self._without_words(self.questions)[:TESTED]
+            try:
+                self._shortcut = teach(self.ranker, self._taught(), tested, seed=self.plan.seed)
+            except BacklightError as problem:
+                self._shortcut = problem
+        if isinstance(self._shortcut, BacklightError):
+            raise self._shortcut
+        return self._shortcut
+
+    def _shortcut_pairs(self, variant: Variant) -> int:
+        """Return on how many pairs a method looks for the shortcut: fewer for a costly one."""
+        return max(1, min(self.plan.shortcut, self.pairs_of(variant) // 2))
+
+    def _taught(self) -> list[tuple[str, str]]:
+        """Return pairs to learn a shortcut from, none of which is measured."""
+        return self._without_words(self._others)[:TAUGHT]
+
+    def _pairs(self, count: int) -> list[Pair]:
+        return self.ranker.read([(one.text, one.document) for one in self.questions[:count]])
+
+    @staticmethod
+    def _without_words(questions: Sequence[Question]) -> list[tuple[str, str]]:
+        """Return the pairs whose texts hold none of the shortcut's words."""
+        pairs = [(one.text, one.document) for one in questions]
+        return [(q, d) for q, d in pairs if not set(WORDS) & set(f"{q} {d}".lower().split())]
+
+
+def pair_key(number: int) -> str:
+    """Return the key of a pair's record."""
+    return f"pair {number}"
+
+
+def check_key(name: str, variant: Variant) -> str:
+    """Return the key of a check's record."""
+    return f"{name} {variant.label}"
+
+
+def _tried(work: Callable[[Variant], dict], variant: Variant) -> dict:
+    """Return what a check found, or why it could not."""
+    try:
+        return work(variant)
+    except BacklightError as problem:
+        return {"failed": str(problem)}

@@ -1,0 +1,157 @@
+"""From the records of a study to its table: a row for each method, a mean with its interval for each measure."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.explain.faithfulness.bootstrap import Mean, difference, mean_of
+from backlight.explain.faithfulness.curves import SHARES, TENTHS, area, lost
+from backlight.explain.faithfulness.plan import Variant
+from backlight.explain.faithfulness.randomisation import HALF, WHOLE
+from backlight.explain.faithfulness.study import Study, check_key, pair_key
+
+FIFTH = SHARES.index(0.2)  # the share of words after which ranks are told
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is told of a method on a pair.
+
+    Args:
+        name: its key in data; `COLUMNS` says what it means.
+        of: its value from a pair's record and the method's part of it; None where it was not measured.
+    """
+
+    name: str
+    of: Callable[[Mapping, Mapping], float | None]
+
+
+def _curve(part: str, kind: str) -> Callable[[Mapping, Mapping], float | None]:
+    return lambda pair, own: lost(pair["score"], own[part][kind]) if part in own else None
+
+
+def _area(kind: str) -> Callable[[Mapping, Mapping], float | None]:
+    return lambda pair, own: area(TENTHS, own["tenths"][kind]) if "tenths" in own else None
+
+
+MEASURES = (
+    Measure("comprehensiveness", _curve("mask", "deletion")),
+    Measure("sufficiency", _curve("mask", "insertion")),
+    Measure("comprehensiveness_dropped", _curve("drop", "deletion")),
+    Measure("sufficiency_dropped", _curve("drop", "insertion")),
+    Measure("comprehensiveness_by_size", lambda pair, own: _lost_by_size(pair, own)),
+    Measure("deletion_area", _area("deletion")),
+    Measure("insertion_area", _area("insertion")),
+    Measure("naopc", lambda pair, own: own.get("naopc")),
+    Measure("places_lost", lambda pair, own: own["ranks"][FIFTH] - pair["rank"] if "ranks" in own else None),
+    Measure("ndcg_lost", lambda pair, own: pair["ndcg"] - own["ndcgs"][FIFTH] if "ndcgs" in own else None),
+    Measure("gap", lambda pair, own: None if own["gap"] is None else abs(own["gap"])),
+    Measure("passes", lambda pair, own: own["passes"]),
+    Measure("seconds", lambda pair, own: own["seconds"]),
+)
+CHECKS = {  # by the name of the measure: the check, and the part of its record
+    "shortcut": ("shortcut", "precisions"),
+    "half_random": ("randomised", HALF),
+    "all_random": ("randomised", WHOLE),
+    "company": ("company", "differences"),
+}
+
+
+def _lost_by_size(pair: Mapping, own: Mapping) -> float | None:
+    return lost(pair["score"], own["by_size"]) if "by_size" in own else None
+
+
+@dataclass(frozen=True)
+class Row:
+    """All that was measured of one method."""
+
+    label: str
+    title: str
+    signed: bool
+    pairs: int
+    failed: int
+    means: Mapping[str, Mean]  # by the measure's name; what was not measured is missing
+    behind: Mean | None  # by how much its comprehensiveness lies below the best method's, on the same pairs
+    curve: tuple[float, ...] | None  # score lost by the share of words left, over the pairs that were looked at closely
+
+
+def rows_of(study: Study) -> list[Row]:
+    """Return the table, the most comprehensive method first."""
+    pairs = [study.records[pair_key(number)] for number in range(len(study.questions))]
+    queries: dict[str, int] = {}
+    units = [queries.setdefault(one.text, len(queries)) for one in study.questions]
+    losses = {one.label: _by_pair(MEASURES[0], pairs, one.label) for one in study.variants}
+    best = _best(losses)
+    seed = study.plan.seed
+    rows = []
+    for variant in study.variants:
+        own = [pair["methods"][variant.label] for pair in pairs if variant.label in pair["methods"]]
+        means = {
+            measure.name: _mean(found, units, seed)
+            for measure in MEASURES
+            if (found := _by_pair(measure, pairs, variant.label))
+        }
+        rows.append(
+            Row(
+                label=variant.label,
+                title=variant.title,
+                signed=variant.method.signed,
+                pairs=len(own),
+                failed=sum(variant.label in pair["failed"] for pair in pairs),
+                means=means | dict(_checks(study, variant, seed)),
+                behind=_behind(losses[best], losses[variant.label], units, seed) if variant.label != best else None,
+                curve=_mean_curve(pairs, variant.label),
+            )
+        )
+    return sorted(rows, key=lambda row: -row.means["comprehensiveness"].value if own_of(row) else np.inf)
+
+
+def own_of(row: Row) -> bool:
+    """Tell whether a method explained a pair at all."""
+    return "comprehensiveness" in row.means
+
+
+def _by_pair(measure: Measure, pairs: Sequence[Mapping], label: str) -> dict[int, float]:
+    """Return a measure of a method by the number of the pair."""
+    found = {
+        number: measure.of(pair, pair["methods"][label])
+        for number, pair in enumerate(pairs)
+        if label in pair["methods"]
+    }
+    return {number: value for number, value in found.items() if value is not None}
+
+
+def _best(losses: Mapping[str, Mapping[int, float]]) -> str:
+    """Return the method that took most of the score on the pairs that all methods explained."""
+    shared = set.intersection(*(set(found) for found in losses.values() if found))
+    return max(losses, key=lambda label: np.mean([losses[label][n] for n in shared]) if losses[label] else -np.inf)
+
+
+def _behind(best: Mapping[int, float], own: Mapping[int, float], units: Sequence[int], seed: int) -> Mean | None:
+    both = sorted(set(best) & set(own))
+    if not both:
+        return None
+    return difference([best[n] for n in both], [own[n] for n in both], [units[n] for n in both], seed=seed)
+
+
+def _mean(found: Mapping[int, float], units: Sequence[int], seed: int) -> Mean:
+    return mean_of(list(found.values()), [units[number] for number in found], seed=seed)
+
+
+def _checks(study: Study, variant: Variant, seed: int) -> Iterable[tuple[str, Mean]]:
+    """Give the means of the checks that were made."""
+    for name, (check, part) in CHECKS.items():
+        key = check_key(check, variant)
+        if key in study.records and part in study.records[key]:
+            yield name, mean_of(study.records[key][part], seed=seed)
+
+
+def _mean_curve(pairs: Sequence[Mapping], label: str) -> tuple[float, ...] | None:
+    """Return the mean score lost at each tenth of the words, over the pairs that were looked at closely."""
+    found = [
+        pair["score"] - np.array(pair["methods"][label]["tenths"]["deletion"])
+        for pair in pairs
+        if "tenths" in pair["methods"].get(label, {})
+    ]
+    return tuple(np.mean(found, axis=0).tolist()) if found else None
