@@ -15,6 +15,7 @@ from backlight.kernels.native import core, description
 COMMANDS = {  # each but `run` and `info` is the function of its name in the file of its name
     "rank": "rank documents for a query",
     "explain": "rank documents for a query and show which words made each match",
+    "evaluate": "measure how far explanations of a model can be believed",
     "run": "run a PyTorch script, unchanged, on backlight",
     "train": "train a model that a file describes, and show how it goes",
     "info": "show the versions and the threads that backlight runs with",

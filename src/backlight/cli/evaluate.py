@@ -1,0 +1,159 @@
+"""`backlight evaluate`: how far each method's explanations of a model can be believed, measured on a data set."""
+
+import argparse
+import contextlib
+import dataclasses
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from backlight.cli.arguments import add_model, options_of, positive, scorer_of, whole_number
+from backlight.cli.evaluation_screen import progress, show
+from backlight.cli.main import Parser, version
+from backlight.cli.show import screen
+from backlight.errors import InputError
+from backlight.explain.faithfulness.columns import PANELS, markdown
+from backlight.explain.faithfulness.plan import ALWAYS, Plan, Variant, check_variants
+from backlight.explain.faithfulness.questions import Question, choose, read_questions
+from backlight.explain.faithfulness.records import Records
+from backlight.explain.faithfulness.study import TAUGHT, Study
+from backlight.explain.faithfulness.table import Row, rows_of
+from backlight.explain.integrated import BASELINES
+from backlight.explain.methods import METHODS, method_called
+from backlight.models.checkpoint import find_model, read_settings
+from backlight.web.evaluation import page
+
+SEVERAL = {"integrated-gradients": [{"baseline": name} for name in BASELINES]}  # what `all` means of a method
+PLANNED = ("pairs", "budget", "close", "seed")  # the plan's settings that the command line gives
+
+
+def evaluate(argv: Sequence[str]) -> int:
+    """Run `backlight evaluate` with these arguments.
+
+    Raises:
+        InputError: something that was given cannot be used.
+    """
+    given = _parser().parse_args(argv)
+    if given.html is not None and given.html.is_dir():
+        raise InputError(f"--html must be a file, got the folder {given.html}")
+    variants = variants_of(given.methods)
+    plan = Plan(**{name: getattr(given, name) for name in PLANNED})
+    ranker = scorer_of(given)
+    titles = held_out(given.model)
+    listed = read_questions(given.data, titles=titles)
+    questions = choose(listed, ranker.rank_scores, plan.pairs + TAUGHT, plan.seed)
+    told = about(given.data, ranker, questions, plan, variants, titles)
+    records = Records(given.records or Path(f"{given.data.stem}.faithfulness.jsonl"), told, resume=given.resume)
+    study = Study(ranker, questions, variants, plan, records)
+    with contextlib.closing(records), progress(sys.stderr) as advance:
+        study.run(advance)
+    _give(given, study, told)
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="backlight evaluate",
+        description="Measure how far explanations of a model can be believed: what its scores do when the words that "
+        "each method names leave.",
+    )
+    parser.add_argument(
+        "data",
+        type=Path,
+        help="pairs or lists as .jsonl or .csv, data in SQuAD's format, or a folder with one such file",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--methods", default="all", help="names with commas between, each with :option=value where wanted; or all"
+    )
+    parser.add_argument("--pairs", type=positive, default=Plan.pairs, help=f"by default {Plan.pairs}")
+    parser.add_argument(
+        "--budget",
+        type=positive,
+        default=Plan.budget,
+        help=f"passes that a method may take in all, by default {Plan.budget}: a costly one explains fewer pairs",
+    )
+    parser.add_argument(
+        "--close", type=positive, default=Plan.close, help=f"pairs that are looked at closely, by default {Plan.close}"
+    )
+    parser.add_argument("--seed", type=whole_number, default=Plan.seed, help="of all that is drawn, by default 0")
+    parser.add_argument("--records", type=Path, metavar="FILE", help="where results are kept as they come")
+    parser.add_argument("--resume", action="store_true", help="go on from the results that are kept")
+    parser.add_argument("--json", action="store_true", help="print data (docs/faithfulness.md describes it)")
+    parser.add_argument("--markdown", action="store_true", help="print the tables in Markdown")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that stands alone")
+    parser.add_argument("--theme", choices=("dark", "light"), help=argparse.SUPPRESS)
+    return parser
+
+
+def variants_of(said: str) -> list[Variant]:
+    """Return the methods that were asked for, and those that are in every table.
+
+    >>> [variant.label for variant in variants_of("saliency,smoothgrad:samples=8")]
+    ['saliency', 'smoothgrad:samples=8', 'random', 'embedding-magnitude']
+
+    Raises:
+        InputError: there is no such method or option, or one is named twice.
+    """
+    if said == "all":
+        names = [name for name in METHODS if name not in ALWAYS]
+        found = [Variant(METHODS[name], options) for name in names for options in SEVERAL.get(name, [{}])]
+    else:
+        found = [_variant(one.strip()) for one in said.split(",") if one.strip()]
+    found += [Variant(METHODS[name]) for name in ALWAYS if name not in {one.label for one in found}]
+    check_variants(found)
+    return found
+
+
+def _variant(said: str) -> Variant:
+    name, *options = said.split(":")
+    method = method_called(name)
+    return Variant(method, options_of(method, options))
+
+
+def held_out(model: str) -> list[str] | None:
+    """Return the articles that a model did not learn from, where its folder says so."""
+    titles = read_settings(find_model(model) / "held_out.json").get("articles")
+    return None if titles is None else list(titles)
+
+
+def about(data: Path, ranker, questions: Sequence[Question], plan: Plan, variants: Sequence[Variant], titles) -> dict:
+    """Return what is measured on what: results are only put together with results of the same."""
+    texts = json.dumps([dataclasses.astuple(one) for one in questions], ensure_ascii=False)
+    return {
+        "data": data.name,
+        "questions": hashlib.sha256(texts.encode()).hexdigest()[:16],
+        "held_out": titles,
+        "model": ranker.name,
+        "score": round(float(ranker.rank_scores(questions[0].text, [questions[0].document])[0]), 3),
+        "plan": dataclasses.asdict(plan),
+        "methods": [variant.label for variant in variants],
+    }
+
+
+def _give(given: argparse.Namespace, study: Study, told: dict) -> None:
+    """Write the page, and print the tables as they were asked for."""
+    rows = rows_of(study)
+    if given.html is not None:
+        try:
+            given.html.parent.mkdir(parents=True, exist_ok=True)
+            given.html.write_text(page(rows, told, version()), encoding="utf-8")
+        except OSError as problem:
+            raise InputError(f"cannot write {given.html}: {problem.strerror}") from problem
+    if given.json:
+        print(as_json(rows, told))
+    elif given.markdown:
+        print(markdown(rows))
+    else:
+        show(rows, told, screen(given.theme).console)
+    if given.html is not None:
+        print(f"The page is in {given.html}", file=sys.stderr if given.json or given.markdown else sys.stdout)
+
+
+def as_json(rows: Sequence[Row], told: dict) -> str:
+    """Return the table as one JSON document (docs/faithfulness.md describes it)."""
+    measures = {column.name: column.meaning for panel in PANELS for column in panel.columns}
+    found = {"backlight": version(), **told, "measures": measures, "rows": [dataclasses.asdict(row) for row in rows]}
+    return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)

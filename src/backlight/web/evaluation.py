@@ -1,0 +1,65 @@
+"""A study of faithfulness as one HTML page that stands alone: its tables and the curves behind them."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from backlight.errors import InputError
+from backlight.explain.faithfulness.columns import PANELS, best_in, measured
+from backlight.explain.faithfulness.curves import TENTHS
+from backlight.explain.faithfulness.plan import ALWAYS
+from backlight.explain.faithfulness.table import Row
+from backlight.web.curves import curves
+
+HERE = Path(__file__).parent
+
+
+def page(rows: Sequence[Row], told: Mapping, version: str, when: datetime.datetime | None = None) -> str:
+    """Return the page of a study.
+
+    Args:
+        told: what was measured on what.
+        version: backlight's, for the foot of the page.
+        when: the time stated; by default now.
+    """
+    try:
+        import jinja2
+    except ImportError as problem:
+        raise InputError('--html needs the jinja2 library: pip install "backlight[explain]"') from problem
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template("evaluation.html.jinja").render(
+        told=told,
+        pairs=max(row.pairs for row in rows),
+        failed=[(row.title, row.failed) for row in rows if row.failed],
+        panels=[_panel(panel, rows) for panel in PANELS if measured(panel, rows)],
+        picture=deletion_picture(rows),
+        version=version,
+        when=when or datetime.datetime.now().astimezone(),
+    )
+
+
+def deletion_picture(rows: Sequence[Row]) -> str | None:
+    """Return how much of the score each method's words take away as they leave; None where that was not measured."""
+    lines = {row.title: row.curve for row in rows if row.curve is not None}
+    if not lines:
+        return None
+    controls = [row.title for row in rows if row.label in ALWAYS]
+    return curves("score lost as words leave the attention, strongest first", TENTHS, lines, controls)
+
+
+def _panel(panel, rows: Sequence[Row]) -> dict:
+    """Return what the template says of one table."""
+    columns = measured(panel, rows)
+    bests = [best_in(column, rows) for column in columns]
+    lines = []
+    for row in rows:
+        cells = []
+        for column, best in zip(columns, bests):
+            mean = column.of(row)
+            value, _, interval = ("" if mean is None else column.written(mean)).partition(" ")
+            is_best = mean is not None and column.interval and mean.value == best
+            cells.append({"value": value, "interval": interval, "best": is_best, "count": mean.count if mean else 0})
+        lines.append({"title": row.title, "pairs": row.pairs, "cells": cells})
+    return {"title": panel.title, "columns": columns, "lines": lines, "shows_pairs": panel is PANELS[0]}
