@@ -1,9 +1,36 @@
-"""How strongly each word of the query and each word of the document work together on the score."""
+"""How strongly each word of the query and each word of the document work together on the score.
 
-from collections.abc import Mapping
+NOTE [Integrated Hessians]
+Integrated gradients, applied to each of their own values, share a token's value out among all tokens. With d the change
+of the embeddings from a baseline to the words, h the second derivatives and g the gradient of the score on the way,
+
+    value(i, j) = dᵢ · ∫∫ αβ h(αβ) dα dβ · dⱼ,  and for i = j also  dᵢ · ∫∫ g(αβ) dα dβ      (α, β from 0 to 1)
+
+All values of all tokens add up to score − baseline's score. Nothing depends on α and β but their product γ = αβ, whose
+density is −ln γ: so one integral does for two. With γ = t² its weights, −4 t³ ln t for h and −4 t ln t for g, are
+smooth enough for the Gauss–Legendre rule. Only the products of h with one direction a query word are ever made.
+Second derivatives do not see the kinks of relu: with relu inside a model a gap stays, and it is told.
+
+Source: Janizek, Sturmfels, Lee, Explaining Explanations: Axiomatic Feature Interactions for Deep Networks, 2020,
+arXiv:2002.04138 (integrated Hessians); Grabisch, Roubens, An axiomatic approach to the concept of interaction among
+players in cooperative games, 1999 (the interaction of two players, which joint occlusion takes beside all others).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from backlight.errors import InputError
 from backlight.explain.attribution import Word
+from backlight.explain.checks import check_readable, check_same_scores, check_values
+from backlight.explain.leaving_out import score_groups, way_called
+from backlight.explain.methods import Method
+from backlight.explain.parts import Part, part_words, word_parts
+from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scoring import passes
+
+CURVED = 4  # how many times the memory of an ordinary pass a graph of second derivatives takes, about
 
 
 @dataclass(frozen=True)
@@ -59,3 +86,262 @@ class Interactions:
             for other, value in zip(self.document, row)
         ]
         return sorted(links, key=lambda link: -abs(link.value))[:count]
+
+
+def joint_occlusion(ranker, pair: Pair, *, by: str = "mask") -> Interactions:
+    """Return what two words bring together: score − score without i − score without j + score without both.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        pair: as `ranker.read` gives it.
+        by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
+
+    Returns:
+        In units of the score. With + the two need each other, with − one stands in for the other. The cost is a pass
+        for each word and for each two words, one of the query and one of the document.
+
+    Raises:
+        InputError: `by` is not a way, or the model does not know it.
+        RuntimeError: no two words bring anything together, or a score is not finite.
+    """
+    query, document = word_parts(pair, QUERY), word_parts(pair, DOCUMENT)
+    both = [[one, other] for one in query for other in document]
+    removals = [[], *([part] for part in [*query, *document]), *both]
+    (scores,) = score_groups(ranker, [way_called(by)(ranker, pair, removals)])
+    whole, without_one, without_other, without_both = np.split(scores, np.cumsum([1, len(query), len(document)]))
+    values = whole - without_one[:, None] - without_other + without_both.reshape(len(query), len(document))
+    return _told(
+        ranker,
+        pair,
+        values,
+        method="joint-occlusion",
+        meaning="score − score without one − score without the other + score without both",
+        score=float(whole[0]),
+        baseline=f"the pair without the words, by {by}",
+        passes=len(scores),
+        settings={"by": by},
+    )
+
+
+def hessian(ranker, pair: Pair) -> Interactions:
+    """Return embeddingᵢ · ∂²score/∂embeddingᵢ∂embeddingⱼ · embeddingⱼ, summed over the tokens of two words.
+
+    That is by how much one word's gradient × input would change, were the change of its gradient linear, if the other
+    word's embedding shrank to zero. It says what happens near this pair, and nothing of larger changes.
+
+    Args:
+        ranker: a scorer on backlight's own engine (see NOTE [A scorer]).
+        pair: as `ranker.read` gives it.
+
+    Raises:
+        InputError: the model runs on another engine.
+        RuntimeError: the second derivatives are zero everywhere, or not finite.
+    """
+    _check_curved(ranker, "hessian")
+    batch = PairBatch.of([pair])
+    embeddings, query = ranker.embed(batch), word_parts(pair, QUERY)
+    scores, _, products = ranker.curvatures(batch, _directions(embeddings, query))
+    check_same_scores(scores, ranker.score(batch), [pair])
+    rows = np.stack([(product * embeddings).sum(axis=1) for product in products])  # (query words, tokens)
+    return _told(
+        ranker,
+        pair,
+        _by_word(rows, word_parts(pair, DOCUMENT)),
+        method="hessian",
+        meaning="embedding · ∂²score/∂embedding∂embedding · embedding",
+        score=float(scores[0]),
+        passes=3 + 2 * len(query),
+    )
+
+
+def integrated_hessians(
+    ranker,
+    pair: Pair,
+    *,
+    baseline: str = "pad",
+    steps: int = 16,
+    max_steps: int = 128,
+    tolerance: float = 0.02,
+    floor: float = 1e-4,
+) -> Interactions:
+    """Return what two words bring together on the way from a baseline; see NOTE [Integrated Hessians].
+
+    Special tokens keep their own embeddings in the baseline, so that nothing is shared out to them.
+
+    Args:
+        ranker: a scorer on backlight's own engine (see NOTE [A scorer]).
+        pair: as `ranker.read` gives it.
+        baseline: what stands in for the words: `zero`, `pad`, `mask` or `average`, as for integrated gradients.
+        steps: how many points there are on the way at first; they are doubled until the gap is small.
+        max_steps: how many points there may be. The gap that is left with them is reported.
+        tolerance: how large the gap may be, as a share of the sizes of all tokens' values; those of the two texts
+            are often large and nearly cancel.
+        floor: how large it may be at any rate, in units of the score.
+
+    Returns:
+        In units of the score. Each value counts twice in the sum that `gap` checks, once from each side. The settings
+        tell how that sum is made up: what is shared out `within_query`, `between` the texts and `within_document`.
+
+    Raises:
+        InputError: the model runs on another engine, has no such baseline, or the steps are none.
+        RuntimeError: all values are zero, one is not finite, or the score is not that of an ordinary call.
+    """
+    _check_curved(ranker, "integrated-hessians")
+    if not 1 <= steps <= max_steps:
+        raise InputError(f"steps must be from 1 to max_steps, got {steps} and {max_steps}")
+    batch = PairBatch.of([pair])
+    embeddings = ranker.embed(batch)
+    start = np.where((pair.sides == ADDED)[:, None], embeddings, ranker.baseline(baseline)).astype(embeddings.dtype)
+    score, again, least = (float(ranker.score(batch, place)[0]) for place in (None, embeddings, start))
+    check_same_scores(np.array([again]), np.array([score]), [pair])
+    way = _Way(ranker, pair, start, embeddings - start)
+    passed = 3
+    while True:
+        (whole,), alone = way.walked(steps, [range(len(pair))])
+        shares = whole + alone  # (tokens,)
+        gap = float(shares.sum()) - (score - least)
+        passed += 5 * steps
+        if 2 * steps > max_steps or abs(gap) <= max(floor, tolerance * np.abs(shares).sum()):
+            break
+        steps *= 2
+    query = word_parts(pair, QUERY)
+    rows, alone = way.walked(steps, [part.tokens for part in query])  # (query words, tokens)
+    values = _by_word(rows, word_parts(pair, DOCUMENT))
+    asked = pair.of_side(QUERY)
+    within, between = float(rows[:, asked].sum() + alone[asked].sum()), 2 * float(values.sum())
+    sums = {"within_query": within, "between": between, "within_document": score - least + gap - within - between}
+    return _told(
+        ranker,
+        pair,
+        values,
+        method="integrated-hessians",
+        meaning="(embedding − baseline) · mean ∂²score/∂embedding∂embedding on the way · (embedding − baseline)",
+        score=score,
+        baseline=f"{baseline} in place of each word's embedding",
+        gap=gap,
+        passes=passed + (3 + 2 * len(query)) * steps,
+        settings={"steps": steps, "tolerance": tolerance, "baseline_score": least, **sums},
+    )
+
+
+MATRICES: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("joint-occlusion", joint_occlusion, "joint occlusion", "what two words bring only together", True),
+        Method(
+            "integrated-hessians",
+            integrated_hessians,
+            "integrated Hessians",
+            "the same, shared out along a way from a baseline",
+            True,
+            True,
+        ),
+        Method(
+            "hessian", hessian, "second derivatives", "how a word's gradient changes with the other word", True, True
+        ),
+    )
+}
+
+
+def matrix(ranker, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
+    """Return what each word of the query and each word of the document bring together.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        method: a name of `MATRICES`.
+        options: of the method.
+
+    Raises:
+        InputError: there is no such method, a text holds nothing that the model reads, or an option does not fit.
+        RuntimeError: nothing was found (see the method).
+    """
+    if method not in MATRICES:
+        raise InputError(f"method must be one of {', '.join(MATRICES)}, got {method}")
+    (pair,) = ranker.read([(query, document)])
+    check_readable(pair)
+    return MATRICES[method].explain(ranker, pair, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """A pair's way from a baseline to its words."""
+
+    ranker: object
+    pair: Pair
+    start: np.ndarray  # (tokens, hidden)
+    change: np.ndarray  # (tokens, hidden)
+
+    def walked(self, steps: int, sources: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+        """Return what sources share with each token on the way, and what each token has alone.
+
+        Args:
+            steps: how many points of the way are visited.
+            sources: the places of tokens that belong together.
+
+        Shapes: -> (sources, tokens), (tokens,)
+        """
+        points, weights = np.polynomial.legendre.leggauss(steps)
+        roots = (points + 1) / 2  # t of NOTE [Integrated Hessians]
+        rule = zip(roots**2, -2 * weights * roots**3 * np.log(roots), -2 * weights * roots * np.log(roots))
+        shared, alone = np.zeros((len(sources), len(self.pair))), np.zeros(len(self.pair))
+        for some in passes(rule, lambda point: CURVED * len(self.pair)):
+            for number, products in enumerate(self._products(some, sources)):
+                for (_, curved, sloped), own in zip(some, products):
+                    if number == 0:
+                        alone += sloped * own
+                    else:
+                        shared[number - 1] += curved * own
+        return shared, alone
+
+    def _products(self, points: list[tuple], sources: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
+        """Give d · g of each token at each point, then for each source d · h · (d of the source).
+
+        Shapes: each (points, tokens)
+        """
+        batch = PairBatch.of([self.pair] * len(points))
+        places = np.concatenate([self.start + np.float32(gamma) * self.change for gamma, *_ in points])
+        changes = np.tile(self.change, (len(points), 1))
+        directions = (np.tile(_direction(self.change, source), (len(points), 1)) for source in sources)
+        _, slopes, products = self.ranker.curvatures(batch, directions, places)
+        yield (slopes * changes).sum(axis=1).reshape(len(points), -1)
+        for product in products:
+            yield (product * changes).sum(axis=1).reshape(len(points), -1)
+
+
+def _direction(change: np.ndarray, places: Sequence[int]) -> np.ndarray:
+    """Return a change of some tokens alone, (tokens, hidden)."""
+    places, found = list(places), np.zeros_like(change)
+    found[places] = change[places]
+    return found
+
+
+def _directions(change: np.ndarray, parts: Sequence[Part]) -> Iterator[np.ndarray]:
+    return (_direction(change, part.tokens) for part in parts)
+
+
+def _by_word(rows: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
+    """Sum values of tokens over words; (sources, tokens) -> (sources, words)."""
+    return np.stack([rows[:, list(part.tokens)].sum(axis=1) for part in parts], axis=1)
+
+
+def _check_curved(ranker, method: str) -> None:
+    """Raise unless a model can give second derivatives."""
+    if not hasattr(ranker, "curvatures"):
+        raise InputError(
+            f"{method} needs second derivatives, which only models on backlight's own engine give, and "
+            f"{ranker.name} runs on another: use joint-occlusion"
+        )
+
+
+def _told(ranker, pair: Pair, values: np.ndarray, **told) -> Interactions:
+    """Return a matrix with the words that it belongs to, after checking its values."""
+    check_values(values, pair.name, "what two words bring together to the score")
+    return Interactions(
+        model=ranker.name,
+        query_text=pair.query,
+        document_text=pair.document,
+        query=part_words(pair, word_parts(pair, QUERY), values.sum(axis=1)),
+        document=part_words(pair, word_parts(pair, DOCUMENT), values.sum(axis=0)),
+        values=tuple(tuple(row) for row in values.tolist()),
+        **told,
+    )

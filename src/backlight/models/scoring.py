@@ -97,6 +97,34 @@ class PairScorer:
         scores = self.pair_scores(batch, leaf)
         return scores.detach().numpy(), _gradients(scores, [leaf], "the word embeddings")[0]
 
+    def curvatures(
+        self, batch: PairBatch, directions: Iterable[np.ndarray], inputs_embeds: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, Iterator[np.ndarray]]:
+        """Return scores, their gradients, and the product of their second derivatives with each direction.
+
+        Only models on backlight's own engine can say this. Each product is made when the iterator reaches it.
+
+        Args:
+            directions: changes of the word embeddings, each (tokens, hidden).
+            inputs_embeds: where derivatives are taken, (tokens, hidden); at the words' own embeddings by default.
+
+        Shapes: -> (pairs,), (tokens, hidden), an iterator of (tokens, hidden)
+
+        Raises:
+            RuntimeError: the score does not depend on the word embeddings.
+        """
+        start = self.embed(batch) if inputs_embeds is None else inputs_embeds
+        leaf = from_numpy(start).detach().requires_grad_()  # see NOTE [The leaf] in explain/gradients.py
+        scores = self.pair_scores(batch, leaf)
+        if not scores.requires_grad:
+            raise GraphError("the score must depend on the word embeddings, and does not; nothing was explained")
+        (slopes,) = grad(scores.sum(), [leaf], create_graph=True)
+        products = (
+            grad((slopes * from_numpy(direction)).sum(), [leaf], retain_graph=True)[0].numpy()
+            for direction in directions
+        )
+        return scores.detach().numpy(), slopes.detach().numpy(), products
+
     def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
 
