@@ -1,27 +1,18 @@
 """Why one document stands above another, and how a score changes when a document is edited."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from backlight.explain.attribution import Attribution, TextAttribution, Truncation, Word
+import numpy as np
 
-
-@dataclass(frozen=True)
-class Swap:
-    """A set of words that the better document must lose to stand below the other.
-
-    Args:
-        side: the document that loses them, "a" or "b": the one with the higher score.
-        words: in the order of the text; the value of each is what the score loses without that word alone.
-        score_after: the document's raw score without them, which is below the other's.
-        exact: whether no smaller set does it; every smaller set was tried then.
-        passes: how many times the document went through the model in the search.
-    """
-
-    side: str
-    words: tuple[Word, ...]
-    score_after: float
-    exact: bool
-    passes: float
+from backlight.errors import InputError
+from backlight.explain.attribution import Attribution, TextAttribution, Truncation, truncation_of
+from backlight.explain.checks import check_readable
+from backlight.explain.edits import Edit
+from backlight.explain.leaving_out import score_groups
+from backlight.explain.methods import METHODS, method_called
+from backlight.explain.swaps import Search, Swap
+from backlight.models.pairs import DOCUMENT, Pair
 
 
 @dataclass(frozen=True)
@@ -39,8 +30,11 @@ class Comparison:
         query_words: what the query's words bring to the difference, by both pairs together.
         score_a, score_b: the raw scores.
         difference: score(A) − score(B).
-        swap: the words that the better document must lose to stand below the other; None where the search found none.
+        swap: the words that the better document must lose to stand below the other; None where the search found no such
+            set, or none was asked for.
         passes: how many times a pair went through the model, forward or backward.
+        activated_a, activated_b: what the model's owners show in place of the raw scores.
+        settings: the options of the search for the swap by name.
     """
 
     query: str
@@ -57,6 +51,9 @@ class Comparison:
     difference: float
     swap: Swap | None
     passes: float
+    activated_a: float | None = None
+    activated_b: float | None = None
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,3 +109,157 @@ class WhatIf:
     def change(self) -> float:
         """What all edits together bring to the raw score."""
         return self.after.score - self.before.score
+
+
+def compare(
+    ranker,
+    query: str,
+    a: str,
+    b: str,
+    *,
+    method: str = "gradient-x-input",
+    names: tuple[str, str] = ("A", "B"),
+    by: str = "mask",
+    most: int = 8,
+    beam: int = 3,
+    budget: int = 2000,
+    **options,
+) -> Comparison:
+    """Say why document A stands above document B, or B above A.
+
+    The difference of two scores is linear in them: what a word brings to score(A) − score(B) is what it brings to
+    score(A), less what it brings to score(B). So each pair is explained alone, and the values of B change their sign;
+    a word of the query is in both pairs.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        method: how to explain, a name of `METHODS` with signed values.
+        names: what to call the documents.
+        by: how the search for a swap leaves words out, a key of `WAYS` (see NOTE [Ways to leave words out]).
+        most: how many words a swap may have; with 0 none is looked for.
+        beam: how many sets of words of each size grow in the search (see NOTE [The search]).
+        budget: how many sets of words the search may score.
+        options: of the method.
+
+    Raises:
+        InputError: the method's values have no sign, or a text holds nothing that the model reads.
+        RuntimeError: a score cannot be explained (see the method).
+    """
+    _check_signed(method)
+    pairs = _read(ranker, [(query, a), (query, b)], names)
+    first, second = METHODS[method].explain(ranker, pairs, **options)
+    score_a, score_b = (float(one.score) for one in (first, second))
+    swap, searched = None, 0
+    if score_a != score_b and most > 0:
+        side = "a" if score_a > score_b else "b"
+        search = Search(ranker, pairs["ab".index(side)], by, budget)
+        swap = search.swap(max(score_a, score_b), min(score_a, score_b), side, most=most, beam=beam)
+        searched = len(search.scores)
+    activated = ranker.activate(np.array([score_a, score_b]))
+    second = _negative(second)
+    return Comparison(
+        query=query,
+        model=ranker.name,
+        score_name=ranker.score_name,
+        method=method,
+        name_a=names[0],
+        name_b=names[1],
+        a=first,
+        b=second,
+        query_words=_together(first.query, second.query),
+        score_a=score_a,
+        score_b=score_b,
+        difference=score_a - score_b,
+        swap=swap,
+        passes=first.passes + second.passes + searched,
+        activated_a=float(activated[0]),
+        activated_b=float(activated[1]),
+        settings={"by": by, "most": most, "beam": beam, "budget": budget},
+    )
+
+
+def what_if(ranker, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()) -> WhatIf:
+    """Return a document's score as it is, and after each of some edits, made one after another.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        edits: `Remove`, `Replace`, `Cut`, `Add` and `Rewrite` of explain/edits.py.
+        candidates: other documents that the query found: with them each version has a rank.
+
+    Raises:
+        InputError: an edit does not fit the text, or leaves nothing that the model reads.
+    """
+    told, texts = [""], [document]
+    for edit in edits:
+        texts.append(edit.apply(texts[-1]))
+        told.append(str(edit))
+    names = ["the document", *(f"the document {edit}" for edit in told[1:])]
+    others = [f"candidate {number}" for number in range(1, len(candidates) + 1)]
+    pairs = _read(ranker, [(query, text) for text in [*texts, *candidates]], [*names, *others])
+    (scores,) = score_groups(ranker, [pairs])
+    scores, rivals = scores[: len(texts)], scores[len(texts) :]
+    versions = tuple(
+        Version(
+            edit=edit,
+            document=text,
+            score=float(score),
+            activated=float(activated),
+            rank=1 + int((rivals > score).sum()) if len(rivals) else None,
+            truncation=truncation_of(pair, DOCUMENT),
+        )
+        for edit, text, score, activated, pair in zip(told, texts, scores, ranker.activate(scores), pairs)
+    )
+    return WhatIf(query, ranker.name, ranker.score_name, versions, len(candidates))
+
+
+def _check_signed(method: str) -> None:
+    """Raise unless a method's values have a sign."""
+    if not method_called(method).signed:
+        signed = ", ".join(name for name, other in METHODS.items() if other.signed)
+        raise InputError(
+            f"method must give signed values to say who pushes whom up, and {method} does not: {signed} do"
+        )
+
+
+def _read(ranker, texts: list[tuple[str, str]], names: Sequence[str]) -> list[Pair]:
+    """Return pairs of texts as the model reads them, each with its name."""
+    pairs = [replace(pair, name=name) for pair, name in zip(ranker.read(texts), names, strict=True)]
+    for pair in pairs:
+        check_readable(pair)
+    return pairs
+
+
+def _negative(found: Attribution) -> Attribution:
+    """Return what a pair's words bring to the negative of its score; the score itself stays as it is."""
+    return replace(
+        found,
+        query=_turned(found.query),
+        document=_turned(found.document),
+        special=tuple(replace(token, value=-token.value) for token in found.special),
+        gap=None if found.gap is None else -found.gap,
+    )
+
+
+def _turned(text: TextAttribution) -> TextAttribution:
+    words, tokens = (tuple(replace(one, value=-one.value) for one in own) for own in (text.words, text.tokens))
+    return replace(text, words=words, tokens=tokens)
+
+
+def _together(first: TextAttribution, second: TextAttribution) -> TextAttribution:
+    """Return the query with the values of two pairs added, as far as the pair that read more of it."""
+    longer, shorter = (second, first) if len(second.words) > len(first.words) else (first, second)
+    return replace(longer, words=_added(longer.words, shorter.words), tokens=_added(longer.tokens, shorter.tokens))
+
+
+def _added(longer: tuple, shorter: tuple) -> tuple:
+    """Return words (or tokens) with the values of those at the same places added, and errors as of independent ones."""
+    others = {(other.start, other.end): other for other in shorter}
+    found = []
+    for one in longer:
+        other = others.get((one.start, one.end))
+        if other is not None:
+            one = replace(one, value=one.value + other.value)
+            if getattr(one, "error", None) is not None:
+                one = replace(one, error=float(np.hypot(one.error, other.error)))
+        found.append(one)
+    return tuple(found)
