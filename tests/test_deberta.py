@@ -10,8 +10,9 @@ from backlight.autograd import grad
 from backlight.autograd.gradcheck import gradgradcheck
 from backlight.errors import InputError
 from backlight.models.deberta import Deberta, DebertaConfig, DebertaHead
-from backlight.models.disentangled import relative_rows
+from backlight.models.disentangled import distance_bias, relative_rows
 from backlight.models.families import family_of
+from backlight.tensor.creation import tensor
 from beside_transformers import (
     arrays_of,
     check_same,
@@ -97,25 +98,38 @@ def test_tokens_left_out_are_as_tokens_that_a_mask_hides(name):
 
 @pytest.mark.parametrize(("buckets", "farthest"), [(256, 512), (4, 32), (8, 10), (32, 128), (64, 513), (7, 100)])
 def test_buckets_are_those_of_transformers_at_every_distance(buckets, farthest):
-    positions = np.arange(2 * farthest)
-    rows = relative_rows(positions, buckets, buckets, farthest)
-    row = torch.empty(1, len(positions), 1)
-    expected = build_relative_position(row, row, buckets, farthest)[0].numpy()
-    assert np.array_equal(rows, np.clip(expected + buckets, 0, 2 * buckets - 1))
+    far = 2 * farthest
+    rows = relative_rows(far, buckets, buckets, farthest)
+    row = torch.empty(1, far + 1, 1)
+    expected = build_relative_position(row, row, buckets, farthest)[0].numpy()  # row i has the distances i, …, i − far
+    assert np.array_equal(rows[: far + 1], np.clip(expected[0][::-1] + buckets, 0, 2 * buckets - 1))
+    assert np.array_equal(rows[far:], np.clip(expected[:, 0] + buckets, 0, 2 * buckets - 1))
 
 
-def test_distances_are_those_of_the_positions_given():
-    positions = np.array([3, 4, 9])
-    assert relative_rows(positions, 8, 0, 8).tolist() == [[8, 7, 2], [9, 8, 3], [14, 13, 8]]
+def test_without_buckets_far_distances_are_one():
+    assert relative_rows(4, 3, 0, 3).tolist() == [0, 0, 1, 2, 3, 4, 5, 5, 5]
+
+
+@pytest.mark.parametrize("positions", [[0], [0, 1], [0, 1, 2, 3, 4], [3, 4, 9], [5]])
+def test_each_pair_of_tokens_gets_the_terms_of_its_distance(positions):
+    rng, positions = np.random.default_rng(0), np.array(positions)
+    query, key = rng.normal(size=(2, 2, len(positions), 3))
+    keys, queries = rng.normal(size=(2, 12, 2, 3))  # (distances, heads, dim)
+    rows = relative_rows(int(np.ptp(positions)), 6, 0, 6)
+    found = distance_bias(*(tensor(array) for array in (query, key, keys, queries)), rows, positions)
+    for i, j in np.ndindex(len(positions), len(positions)):
+        row = np.clip(positions[i] - positions[j] + 6, 0, 11)
+        expected = (query[:, i] * keys[row]).sum(1) + (key[:, j] * queries[row]).sum(1)
+        np.testing.assert_allclose(found.numpy()[:, i, j], expected, rtol=1e-6)
 
 
 def test_scores_are_differentiable_twice():
-    _, encoder, _ = both(**OPTIONS["a convolution"], num_hidden_layers=1)
+    _, encoder, _ = both(**OPTIONS["a convolution"], num_hidden_layers=1, hidden_size=12)
     wide = {name: weight.numpy().astype(np.float64) for name, weight in encoder.state_dict().items()}
     encoder = Deberta(encoder.config, wide)
     batch = random_batch(SIZES["vocab_size"], lengths=(3, 2))
     leaf = encoder.embed_words(batch.ids).detach().requires_grad_()
-    assert gradgradcheck(lambda words: encoder(batch, words, wanted=batch.starts), [leaf])
+    assert gradgradcheck(lambda words: encoder(batch, words, wanted=batch.starts)[:, :2], [leaf])
 
 
 def test_slopes_of_slopes_equal_pytorchs():

@@ -210,18 +210,15 @@ class Deberta:
         return self._normalised(hidden, "embeddings.LayerNorm")
 
     def _distances(self, batch: Batch) -> tuple[Tensor, list[np.ndarray]] | None:
-        """Return the embeddings of the distances that occur, and which of them stands for each pair of tokens."""
-        if not (self.config.relative_attention and self.config.pos_att_type):
-            return None
+        """Return the embeddings of the distances that occur, and for each text which stands for each distance."""
         config = self.config
-        rows = [
-            relative_rows(part, config.span, config.position_buckets, config.farthest)
-            for part in batch.parts(batch.positions)
-        ]
-        low = min(part.min() for part in rows)
-        high = max(part.max() for part in rows) + 1
-        found = self._weights["encoder.rel_embeddings.weight"][int(low) : int(high)]  # (distances, hidden)
-        if self.config.normalises_distances:
+        if not (config.relative_attention and config.pos_att_type):
+            return None
+        reaches = [int(np.ptp(part)) for part in batch.parts(batch.positions)]
+        rows = [relative_rows(far, config.span, config.position_buckets, config.farthest) for far in reaches]
+        low, high = min(part[0] for part in rows), max(part[-1] for part in rows)
+        found = self._weights["encoder.rel_embeddings.weight"][int(low) : int(high) + 1]  # (distances, hidden)
+        if config.normalises_distances:
             found = self._normalised(found, "encoder.LayerNorm")
         return found, [part - low for part in rows]
 
@@ -233,7 +230,8 @@ class Deberta:
         biases = [None] * len(by_text)
         if distances is not None:
             keys, queries = self._projected(distances[0], name)
-            biases = [distance_bias(q, k, keys, queries, rows) for (q, k, _), rows in zip(by_text, distances[1])]
+            texts = zip(by_text, distances[1], batch.parts(batch.positions))
+            biases = [distance_bias(q, k, keys, queries, rows, positions) for (q, k, _), rows, positions in texts]
         if trace is not None:
             seen, attentions = attend(*qkv, batch.lengths, scale, None if distances is None else biases)
             trace.attentions.append(attentions)
@@ -242,7 +240,7 @@ class Deberta:
         return cat([part.transpose(0, 1).flatten(1) for part in seen])
 
     def _projected(self, distances: Tensor, name: str) -> tuple[Tensor | None, Tensor | None]:
-        """Return distances as keys and as queries, scaled, (heads, dim, distances); None for a term that is off."""
+        """Return distances as keys and as queries, scaled, (distances, heads, dim); None for a term that is off."""
         found = {}
         for kind, place in (("c2p", 1), ("p2c", 0)):
             if kind not in self.config.pos_att_type:
@@ -252,7 +250,7 @@ class Deberta:
             if self.config.share_att_key:
                 weight, bias = (part.split(self.config.hidden_size)[place] for part in (weight, bias))
             projected = linear(distances, weight, bias) * self.config.scale
-            found[kind] = projected.unflatten(1, (self.config.num_attention_heads, -1)).permute(1, 2, 0)
+            found[kind] = projected.unflatten(1, (self.config.num_attention_heads, -1))
         return found.get("c2p"), found.get("p2c")
 
     def _after(self, seen: Tensor, hidden: Tensor, name: str) -> Tensor:
