@@ -32,8 +32,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         choices=ENGINES,
-        default=ENGINES[0],
-        help=f"what computes; {ENGINES[1]} also runs models whose architecture backlight does not know",
+        default="backlight",
+        help="what computes; torch also runs models whose architecture backlight does not know",
     )
     parser.add_argument(
         "--label", type=whole_number, metavar="N", help="which logit is the score, of a classifier with several"
