@@ -7,6 +7,7 @@ import pytest
 
 import backlight
 from backlight.errors import InputError
+from backlight.explain.edits import Remove
 from backlight.explain.gradients import gradient_x_input
 from backlight.explain.reranker import Reranker
 from backlight.models.tokens import Tokenizer
@@ -134,6 +135,18 @@ def test_the_inside_of_a_pair_is_one_call_away(reranker):
     assert [state.shape for state in inside.states] == [(tokens, 24)] * 3
     assert [layer[0].shape for layer in inside.attentions] == [(3, tokens, tokens)] * 2
     assert [layer[0].shape for layer in inside.attention_slopes] == [(3, tokens, tokens)] * 2
+
+
+def test_pairs_are_compared_linked_edited_and_built_up_by_the_same_face(reranker):
+    comparison = reranker.compare(QUERY, DOCUMENTS[0], DOCUMENTS[1], names=("leaf", "plants"))
+    assert comparison.difference == pytest.approx(comparison.score_a - comparison.score_b)
+    links = reranker.matrix(QUERY, DOCUMENTS[0])
+    assert (len(links.query), len(links.document)) == (5, 6)
+    shorter = reranker.what_if(QUERY, DOCUMENTS[1], [Remove("from sunlight")])
+    assert shorter.versions[-1].document == "plants make food water and air"
+    assert reranker.build_up(QUERY, DOCUMENTS[0]).after[-1] == pytest.approx(
+        reranker.predict((QUERY, DOCUMENTS[0]), activation="identity"), abs=1e-5
+    )
 
 
 def test_a_reranker_says_what_it_is(reranker):

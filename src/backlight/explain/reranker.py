@@ -9,6 +9,10 @@ import numpy as np
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, Ranking
+from backlight.explain.build_up import BuildUp, build_up
+from backlight.explain.comparison import Comparison, WhatIf, compare, what_if
+from backlight.explain.edits import Edit
+from backlight.explain.interactions import Interactions, matrix
 from backlight.explain.methods import DEFAULT
 from backlight.explain.ranking import rank_and_explain
 from backlight.models.checkpoint import find_model
@@ -140,6 +144,54 @@ class Reranker:
         """
         ranking = rank_and_explain(self.scorer, query, [document], ["the document"], method=method, **options)
         return ranking.documents[0].attribution
+
+    def compare(
+        self,
+        query: str,
+        a: str,
+        b: str,
+        *,
+        method: str = "gradient-x-input",
+        names: tuple[str, str] = ("A", "B"),
+        **options,
+    ) -> Comparison:
+        """Return why one document stands above the other: whose words push which up, and what would swap them.
+
+        Args:
+            method: how to explain, a name of `METHODS` with signed values; `options` are those of `compare`.
+            names: what to call the documents.
+
+        Raises:
+            InputError: the method's values have no sign, or a text holds nothing that the model reads.
+        """
+        return compare(self.scorer, query, a, b, method=method, names=names, **options)
+
+    def matrix(self, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
+        """Return what each word of the query and each word of the document bring together.
+
+        Args:
+            method: a name of `MATRICES`; `options` are the method's.
+
+        Raises:
+            InputError: there is no such method, or a text holds nothing that the model reads.
+        """
+        return matrix(self.scorer, query, document, method=method, **options)
+
+    def what_if(self, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()) -> WhatIf:
+        """Return how the score changes with edits of the document, made one after another.
+
+        Args:
+            edits: `Remove`, `Replace`, `Cut`, `Add` and `Rewrite` of explain/edits.py.
+            candidates: other documents that the query found: with them each version has a rank.
+
+        Raises:
+            InputError: an edit does not fit the text, or leaves nothing that the model reads.
+        """
+        return what_if(self.scorer, query, document, edits, candidates=candidates)
+
+    def build_up(self, query: str, document: str) -> BuildUp:
+        """Return what the score would be if the model ended after each of its layers."""
+        return build_up(self.scorer, self.scorer.read([(query, document)]))[0]
 
     def inside(self, query: str, document: str, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer for one pair.
