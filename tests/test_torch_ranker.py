@@ -227,8 +227,8 @@ def test_what_needs_backlights_engine_says_so(tmp_path):
 
 
 def test_a_head_that_would_be_drawn_at_random_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"must hold .* classifier\.bias, classifier\.weight, .* draw them at random"):
-        TorchRanker(write_bert(tmp_path), label=0)
+    with pytest.raises(InputError, match=r"a sequence classifier, and lack .*classifier\.weight: .* at random"):
+        TorchRanker(write_bert(tmp_path))
 
 
 def test_folders_that_transformers_cannot_load_are_named(tmp_path):

@@ -62,10 +62,10 @@ class TorchRanker(PairScorer):
         self._torch, self._transformers = _libraries()
         self._folder = Path(folder)
         settings = read_settings(self._folder / "config.json")
+        self._model = self._loaded()
         labels = labels_of(settings)
         self._label = chosen_label(label, labels, self._folder)
         self._activation = activation_of(settings)
-        self._model = self._loaded()
         self._takes = set(inspect.signature(self._model.forward).parameters)
         self._pad = settings.get("pad_token_id") or 0
         says = read_settings(self._folder / "tokenizer_config.json")
@@ -293,8 +293,8 @@ class TorchRanker(PairScorer):
                 bars.enable_progress_bar()
         if told["missing_keys"]:
             raise InputError(
-                f"the weights in {self._folder} must hold {', '.join(sorted(told['missing_keys']))}, and do not: "
-                "transformers would draw them at random"
+                f"the weights in {self._folder} must hold those of a sequence classifier, and lack "
+                f"{', '.join(sorted(told['missing_keys']))}: transformers would draw them at random"
             )
         return model.eval().requires_grad_(False)
 
