@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from backlight.cli.arguments import add_model, options_of, positive, scorer_of, whole_number
+from backlight.cli.arguments import add_model, options_of, positive, reranker_of, whole_number
 from backlight.cli.evaluation_screen import progress, show
 from backlight.cli.main import Parser, version
-from backlight.cli.show import screen
+from backlight.cli.screen import screen
 from backlight.errors import InputError
 from backlight.explain.faithfulness.columns import PANELS, markdown
 from backlight.explain.faithfulness.plan import ALWAYS, Plan, Variant, check_variants
@@ -40,7 +40,7 @@ def evaluate(argv: Sequence[str]) -> int:
         raise InputError(f"--html must be a file, got the folder {given.html}")
     variants = variants_of(given.methods)
     plan = Plan(**{name: getattr(given, name) for name in PLANNED})
-    ranker = scorer_of(given)
+    ranker = reranker_of(given).scorer
     titles = held_out(given.model)
     listed = read_questions(given.data, titles=titles)
     questions = choose(listed, ranker.rank_scores, plan.pairs + TAUGHT, plan.seed)
