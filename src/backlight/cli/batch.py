@@ -1,0 +1,195 @@
+"""`backlight batch`: score and explain all pairs of a data set, and show how far it is."""
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from backlight.cli.arguments import add_method, add_model, add_windows, options_of, positive, reranker_of
+from backlight.cli.batch_progress import watcher
+from backlight.cli.main import Parser, version
+from backlight.errors import InputError
+from backlight.explain.batch.job import REPORT
+from backlight.explain.batch.opening import FORMATS as INPUT_FORMATS
+from backlight.explain.batch.opening import Reading
+from backlight.explain.batch.rows import Columns
+from backlight.explain.batch.running import Batch, run_batch
+from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
+from backlight.explain.methods import method_called
+from backlight.training.run_folder import write_whole
+from backlight.web.batch import batch_page
+
+INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
+WITHOUT = " (without --replace)"
+
+
+def batch(argv: Sequence[str]) -> int:
+    """Run `backlight batch` with these arguments.
+
+    Raises:
+        InputError: something that was given cannot be used, or with --strict a row is bad.
+    """
+    given = _parser().parse_args(argv)
+    settings = _settings_of(given)
+    ranker = reranker_of(given)
+    try:
+        with watcher(given.quiet) as watch:
+            found = run_batch(
+                given.input,
+                given.out,
+                ranker,
+                settings,
+                reading=_reading_of(given),
+                replace=given.replace,
+                strict=given.strict,
+                watch=watch,
+            )
+    except KeyboardInterrupt:
+        _say(f"stopped; the same command goes on with the job in {given.out}{WITHOUT * given.replace}")
+        return INTERRUPTED
+    write_whole(found.folder / REPORT, batch_page(found.folder, version()).encode())
+    if found.bad:
+        _say(f"{found.bad:,} of {found.rows:,} rows could not be used; {found.bad_rows} says which and why")
+    if given.json:
+        print(json.dumps(_as_data(found), ensure_ascii=False, indent=1))
+    elif not given.quiet:
+        print(as_text(found))
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="backlight batch",
+        description="Score and explain all pairs of a data set, in parts; the same command goes on where a job was "
+        "stopped (docs/batch.md).",
+    )
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="JSON lines, CSV, TSV or Parquet with a query and a document in each row, any of them but Parquet also "
+        "as .gz; a BEIR folder; a TREC run; or - for JSON lines from standard input",
+    )
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="OUT", help="a folder for the output")
+    add_model(parser)
+    add_method(parser)
+    add_windows(parser)
+    _add_reading(parser)
+    _add_writing(parser)
+    return parser
+
+
+def _add_reading(parser: Parser) -> None:
+    group = parser.add_argument_group("how the input is read")
+    group.add_argument(
+        "--input-format", choices=INPUT_FORMATS, help="what the input is, where its name's ending does not tell"
+    )
+    for field in fields(Columns):
+        group.add_argument(
+            f"--{field.name.replace('_', '-')}-column",
+            default=field.default,
+            metavar="NAME",
+            help=f"the field with the {SAYS[field.name]}; by default {field.default}",
+        )
+    group.add_argument("--no-quotes", action="store_true", help='" is a character like others in a table')
+    for name, says in FILES.items():
+        group.add_argument(f"--{name}", type=Path, metavar="FILE", help=says)
+    group.add_argument("--split", metavar="NAME", help="which qrels of a BEIR folder; by default test or the only ones")
+    group.add_argument("--strict", action="store_true", help="end with an error at the first row that cannot be used")
+
+
+SAYS = {
+    "query": "query",
+    "document": "document",
+    "documents": "list of documents, where a row has several",
+    "id": "pair's id",
+    "label": "label, above 0 for relevant",
+    "query_id": "query's id",
+    "document_id": "document's id",
+}
+FILES = {
+    "corpus": "documents by id (JSON lines or TSV); INPUT is then a run or qrels",
+    "queries": "queries by id, likewise",
+    "qrels": "judgements beside a run",
+    "run": "the pairs of a BEIR folder to score; by default those that were judged",
+}
+
+
+def _add_writing(parser: Parser) -> None:
+    group = parser.add_argument_group("what is written")
+    group.add_argument("--format", choices=FORMATS, default="jsonl", help="of the parts; by default jsonl")
+    group.add_argument("--top-words", type=positive, metavar="N", help="keep the N strongest words of each text only")
+    group.add_argument("--tokens", action="store_true", help="keep the values of single tokens too")
+    group.add_argument("--rows", type=positive, default=1024, metavar="N", help="rows a part; by default 1024")
+    group.add_argument("--replace", action="store_true", help="remove the job that is in OUT, and begin anew")
+    group.add_argument("--json", action="store_true", help="print the summary as data and nothing else")
+    group.add_argument("--quiet", action="store_true", help="print nothing but what went wrong")
+
+
+def _settings_of(given: Namespace) -> Settings:
+    """Return what is computed and kept."""
+    if given.method == SCORES_ONLY:
+        if given.option:
+            raise InputError(f"--option must come with a method, got --method {SCORES_ONLY}")
+        options = {}
+    else:
+        options = options_of(method_called(given.method), given.option)
+    return Settings(
+        method=given.method,
+        options=options,
+        format=given.format,
+        top_words=given.top_words,
+        tokens=given.tokens,
+        windows=given.windows,
+        stride=given.stride,
+        rows=given.rows,
+    )
+
+
+def _reading_of(given: Namespace) -> Reading:
+    """Return how the input is read."""
+    columns = Columns(**{field.name: getattr(given, f"{field.name}_column") for field in fields(Columns)})
+    quotes = False if given.no_quotes else None
+    files = {name: getattr(given, name) for name in FILES}
+    return Reading(columns=columns, format=given.input_format, quotes=quotes, split=given.split, **files)
+
+
+def _say(notice: str) -> None:
+    print(f"backlight: {notice}", file=sys.stderr)
+
+
+def _as_data(found: Batch) -> dict:
+    """Return a batch as data."""
+    return {
+        "out": str(found.folder),
+        "page": str(found.folder / REPORT),
+        "rows": found.rows,
+        "bad": found.bad,
+        "resumed": found.resumed,
+        "summary": found.summary,
+    }
+
+
+def as_text(found: Batch) -> str:
+    """Return what was found, in a few lines."""
+    summary = found.summary
+    score, labels, queries = summary["score"], summary["labels"], summary["queries"]
+    lines = [f"{score['count']:,} pairs" + (f" ({found.resumed:,} rows were done before)" if found.resumed else "")]
+    spread = score["quantiles"]
+    lines.append(
+        f"score: mean {score['mean']:.3f}, half of them between {spread['25 %']:.3f} and {spread['75 %']:.3f}, "
+        f"from {score['lowest']:.3f} to {score['highest']:.3f}"
+    )
+    if labels:
+        auc = "" if labels["roc_auc"] is None else f", ROC-AUC {labels['roc_auc']:.4f}"
+        lines.append(f"labels: {labels['relevant']:,} of {labels['labelled']:,} relevant{auc}")
+    if queries:
+        lines.append(
+            f"ranking: nDCG@10 {queries['ndcg@10']:.4f}, MRR@10 {queries['mrr@10']:.4f}, {queries['queries']:,} queries"
+        )
+    for side, words in summary["words"].items():
+        if words:
+            lines.append(f"{side} words that mattered most: {', '.join(word['word'] for word in words[:10])}")
+    lines.append(f"The page is in {found.folder / REPORT}")
+    return "\n".join(lines)

@@ -1,0 +1,81 @@
+"""Files of an input, plain or gzipped: their lines, and what tells that a file is still the same one."""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from backlight.errors import InputError
+
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a file held: the same for the same content, wherever it lies and whether or not it is gzipped."""
+
+    bytes: int
+    lines: int
+    blake2b: str
+
+
+def opened(file: Path) -> BinaryIO:
+    """Open a file for reading bytes, unpacked if its name ends in .gz.
+
+    Raises:
+        InputError: that is not possible.
+    """
+    try:
+        return gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb")
+    except OSError as problem:
+        raise InputError(f"cannot read {file}: {problem.strerror}") from problem
+
+
+def suffix_of(file: Path) -> str:
+    """Return what a file's name ends in, without .gz.
+
+    >>> suffix_of(Path("pairs.TSV.gz"))
+    '.tsv'
+    """
+    name = file.name.lower().removesuffix(".gz")
+    return Path(name).suffix
+
+
+def fingerprint(file: Path) -> Fingerprint:
+    """Return the fingerprint of a file, whose content is read once for it: about a second a gigabyte.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    found, size, lines, last = hashlib.blake2b(digest_size=16), 0, 0, b"\n"
+    with opened(file) as content:
+        for block in blocks(content, file):
+            found.update(block)
+            size += len(block)
+            lines += block.count(b"\n")
+            last = block[-1:]
+    return Fingerprint(size, lines + (last != b"\n"), found.hexdigest())
+
+
+def blocks(content: BinaryIO, file: Path) -> Iterator[bytes]:
+    """Give the bytes of an open file, a megabyte at a time."""
+    try:
+        while block := content.read(BLOCK):
+            yield block
+    except (OSError, EOFError, zlib.error) as problem:
+        raise InputError(f"cannot read {file} to its end: {problem}") from problem
+
+
+def lines_of(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Give the lines of a file with their numbers from 1, without their ends, empty ones left out."""
+    with opened(file) as content:
+        try:
+            for number, line in enumerate(content, 1):
+                line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                if line.strip():
+                    yield number, line.rstrip(b"\r\n")
+        except (OSError, EOFError, zlib.error) as problem:
+            raise InputError(f"cannot read {file} to its end: {problem}") from problem

@@ -1,0 +1,192 @@
+"""Inputs of pairs: JSON lines, tables (CSV, TSV), Parquet.
+
+NOTE [A source]
+What a batch reads from has `kind`, `files` (what is fingerprinted), `total(fingerprints)` (how far `line` counts, for
+the time left), `prepare(folder)` (called once before the first row, with a folder to keep things in), `rows()` (rows
+and bad rows, always in the same order) and `ideal(query_id)` (all labels that a query's documents have, those outside
+the input too, best first; None where only the input's own labels are known).
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from io import TextIOWrapper
+from pathlib import Path
+
+from backlight.errors import InputError
+from backlight.explain.batch.files import Fingerprint, lines_of, opened
+from backlight.explain.batch.parquet import columns_in, count_rows, read_records
+from backlight.explain.batch.rows import USUAL, BadRow, Columns, Row, Unusable, bad_row, rows_of
+
+DELIMITERS = ("\t", ",", ";", "|")
+HEAD = 1 << 16  # bytes of a table that are looked at to tell whether it has quotes
+LONGEST_FIELD = 10_000_000  # characters; a field that seems longer is an unclosed quote
+QUOTED_FIELD = re.compile(rb'(?:^|\t)"(?:[^"\t\r\n]|"")*"(?=\t|\r?\n|$)', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class PairFile:
+    """A file with a pair, or a query with its documents, in each line (see NOTE [A source])."""
+
+    file: Path
+    columns: Columns = USUAL
+
+    kind = "pairs"
+
+    @property
+    def files(self) -> list[Path]:
+        """What the input consists of."""
+        return [self.file]
+
+    def total(self, fingerprints: Sequence[Fingerprint]) -> int:
+        """Return how far `line` counts."""
+        return sum(one.lines for one in fingerprints)
+
+    def prepare(self, folder: Path) -> None:
+        """Check that the input can be read at all."""
+
+    def ideal(self, query_id: str) -> list[float] | None:
+        """Return None: only the labels in the input are known."""
+        return None
+
+
+class JsonLines(PairFile):
+    """An object a line."""
+
+    kind = "jsonl"
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """Give the pairs, and the lines that are none."""
+        for number, line in lines_of(self.file):
+            try:
+                record = record_of(line)
+            except Unusable as problem:
+                yield bad_row(number, problem, line[:1000].decode("utf-8", "backslashreplace"))
+                continue
+            yield from rows_of(record, number, self.columns)
+
+
+def record_of(line: bytes) -> object:
+    """Return what a line of JSON says.
+
+    Raises:
+        Unusable: it is not UTF-8, or not JSON.
+    """
+    try:
+        return json.loads(line.decode())
+    except UnicodeDecodeError as problem:
+        raise Unusable("not UTF-8", f"must be UTF-8, and byte {problem.start} is not") from problem
+    except json.JSONDecodeError as problem:
+        raise Unusable("not JSON", f"must be JSON: {problem.msg} at character {problem.pos}") from problem
+    except (RecursionError, ValueError) as problem:  # too deep, or a number of too many digits
+        raise Unusable("not JSON", f"must be JSON that can be read: {problem}") from problem
+
+
+@dataclass(frozen=True)
+class Table(PairFile):
+    """A header with names, then a pair a line, cut by tabs, commas, semicolons or bars."""
+
+    delimiter: str = ","
+    quotes: bool = True
+
+    kind = "table"
+
+    @classmethod
+    def of(cls, file: Path, columns: Columns, quotes: bool | None = None) -> "Table":
+        """Find out how a table is cut: its header must hold the columns that were asked for.
+
+        Args:
+            quotes: whether fields may stand in quotes; by default a table cut by tabs has quotes only if the first
+                lines show one, every other has.
+
+        Raises:
+            InputError: no delimiter finds the columns in the header.
+        """
+        with opened(file) as content:
+            head = content.read(HEAD).removeprefix(b"\xef\xbb\xbf")
+        header = head.split(b"\n", 1)[0].decode("utf-8", "replace")
+        cuts = {one: next(csv.reader([header], delimiter=one), []) for one in DELIMITERS}
+        wanted = {columns.query, columns.document}
+        delimiter = next((one for one, names in cuts.items() if wanted <= set(names)), None)
+        if delimiter is None:
+            names = max(cuts.values(), key=len)
+            raise InputError(
+                f"the header of {file} must name the columns {columns.query} and {columns.document}, got "
+                f"{', '.join(names) or 'nothing'}: say which they are with --query-column and --document-column"
+            )
+        check_named(columns, cuts[delimiter], file)
+        if quotes is None:
+            quotes = delimiter != "\t" or bool(QUOTED_FIELD.search(head))
+        return cls(file, columns, delimiter, quotes)
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """Give the pairs, and the lines that are none."""
+        csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+        quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
+        with opened(self.file) as content:
+            text = TextIOWrapper(content, "utf-8-sig", errors="surrogateescape", newline="")
+            reader = csv.reader(text, delimiter=self.delimiter, quoting=quoting)
+            names = next(reader)
+            while True:
+                try:
+                    values = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as problem:
+                    yield bad_row(reader.line_num, Unusable("not a table row", f"must be a row: {problem}"), "")
+                    continue
+                yield from self._pairs(names, values, reader.line_num)
+
+    def _pairs(self, names: list[str], values: list[str], line: int) -> Iterator[Row | BadRow]:
+        if len(values) == len(names):
+            yield from rows_of(dict(zip(names, values)), line, self.columns)
+        elif values:
+            reason = f"must have {len(names)} fields as the header has, got {len(values)}"
+            yield bad_row(line, Unusable("not a table row", reason), self.delimiter.join(values))
+
+
+@dataclass(frozen=True)
+class ParquetFiles(PairFile):
+    """A Parquet file, or a folder of them, read in the order of their names."""
+
+    kind = "parquet"
+
+    @property
+    def files(self) -> list[Path]:
+        """What the input consists of."""
+        return sorted(self.file.glob("*.parquet")) if self.file.is_dir() else [self.file]
+
+    def total(self, fingerprints: Sequence[Fingerprint]) -> int:
+        """Return how many rows there are."""
+        return sum(count_rows(file) for file in self.files)
+
+    def prepare(self, folder: Path) -> None:
+        """Check that each file has the columns that were asked for."""
+        for file in self.files:
+            names = columns_in(file)
+            document = self.columns.document if self.columns.document in names else self.columns.documents
+            for name in (self.columns.query, document):
+                if name not in names:
+                    wanted = self.columns.document if name == document else name
+                    raise InputError(f"{file} must have the column {wanted}, has {', '.join(names)}")
+            check_named(self.columns, names, file)
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """Give the pairs, and the rows that are none; a line is a row here."""
+        names = [getattr(self.columns, field.name) for field in fields(self.columns)]
+        line = 0
+        for file in self.files:
+            for record in read_records(file, names):
+                line += 1
+                yield from rows_of(record, line, self.columns)
+
+
+def check_named(columns: Columns, names: Sequence[str], file: Path) -> None:
+    """Raise if a column that was named on purpose is not there."""
+    usual: Mapping[str, str] = {field.name: field.default for field in fields(Columns)}
+    for field, default in usual.items():
+        name = getattr(columns, field)
+        if name != default and name not in names:
+            raise InputError(f"{file} must have the column {name}, has {', '.join(names)}")

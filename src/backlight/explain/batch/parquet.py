@@ -1,0 +1,83 @@
+"""Parquet in and out: the one file that imports pyarrow."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from backlight.errors import InputError
+
+ROWS_AT_ONCE = 1024
+
+
+def _pyarrow():
+    """Return pyarrow with its Parquet part."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as problem:
+        raise InputError(
+            'Parquet needs the pyarrow library: pip install "backlight[batch]", or use JSON lines (--format jsonl)'
+        ) from problem
+    return pyarrow
+
+
+def _opened(file: Path):
+    pyarrow = _pyarrow()
+    try:
+        return pyarrow.parquet.ParquetFile(file)
+    except (OSError, pyarrow.ArrowException) as problem:
+        raise InputError(f"cannot read {file} as Parquet: {problem}") from problem
+
+
+def writer_version() -> str:
+    """Return the version of the library: bytes are the same only for the same one."""
+    return _pyarrow().__version__
+
+
+def columns_in(file: Path) -> list[str]:
+    """Return the names of a file's columns."""
+    with _opened(file) as content:
+        return content.schema_arrow.names
+
+
+def count_rows(file: Path) -> int:
+    """Return how many rows a file has."""
+    with _opened(file) as content:
+        return content.metadata.num_rows
+
+
+def read_records(file: Path, names: Sequence[str] | None = None) -> Iterator[dict]:
+    """Give the rows of a file, read a thousand at a time.
+
+    Args:
+        names: the columns that are wanted, those of them that are there; all by default.
+    """
+    pyarrow = _pyarrow()
+    with _opened(file) as content:
+        there = content.schema_arrow.names
+        wanted = None if names is None else [name for name in dict.fromkeys(names) if name in there]
+        try:
+            for some in content.iter_batches(ROWS_AT_ONCE, columns=wanted):
+                yield from some.to_pylist()
+        except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as problem:
+            raise InputError(f"cannot read {file} to its end: {problem}") from problem
+
+
+def write_parquet(file: Path, groups: Iterable[Sequence[Mapping]], kinds: Mapping[str, object]) -> None:
+    """Write records as a Parquet file, a group of rows for each list.
+
+    Args:
+        kinds: the columns in their order, each "int", "float", "single" or "text", or a mapping of the same for a list
+            of records.
+    """
+    pyarrow = _pyarrow()
+    schema = pyarrow.schema([(name, _type(pyarrow, kind)) for name, kind in kinds.items()])
+    with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as out:
+        for group in groups:
+            out.write_table(pyarrow.Table.from_pylist(list(group), schema=schema))
+
+
+def _type(pyarrow, kind):
+    if isinstance(kind, Mapping):
+        return pyarrow.list_(pyarrow.struct([(name, _type(pyarrow, inner)) for name, inner in kind.items()]))
+    makers = {"int": pyarrow.int64, "float": pyarrow.float64, "single": pyarrow.float32, "text": pyarrow.string}
+    return makers[kind]()

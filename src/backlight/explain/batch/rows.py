@@ -1,0 +1,179 @@
+"""What a batch reads: pairs of texts, and lines that cannot be one, each with the reason.
+
+NOTE [Bad rows]
+A line that cannot be used becomes a `BadRow` in its place. It is counted, written down with its reason, and the others
+go on. Rows and bad rows together keep the order of the input, so a chunk of both is the same each time it is read.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+SHOWN = 200  # characters of a bad row that are written down
+
+
+@dataclass(frozen=True)
+class Row:
+    """A pair to score."""
+
+    line: int  # where it stands in the input, counted from 1
+    id: str
+    query: str
+    document: str
+    label: float | None = None  # how well they belong together; above 0: they do
+    query_id: str | None = None
+    document_id: str | None = None
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A line, or one of its documents, that cannot be used."""
+
+    line: int
+    kind: str  # in two or three words: bad rows are counted by it
+    reason: str
+    raw: str  # how the line begins
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the fields of a pair are called in the input."""
+
+    query: str = "query"
+    document: str = "document"
+    documents: str = "documents"  # a list of texts, or of objects with the fields above
+    id: str = "id"
+    label: str = "label"
+    query_id: str = "query_id"
+    document_id: str = "document_id"
+
+
+USUAL = Columns()
+
+
+class Unusable(Exception):
+    """Why a value cannot be used; becomes a `BadRow` where the line is known."""
+
+    def __init__(self, kind: str, reason: str):
+        super().__init__(reason)
+        self.kind = kind
+
+
+def shown(raw: str | Mapping) -> str:
+    """Return how a line begins."""
+    text = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, default=str)
+    return writable(text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")
+
+
+def writable(text: str) -> str:
+    """Return a text with what is no character (bytes that are not UTF-8, halves of characters) spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def bad_row(line: int, problem: Unusable, raw: str | Mapping) -> BadRow:
+    """Return a line that cannot be used."""
+    return BadRow(line, problem.kind, writable(str(problem)), shown(raw))
+
+
+def rows_of(record: object, line: int, columns: Columns) -> Iterator[Row | BadRow]:
+    """Give the pairs of one record: one for its document, or one for each of its documents.
+
+    Args:
+        record: the fields of a line by name.
+        line: its number, from 1.
+    """
+    try:
+        if not isinstance(record, Mapping):
+            raise Unusable("wrong type", f"a line must be an object with fields, got {kind_of(record)}")
+        several = columns.document not in record and columns.documents in record
+        if not several:
+            yield _row(record, line, columns)
+            return
+        query, documents = text_in(record, columns.query), record[columns.documents]
+        if not isinstance(documents, list):
+            raise Unusable("wrong type", f"{columns.documents} must be a list, got {kind_of(documents)}")
+        if not documents:
+            raise Unusable("empty text", f"{columns.documents} must not be empty")
+        whole = {name: value for name, value in record.items() if name != columns.documents} | {columns.query: query}
+    except Unusable as problem:
+        yield bad_row(line, problem, record if isinstance(record, Mapping) else repr(record))
+        return
+    yield from _rows_of_list(whole, documents, line, columns)
+
+
+def _rows_of_list(whole: dict, documents: list, line: int, columns: Columns) -> Iterator[Row | BadRow]:
+    """Give a pair for each document of a list; `whole` holds what they share."""
+    shared = {name: whole.get(name) for name in (columns.query, columns.query_id)}
+    own = id_in(whole, columns.id) or str(line)
+    for number, document in enumerate(documents):
+        found = dict(document) if isinstance(document, Mapping) else {columns.document: document}
+        found.setdefault(columns.document, found.get("text"))
+        found.setdefault(columns.document_id, found.pop(columns.id, None))
+        try:
+            yield _row({**found, **shared, columns.id: f"{own}.{number}"}, line, columns)
+        except Unusable as problem:
+            yield bad_row(line, Unusable(problem.kind, f"document {number} of the list: {problem}"), found)
+
+
+def _row(record: Mapping, line: int, columns: Columns) -> Row:
+    return Row(
+        line=line,
+        id=id_in(record, columns.id) or str(line),
+        query=text_in(record, columns.query),
+        document=text_in(record, columns.document),
+        label=label_in(record, columns.label),
+        query_id=id_in(record, columns.query_id),
+        document_id=id_in(record, columns.document_id),
+    )
+
+
+def text_in(record: Mapping, name: str) -> str:
+    """Return a text of a record.
+
+    Raises:
+        Unusable: it is missing, empty, no text, or has bytes that are none.
+    """
+    value = record.get(name)
+    if value is None:
+        there = ", ".join(str(other) for other, value in record.items() if value is not None)
+        raise Unusable("missing field", f"must have the field {name}, has {there or 'nothing'}")
+    if not isinstance(value, str):
+        raise Unusable("wrong type", f"{name} must be text, got {kind_of(value)}")
+    if not value.strip():
+        raise Unusable("empty text", f"{name} must not be empty")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise Unusable("not UTF-8", f"{name} must be UTF-8 text, and has bytes or halves of characters that are not")
+    return value
+
+
+def id_in(record: Mapping, name: str) -> str | None:
+    """Return an id as text; None where there is none."""
+    value = record.get(name)
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise Unusable("wrong type", f"{name} must be text or a whole number, got {kind_of(value)}")
+    return writable(str(value))
+
+
+def label_in(record: Mapping, name: str) -> float | None:
+    """Return a label as a number; None where there is none."""
+    value = record.get(name)
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return float(value.strip().lower() == "true")
+    try:
+        number = math.nan if isinstance(value, (list, dict)) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise Unusable("wrong type", f"{name} must be a number, got {shown(str(value))}")
+    return number
+
+
+def kind_of(value: object) -> str:
+    """Return what a value is, in the words of JSON."""
+    kinds = {bool: "a truth value", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+    return "null" if value is None else kinds.get(type(value), type(value).__name__)

@@ -1,0 +1,188 @@
+"""Run a batch: chunk after chunk, from where the job stood to the end, then the summary."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from dataclasses import replace as replaced
+from itertools import islice
+from pathlib import Path
+
+from backlight.errors import InputError
+from backlight.explain.batch.files import fingerprint
+from backlight.explain.batch.job import BAD_ROWS, begin, check_folder, clear, describe, drop_cut_short
+from backlight.explain.batch.lock import only_process
+from backlight.explain.batch.opening import Given, Reading, Source, open_input
+from backlight.explain.batch.parts import Parts
+from backlight.explain.batch.rows import BadRow, Row
+from backlight.explain.batch.settings import Settings
+from backlight.explain.batch.summary import summarise
+from backlight.explain.batch.work import Worker
+from backlight.explain.reranker import Reranker
+
+
+@dataclass(frozen=True)
+class Stand:
+    """How far a batch is.
+
+    Args:
+        doing: what goes on: "rows" or "summary".
+        rows: rows of the input that are done, bad ones and those of earlier runs counted.
+        before: how many of them an earlier run had done.
+        share: of the input that is done, from 0 to 1.
+        bad: how many rows this run could not use.
+    """
+
+    doing: str
+    rows: int
+    before: int
+    share: float
+    bad: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch that is done.
+
+    Args:
+        folder: where everything lies (see NOTE [A batch's folder] in explain/batch/job.py).
+        rows: rows of the input, bad ones counted.
+        bad: bad rows.
+        resumed: rows that an earlier run had done.
+        summary: what summary.json says.
+    """
+
+    folder: Path
+    rows: int
+    bad: int
+    resumed: int
+    summary: dict
+
+    @property
+    def bad_rows(self) -> Path:
+        """The file with all bad rows."""
+        return self.folder / BAD_ROWS
+
+
+def run_batch(
+    given: Given,
+    out: Path | str,
+    ranker,
+    settings: Settings = Settings(),
+    *,
+    reading: Reading = Reading(),
+    replace: bool = False,
+    strict: bool = False,
+    watch: Callable[[Stand], None] = lambda stand: None,
+) -> Batch:
+    """Score and explain all pairs of an input, in parts; a job that is there and not done goes on where it stood.
+
+    Args:
+        given: a file, a folder, "-" for JSON lines from standard input, or records: {"query": …, "document": …}.
+        out: a folder of its own.
+        ranker: a `Reranker`, or a scorer (see NOTE [A scorer]).
+        settings: what is computed and kept.
+        reading: how the input is read.
+        replace: whether a job that is there is removed first.
+        strict: whether the first bad row is an error.
+        watch: called now and then with how far the batch is.
+
+    Raises:
+        InputError: the input cannot be used, `out` holds another job or something else, another process works in it, or
+            with `strict` a row is bad.
+    """
+    out = Path(out)
+    check_folder(out)
+    with only_process(out):
+        if replace:
+            clear(out)
+        drop_cut_short(out)
+        source = open_input(given, out, reading)
+        scorer = ranker.scorer if isinstance(ranker, Reranker) else ranker
+        return _Run(source, out, Worker(scorer, settings), strict, watch).go()
+
+
+class _Run:
+    """A run of a batch, from where the job stood."""
+
+    def __init__(self, source: Source, out: Path, worker: Worker, strict: bool, watch: Callable[[Stand], None]):
+        self.source, self.out, self.worker, self.strict, self.watch = source, out, worker, strict, watch
+        self.name = source.files[0].name
+        self.stand = Stand("rows", rows=0, before=0, share=0.0, bad=0)
+
+    def go(self) -> Batch:
+        """Do what is left. If nothing can be done at all, no trace of the job is left."""
+        fingerprints = [fingerprint(file) for file in self.source.files]
+        self.lines = max(1, self.source.total(fingerprints))
+        settings = self.worker.settings
+        begin(self.out, describe(self.source, fingerprints, self.worker.ranker, settings))
+        parts = Parts(self.out, settings)
+        try:
+            self.source.prepare(self.out)
+            self._go_through(parts)
+        except InputError:
+            if not parts.done:
+                clear(self.out)
+            raise
+        stand = replaced(self.stand, doing="summary", share=1.0)
+        self.watch(stand)
+        summary = summarise(self.out, parts, settings, stand.rows, self.source.ideal)
+        return Batch(self.out, stand.rows, summary["bad"]["count"], stand.before, summary)
+
+    def _go_through(self, parts: Parts) -> None:
+        """Pass over the chunks that are done, and do the others."""
+        behind = parts.done
+        if self.strict:
+            for bad in parts.bad_rows():
+                self._refuse(bad["line"], bad["reason"])
+        for number, chunk in enumerate(chunks(self.source.rows(), self.worker.settings.rows)):
+            rows, share = self.stand.rows + len(chunk), min(1.0, chunk[-1].line / self.lines)
+            if number < behind:
+                self.stand = replaced(self.stand, rows=rows, before=rows, share=share)
+                continue
+            bad = self._do(chunk, parts)
+            self.stand = replaced(self.stand, rows=rows, share=share, bad=self.stand.bad + bad)
+            self.watch(self.stand)
+        if not self.stand.rows:
+            raise InputError(f"{self.name} must hold a row at least, and is empty")
+
+    def _do(self, chunk: list[Row | BadRow], parts: Parts) -> int:
+        """Write the part of a chunk, and return how many of its rows are bad."""
+        if self.strict:
+            self._refuse_first_of(chunk)
+        results = self.worker.results(chunk, self.stand.rows, self._watched(chunk))
+        bad = [one for one in results if isinstance(one, BadRow)]
+        if self.strict:
+            self._refuse_first_of(bad)
+        if not parts.done and len(bad) == len(results):
+            raise InputError(
+                f"{self.name} must hold rows that can be used, and of the first {len(bad):,} none can: "
+                f"line {bad[0].line} {bad[0].reason}"
+            )
+        parts.write([one for one in results if not isinstance(one, BadRow)], bad)
+        return len(bad)
+
+    def _watched(self, chunk: list[Row | BadRow]) -> Callable[[int], None]:
+        """Return what is called when rows of a chunk are done."""
+        began, ends, done = self.stand, min(1.0, chunk[-1].line / self.lines), 0
+
+        def advance(newly: int) -> None:
+            nonlocal done
+            done += newly
+            share = began.share + (ends - began.share) * done / len(chunk)
+            self.watch(replaced(began, rows=began.rows + done, share=share))
+
+        return advance
+
+    def _refuse_first_of(self, rows: Iterable[Row | BadRow]) -> None:
+        for row in rows:
+            if isinstance(row, BadRow):
+                self._refuse(row.line, row.reason)
+
+    def _refuse(self, line: int, reason: str) -> None:
+        raise InputError(f"{self.name}, line {line}: {reason} (without --strict it is left out)")
+
+
+def chunks(rows: Iterable[Row | BadRow], size: int) -> Iterator[list[Row | BadRow]]:
+    """Cut rows into lists of `size`."""
+    rows = iter(rows)
+    while chunk := list(islice(rows, size)):
+        yield chunk

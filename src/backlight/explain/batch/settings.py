@@ -1,0 +1,80 @@
+"""What a batch computes for each pair, and how it writes it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from backlight.errors import InputError
+from backlight.explain.batch.parquet import writer_version
+from backlight.explain.methods import DEFAULT, method_called
+from backlight.explain.ranking import WINDOWS
+
+FORMATS = ("jsonl", "parquet")
+SCORES_ONLY = "none"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the bytes of the output, beside the input and the model.
+
+    Args:
+        method: how to explain, a name of `METHODS`, or "none" for scores alone.
+        options: of the method.
+        format: of the parts, "jsonl" or "parquet".
+        top_words: how many words of each text are kept, the strongest; None for all.
+        tokens: whether the values of single tokens are kept too.
+        windows: "best" or "mean": read a document that is too long in windows, and score it by the best or the mean of
+            them; by default what is too long is left out.
+        stride: how many tokens each window begins after the one before; half a window by default.
+        rows: how many rows of the input a part holds, bad ones counted.
+
+    Raises:
+        InputError: one of them cannot be used.
+    """
+
+    method: str = DEFAULT
+    options: Mapping[str, int | float | str | bool | None] = field(default_factory=dict)
+    format: str = "jsonl"
+    top_words: int | None = None
+    tokens: bool = False
+    windows: str | None = None
+    stride: int | None = None
+    rows: int = 1024
+
+    def __post_init__(self):
+        if self.method != SCORES_ONLY:
+            method_called(self.method)
+        if self.format not in FORMATS:
+            raise InputError(f"format must be one of {', '.join(FORMATS)}, got {self.format}")
+        if self.format == "parquet":
+            writer_version()  # an error now rather than after the first part
+        for name, value in (("top_words", self.top_words), ("stride", self.stride), ("rows", self.rows)):
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be 1 or more, got {value}")
+        if self.windows not in (None, *WINDOWS):
+            raise InputError(f"windows must be one of {', '.join(WINDOWS)}, or None, got {self.windows}")
+        if self.stride and not self.windows:
+            raise InputError("stride must come with windows: it says how far apart they begin")
+
+    @property
+    def explains(self) -> bool:
+        """Whether pairs are explained, not only scored."""
+        return self.method != SCORES_ONLY
+
+    def columns(self) -> dict[str, object]:
+        """Return the columns of a part with their kinds, as `write_records` takes them."""
+        found: dict[str, object] = {"row": "int", "line": "int"}
+        found |= dict.fromkeys(("id", "query_id", "document_id", "query", "document"), "text")
+        found |= dict.fromkeys(("label", "score", "activated"), "float")
+        found |= dict.fromkeys(("tokens", "query_left_out", "document_left_out"), "int")
+        if self.windows:
+            found |= {"window": "int", "windows": "int"}
+        if self.explains:
+            found |= dict.fromkeys(("gap", "passes", "query_total", "document_total"), "float")
+            found |= dict.fromkeys(("query_words", "document_words"), WORD)
+        if self.explains and self.tokens:
+            found |= dict.fromkeys(("query_tokens", "document_tokens", "special_tokens"), TOKEN)
+        return found
+
+
+TOKEN = {"text": "text", "start": "int", "end": "int", "value": "single"}
+WORD = {**TOKEN, "error": "single"}

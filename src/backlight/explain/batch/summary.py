@@ -1,0 +1,77 @@
+"""What was found in all rows of a batch: scores, words, errors, bad rows. Read from the parts, one at a time."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from backlight.explain.batch.job import JOB, SAMPLE, SUMMARY
+from backlight.explain.batch.parts import Parts, line_of, write_records
+from backlight.explain.batch.rank_quality import query_summary
+from backlight.explain.batch.sample import chosen_rows, errors, records_with
+from backlight.explain.batch.settings import Settings
+from backlight.explain.batch.tally import SIDES, WORD_COLUMNS, Tally, label_summary, score_summary, word_records
+from backlight.explain.batch.texts import groups
+from backlight.training.run_folder import write_whole
+
+TOLD = 200  # words of each side in summary.json; words.* has all
+NAMED = 5  # strongest words named beside an error
+
+
+def summarise(
+    folder: Path, parts: Parts, settings: Settings, rows: int, ideal: Callable[[str], Sequence[float] | None]
+) -> dict:
+    """Write summary.json, words.*, sample.jsonl and bad_rows.jsonl, and return the summary.
+
+    Args:
+        rows: how many rows the input has, bad ones counted.
+        ideal: all grades that are known for a query (see NOTE [A source] in explain/batch/formats.py).
+    """
+    bad = bad_summary(parts)
+    tally = Tally(folder / f".{SUMMARY}.sqlite")
+    try:
+        for number in range(parts.done):
+            tally.add(number, list(parts.part(number)))
+        chosen, wrong = chosen_rows(tally), errors(tally)
+        labels = label_summary(tally)
+        told = set(chosen) | {row for some in wrong.values() for row in some}
+        records = {record["row"]: record for record in records_with(tally, parts, told)}
+        summary = {
+            "job": json.loads((folder / JOB).read_text(encoding="utf-8")),
+            "rows": rows,
+            "bad": bad,
+            "read_in_part": tally.read_in_part,
+            "score": score_summary(tally),
+            "labels": labels and labels | {f"{why}s": [_told(records[row]) for row in wrong[why]] for why in wrong},
+            "queries": query_summary(tally, ideal) if labels else None,
+            "words": {side: list(word_records(tally, side, most=TOLD)) for side in SIDES},
+            "sample": {"rows": len(chosen), "all": len(chosen) == rows - bad["count"]},
+        }
+        parts.join_bad_rows()
+        if settings.explains:
+            words = groups(word_records(tally, "%"))
+            write_records(folder / f"words.{settings.format}", words, WORD_COLUMNS)
+        shown = [{"why": chosen[row], **records[row]} for row in sorted(chosen)]
+        write_whole(folder / SAMPLE, b"".join(line_of(record) for record in shown))
+        write_whole(folder / SUMMARY, (json.dumps(summary, ensure_ascii=False, indent=1) + "\n").encode())
+    finally:
+        tally.close()
+    return summary
+
+
+def bad_summary(parts: Parts) -> dict:
+    """Return how many bad rows there are of each kind, the most frequent first, and the first of each."""
+    counts: Counter[str] = Counter()
+    first: dict[str, dict] = {}
+    for row in parts.bad_rows():
+        counts[row["kind"]] += 1
+        first.setdefault(row["kind"], row)
+    kinds = {kind: {"count": count, "first": first[kind]} for kind, count in counts.most_common()}
+    return {"count": counts.total(), "kinds": kinds}
+
+
+def _told(record: dict) -> dict:
+    """Return a row as the summary names it, with its strongest words."""
+    found = {name: record.get(name) for name in ("row", "line", "id", "score", "label", "query", "document")}
+    words = sorted(record.get("document_words") or (), key=lambda word: -abs(word["value"]))
+    return found | {"strongest": [word["text"] for word in words[:NAMED]]}

@@ -1,0 +1,177 @@
+"""One chunk: read its pairs, run them in buckets of like length, and give the results in the order of the rows.
+
+What a pair's numbers are in their last bits depends on the pairs that run beside it. A chunk is always the same rows,
+so it is always cut into the same buckets.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from backlight.errors import BacklightError, InputError
+from backlight.explain.attribution import Attribution, TextAttribution, Token, Word
+from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row
+from backlight.explain.batch.settings import Settings
+from backlight.explain.checks import check_readable
+from backlight.explain.methods import method_called
+from backlight.explain.ranking import mean_of
+from backlight.models.pairs import DOCUMENT, Pair, PairBatch
+from backlight.models.scoring import passes
+
+
+@dataclass(frozen=True)
+class Job:
+    """A pair on its way through the model."""
+
+    place: int  # in the chunk
+    row: Row
+    pairs: tuple[Pair, ...]  # one, or with windows "mean" one for each window
+    window: int | None = None  # which one it is, from 1
+    windows: int = 1
+
+    def __len__(self) -> int:
+        return sum(map(len, self.pairs))
+
+    @property
+    def left_out(self) -> tuple[int, int]:
+        """Tokens of query and document that the score does not know."""
+        query, document = self.pairs[0].left_out
+        return query, document if len(self.pairs) == 1 else 0
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Turns rows into records.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        settings: what is computed and kept.
+    """
+
+    ranker: object
+    settings: Settings
+
+    def results(
+        self, rows: Sequence[Row | BadRow], first: int = 0, advance: Callable[[int], None] = lambda done: None
+    ) -> list[dict | BadRow]:
+        """Return a record for each row, or why there is none, in the order of the rows.
+
+        Args:
+            first: the number of the first row in the input.
+            advance: called with the number of rows newly done.
+        """
+        found: list[dict | BadRow] = list(rows)
+        jobs = []
+        for job in self._read(rows):
+            if isinstance(job, Job):
+                jobs.append(job)
+            else:
+                place, found[place] = job
+        advance(len(rows) - len(jobs))
+        jobs.sort(key=len)  # stable: rows of the same length keep their order
+        for some in passes(jobs):
+            for job, result in zip(some, self._explained(some)):
+                found[job.place] = result if isinstance(result, BadRow) else self._record(job, first, *result)
+            advance(len(some))
+        return found
+
+    def _read(self, rows: Sequence[Row | BadRow]) -> Iterator[Job | tuple[int, BadRow]]:
+        """Give each row as the model reads it, or its place and why the model cannot."""
+        good = [(place, row) for place, row in enumerate(rows) if isinstance(row, Row)]
+        pairs = self.ranker.read([(row.query, row.document) for _, row in good])
+        for (place, row), pair in zip(good, pairs):
+            pair = replace(pair, name=f"row {row.id}")
+            try:
+                check_readable(pair)
+                yield self._windowed(place, row, pair)
+            except InputError as problem:
+                yield place, bad_row(row.line, Unusable("not readable", str(problem)), _raw(row))
+
+    def _windowed(self, place: int, row: Row, pair: Pair) -> Job:
+        """Return the pair, or where its document is too long and windows are asked for, those that count."""
+        how = self.settings.windows
+        if how is None or not pair.left_out[DOCUMENT]:
+            return Job(place, row, (pair,), 1)
+        found = [
+            replace(one, name=pair.name) for one in self.ranker.windows(row.query, row.document, self.settings.stride)
+        ]
+        if how == "mean":
+            return Job(place, row, tuple(found), None, len(found))
+        scores = np.concatenate([self.ranker.score(PairBatch.of(some)) for some in passes(found)])
+        best = int(np.argmax(scores))
+        return Job(place, row, (found[best],), best + 1, len(found))
+
+    def _explained(self, jobs: Sequence[Job]) -> list[tuple[float, Attribution | None] | BadRow]:
+        """Return score and explanation of each pair. If all at once fail, each runs alone, to find which it was."""
+        try:
+            found = iter(self._run([pair for job in jobs for pair in job.pairs]))
+            return [_together([next(found) for _ in job.pairs]) for job in jobs]
+        except BacklightError as problem:
+            if len(jobs) > 1:
+                return [result for job in jobs for result in self._explained([job])]
+            (job,) = jobs
+            return [bad_row(job.row.line, Unusable("not explained", str(problem)), _raw(job.row))]
+
+    def _run(self, pairs: list[Pair]) -> list[tuple[float, Attribution | None]]:
+        if self.settings.explains:
+            method = method_called(self.settings.method)
+            return [(one.score, one) for one in method.explain(self.ranker, pairs, **self.settings.options)]
+        scores = self.ranker.score(PairBatch.of(pairs)).tolist()
+        for pair, score in zip(pairs, scores):
+            if not np.isfinite(score):
+                raise InputError(f"the score of {pair.name} must be finite, got {score}")
+        return [(score, None) for score in scores]
+
+    def _record(self, job: Job, first: int, score: float, explained: Attribution | None) -> dict:
+        """Return what is written of a pair."""
+        row, (query_left_out, document_left_out) = job.row, job.left_out
+        record = {
+            "row": first + job.place,
+            **{name: getattr(row, name) for name in OF_ROW},
+            "score": score,
+            "activated": float(self.ranker.activate(np.array([score], np.float32))[0]),
+            "tokens": len(job),
+            "query_left_out": query_left_out,
+            "document_left_out": document_left_out,
+            "window": job.window,
+            "windows": job.windows,
+        }
+        return record if explained is None else record | self._values(explained)
+
+    def _values(self, explained: Attribution) -> dict:
+        found: dict = {"gap": explained.gap, "passes": float(explained.passes)}
+        for name, text in (("query", explained.query), ("document", explained.document)):
+            found[f"{name}_total"] = sum(abs(word.value) for word in text.words)
+            found[f"{name}_words"] = [_value_of(word) | {"error": word.error} for word in self._kept(text)]
+            if self.settings.tokens:
+                found[f"{name}_tokens"] = [_value_of(token) for token in text.tokens]
+        if self.settings.tokens:
+            found["special_tokens"] = [_value_of(token) for token in explained.special]
+        return found
+
+    def _kept(self, text: TextAttribution) -> Sequence[Word]:
+        """Return the words that are kept, in the order of the text."""
+        if self.settings.top_words is None:
+            return text.words
+        return sorted(text.strongest(self.settings.top_words), key=lambda word: word.start)
+
+
+def _together(parts: list[tuple[float, Attribution | None]]) -> tuple[float, Attribution | None]:
+    """Return score and explanation of one pair, or the mean of its windows'."""
+    if len(parts) == 1:
+        return parts[0]
+    score = float(np.mean([score for score, _ in parts]))
+    explained = [one for _, one in parts if one is not None]
+    return score, mean_of(explained, score) if explained else None
+
+
+OF_ROW = ("line", "id", "query_id", "document_id", "query", "document", "label")
+
+
+def _value_of(part: Word | Token) -> dict:
+    return {"text": part.text, "start": part.start, "end": part.end, "value": part.value}
+
+
+def _raw(row: Row) -> dict:
+    return {"id": row.id, "query": row.query, "document": row.document}

@@ -1,0 +1,129 @@
+"""A batch as one HTML page that stands alone: scores, words, errors, and rows to browse, sort, filter and search."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from backlight.errors import InputError
+from backlight.explain.batch.job import SAMPLE, SUMMARY
+from backlight.explain.methods import METHODS
+
+HERE = Path(__file__).parent
+WORDS = 100  # of each side in the tables
+LONGEST = 3000  # characters of a text that the page carries
+MOST = 12_000_000  # characters of rows that the page carries
+
+
+def batch_page(folder: Path, version: str) -> str:
+    """Return the page of a batch that is done.
+
+    Args:
+        folder: the batch's (see NOTE [A batch's folder] in explain/batch/job.py).
+        version: backlight's, for the foot of the page.
+    """
+    summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    method = METHODS.get(summary["job"]["settings"]["method"])
+    rows = list(_rows(folder / SAMPLE))
+    score = summary["score"]
+    return _template().render(
+        summary=summary,
+        job=summary["job"],
+        title=summary["job"]["input"]["files"][0]["name"],
+        method=method,
+        words={side: [_word(word) for word in words[:WORDS]] for side, words in summary["words"].items()},
+        bars=_bars(score["histogram"]) if score else [],
+        rows=rows,
+        data=_as_script({"rows": rows, "signed": bool(method and method.signed)}),
+        number=_number,
+        version=version,
+        style="\n".join((HERE / name).read_text(encoding="utf-8") for name in ("report.css", "batch.css")),
+        script=(HERE / "batch.js").read_text(encoding="utf-8"),
+    )
+
+
+@cache
+def _template():
+    """Return the page's template, which escapes everything that a person or a model wrote."""
+    try:
+        import jinja2
+    except ImportError as problem:
+        raise InputError('the page needs the jinja2 library: pip install "backlight[explain]"') from problem
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("batch.html.jinja")
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    """Return a number for the eye, with a real minus sign."""
+    return "–" if value is None else f"{value:z,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _rows(file: Path) -> Iterator[dict]:
+    """Give the rows that the page carries, short names for short pages; no more than `MOST` characters of them."""
+    carried = 0
+    with open(file, encoding="utf-8", newline="\n") as content:
+        for line in content:
+            record = json.loads(line)
+            row = {
+                "line": record["line"],
+                "id": record["id"],
+                "score": record["score"],
+                "label": record.get("label"),
+                "why": record["why"],
+                "unread": record["query_left_out"] + record["document_left_out"],
+                "query": pieces(record, "query"),
+                "document": pieces(record, "document"),
+            }
+            carried += len(line)
+            if carried > MOST:
+                return
+            yield row
+
+
+def pieces(record: dict, side: str) -> list:
+    """Return a text as what stands between words (texts) and words ([text, value]), cut at `LONGEST` characters.
+
+    >>> pieces({"query": "so it is", "query_words": [{"text": "it", "start": 3, "end": 5, "value": 0.25}]}, "query")
+    ['so ', ['it', 0.25], ' is']
+    """
+    text, done, found = record[side], 0, []
+    for word in record.get(f"{side}_words") or ():
+        if word["end"] > LONGEST:
+            break
+        found += [text[done : word["start"]]] * (word["start"] > done)
+        found.append([text[word["start"] : word["end"]], float(f"{word['value']:.4g}")])
+        done = word["end"]
+    rest = text[done:LONGEST] + ("…" if len(text) > LONGEST else "")
+    return found + [rest] * bool(rest)
+
+
+def _word(word: dict) -> dict:
+    return word | {"width": 100 * word["mean_share"]}
+
+
+def _bars(histogram: dict) -> list[dict]:
+    """Return the histogram's bars, in percent of its width and height, with the part of each that is relevant."""
+    counts = histogram["counts"]
+    most, width = max(counts), 100 / len(counts)
+    return [
+        {
+            "left": place * width,
+            "width": width,
+            "height": 100 * count / most,
+            "relevant": 100 * good / count if count else 0,
+            "title": f"{count:,} pairs" + (f", {good:,} of them relevant" if any(histogram["relevant"]) else ""),
+        }
+        for place, (count, good) in enumerate(zip(counts, histogram["relevant"]))
+    ]
+
+
+def _as_script(data: dict) -> str:
+    """Return data as JSON that can stand in a script element: nothing in it can end the element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
