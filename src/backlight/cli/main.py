@@ -15,11 +15,8 @@ from backlight.kernels.native import core, description
 COMMANDS = {  # each but `run` and `info` is the function of its name in the file of its name
     "rank": "rank documents for a query",
     "explain": "rank documents for a query and show which words made each match",
-<<<<<<< HEAD
     "evaluate": "measure how far explanations of a model can be believed",
-=======
     "batch": "score and explain all pairs of a data set, in parts that survive a kill",
->>>>>>> 5ba61e0 (Score and explain whole data sets in parts that survive a kill)
     "run": "run a PyTorch script, unchanged, on backlight",
     "train": "train a model that a file describes, and show how it goes",
     "info": "show the versions and the threads that backlight runs with",
