@@ -5,6 +5,7 @@ import pytest
 import torch
 import transformers
 
+from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
 from backlight.explain.interactions import MATRICES, hessian, integrated_hessians, joint_occlusion, matrix
 from backlight.explain.parts import word_parts
@@ -177,6 +178,15 @@ def test_a_model_of_another_engine_is_refused_by_name():
     for method in ("hessian", "integrated-hessians"):
         with pytest.raises(InputError, match=f"{method} needs second derivatives.*table runs on another"):
             MATRICES[method].explain(Table({}), read())
+
+
+def test_pytorchs_engine_gives_the_same_joint_occlusion_and_no_second_derivatives(tmp_path):
+    ours, theirs = load_ranker(write_cross_encoder(tmp_path)), TorchRanker(tmp_path)
+    found = [np.array(joint_occlusion(ranker, read(ranker)).values) for ranker in (ours, theirs)]
+    np.testing.assert_allclose(*found, atol=1e-5)
+    for method in ("hessian", "integrated-hessians"):
+        with pytest.raises(InputError, match="this needs a model on backlight's own engine, and PyTorch runs"):
+            matrix(theirs, *PAIR, method=method)
 
 
 def test_wrong_options_are_refused():

@@ -6,14 +6,16 @@ import torch
 import transformers
 from captum.attr import FeatureAblation
 
+from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
-from backlight.explain.leaving_out import score_groups, text_without, way_called
+from backlight.explain.leaving_out import score_groups, text_without
 from backlight.explain.occlusion import occlusion, occlusion_by_sentence
 from backlight.explain.parts import sentence_parts, word_parts
 from backlight.explain.sentences import sentence_spans
 from backlight.models.pairs import DOCUMENT, QUERY, PairBatch
 from backlight.models.ranker import load_ranker
 from tiny_bert import cross_encoder, real_ranker, write_cross_encoder
+from tiny_qwen3 import write_qwen3
 
 PAIRS = [
     ("how do plants make food", "Green plants make food. The leaf is unlike water, sunlight and air."),
@@ -166,12 +168,29 @@ def test_wrong_ways_are_refused():
     with pytest.raises(InputError, match=r"by must be one of mask, drop, \[MASK\], got delete"):
         occlusion(cross_encoder(), read(), by="delete")
 
-    class Maskless:
-        name = "maskless"
-        read = staticmethod(lambda pairs: read(pairs=[("a", "a")]))
 
-    with pytest.raises(InputError, match="maskless must have a mask token"):
-        next(way_called("[MASK]")(Maskless(), read()[0], [[]]))
+def test_a_model_without_a_mask_token_is_refused(tmp_path):
+    ranker = load_ranker(write_qwen3(tmp_path))
+    with pytest.raises(InputError, match="the tokeniser must have a mask token"):
+        occlusion(ranker, ranker.read([("a leaf", "green plants")]), by="[MASK]")
+
+
+def test_a_prompt_around_the_texts_stays(tmp_path):
+    ranker = load_ranker(write_qwen3(tmp_path))
+    for by in ("mask", "drop"):
+        (found,) = occlusion(ranker, ranker.read([("a leaf", "green plants")]), by=by)
+        assert words(found.query) + words(found.document) == ["a", "leaf", "green", "plants"]
+        without = score(ranker, "a leaf", "plants")
+        if by == "drop":
+            assert found.document.words[0].value == pytest.approx(found.score - without, abs=1e-5)
+
+
+def test_pytorchs_engine_gives_the_same(tmp_path):
+    native = load_ranker(write_cross_encoder(tmp_path))
+    other = TorchRanker(tmp_path)
+    for by in ("mask", "drop", "[MASK]"):
+        for ours, theirs in zip(*(occlusion(ranker, read(ranker), by=by) for ranker in (native, other))):
+            np.testing.assert_allclose(values_of(ours), values_of(theirs), atol=1e-5)
 
 
 def test_a_text_without_spans_has_no_doubled_white_space():

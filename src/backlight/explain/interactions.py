@@ -161,7 +161,7 @@ def integrated_hessians(
     baseline: str = "pad",
     steps: int = 16,
     max_steps: int = 128,
-    tolerance: float = 0.02,
+    tolerance: float = 0.05,
     floor: float = 1e-4,
 ) -> Interactions:
     """Return what two words bring together on the way from a baseline; see NOTE [Integrated Hessians].

@@ -19,7 +19,6 @@ from backlight.explain.parts import Part
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 from backlight.models.scoring import passes
 
-MASKS = ("[MASK]", "<mask>")
 TEXTS_AT_ONCE = 256  # read again by `drop` before they are scored
 
 
@@ -51,9 +50,9 @@ def replaced(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator
     """Give the pair with the model's mask token in place of the tokens of the parts of each removal.
 
     Raises:
-        InputError: the model has no mask token.
+        InputError: the tokeniser has no mask token.
     """
-    mask = mask_id(ranker)
+    mask = ranker.tokenizer.id_of("mask")
     for parts in removals:
         gone = _places(pair, parts)
         pieces = tuple("[MASK]" if away else piece for piece, away in zip(pair.pieces, gone))
@@ -72,20 +71,6 @@ def way_called(name: str) -> Callable[..., Iterator[Pair]]:
     if name not in WAYS:
         raise InputError(f"by must be one of {', '.join(WAYS)}, got {name}")
     return WAYS[name]
-
-
-def mask_id(ranker) -> int:
-    """Return the id of a model's mask token, which its tokeniser finds in a text that consists of it.
-
-    Raises:
-        InputError: the model has none.
-    """
-    for text in MASKS:
-        (pair,) = ranker.read([(text, text)])
-        ids = [id for id, piece in zip(pair.ids.tolist(), pair.pieces) if piece == text]
-        if len(ids) == 2:
-            return ids[0]
-    raise InputError(f"{ranker.name} must have a mask token to replace words by, and has none: use mask or drop")
 
 
 def score_groups(
