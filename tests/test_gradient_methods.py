@@ -15,8 +15,10 @@ from backlight.explain.integrated import RULES, integrated_gradients
 from backlight.explain.layers import layer_gradient_x_activation, products_by_layer
 from backlight.explain.smooth import noisy, smoothgrad, smoothgrad_mean
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, PairBatch
+from backlight.models.ranker import load_ranker
 from backlight.models.scoring import BASELINES
 from backlight.tensor.creation import from_numpy
+from test_family_folders import CASES, write_reranker
 from tiny_bert import WORDS, cross_encoder, real_ranker
 
 TEXTS = [
@@ -277,3 +279,16 @@ def test_a_score_builds_up_to_the_raw_score(ranker):
         assert len(found.after) == len(inside.states)
         first = ranker.score_states(from_numpy(inside.states[1]), PairBatch.of(pairs)).numpy()[number]
         assert found.after[1] == pytest.approx(first, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_models_of_every_family_are_explained(tmp_path, kind):
+    ranker = load_ranker(write_reranker(tmp_path, kind))
+    pairs = read(ranker)
+    scores = ranker.scores_of(pairs)
+    for method in ALL:
+        found = method(ranker, pairs)
+        np.testing.assert_allclose([one.score for one in found], scores, rtol=1e-5, atol=1e-6)
+        assert all(np.abs(words_of(one)).max() > 0 for one in found)
+    for found in integrated_gradients(ranker, pairs, baseline="mask"):
+        assert found.settings["within_tolerance"]
