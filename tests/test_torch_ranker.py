@@ -226,9 +226,11 @@ def test_what_needs_backlights_engine_says_so(tmp_path):
         ranker.pair_scores(PairBatch.of(ranker.read(PAIRS)))
 
 
-def test_a_head_that_would_be_drawn_at_random_is_refused(tmp_path):
+def test_a_head_that_would_be_drawn_at_random_is_refused(tmp_path, capfd):
     with pytest.raises(InputError, match=r"a sequence classifier, and lack .*classifier\.weight: .* at random"):
         TorchRanker(write_bert(tmp_path))
+    assert capfd.readouterr() == ("", ""), "transformers says nothing beside it"
+    assert transformers.utils.logging.is_progress_bar_enabled()
 
 
 def test_folders_that_transformers_cannot_load_are_named(tmp_path):

@@ -278,9 +278,10 @@ class TorchRanker(PairScorer):
 
     def _loaded(self, **asked):
         """Return the model of the folder, frozen."""
-        bars = self._transformers.utils.logging
-        shown = bars.is_progress_bar_enabled()
-        bars.disable_progress_bar()
+        logs = self._transformers.utils.logging
+        bars, level = logs.is_progress_bar_enabled(), logs.get_verbosity()
+        logs.disable_progress_bar()
+        logs.set_verbosity_error()  # what it warns of, missing weights, is an error below
         try:
             model, told = self._transformers.AutoModelForSequenceClassification.from_pretrained(
                 self._folder, local_files_only=True, dtype=self._torch.float32, output_loading_info=True, **asked
@@ -289,8 +290,9 @@ class TorchRanker(PairScorer):
             said = str(problem).strip().split("\n")[0]
             raise InputError(f"transformers cannot load a sequence classifier from {self._folder}: {said}") from problem
         finally:
-            if shown:
-                bars.enable_progress_bar()
+            logs.set_verbosity(level)
+            if bars:
+                logs.enable_progress_bar()
         if told["missing_keys"]:
             raise InputError(
                 f"the weights in {self._folder} must hold those of a sequence classifier, and lack "
