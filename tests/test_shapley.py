@@ -4,6 +4,9 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+import torch
+import transformers
+from captum.attr import ShapleyValueSampling
 
 from backlight.errors import GraphError, InputError
 from backlight.explain.leaving_out import score_groups, way_called
@@ -18,7 +21,8 @@ from backlight.explain.shapley import (
     orders_drawn,
     shapley,
 )
-from tiny_bert import cross_encoder, real_ranker
+from backlight.models.ranker import load_ranker
+from tiny_bert import cross_encoder, real_ranker, write_cross_encoder
 
 SMALL = ("a leaf", "green plants make food")
 LARGE = ("how do plants make food", "Green plants make food from air and water, unlike a cell.")
@@ -219,3 +223,27 @@ def test_a_score_that_no_word_changes_is_an_error():
 
     with pytest.raises(GraphError, match="what a word brings to the score of the document must not be zero"):
         shapley(Deaf(), read(SMALL))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_values_are_near_what_captum_samples_for_the_attention_mask(tmp_path, method):
+    ranker = load_ranker(write_cross_encoder(tmp_path))
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    (pair,) = ranker.read([SMALL])
+    parts = word_parts(pair)
+    inputs = {"input_ids": torch.tensor(pair.ids)[None], "token_type_ids": torch.tensor(pair.type_ids)[None]}
+
+    def logit(words):
+        mask = torch.ones(len(words), len(pair))
+        for number, part in enumerate(parts):
+            mask[:, list(part.tokens)] = words[:, number, None]
+        rows = {name: row.expand(len(words), -1) for name, row in inputs.items()}
+        return model(attention_mask=mask, **rows).logits[:, 0]
+
+    torch.manual_seed(0)
+    with torch.no_grad():
+        expected = ShapleyValueSampling(logit).attribute(torch.ones(1, len(parts)), n_samples=150)[0].numpy()
+    (found,) = METHODS[method](ranker, [pair])
+    size = np.abs(values_of(found)).max()
+    np.testing.assert_allclose(values_of(found), expected, atol=0.15 * size)
+    assert np.corrcoef(values_of(found), expected)[0, 1] > 0.99
