@@ -53,12 +53,20 @@ def add_windows(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_method(parser: argparse.ArgumentParser, default: str = DEFAULT, *, several: bool = False) -> None:
+def add_method(
+    parser: argparse.ArgumentParser,
+    default: str = DEFAULT,
+    *,
+    table: Mapping[str, Method] = METHODS,
+    several: bool = False,
+) -> None:
     """Add how scores are explained, and a list of the ways.
 
     Args:
+        table: the methods there are.
         several: whether several methods may be named at once.
     """
+    listing = type("ListMethods", (ListMethods,), {"table": table, "default_name": default})
     more = "; several, separated by commas, are shown together on the page" if several else ""
     parser.add_argument(
         "--method",
@@ -73,7 +81,7 @@ def add_method(parser: argparse.ArgumentParser, default: str = DEFAULT, *, sever
         metavar="NAME=VALUE",
         help="a setting of the method, like steps=64; may be given again",
     )
-    parser.add_argument("--methods", action=ListMethods, nargs=0, help="list the methods and their options, and end")
+    parser.add_argument("--methods", action=listing, nargs=0, help="list the methods and their options, and end")
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -178,17 +186,20 @@ def _as_kind_of(default: object, value: str, name: str) -> object:
 
 
 class ListMethods(argparse.Action):
-    """Print the methods, a line or two each, and end."""
+    """Print the methods of a table, a line or two each, and end."""
+
+    table: Mapping[str, Method] = METHODS
+    default_name = DEFAULT
 
     def __call__(self, parser, namespace, values, option_string=None):
         """List and exit with 0."""
-        print("\n".join(line for method in METHODS.values() for line in _described(method)))
+        print("\n".join(line for method in self.table.values() for line in self._described(method)))
         parser.exit()
 
-
-def _described(method: Method) -> list[str]:
-    default = " (default)" if method.name == DEFAULT else ""
-    signed = "signed" if method.signed else "sizes only"
-    options = ", ".join(f"{name}={value}" for name, value in defaults_of(method).items())
-    lines = [f"{method.name}{default}: {method.summary}; {signed}"]
-    return [*lines, f"    {options}"] if options else lines
+    def _described(self, method: Method) -> list[str]:
+        default = " (default)" if method.name == self.default_name else ""
+        kind = "with signs" if method.signed else "sizes without signs"
+        needs = "; on backlight's engine only" if method.native else ""
+        options = ", ".join(f"{name}={value}" for name, value in defaults_of(method).items())
+        lines = [f"{method.name}{default}: {method.summary}; {kind}{needs}"]
+        return [*lines, f"    options: {options}"] if options else lines

@@ -13,12 +13,12 @@ from backlight.explain.attribution import words_of
 from backlight.explain.words import WordTokens
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 
-LINKS = 12_000  # kept for a pair, all layers and heads and both ways together
+LOOKS = 12_000  # kept for a pair, all layers and heads and both ways together
 MOST_A_WORD = 12
 
 
 @dataclass(frozen=True)
-class Link:
+class Look:
     """How much a word of one text looks at a word of the other."""
 
     query: int  # which word of the query
@@ -42,8 +42,8 @@ class AttentionLinks:
     model: str
     query: tuple[tuple[int, int], ...]
     document: tuple[tuple[int, int], ...]
-    from_query: tuple[tuple[tuple[Link, ...], ...], ...]
-    from_document: tuple[tuple[tuple[Link, ...], ...], ...]
+    from_query: tuple[tuple[tuple[Look, ...], ...], ...]
+    from_document: tuple[tuple[tuple[Look, ...], ...], ...]
     kept: int
 
 
@@ -60,7 +60,7 @@ def attention_links(ranker, pair: Pair) -> AttentionLinks | None:
     asked, told = words_of(pair, QUERY), words_of(pair, DOCUMENT)
     layers = [layer[0] for layer in ranker.inside(PairBatch.of([pair])).attentions]  # each (heads, tokens, tokens)
     heads = layers[0].shape[0] + 1
-    kept = int(np.clip(LINKS // (2 * heads * len(layers) * len(asked)), 2, MOST_A_WORD))
+    kept = int(np.clip(LOOKS // (2 * heads * len(layers) * len(asked)), 2, MOST_A_WORD))
     from_query, from_document = [], []
     for layer in layers:
         with_mean = np.concatenate([layer.mean(axis=0, keepdims=True), layer])  # (1 + heads, tokens, tokens)
@@ -78,11 +78,11 @@ def _looks(attention: np.ndarray, lookers: Sequence[WordTokens], seen: Sequence[
     return np.stack([rows[:, :, list(word.tokens)].sum(axis=2) for word in seen], axis=2)
 
 
-def _strongest(looks: np.ndarray, kept: int) -> tuple[Link, ...]:
+def _strongest(looks: np.ndarray, kept: int) -> tuple[Look, ...]:
     """Return the strongest links of each word of the query, (query words, document words), the strongest first."""
     best = np.argsort(-looks, axis=1, kind="stable")[:, :kept]
     links = [
-        Link(row, column, float(looks[row, column]))
+        Look(row, column, float(looks[row, column]))
         for row, columns in enumerate(best.tolist())
         for column in columns
         if looks[row, column] > 0

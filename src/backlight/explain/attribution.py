@@ -11,8 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from backlight.explain.notebook import attribution_html, ranking_html, summary
+from backlight.explain.tables import Tabular, word_rows
 from backlight.explain.words import WordTokens, tokens_by_word, word_spans
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair
+
+STRONGEST = 5  # words that a row of a table names
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class TextAttribution:
 
 
 @dataclass(frozen=True)
-class Attribution:
+class Attribution(Tabular):
     """Why a model gave one pair of query and document its score.
 
     Args:
@@ -114,6 +118,16 @@ class Attribution:
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
     fallback: bool = False
 
+    def rows(self) -> list[dict]:
+        """Return a row a word: which text it is of, its place, value, error and number of tokens."""
+        return word_rows({"query": self.query.words, "document": self.document.words})
+
+    def __repr__(self) -> str:
+        return summary("Attribution", f"{self.method} of {self.score:.4g}", self.document.strongest(3))
+
+    def _repr_html_(self) -> str:
+        return attribution_html(self)
+
 
 @dataclass(frozen=True)
 class Window:
@@ -142,7 +156,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Tabular):
     """All documents for a query, best first."""
 
     query: str
@@ -160,6 +174,31 @@ class Ranking:
             for same in zip(*(pair.query.words for pair in pairs))
         )
         return replace(pairs[0].query, words=words)
+
+    def rows(self) -> list[dict]:
+        """Return a row a document: its rank, name, place among the documents given, scores, text, strongest words."""
+        return [
+            {
+                "rank": ranked.rank,
+                "name": ranked.name,
+                "index": ranked.index,
+                "score": ranked.score,
+                "activated": ranked.activated,
+                "text": ranked.text,
+                "words_left_out": ranked.truncation.words_left_out,
+                "strongest": [word.text for word in ranked.attribution.document.strongest(STRONGEST)]
+                if ranked.attribution
+                else [],
+            }
+            for ranked in self.documents
+        ]
+
+    def __repr__(self) -> str:
+        best = "".join(f", the best {one.name} {one.score:.4g}" for one in self.documents[:1])
+        return f"Ranking({len(self.documents)} documents for {self.query!r} by {self.model}{best})"
+
+    def _repr_html_(self) -> str:
+        return ranking_html(self)
 
 
 def attribute_pair(pair: Pair, values: Sequence[float] | np.ndarray, **told) -> Attribution:

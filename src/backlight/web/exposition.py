@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from backlight.explain.attention_links import AttentionLinks, Link
+from backlight.explain.attention_links import AttentionLinks, Look
 from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution, Token, Word
 from backlight.explain.comparison import Comparison
 from backlight.explain.interactions import Interactions
@@ -195,7 +195,7 @@ def _attention(links: AttentionLinks) -> dict:
     }
 
 
-def _flat(links: Sequence[Link]) -> list[float]:
+def _flat(links: Sequence[Look]) -> list[float]:
     most = links[0].share if links else 0.0
     shares = np.array([link.share for link in links]) / (most or 1.0)
     sizes = np.round(255 * shares).astype(int).tolist()

@@ -1,0 +1,150 @@
+"""Explanations in a notebook: short HTML whose styles are all in it, for light grounds and dark.
+
+Grounds of words are half transparent and letters keep the notebook's own colour, so that both can be read on any
+theme. Words that lower the score are blue and dotted beneath, so that the sign needs no eye for colours.
+"""
+
+from collections.abc import Iterable
+from html import escape
+
+WARM, COLD = "245,165,36", "79,142,240"
+FAINT = 0.04  # the share of the strongest word from which a word is lit
+STRONGEST = 0.6  # the opacity of its ground
+TEXT = "font:1em/1.7 Georgia,serif;max-width:48em;margin:.2em 0 .5em;overflow-wrap:anywhere"
+SMALL = "font-size:.8em;opacity:.75"
+UPRIGHT = "writing-mode:vertical-rl;font-weight:400;padding:.2em 0"
+COLUMNS = 24  # document words that a matrix shows
+
+
+def attribution_html(found) -> str:
+    """Return an `Attribution`: its score, both texts lit, and how it was made."""
+    special = ", ".join(f"{escape(token.text)} {_number(token.value, found.signed)}" for token in found.special)
+    parts = [
+        f"<div><b>{_number(found.score)}</b> {escape(found.model)}</div>",
+        _paragraph(_lit(found.query, found.signed)),
+        _paragraph(_lit(found.document, found.signed)),
+        f'<div style="{SMALL}">{_account(found)}{"; apart: " + special if special else ""}</div>',
+    ]
+    return f"<div>{''.join(parts)}</div>"
+
+
+def ranking_html(ranking) -> str:
+    """Return a `Ranking`: a row a document, with its words lit where it was explained."""
+    rows = "".join(_ranked_row(ranked) for ranked in ranking.documents)
+    made = next((ranked.attribution for ranked in ranking.documents if ranked.attribution is not None), None)
+    query = _lit(ranking.mean_query(), made.signed) if made else escape(ranking.query)
+    account = _account(made) if made else "not explained"
+    return (
+        f"<div>{_paragraph(query)}<table>{rows}</table>"
+        f'<div style="{SMALL}">{escape(ranking.model)}, {escape(ranking.score_name)}; {account}</div></div>'
+    )
+
+
+def _ranked_row(ranked) -> str:
+    made, cell = ranked.attribution, 'style="text-align:left;vertical-align:top;padding:.2em .8em .2em 0"'
+    text = escape(_cut(ranked.text, 300)) if made is None else _lit(made.document, made.signed)
+    activated = "" if abs(ranked.activated - ranked.score) < 1e-6 else f" → {_number(ranked.activated)}"
+    return (
+        f"<tr><td {cell}>{ranked.rank}</td><td {cell}>{_number(ranked.score)}{activated}</td>"
+        f"<td {cell}>{escape(ranked.name)}</td><td {cell}>{_paragraph(text)}</td></tr>"
+    )
+
+
+def interactions_html(found) -> str:
+    """Return `Interactions` as a heat map of the columns with the largest values, in the order of the text."""
+    sizes = [max((abs(row[column]) for row in found.values), default=0.0) for column in range(len(found.document))]
+    chosen = sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:COLUMNS])
+    most = max(sizes, default=0.0)
+    head = "".join(f'<th style="{UPRIGHT}">{escape(found.document[column].text)}</th>' for column in chosen)
+    rows = "".join(
+        f'<tr><th style="font-weight:400;text-align:right;padding-right:.5em">{escape(word.text)}</th>'
+        + "".join(_cell(word, found.document[column], row[column], most, found.signed) for column in chosen)
+        + "</tr>"
+        for word, row in zip(found.query, found.values)
+    )
+    more = f"; the {len(chosen)} strongest of {len(sizes)} columns" if len(chosen) < len(sizes) else ""
+    return (
+        f"<div><table><tr><td></td>{head}</tr>{rows}</table>"
+        f'<div style="{SMALL}">{_number(found.score)} {escape(found.model)}; {_account(found)}{more}</div></div>'
+    )
+
+
+def _cell(word, other, value: float, most: float, signed: bool) -> str:
+    told = f"{word.text} × {other.text}: {_number(value, signed)}"
+    sign = "·" if signed and value < 0 and most and value < -FAINT * most else ""
+    ground = _ground(value / most if most else 0.0)
+    return f'<td title="{escape(told)}" style="min-width:1.3em;text-align:center;padding:0;{ground}">{sign}</td>'
+
+
+def comparison_html(found) -> str:
+    """Return a `Comparison`: the difference, both documents lit, and what would swap them."""
+    sides = (("A", found.name_a, found.score_a, found.a), ("B", found.name_b, found.score_b, found.b))
+    texts = "".join(
+        f"<div><b>{letter}</b> {escape(name)} <b>{_number(score)}</b></div>{_paragraph(_lit(made.document, True))}"
+        for letter, name, score, made in sides
+    )
+    return (
+        f"<div>{_paragraph(_lit(found.query_words, True))}<div>A − B = <b>{_number(found.difference, True)}</b>: "
+        f"orange speaks for A, blue for B</div>{texts}<div>{_swap(found.swap)}</div>"
+        f'<div style="{SMALL}">{escape(found.model)}; {_account(found.a)}</div></div>'
+    )
+
+
+def _swap(swap) -> str:
+    if swap is None:
+        return "No set of words that was tried makes the two change places."
+    words = ", ".join(escape(word.text) for word in swap.words)
+    return f"Without <s>{words}</s> {swap.side.upper()} falls to {_number(swap.score_after)}, below the other."
+
+
+def _account(found) -> str:
+    """Say how values were made: the method, its baseline, its gap and its cost."""
+    parts = [f"{found.method}: {found.meaning}"]
+    parts.append("no baseline" if found.baseline is None else f"baseline {found.baseline}")
+    if found.gap is not None:
+        parts.append(f"misses its sum by {abs(found.gap):.2g}")
+    parts.append(f"{found.passes:,.0f} passes")
+    return escape("; ".join(parts))
+
+
+def _lit(text, signed: bool) -> str:
+    """Return a text with each word on a ground of its share of the strongest word's importance."""
+    parts = []
+    for piece, word in text.segments():
+        if word is None:
+            parts.append(escape(piece))
+            continue
+        told = _number(word.value, signed) + ("" if word.error is None else f" ± {_number(word.error)}")
+        parts.append(f'<span title="{escape(told)}" style="{_style(text.share(word), signed)}">{escape(piece)}</span>')
+    left = text.truncation.words_left_out
+    return "".join(parts) + (f" … <i>[{left} more words that the model does not read]</i>" if left else "")
+
+
+def _style(share: float, signed: bool) -> str:
+    if abs(share) < FAINT:
+        return ""
+    line = f";border-bottom:2px {'dotted' if share < 0 else 'solid'} rgb({COLD if share < 0 else WARM})"
+    return f"{_ground(share)};border-radius:3px{line if signed and abs(share) >= 3 * FAINT else ''}"
+
+
+def _ground(share: float) -> str:
+    return f"background:rgba({COLD if share < 0 else WARM},{STRONGEST * abs(share):.2f})"
+
+
+def _paragraph(content: str) -> str:
+    return f'<div style="{TEXT}">{content}</div>'
+
+
+def _number(value: float, signed: bool = False) -> str:
+    written = f"{value:{'+' if signed else ''}.3g}"
+    return written.replace("-", "\N{MINUS SIGN}")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]} …"
+
+
+def summary(name: str, told: str, words: Iterable) -> str:
+    """Return what an explanation says of itself in one line, with its strongest words."""
+    listed = ", ".join(f"{word.text} {word.value:.3g}" for word in words)
+    return f"{name}({told}{': ' + listed if listed else ''})"
