@@ -38,6 +38,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--label", type=whole_number, metavar="N", help="which logit is the score, of a classifier with several"
     )
+    parser.add_argument(
+        "--instruction", metavar="TEXT", help="what makes a document relevant, for a model whose prompt says it"
+    )
 
 
 def add_windows(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +118,13 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
     Raises:
         InputError: there is none, or the engine cannot run it.
     """
-    return Reranker.from_pretrained(given.model, engine=given.engine, label=given.label)
+    told = {"engine": given.engine, "label": given.label, "instruction": given.instruction}
+    return Reranker.from_pretrained(given.model, **told)
+
+
+def scorer_of(given: argparse.Namespace):
+    """Return the scorer (see NOTE [A scorer]) of the model that `add_model`'s arguments name; errors as `reranker_of`."""
+    return reranker_of(given).scorer
 
 
 def methods_of(given: argparse.Namespace) -> list[tuple[Method, dict]]:
