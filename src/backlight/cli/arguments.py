@@ -123,7 +123,7 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
 
 
 def scorer_of(given: argparse.Namespace):
-    """Return the scorer (see NOTE [A scorer]) of the model that `add_model`'s arguments name; errors as `reranker_of`."""
+    """Return the scorer (see NOTE [A scorer]) of the model that is named; errors as `reranker_of`."""
     return reranker_of(given).scorer
 
 
