@@ -17,10 +17,12 @@ from backlight.cli.documents import looks_like_a_path, read_documents
 from backlight.cli.main import COMMANDS, main
 from backlight.cli.screen import COLD, LEVELS, SHADES, Screen, level_of, number, progress
 from backlight.cli.show import show
+from backlight.cli.show_pairs import show_matrix
 from backlight.errors import InputError
 from backlight.explain.methods import METHODS, Method
 from backlight.explain.ranking import rank_and_explain
-from tiny_bert import cross_encoder, edited, real_ranker, write_bert
+from backlight.explain.reranker import Reranker
+from tiny_bert import cross_encoder, edited, real_ranker, write_bert, write_cross_encoder
 
 PASSAGES = Path(__file__).parent.parent / "examples" / "passages"
 QUERY = "how do plants make food from sunlight"
@@ -29,6 +31,11 @@ QUERY = "how do plants make food from sunlight"
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     return str(write_bert(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="module")
+def tiny_reranker(tmp_path_factory):
+    return str(write_cross_encoder(tmp_path_factory.mktemp("reranker")))
 
 
 @pytest.fixture(autouse=True)
@@ -534,3 +541,81 @@ def test_a_folder_that_was_made_for_the_page_is_said(tmp_path, capsys, tiny):
 def test_an_argument_error_is_an_input_error():
     with pytest.raises(InputError):
         list(read_documents(["missing.md"]))
+
+
+def test_a_comparison_names_both_documents_the_difference_and_the_swap(capsys, tmp_path, tiny_reranker):
+    page = tmp_path / "page.html"
+    texts = ["plants make food from sunlight", "a leaf of the green cell"]
+    arguments = ["compare", "how do plants make food", *texts, "--model", tiny_reranker]
+    assert main([*arguments, "--html", str(page)]) == 0
+    out = capsys.readouterr().out
+    assert "speaks for A" in out
+    assert "speaks for B" in out
+    assert "A − B" in out
+    assert "change places" in out or " falls below " in out
+    assert max(map(len, out.splitlines()[:-1])) <= 80
+    assert '"comparisons":[{' in page.read_text()
+    assert main([*arguments, "--json", "--method", "occlusion", "--most", "0"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["difference"] == pytest.approx(found["score_a"] - found["score_b"])
+    assert (found["swap"], found["method"], found["name_b"]) == (None, "occlusion", "text 2")
+
+
+def test_a_comparison_needs_two_documents_and_signs(capsys, tmp_path, tiny_reranker):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("plants")
+    assert main(["compare", "plants", str(tmp_path), "leaf", "--model", tiny_reranker]) == 2
+    assert "compare must get two documents, got 3" in capsys.readouterr().err
+    assert main(["compare", "plants", "leaf", "food", "--model", tiny_reranker, "--method", "saliency"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_matrix_is_a_list_of_pairs_and_a_grid(capsys, tmp_path, tiny_reranker):
+    page = tmp_path / "page.html"
+    arguments = ["matrix", "how do plants make food", "the leaf of a green cell", "--model", tiny_reranker]
+    assert main([*arguments, "--html", str(page)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"plants × \w+ +[+−]\d+\.\d+ ", out)
+    grid = out.split("columns, all words: the leaf of a green cell")[0].splitlines()[-5:]
+    assert [line.split()[0] for line in grid] == ["how", "do", "plants", "make", "food"]
+    assert any("++" in line or "--" in line for line in grid)
+    assert '"matrices":[{' in page.read_text()
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (len(found["values"]), len(found["values"][0])) == (5, 6)
+    assert main(["matrix", "q", "plants", "--model", tiny_reranker, "--method", "saliency"]) == 2
+    assert "method must be one of joint-occlusion, " in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="0"):
+        main(["matrix", "--methods"])
+    assert capsys.readouterr().out.startswith("joint-occlusion (default): ")
+
+
+def test_the_grid_is_shaded_in_colour_and_no_wider_than_the_screen():
+    found = Reranker(cross_encoder()).matrix("how do plants make food", "the leaf of a green cell, " * 3)
+    out = io.StringIO()
+    console = Console(file=out, width=40, force_terminal=True, color_system="truecolor", highlight=False)
+    show_matrix(found, Screen(console))
+    assert "48;2" in out.getvalue()
+    assert max(len(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in out.getvalue().splitlines()) <= 40
+    assert "strongest of" in out.getvalue()
+
+
+def test_a_page_shows_the_views_that_are_asked_for(capsys, tmp_path, tiny_reranker):
+    page = tmp_path / "page.html"
+    arguments = ["explain", "how do plants make food", "plants make food", "a leaf", "--model", tiny_reranker]
+
+    def shown(*views):
+        assert main([*arguments, "--html", str(page), *views]) == 0
+        told = page.read_text()
+        seen = {"attention": '"attention":{', "layers": '"layers":{"after"', "matrix": '"matrices":[{'}
+        return {name for name, mark in {**seen, "compare": '"comparisons":[{'}.items() if mark in told}
+
+    assert shown() == {"attention", "layers"}
+    assert shown("--views", "all") == {"attention", "layers", "matrix", "compare"}
+    assert shown("--views", "matrix") == {"matrix"}
+    assert shown("--views", "none") == set()
+    capsys.readouterr()
+    assert main([*arguments, "--html", str(page), "--views", "magic"]) == 2
+    assert (
+        "--views must be of attention, layers, matrix, compare, or all, or none, got magic" in capsys.readouterr().err
+    )

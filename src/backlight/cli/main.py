@@ -15,6 +15,8 @@ from backlight.kernels.native import core, description
 COMMANDS = {  # each but `run` and `info` is the function of its name in the file of its name
     "rank": "rank documents for a query",
     "explain": "rank documents for a query and show which words made each match",
+    "compare": "show why one document stands above another, and which words would swap them",
+    "matrix": "show what words of query and document bring to the score together",
     "evaluate": "measure how far explanations of a model can be believed",
     "batch": "score and explain all pairs of a data set, in parts that survive a kill",
     "run": "run a PyTorch script, unchanged, on backlight",

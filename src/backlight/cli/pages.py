@@ -10,13 +10,15 @@ from backlight.errors import InputError
 from backlight.explain.attention_links import attention_links
 from backlight.explain.attribution import Ranked, Ranking
 from backlight.explain.build_up import build_up
+from backlight.explain.interactions import joint_occlusion
 from backlight.explain.methods import Method
 from backlight.explain.reranker import Reranker
 from backlight.models.pairs import Pair
 from backlight.web.exposition import Exposition
 from backlight.web.report import report
 
-VIEWS = ("attention", "layers")
+VIEWS = ("attention", "layers", "matrix", "compare")
+QUICK = ("attention", "layers")  # a pass or two for each document; the others take hundreds
 LOOKED_INTO = 3  # documents whose attention and layers are on a page
 
 
@@ -24,10 +26,9 @@ def add_views(parser: argparse.ArgumentParser) -> None:
     """Add what the page shows beside the words."""
     parser.add_argument(
         "--views",
-        default=",".join(VIEWS),
         metavar="LIST",
-        help=f"what the page shows of the best {LOOKED_INTO} documents beside their words: "
-        f"{', '.join(VIEWS)}, or none; by default all",
+        help=f"what the page shows beside the words, of the best {LOOKED_INTO} documents: some of {', '.join(VIEWS)}, "
+        f"or all, or none; by default {','.join(QUICK)}",
     )
 
 
@@ -37,12 +38,14 @@ def views_of(given: argparse.Namespace) -> tuple[str, ...]:
     Raises:
         InputError: there is no such view.
     """
-    if given.views == "none":
-        return ()
+    if given.views is None:
+        return () if given.engine == "torch" else QUICK
+    if given.views in ("all", "none"):
+        return VIEWS if given.views == "all" else ()
     chosen = tuple(given.views.split(","))
     for name in chosen:
         if name not in VIEWS:
-            raise InputError(f"--views must be of {', '.join(VIEWS)}, or none, got {name}")
+            raise InputError(f"--views must be of {', '.join(VIEWS)}, or all, or none, got {name}")
     return chosen
 
 
@@ -76,7 +79,7 @@ def exposition_of(
     Args:
         stride: with which long documents were read.
     """
-    ranking, attention, layers = rankings[0], {}, {}
+    ranking, attention, layers, matrices = rankings[0], {}, {}, {}
     best = [ranked for ranked in ranking.documents if ranked.attribution is not None][:LOOKED_INTO]
     for ranked in best:
         pair = pair_of(reranker, ranking.query, ranked, stride)
@@ -88,7 +91,14 @@ def exposition_of(
                 attention[ranked.index] = links
         if "layers" in views:
             layers[ranked.index] = build_up(reranker.scorer, [pair])[0].after
-    return Exposition(rankings, attention=attention, layers=layers)
+        if "matrix" in views:
+            matrices[ranked.index] = [joint_occlusion(reranker.scorer, pair)]
+    comparisons = []
+    if "compare" in views and len(best) > 1:
+        first, second = best[:2]
+        names = first.name, second.name
+        comparisons.append(reranker.compare(ranking.query, first.text, second.text, names=names))
+    return Exposition(rankings, matrices, attention, layers, comparisons)
 
 
 def pair_of(reranker: Reranker, query: str, ranked: Ranked, stride: int | None = None) -> Pair | None:

@@ -149,13 +149,14 @@ def _comparison(made: Comparison) -> dict:
             "name": name,
             "text": one.document.text,
             "score": _short(score),
+            "activated": None if activated is None else _short(activated),
             "read": _read(one.document),
             "words": _words(one.document.words),
             "truncation": asdict(one.document.truncation),
         }
-        for side, name, one, score in (
-            ("a", made.name_a, made.a, made.score_a),
-            ("b", made.name_b, made.b, made.score_b),
+        for side, name, one, score, activated in (
+            ("a", made.name_a, made.a, made.score_a, made.activated_a),
+            ("b", made.name_b, made.b, made.score_b, made.activated_b),
         )
     }
     swap = made.swap

@@ -1,12 +1,14 @@
 // Why A stands above B: each word of both documents by what it brings to the difference of the two scores.
 
+const shownOf = ({ score, activated }) => (activated === null || Math.abs(activated - score) < 1e-6 ? "" : make("small", {}, ` → ${number(activated)}`));
+
 const sideOf = (comparison, side) => {
   const one = comparison[side];
   const found = litText(one.text, one.words, one.read, true, `document ${side.toUpperCase()}`);
   const swap = comparison.swap && comparison.swap.side === side ? comparison.swap : null;
   for (const start of swap ? swap.words : []) found.spans.get(start).classList.add("struck");
   return make("section", { class: "side", "aria-label": `Document ${side.toUpperCase()}` },
-    make("header", {}, make("span", { class: "letter" }, side.toUpperCase()), make("h3", {}, make("bdi", {}, one.name)), make("span", { class: "score" }, number(one.score))),
+    make("header", {}, make("span", { class: "letter" }, side.toUpperCase()), make("h3", {}, make("bdi", {}, one.name)), make("span", { class: "score" }, number(one.score), shownOf(one))),
     make("p", { class: "text" }, found.group),
     unread(one.truncation, data.maxTokens),
     make("h3", {}, "Strongest words"), strongestWords(one.text, found, true, 6));

@@ -1,0 +1,70 @@
+"""`backlight compare`: why one document stands above another, on screen, as a page or as data."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+
+from backlight.cli.arguments import add_method, add_model, add_outputs, methods_of, positive, reranker_of, whole_number
+from backlight.cli.documents import check_query, read_documents
+from backlight.cli.main import Parser, version
+from backlight.cli.pages import check_page, write_page
+from backlight.cli.screen import screen
+from backlight.cli.show_pairs import show_comparison
+from backlight.errors import InputError
+from backlight.explain.methods import METHODS
+from backlight.web.exposition import Exposition
+
+DEFAULT = "gradient-x-input"
+SIGNED = {name: method for name, method in METHODS.items() if method.signed}
+
+
+def compare(argv: Sequence[str]) -> int:
+    """Run `backlight compare` with these arguments.
+
+    Raises:
+        InputError: something that was given cannot be used.
+    """
+    given = _parser().parse_args(argv)
+    check_query(given.query)
+    check_page(given.html)
+    ((method, options),) = methods_of(given)
+    documents = list(read_documents([given.a, given.b]))
+    if len(documents) != 2:
+        raise InputError(f"compare must get two documents, got {len(documents)}: name two files or give two texts")
+    (name_a, a), (name_b, b) = documents
+    reranker = reranker_of(given)
+    searched = {"most": given.most, "beam": given.beam, "budget": given.budget}
+    found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
+    said = given.html and write_page(given.html, Exposition(comparisons=[found]))
+    if given.json:
+        told = {"backlight": version(), **dataclasses.asdict(found)}
+        print(json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False))
+    else:
+        show_comparison(found, screen(given.theme))
+    if said:
+        print(said, file=sys.stderr if given.json else sys.stdout)
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="backlight compare",
+        description="Show why document A stands above document B, or B above A, and which words would swap them.",
+    )
+    parser.add_argument("query", help="what was looked for")
+    for name in ("a", "b"):
+        parser.add_argument(name, metavar=name.upper(), help="a text file, a text itself, or - for standard input")
+    add_model(parser)
+    add_method(parser, DEFAULT, table=SIGNED)
+    parser.add_argument(
+        "--most", type=whole_number, default=8, metavar="N", help="most words of a swap; 0 looks for none (default 8)"
+    )
+    parser.add_argument(
+        "--beam", type=positive, default=3, metavar="N", help="sets of each size that the search grows (default 3)"
+    )
+    parser.add_argument(
+        "--budget", type=positive, default=2000, metavar="N", help="sets that the search may score (default 2000)"
+    )
+    add_outputs(parser)
+    return parser
