@@ -1,22 +1,11 @@
 """How strongly each word of the query and each word of the document work together on the score.
 
-NOTE [Integrated Hessians]
-Integrated gradients, applied to each of their own values, share a token's value out among all tokens. With d the change
-of the embeddings from a baseline to the words, h the second derivatives and g the gradient of the score on the way,
-
-    value(i, j) = dᵢ · ∫∫ αβ h(αβ) dα dβ · dⱼ,  and for i = j also  dᵢ · ∫∫ g(αβ) dα dβ      (α, β from 0 to 1)
-
-All values of all tokens add up to score − baseline's score. Nothing depends on α and β but their product γ = αβ, whose
-density is −ln γ: so one integral does for two. With γ = t² its weights, −4 t³ ln t for h and −4 t ln t for g, are
-smooth enough for the Gauss–Legendre rule. Only the products of h with one direction a query word are ever made.
-Second derivatives do not see the kinks of relu: with relu inside a model a gap stays, and it is told.
-
 Source: Janizek, Sturmfels, Lee, Explaining Explanations: Axiomatic Feature Interactions for Deep Networks, 2020,
 arXiv:2002.04138 (integrated Hessians); Grabisch, Roubens, An axiomatic approach to the concept of interaction among
 players in cooperative games, 1999 (the interaction of two players, which joint occlusion takes beside all others).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,13 +13,11 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Word
 from backlight.explain.checks import check_readable, check_same_scores, check_values
+from backlight.explain.curved_way import CurvedWay, direction
 from backlight.explain.leaving_out import score_groups, way_called
 from backlight.explain.methods import Method
 from backlight.explain.parts import Part, part_words, word_parts
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
-from backlight.models.scoring import passes
-
-CURVED = 4  # how many times the memory of an ordinary pass a graph of second derivatives takes, about
 
 
 @dataclass(frozen=True)
@@ -140,7 +127,7 @@ def hessian(ranker, pair: Pair) -> Interactions:
     _check_curved(ranker, "hessian")
     batch = PairBatch.of([pair])
     embeddings, query = ranker.embed(batch), word_parts(pair, QUERY)
-    scores, _, products = ranker.curvatures(batch, _directions(embeddings, query))
+    scores, _, products = ranker.curvatures(batch, (direction(embeddings, part.tokens) for part in query))
     check_same_scores(scores, ranker.score(batch), [pair])
     rows = np.stack([(product * embeddings).sum(axis=1) for product in products])  # (query words, tokens)
     return _told(
@@ -164,9 +151,10 @@ def integrated_hessians(
     tolerance: float = 0.05,
     floor: float = 1e-4,
 ) -> Interactions:
-    """Return what two words bring together on the way from a baseline; see NOTE [Integrated Hessians].
+    """Return what two words bring together on the way from a baseline.
 
-    Special tokens keep their own embeddings in the baseline, so that nothing is shared out to them.
+    See NOTE [Integrated Hessians] in explain/curved_way.py. Special tokens keep their own embeddings in the baseline,
+    so that nothing is shared out to them.
 
     Args:
         ranker: a scorer on backlight's own engine (see NOTE [A scorer]).
@@ -194,16 +182,8 @@ def integrated_hessians(
     start = np.where((pair.sides == ADDED)[:, None], embeddings, ranker.baseline(baseline)).astype(embeddings.dtype)
     score, again, least = (float(ranker.score(batch, place)[0]) for place in (None, embeddings, start))
     check_same_scores(np.array([again]), np.array([score]), [pair])
-    way = _Way(ranker, pair, start, embeddings - start)
-    passed = 3
-    while True:
-        (whole,), alone = way.walked(steps, [range(len(pair))])
-        shares = whole + alone  # (tokens,)
-        gap = float(shares.sum()) - (score - least)
-        passed += 5 * steps
-        if 2 * steps > max_steps or abs(gap) <= max(floor, tolerance * np.abs(shares).sum()):
-            break
-        steps *= 2
+    way = CurvedWay(ranker, pair, start, embeddings - start)
+    steps, gap, passed = _settled(way, score - least, steps, max_steps, tolerance, floor)
     query = word_parts(pair, QUERY)
     rows, alone = way.walked(steps, [part.tokens for part in query])  # (query words, tokens)
     values = _by_word(rows, word_parts(pair, DOCUMENT))
@@ -219,7 +199,7 @@ def integrated_hessians(
         score=score,
         baseline=f"{baseline} in place of each word's embedding",
         gap=gap,
-        passes=passed + (3 + 2 * len(query)) * steps,
+        passes=3 + passed + (3 + 2 * len(query)) * steps,
         settings={"steps": steps, "tolerance": tolerance, "baseline_score": least, **sums},
     )
 
@@ -262,61 +242,19 @@ def matrix(ranker, query: str, document: str, *, method: str = "joint-occlusion"
     return MATRICES[method].explain(ranker, pair, **options)
 
 
-@dataclass(frozen=True, eq=False)
-class _Way:
-    """A pair's way from a baseline to its words."""
-
-    ranker: object
-    pair: Pair
-    start: np.ndarray  # (tokens, hidden)
-    change: np.ndarray  # (tokens, hidden)
-
-    def walked(self, steps: int, sources: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-        """Return what sources share with each token on the way, and what each token has alone.
-
-        Args:
-            steps: how many points of the way are visited.
-            sources: the places of tokens that belong together.
-
-        Shapes: -> (sources, tokens), (tokens,)
-        """
-        points, weights = np.polynomial.legendre.leggauss(steps)
-        roots = (points + 1) / 2  # t of NOTE [Integrated Hessians]
-        rule = zip(roots**2, -2 * weights * roots**3 * np.log(roots), -2 * weights * roots * np.log(roots))
-        shared, alone = np.zeros((len(sources), len(self.pair))), np.zeros(len(self.pair))
-        for some in passes(rule, lambda point: CURVED * len(self.pair)):
-            for number, products in enumerate(self._products(some, sources)):
-                for (_, curved, sloped), own in zip(some, products):
-                    if number == 0:
-                        alone += sloped * own
-                    else:
-                        shared[number - 1] += curved * own
-        return shared, alone
-
-    def _products(self, points: list[tuple], sources: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
-        """Give d · g of each token at each point, then for each source d · h · (d of the source).
-
-        Shapes: each (points, tokens)
-        """
-        batch = PairBatch.of([self.pair] * len(points))
-        places = np.concatenate([self.start + np.float32(gamma) * self.change for gamma, *_ in points])
-        changes = np.tile(self.change, (len(points), 1))
-        directions = (np.tile(_direction(self.change, source), (len(points), 1)) for source in sources)
-        _, slopes, products = self.ranker.curvatures(batch, directions, places)
-        yield (slopes * changes).sum(axis=1).reshape(len(points), -1)
-        for product in products:
-            yield (product * changes).sum(axis=1).reshape(len(points), -1)
-
-
-def _direction(change: np.ndarray, places: Sequence[int]) -> np.ndarray:
-    """Return a change of some tokens alone, (tokens, hidden)."""
-    places, found = list(places), np.zeros_like(change)
-    found[places] = change[places]
-    return found
-
-
-def _directions(change: np.ndarray, parts: Sequence[Part]) -> Iterator[np.ndarray]:
-    return (_direction(change, part.tokens) for part in parts)
+def _settled(
+    way: CurvedWay, change: float, steps: int, max_steps: int, tolerance: float, floor: float
+) -> tuple[int, float, int]:
+    """Return how many points make the gap small, or may be at most; the gap with them; the passes that it took."""
+    passed = 0
+    while True:
+        (whole,), alone = way.walked(steps, [range(len(way.pair))])
+        shares = whole + alone  # (tokens,)
+        gap = float(shares.sum()) - change
+        passed += 5 * steps
+        if 2 * steps > max_steps or abs(gap) <= max(floor, tolerance * np.abs(shares).sum()):
+            return steps, gap, passed
+        steps *= 2
 
 
 def _by_word(rows: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
