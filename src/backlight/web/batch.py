@@ -31,7 +31,7 @@ def batch_page(folder: Path, version: str) -> str:
         job=summary["job"],
         title=summary["job"]["input"]["files"][0]["name"],
         method=method,
-        words={side: [_word(word) for word in words[:WORDS]] for side, words in summary["words"].items()},
+        words={side: _words(words[:WORDS]) for side, words in summary["words"].items()},
         bars=_bars(score["histogram"]) if score else [],
         rows=rows,
         data=_as_script({"rows": rows, "signed": bool(method and method.signed)}),
@@ -103,8 +103,10 @@ def pieces(record: dict, side: str) -> list:
     return found + [rest] * bool(rest)
 
 
-def _word(word: dict) -> dict:
-    return word | {"width": 100 * word["mean_share"]}
+def _words(words: list[dict]) -> list[dict]:
+    """Return words with the width of their bars, in percent of the largest mean share's."""
+    most = max((word["mean_share"] for word in words), default=0) or 1
+    return [word | {"width": 100 * word["mean_share"] / most} for word in words]
 
 
 def _bars(histogram: dict) -> list[dict]:

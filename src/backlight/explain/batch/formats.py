@@ -15,9 +15,9 @@ from dataclasses import dataclass, fields
 from io import TextIOWrapper
 from pathlib import Path
 
+from backlight.adapters.parquet import columns_in, count_rows, read_records
 from backlight.errors import InputError
 from backlight.explain.batch.files import Fingerprint, lines_of, opened
-from backlight.explain.batch.parquet import columns_in, count_rows, read_records
 from backlight.explain.batch.rows import USUAL, BadRow, Columns, Row, Unusable, bad_row, rows_of
 
 DELIMITERS = ("\t", ",", ";", "|")

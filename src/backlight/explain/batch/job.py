@@ -22,10 +22,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from backlight.adapters.parquet import writer_version
 from backlight.errors import InputError
 from backlight.explain.batch.files import Fingerprint
 from backlight.explain.batch.opening import SPOOLED, Source
-from backlight.explain.batch.parquet import writer_version
 from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.texts import FILE as TEXTS
 from backlight.models.pairs import PairBatch

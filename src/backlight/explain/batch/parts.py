@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from backlight.adapters.parquet import read_records, write_parquet
 from backlight.explain.batch.job import BAD, BAD_ROWS, PARTS
-from backlight.explain.batch.parquet import read_records, write_parquet
 from backlight.explain.batch.rows import BadRow
 from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.texts import groups

@@ -52,11 +52,11 @@ def query_summary(tally: Tally, ideal: Callable[[str], Sequence[float] | None]) 
     for query, rows in groupby(ordered, key=lambda row: row[0]):
         grades = [grade for _, grade in rows]
         known = ideal(query) or sorted(grades, reverse=True)
+        if len(grades) == 1 and len(known) == 1:
+            continue  # one document is always ranked first
         if not any(grade > 0 for grade in known):
             without += 1
             continue
-        if len(grades) == 1 and len(known) == 1:
-            continue  # one document is always ranked first
         found = ndcg(grades, known)
         count, gains, ranks = count + 1, gains + found, ranks + reciprocal_rank(grades)
         worst = sorted([*worst, (found, query)])[:WORST]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from backlight.adapters.parquet import writer_version
 from backlight.errors import InputError
-from backlight.explain.batch.parquet import writer_version
 from backlight.explain.methods import DEFAULT, method_called
 from backlight.explain.ranking import WINDOWS
 
