@@ -102,9 +102,10 @@ def integrated_gradients(
         ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         baseline: what words are compared with: `zero`, `pad`, `mask` or `average`.
-        moved: whose words the baseline takes: those of `both` texts, of the `query` or of the `document` alone.
-        rule: how the way is summed: `midpoint` or `gauss-legendre`. On BERTs the midpoint rule settles with fewer steps: the
-            gradient turns most near the baseline, and polynomials follow it no better.
+        moved: whose words the baseline takes: those of `both` texts, of the `query` or of the `document` alone. Two
+            texts without words look alike, and a model may score them above every real pair: see `baseline_score`.
+        rule: how the way is summed: `midpoint` or `gauss-legendre`. On BERTs the midpoint rule settles with fewer
+            steps: the gradient turns most near the baseline, and polynomials follow it no better.
         steps: how many points there are on the way at first; they are doubled until the gap is small.
         max_steps: how many points there may be. The gap that is left with them is reported.
         tolerance: how large the gap may be, as a share of |score − baseline's score|.
