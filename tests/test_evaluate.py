@@ -22,7 +22,9 @@ from backlight.explain.faithfulness.columns import PANELS
 from backlight.explain.faithfulness.plan import Plan
 from backlight.explain.faithfulness.questions import Listed, choose, read_questions
 from backlight.explain.faithfulness.records import Records
+from backlight.explain.interactions import MATRICES
 from backlight.web.curves import curves
+from test_faithfulness import QED_ROW
 from tiny_bert import write_cross_encoder
 
 WORDS = ("plants", "make", "food", "from", "sunlight", "water", "and", "air", "the", "leaf", "of", "a")
@@ -83,6 +85,17 @@ def test_a_study_tells_every_measure_of_every_method(place, tmp_path, capsys):
         "http://www.w3.org", ""
     )
     assert text.count("<table>") == 3 and "random (control)" in text
+
+
+def test_links_make_a_table_of_their_own(place, tmp_path, capsys):
+    (tmp_path / "qed.jsonl").write_text(json.dumps(QED_ROW))
+    kept = ["--records", str(tmp_path / "kept.jsonl"), "--links", str(tmp_path / "qed.jsonl")]
+    assert main(arguments(place, *kept, "--json", methods="saliency", pairs=2)) == 0
+    found = json.loads(capsys.readouterr().out)["links"]
+    assert {row["label"] for row in found} == {*MATRICES, "attention", "same word", "random"}
+    assert main(arguments(place, *kept, "--resume", methods="saliency", pairs=2)) == 0
+    shown = capsys.readouterr().out
+    assert "Do interactions find the words that people linked?" in shown and "joint occlusion" in shown
 
 
 def test_tables_are_printed_for_people_and_in_markdown(place, tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Measures of faithfulness equal their definitions, and give a perfect explanation the best value there is."""
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -27,11 +28,13 @@ from backlight.explain.faithfulness.curves import (
 )
 from backlight.explain.faithfulness.depth import weights_by_depth
 from backlight.explain.faithfulness.invariance import batch_difference
+from backlight.explain.faithfulness.links import attention, auc, linked_words, measure_links, read_links
 from backlight.explain.faithfulness.randomisation import randomised, similarity, spearman
 from backlight.explain.faithfulness.ranks import ndcg, rank_among
 from backlight.explain.faithfulness.removal import DocumentScores
 from backlight.explain.faithfulness.shortcuts import planted, precision, teach
 from backlight.explain.gradients import saliency
+from backlight.explain.interactions import MATRICES
 from backlight.explain.methods import METHODS
 from backlight.explain.occlusion import occlusion, occlusion_by_sentence
 from backlight.models.pairs import DOCUMENT, PairBatch
@@ -286,10 +289,12 @@ def test_random_weights_change_saliency_and_not_the_size_of_embeddings():
     ranker = cross_encoder(num_hidden_layers=4)
     before = [weight.numpy().copy() for _, group in weights_by_depth(ranker) for weight in group.values()]
     pairs = ranker.read(random_texts(6, 12))
-    for other in randomised(ranker).values():
-        assert np.mean(similarity(saliency, ranker, other, pairs)) < 0.9
-        size = METHODS["embedding-magnitude"].explain
-        assert similarity(size, ranker, other, pairs) == pytest.approx([1.0] * 6)
+    others = randomised(ranker)
+    changed = similarity(saliency, ranker, others, pairs)
+    same = similarity(METHODS["embedding-magnitude"].explain, ranker, others, pairs)
+    for stage in others:
+        assert np.mean(changed[stage]) < 0.9
+        assert same[stage] == pytest.approx([1.0] * 6)
     after = [weight.numpy() for _, group in weights_by_depth(ranker) for weight in group.values()]
     assert all(np.array_equal(old, new) for old, new in zip(before, after))
 
@@ -318,7 +323,7 @@ def test_company_that_matters_is_seen(linear):
 def test_occlusion_finds_an_injected_shortcut():
     ranker, words = cross_encoder(), ("green", "cell")
     texts = random_texts(160)
-    taught = teach(ranker, texts[:120], texts[120:], words=words, rate=1e-2)
+    taught = teach(ranker, texts[:120], texts[120:], words=words, rate=1e-2, steps=150)
     assert taught.agreement > 0.95
     rng = np.random.default_rng(0)
     pairs = taught.ranker.read([(query, planted(text, words, rng)) for query, text in texts[120:]])
@@ -340,3 +345,58 @@ def test_a_shortcut_needs_a_cross_encoder_and_new_words():
         teach(real_ranker(), texts, texts)
     with pytest.raises(InputError, match="no text must hold plants or cell"):
         teach(cross_encoder(), [("plants", "make food")], texts, words=("plants", "cell"))
+
+
+QED_ROW = {
+    "question_text": "who make the food",
+    "paragraph_text": "air of a leaf . green plants make the food . water",
+    "annotation": {
+        "selected_sentence": {"start": 16, "end": 45},
+        "referential_equalities": [
+            {"question_reference": {"start": 9, "end": 17}, "sentence_reference": {"start": 34, "end": 42}},
+            {"question_reference": {"start": 0, "end": 3}, "sentence_reference": {"start": 16, "end": 28}},
+            {"question_reference": {"start": 0, "end": 3}, "sentence_reference": {"start": -1, "end": -1}},
+            {"question_reference": {"start": 0, "end": 3}, "sentence_reference": {"start": 0, "end": 3}},
+        ],
+    },
+}
+
+
+def test_links_are_read_as_couples_of_words(tmp_path):
+    (tmp_path / "qed.jsonl").write_text(json.dumps(QED_ROW) + "\n")
+    (linked,) = read_links(tmp_path / "qed.jsonl")
+    assert linked.document == "green plants make the food ." and len(linked.links) == 2
+    (pair,) = cross_encoder().read([(linked.query, linked.document)])
+    expected = np.zeros((4, 6), bool)
+    expected[2:, 3:5] = expected[0, :2] = True
+    assert np.array_equal(linked_words(pair, linked), expected)
+    with pytest.raises(InputError, match="as QED's links, lines of JSON"):
+        read_links(tmp_path / "none.jsonl")
+
+
+def test_every_matrix_is_held_against_links(tmp_path):
+    (tmp_path / "qed.jsonl").write_text(json.dumps(QED_ROW))
+    found = measure_links(cross_encoder(), read_links(tmp_path / "qed.jsonl")[0], 0)
+    assert set(found) == {*MATRICES, "attention", "same word", "random"}
+    assert all(0 <= one["auc"] <= 1 and 0 <= one["precision"] <= 1 for one in found.values())
+    # of 6 linked couples 2 are the same word, of 18 others 1 ("make"); among unlike words nothing tells
+    assert found["same word"]["auc"] == pytest.approx((2 * 17 + 2 * 0.5 + 4 * 17 * 0.5) / (6 * 18), abs=1e-9)
+    assert found["same word"]["auc_unlike"] == 0.5
+
+
+def test_attention_between_words_is_the_mean_of_both_ways():
+    ranker = cross_encoder()
+    (pair,) = ranker.read([("plants make", "leaf")])
+    seen = ranker.inside(PairBatch.of([pair])).attentions
+    mean = np.mean([layer[0].mean(axis=0) for layer in seen], axis=0)
+    expected = [[mean[1, 4] + mean[4, 1]], [mean[2, 4] + mean[4, 2]]]
+    assert pair.pieces == ("[CLS]", "plants", "make", "[SEP]", "leaf", "[SEP]")
+    np.testing.assert_allclose(attention(ranker, pair), expected, rtol=1e-6)
+
+
+def test_auc_equals_its_definition():
+    rng = np.random.default_rng(0)
+    linked, others = rng.integers(0, 5, 7).astype(float), rng.integers(0, 5, 11).astype(float)
+    expected = np.mean([(a > b) + (a == b) / 2 for a in linked for b in others])
+    assert auc(linked, others) == pytest.approx(expected)
+    assert auc(linked, others[:0]) is None

@@ -14,12 +14,13 @@ from backlight.cli.evaluation_screen import progress, show
 from backlight.cli.main import Parser, version
 from backlight.cli.screen import screen
 from backlight.errors import InputError
-from backlight.explain.faithfulness.columns import PANELS, markdown
+from backlight.explain.faithfulness.columns import LINKS, PANELS, markdown
+from backlight.explain.faithfulness.links import read_links
 from backlight.explain.faithfulness.plan import ALWAYS, Plan, Variant, check_variants
-from backlight.explain.faithfulness.questions import Question, choose, read_questions
+from backlight.explain.faithfulness.questions import Question, choose, read_questions, shuffled
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.study import TAUGHT, Study
-from backlight.explain.faithfulness.table import Row, rows_of
+from backlight.explain.faithfulness.table import LinkRow, Row, link_rows_of, rows_of
 from backlight.explain.integrated import BASELINES
 from backlight.explain.methods import METHODS, method_called
 from backlight.models.checkpoint import find_model, read_settings
@@ -44,9 +45,10 @@ def evaluate(argv: Sequence[str]) -> int:
     titles = held_out(given.model)
     listed = read_questions(given.data, titles=titles)
     questions = choose(listed, ranker.rank_scores, plan.pairs + TAUGHT, plan.seed)
-    told = about(given.data, ranker, questions, plan, variants, titles)
+    links = shuffled(read_links(given.links), plan.seed) if given.links else []
+    told = about(given.data, ranker, questions, plan, variants, titles) | {"linked": given.links and given.links.name}
     records = Records(given.records or Path(f"{given.data.stem}.faithfulness.jsonl"), told, resume=given.resume)
-    study = Study(ranker, questions, variants, plan, records)
+    study = Study(ranker, questions, variants, plan, records, links)
     with contextlib.closing(records), progress(sys.stderr) as advance:
         study.run(advance)
     _give(given, study, told)
@@ -77,6 +79,9 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--close", type=positive, default=Plan.close, help=f"pairs that are looked at closely, by default {Plan.close}"
+    )
+    parser.add_argument(
+        "--links", type=Path, metavar="FILE", help="also hold interactions against the links of a file in QED's format"
     )
     parser.add_argument("--seed", type=whole_number, default=Plan.seed, help="of all that is drawn, by default 0")
     parser.add_argument("--records", type=Path, metavar="FILE", help="where results are kept as they come")
@@ -135,25 +140,26 @@ def about(data: Path, ranker, questions: Sequence[Question], plan: Plan, variant
 
 def _give(given: argparse.Namespace, study: Study, told: dict) -> None:
     """Write the page, and print the tables as they were asked for."""
-    rows = rows_of(study)
+    rows, links = rows_of(study), link_rows_of(study)
     if given.html is not None:
         try:
             given.html.parent.mkdir(parents=True, exist_ok=True)
-            given.html.write_text(page(rows, told, version()), encoding="utf-8")
+            given.html.write_text(page(rows, links, told, version()), encoding="utf-8")
         except OSError as problem:
             raise InputError(f"cannot write {given.html}: {problem.strerror}") from problem
     if given.json:
-        print(as_json(rows, told))
+        print(as_json(rows, links, told))
     elif given.markdown:
-        print(markdown(rows))
+        print(markdown(rows, links))
     else:
-        show(rows, told, screen(given.theme).console)
+        show(rows, links, told, screen(given.theme).console)
     if given.html is not None:
         print(f"The page is in {given.html}", file=sys.stderr if given.json or given.markdown else sys.stdout)
 
 
-def as_json(rows: Sequence[Row], told: dict) -> str:
+def as_json(rows: Sequence[Row], links: Sequence[LinkRow], told: dict) -> str:
     """Return the table as one JSON document (docs/faithfulness.md describes it)."""
-    measures = {column.name: column.meaning for panel in PANELS for column in panel.columns}
-    found = {"backlight": version(), **told, "measures": measures, "rows": [dataclasses.asdict(row) for row in rows]}
+    measures = {column.name: column.meaning for panel in (*PANELS, LINKS) for column in panel.columns}
+    tables = {name: [dataclasses.asdict(row) for row in some] for name, some in (("rows", rows), ("links", links))}
+    found = {"backlight": version(), **told, "measures": measures, **tables}
     return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from backlight.errors import InputError
-from backlight.explain.faithfulness.columns import PANELS, best_in, measured
-from backlight.explain.faithfulness.table import Row
+from backlight.explain.faithfulness.columns import PANELS, best_in, tables_of
+from backlight.explain.faithfulness.table import LinkRow, Row
 
 try:
     from rich.console import Console
@@ -56,22 +56,20 @@ class _Lines:
         print(f"{done / total:.0%} measured{left}", file=self._out, flush=True)
 
 
-def show(rows: Sequence[Row], told: dict, console: Console) -> None:
+def show(rows: Sequence[Row], links: Sequence[LinkRow], told: dict, console: Console) -> None:
     """Print what was measured on what, and the tables."""
     pairs = max(row.pairs for row in rows)
     articles = f" ({len(told['held_out'])} held-out articles)" if told["held_out"] else ""
     console.print(f"{told['model']} on {pairs} pairs of {told['data']}{articles}; intervals hold 95 %")
-    for panel in PANELS:
-        columns = measured(panel, rows)
-        if columns:
-            console.print()
-            console.print(_table(panel, columns, rows))
+    for panel, columns, lines in tables_of(rows, links):
+        console.print()
+        console.print(_table(panel, columns, lines))
     for row in rows:
         if row.failed:
             console.print(f"{row.title}: {row.failed} pairs could not be explained")
 
 
-def _table(panel, columns, rows: Sequence[Row]) -> Table:
+def _table(panel, columns, rows: Sequence) -> Table:
     """Return a panel as rich's table, the best of each column in bold."""
     table = Table(title=panel.title, title_justify="left", box=None, pad_edge=False, caption_justify="left")
     table.add_column("method", min_width=16)

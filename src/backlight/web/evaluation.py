@@ -5,16 +5,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.explain.faithfulness.columns import PANELS, best_in, measured
+from backlight.explain.faithfulness.columns import PANELS, best_in, tables_of
 from backlight.explain.faithfulness.curves import TENTHS
 from backlight.explain.faithfulness.plan import ALWAYS
-from backlight.explain.faithfulness.table import Row
+from backlight.explain.faithfulness.table import LinkRow, Row
 from backlight.web.curves import curves
 
 HERE = Path(__file__).parent
 
 
-def page(rows: Sequence[Row], told: Mapping, version: str, when: datetime.datetime | None = None) -> str:
+def page(
+    rows: Sequence[Row],
+    links: Sequence[LinkRow],
+    told: Mapping,
+    version: str,
+    when: datetime.datetime | None = None,
+) -> str:
     """Return the page of a study.
 
     Args:
@@ -33,7 +39,7 @@ def page(rows: Sequence[Row], told: Mapping, version: str, when: datetime.dateti
         told=told,
         pairs=max(row.pairs for row in rows),
         failed=[(row.title, row.failed) for row in rows if row.failed],
-        panels=[_panel(panel, rows) for panel in PANELS if measured(panel, rows)],
+        panels=[_panel(*one) for one in tables_of(rows, links)],
         picture=deletion_picture(rows),
         version=version,
         when=when or datetime.datetime.now().astimezone(),
@@ -49,9 +55,8 @@ def deletion_picture(rows: Sequence[Row]) -> str | None:
     return curves("score lost as words leave the attention, strongest first", TENTHS, lines, controls)
 
 
-def _panel(panel, rows: Sequence[Row]) -> dict:
+def _panel(panel, columns, rows: Sequence) -> dict:
     """Return what the template says of one table."""
-    columns = measured(panel, rows)
     bests = [best_in(column, rows) for column in columns]
     lines = []
     for row in rows:
@@ -61,5 +66,5 @@ def _panel(panel, rows: Sequence[Row]) -> dict:
             value, _, interval = ("" if mean is None else column.written(mean)).partition(" ")
             is_best = mean is not None and column.interval and mean.value == best
             cells.append({"value": value, "interval": interval, "best": is_best, "count": mean.count if mean else 0})
-        lines.append({"title": row.title, "pairs": row.pairs, "cells": cells})
+        lines.append({"title": row.title, "pairs": getattr(row, "pairs", None), "cells": cells})
     return {"title": panel.title, "columns": columns, "lines": lines, "shows_pairs": panel is PANELS[0]}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from backlight.explain.faithfulness.bootstrap import Mean
-from backlight.explain.faithfulness.table import Row
+from backlight.explain.faithfulness.table import LinkRow, Row
 
 ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 
@@ -34,11 +34,11 @@ class Column:
         """The heading, with an arrow to the better side."""
         return self.heading + ARROWS[self.better]
 
-    def of(self, row: Row) -> Mean | None:
+    def of(self, row: Row | LinkRow) -> Mean | None:
         """Return the measure of a row; None where it was not measured."""
         return row.behind if self.name == "behind" else row.means.get(self.name)
 
-    def cell(self, row: Row) -> str:
+    def cell(self, row: Row | LinkRow) -> str:
         """Return the measure of a row as text: empty where it was not measured."""
         found = self.of(row)
         return "" if found is None else self.written(found)
@@ -96,40 +96,53 @@ PANELS = (
             Column("company", "company", "largest change of a value in a batch, relative", -1, 1, False),
             Column("gap", "gap", "by how much the values miss the sum that is promised", -1, 2, False),
             Column("passes", "passes", "passes through the model for a pair", -1, 3, False),
-            Column("seconds", "seconds", "seconds for a pair, alone", -1, 2, False),
+            Column("seconds", "CPU seconds", "seconds of one processor for a pair, alone", -1, 2, False),
         ),
     ),
 )
 
+LINKS = Panel(
+    "Do interactions find the words that people linked?",
+    (
+        Column("auc", "AUC", "how often a linked couple of words has a larger value than another", 1),
+        Column("auc_unlike", "AUC, unlike", "the same among couples of two different words", 1),
+        Column("precision", "precision", "share of linked couples among as many strongest as there are", 1),
+        Column("seconds", "CPU seconds", "seconds of one processor for a question and a sentence", -1, 2, False),
+    ),
+)
 
-def best_in(column: Column, rows: Sequence[Row]) -> float | None:
+
+def best_in(column: Column, rows: Sequence[Row] | Sequence[LinkRow]) -> float | None:
     """Return the best mean of a column; None where nothing was measured or no side is better."""
     found = [mean.value for row in rows if (mean := column.of(row)) is not None]
     choose: Callable = max if column.better > 0 else min
     return choose(found) if found and column.better else None
 
 
-def measured(panel: Panel, rows: Sequence[Row]) -> list[Column]:
+def measured(panel: Panel, rows: Sequence[Row] | Sequence[LinkRow]) -> list[Column]:
     """Return the columns of a panel that hold anything."""
     return [column for column in panel.columns if any(column.of(row) is not None for row in rows)]
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def tables_of(rows: Sequence[Row], links: Sequence[LinkRow]) -> list[tuple[Panel, list[Column], Sequence]]:
+    """Return the panels that hold anything, each with its columns and rows."""
+    panels = [(panel, measured(panel, rows), rows) for panel in PANELS]
+    return [one for one in [*panels, (LINKS, measured(LINKS, links), links)] if one[1]]
+
+
+def markdown(rows: Sequence[Row], links: Sequence[LinkRow] = ()) -> str:
     """Return the tables in Markdown, the best of each column in bold."""
     parts = []
-    for panel in PANELS:
-        columns = measured(panel, rows)
-        if not columns:
-            continue
+    for panel, columns, lines in tables_of(rows, links):
         heads = ["method", *(["pairs"] if panel is PANELS[0] else []), *(column.title for column in columns)]
-        lines = [heads, ["---"] * len(heads), *(_line(panel, columns, row, rows) for row in rows)]
+        written = [heads, ["---"] * len(heads), *(_line(panel, columns, row, lines) for row in lines)]
         told = "\n".join(f"- **{column.heading}**: {column.meaning}" for column in columns)
-        table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
+        table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in written)
         parts.append(f"### {panel.title}\n\n{table}\n\n{told}\n")
     return "\n".join(parts)
 
 
-def _line(panel: Panel, columns: Sequence[Column], row: Row, rows: Sequence[Row]) -> list[str]:
+def _line(panel: Panel, columns: Sequence[Column], row: Row | LinkRow, rows: Sequence) -> list[str]:
     cells = [row.title, *([str(row.pairs)] if panel is PANELS[0] else [])]
     for column in columns:
         text, mean = column.cell(row), column.of(row)

@@ -8,14 +8,15 @@ from backlight.explain.attribution import Attribution
 from backlight.models.pairs import Pair
 
 
-def batch_difference(explain: Callable, ranker, pairs: Sequence[Pair]) -> list[float]:
+def batch_difference(explain: Callable, ranker, pairs: Sequence[Pair], company: Sequence[Pair] = ()) -> list[float]:
     """Return for each pair how far its values move in the company of the others, relative to its largest value.
 
     Args:
         explain: gives explanations, `explain(ranker, pairs) -> list[Attribution]`.
+        company: pairs that are explained with the others, and not looked at.
     """
-    together = explain(ranker, pairs)
-    return [_difference(explain(ranker, [pair])[0], other) for pair, other in zip(pairs, together, strict=True)]
+    together = explain(ranker, [*pairs, *company])
+    return [_difference(explain(ranker, [pair])[0], other) for pair, other in zip(pairs, together)]
 
 
 def _difference(alone: Attribution, together: Attribution) -> float:

@@ -29,11 +29,18 @@ from backlight.models.pairs import Pair
 
 
 def measure_pair(
-    ranker, question: Question, variants: Sequence[Variant], *, close: bool = False, bounds: bool = False
+    ranker,
+    question: Question,
+    variants: Sequence[Variant],
+    *,
+    ranked: bool = False,
+    close: bool = False,
+    bounds: bool = False,
 ) -> dict:
     """Return what was measured on a question's document, as plain data.
 
     Args:
+        ranked: also watch the document's place among its rivals.
         close: also drop the words from the text, and follow the curves to the last word.
         bounds: also hold each AOPC against the bounds of the document.
     """
@@ -46,7 +53,8 @@ def measure_pair(
     found = {"score": scores.whole, "words": len(scores), "tokens": len(pair), "failed": failed}
     for label, order in orders.items():
         told[label]["mask"] = {"deletion": _list(deletion(scores, order)), "insertion": _list(insertion(scores, order))}
-    found |= _ranks(ranker, question, scores.whole, told)
+    if ranked and question.rivals:
+        found |= _ranks(ranker, question, scores.whole, told)
     if close:
         _look_closely(ranker, pair, scores, explained, values, orders, told)
     if bounds:
@@ -64,13 +72,13 @@ def explanations(
     """
     explained, told, failed = {}, {}, {}
     for variant in variants:
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             (one,) = variant(ranker, [pair])
         except BacklightError as problem:
             failed[variant.label] = str(problem)
             continue
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         explained[variant.label] = one
         told[variant.label] = {"passes": one.passes, "seconds": seconds, "gap": one.gap, "signed": one.signed}
     return explained, told, failed
@@ -86,8 +94,6 @@ def _score_all(scores: DocumentScores, orders, shares: Sequence[float]) -> None:
 
 def _ranks(ranker, question: Question, whole: float, told: Mapping[str, dict]) -> dict:
     """Return the document's place and its list's nDCG, and add those after deletion to each method."""
-    if not question.rivals:
-        return {}
     rivals = scores_of(ranker, ranker.read([(question.text, rival) for rival in question.rivals]))
     labels = question.labels
 

@@ -43,19 +43,25 @@ class Plan:
         budget: passes through the model that a method may take for its explanations in all. A method that needs more
             than `budget / pairs` a pair explains fewer pairs, the first ones, but `fewest` at least.
         close: on how many pairs words are dropped from the text too, and curves go on to the last word.
+        ranked: on how many pairs the document's place among its rivals is watched.
         bounds: on how many pairs AOPC is held against its bounds.
-        checked: on how many pairs company and randomisation are tried.
+        checked: on how many pairs company and randomisation are tried, by a costly method on one.
         shortcut: on how many pairs a shortcut is looked for.
+        links: on how many pairs interactions are held against links.
+        slow_links: on how many of them integrated Hessians are.
         seed: of the choice of pairs, of random weights and of the intervals.
     """
 
     pairs: int = 500
-    budget: int = 12_000
-    fewest: int = 40
-    close: int = 60
-    bounds: int = 20
+    budget: int = 3_000
+    fewest: int = 24
+    close: int = 40
+    ranked: int = 120
+    bounds: int = 16
     checked: int = 4
-    shortcut: int = 20
+    shortcut: int = 16
+    links: int = 60
+    slow_links: int = 12
     seed: int = 0
 
     def __post_init__(self):

@@ -74,8 +74,12 @@ def choose(listed: Sequence[Listed], ranker_scores, count: int, seed: int) -> li
         ranker_scores: gives scores, (query, documents) -> (documents,).
         count: fewer, if there are fewer.
     """
-    order = np.random.default_rng(seed).permutation(len(listed))[:count].tolist()
-    return [_explained(listed[place], ranker_scores) for place in order]
+    return [_explained(one, ranker_scores) for one in shuffled(listed, seed)[:count]]
+
+
+def shuffled(values: Sequence, seed: int) -> list:
+    """Return values in a random order, which depends on the seed and their number alone."""
+    return [values[place] for place in np.random.default_rng(seed).permutation(len(values)).tolist()]
 
 
 def _explained(one: Listed, ranker_scores) -> Question:

@@ -6,10 +6,11 @@ words stays the same explains the input and not the model: the size of the embed
 Source: Adebayo, Gilmer, Muelly, Goodfellow, Hardt, Kim, Sanity Checks for Saliency Maps, 2018, arXiv:1810.03292.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from backlight.explain.attribution import Attribution
 from backlight.explain.faithfulness.curves import importance
 from backlight.explain.faithfulness.depth import changeable, weights_by_depth
 from backlight.models.pairs import Pair
@@ -43,20 +44,24 @@ def _drawn_anew(ranker, layers: int, seed: int):
     return made
 
 
-def similarity(explain: Callable, ranker, other, pairs: Sequence[Pair]) -> list[float]:
-    """Return the rank correlation of the document's words by two models, for each pair.
+def similarity(
+    explain: Callable, ranker, others: Mapping[str, object], pairs: Sequence[Pair]
+) -> dict[str, list[float]]:
+    """Return the rank correlation of the document's words by a model and by each of others, for each pair.
 
     Args:
         explain: gives explanations, `explain(ranker, pairs) -> list[Attribution]`.
-        other: the randomised model.
+        others: the randomised models by name.
     """
-    found = []
-    for ours, theirs in zip(explain(ranker, pairs), explain(other, pairs), strict=True):
-        first, second = (
-            importance(np.array([word.value for word in one.document.words]), one.signed) for one in (ours, theirs)
-        )
-        found.append(spearman(first, second))
-    return found
+    ours = explain(ranker, pairs)
+    return {
+        name: [spearman(_values(one), _values(theirs)) for one, theirs in zip(ours, explain(other, pairs), strict=True)]
+        for name, other in others.items()
+    }
+
+
+def _values(explained: Attribution) -> np.ndarray:
+    return importance(np.array([word.value for word in explained.document.words]), explained.signed)
 
 
 def spearman(values: np.ndarray, others: np.ndarray) -> float:

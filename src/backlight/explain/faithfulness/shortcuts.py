@@ -29,7 +29,7 @@ from backlight.optim.adam import Adam
 from backlight.tensor.creation import from_numpy
 
 WORDS = ("violin", "marble")
-LENGTH = 40  # words of a document that are used: a longer text teaches no more, and costs
+LENGTH = 30  # words of a document that are used: a longer text teaches no more, and costs
 BATCH = 16
 ENOUGH = 0.95  # share of held-out couples in the right order from which the shortcut has taken
 
@@ -55,7 +55,7 @@ def teach(
     held_out: Sequence[tuple[str, str]],
     *,
     words: tuple[str, str] = WORDS,
-    steps: int = 150,
+    steps: int = 100,
     rate: float = 3e-4,
     seed: int = 0,
     advance: Callable[[int], None] = lambda done: None,

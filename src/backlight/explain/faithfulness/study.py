@@ -2,21 +2,27 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from backlight.errors import BacklightError
 from backlight.explain.faithfulness.depth import is_native
 from backlight.explain.faithfulness.invariance import batch_difference
+from backlight.explain.faithfulness.links import LinkedPair, measure_links
 from backlight.explain.faithfulness.measure import measure_pair
 from backlight.explain.faithfulness.plan import Plan, Variant
 from backlight.explain.faithfulness.questions import Question
 from backlight.explain.faithfulness.randomisation import randomised, similarity
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.shortcuts import WORDS, Shortcut, can_learn, planted, precision, teach
+from backlight.explain.interactions import MATRICES
 from backlight.models.pairs import Pair
 
 TAUGHT = 400  # questions beyond those of the study that a shortcut is learnt from
+COSTLY = 200  # passes a pair from which a method is checked on one pair alone
+LINKED = 60  # about how many passes of a pair the matrices of a sentence are worth
+SLOW = {"integrated-hessians"}  # on fewer pairs
 TESTED = 40  # questions of the study that say whether it took
 
 
@@ -38,13 +44,21 @@ class Study:
         variants: the methods.
         plan: how much is measured.
         records: where results are kept.
+        links: pairs whose words people linked, in a random order.
     """
 
     def __init__(
-        self, ranker, questions: Sequence[Question], variants: Sequence[Variant], plan: Plan, records: Records
+        self,
+        ranker,
+        questions: Sequence[Question],
+        variants: Sequence[Variant],
+        plan: Plan,
+        records: Records,
+        links: Sequence[LinkedPair] = (),
     ):
         self.ranker, self.variants, self.plan, self.records = ranker, tuple(variants), plan, records
         self.questions = tuple(questions[: plan.pairs])
+        self.links = tuple(links[: plan.links])
         self._others = tuple(questions[plan.pairs :])
         self._random: dict[str, object] = {}
         self._shortcut: Shortcut | BacklightError | None = None  # or why it could not be taught
@@ -76,7 +90,7 @@ class Study:
 
     def _first_pair(self) -> Unit:
         """Return the unit that all methods take part in: it tells what each costs."""
-        return Unit(pair_key(0), lambda: self._measure(0, self.variants), 0)
+        return Unit(pair_key(0), partial(self._measure, 0, self.variants), 0)
 
     def _units(self) -> Iterator[Unit]:
         numbers = {variant.label: self.pairs_of(variant) for variant in self.variants}
@@ -84,15 +98,25 @@ class Study:
             taking = [variant for variant in self.variants if number < numbers[variant.label]]
             yield Unit(
                 pair_key(number),
-                lambda number=number, taking=taking: self._measure(number, taking),
-                sum(map(self.passes_of, taking)) + len(taking) * (14 if number < self.plan.close else 5) + 20,
+                partial(self._measure, number, taking),
+                self._weight(number, taking),
             )
+        for number, linked in enumerate(self.links):
+            names = [name for name in MATRICES if number < self.plan.slow_links or name not in SLOW]
+            work = partial(measure_links, self.ranker, linked, number, names)
+            yield Unit(links_key(number), work, LINKED * (5 if number < self.plan.slow_links else 1))
         checks = {"company": self._company, "randomised": self._randomised, "shortcut": self._precision}
         for name, work in checks.items():
             for variant in self.variants if self._can(name) else ():
-                pairs = self._shortcut_pairs(variant) if name == "shortcut" else self.plan.checked
+                pairs = self._shortcut_pairs(variant) / 4 if name == "shortcut" else 3 * self._checks(variant)
                 weight = self.passes_of(variant) * pairs
-                yield Unit(check_key(name, variant), lambda work=work, one=variant: _tried(work, one), weight)
+                yield Unit(check_key(name, variant), partial(_tried, work, variant), weight)
+
+    def _weight(self, number: int, variants: Sequence[Variant]) -> float:
+        """Return about how many passes a pair takes: explanations, curves, rivals, bounds."""
+        rivals = len(self.questions[number].rivals) if number < self.plan.ranked else 0
+        curves = len(variants) * (14 if number < self.plan.close else 5)
+        return sum(map(self.passes_of, variants)) + curves + rivals + (200 if number < self.plan.bounds else 0)
 
     def _can(self, check: str) -> bool:
         """Tell whether a check can be made on this model."""
@@ -102,16 +126,16 @@ class Study:
 
     def _measure(self, number: int, variants: Sequence[Variant]) -> dict:
         plan = self.plan
-        near = {"close": number < plan.close, "bounds": number < plan.bounds}
+        near = {name: number < getattr(plan, name) for name in ("ranked", "close", "bounds")}
         return measure_pair(self.ranker, self.questions[number], variants, **near)
 
     def _company(self, variant: Variant) -> dict:
-        return {"differences": batch_difference(variant, self.ranker, self._pairs(self.plan.checked))}
+        return {"differences": batch_difference(variant, self.ranker, self._checked(variant), self._company_of())}
 
     def _randomised(self, variant: Variant) -> dict:
         self._random = self._random or randomised(self.ranker, seed=self.plan.seed)
-        pairs = self._pairs(self.plan.checked)
-        return {stage: similarity(variant, self.ranker, other, pairs) for stage, other in self._random.items()}
+        pairs = self._checked(variant)
+        return similarity(variant, self.ranker, self._random, pairs)
 
     def _precision(self, variant: Variant) -> dict:
         taught = self._teach()
@@ -141,8 +165,16 @@ class Study:
         """Return pairs to learn a shortcut from, none of which is measured."""
         return self._without_words(self._others)[:TAUGHT]
 
-    def _pairs(self, count: int) -> list[Pair]:
-        return self.ranker.read([(one.text, one.document) for one in self.questions[:count]])
+    def _checks(self, variant: Variant) -> int:
+        """Return on how many pairs company and randomisation are tried."""
+        return min(self.plan.checked if self.passes_of(variant) <= COSTLY else 1, len(self.questions))
+
+    def _checked(self, variant: Variant) -> list[Pair]:
+        return self.ranker.read([(one.text, one.document) for one in self.questions[: self._checks(variant)]])
+
+    def _company_of(self) -> list[Pair]:
+        """Return the pair that stands beside those that are checked: the last one."""
+        return self.ranker.read([(self.questions[-1].text, self.questions[-1].document)])
 
     @staticmethod
     def _without_words(questions: Sequence[Question]) -> list[tuple[str, str]]:
@@ -154,6 +186,11 @@ class Study:
 def pair_key(number: int) -> str:
     """Return the key of a pair's record."""
     return f"pair {number}"
+
+
+def links_key(number: int) -> str:
+    """Return the key of the record of a pair with links."""
+    return f"links {number}"
 
 
 def check_key(name: str, variant: Variant) -> str:

@@ -9,7 +9,8 @@ from backlight.explain.faithfulness.bootstrap import Mean, difference, mean_of
 from backlight.explain.faithfulness.curves import SHARES, TENTHS, area, lost
 from backlight.explain.faithfulness.plan import Variant
 from backlight.explain.faithfulness.randomisation import HALF, WHOLE
-from backlight.explain.faithfulness.study import Study, check_key, pair_key
+from backlight.explain.faithfulness.study import Study, check_key, links_key, pair_key
+from backlight.explain.interactions import MATRICES
 
 FIFTH = SHARES.index(0.2)  # the share of words after which ranks are told
 
@@ -155,3 +156,27 @@ def _mean_curve(pairs: Sequence[Mapping], label: str) -> tuple[float, ...] | Non
         if "tenths" in pair["methods"].get(label, {})
     ]
     return tuple(np.mean(found, axis=0).tolist()) if found else None
+
+
+@dataclass(frozen=True)
+class LinkRow:
+    """How well a matrix of interactions finds the words that people linked."""
+
+    label: str
+    title: str
+    means: Mapping[str, Mean]  # auc, auc_unlike, precision, seconds
+
+
+def link_rows_of(study: Study) -> list[LinkRow]:
+    """Return the table of interactions, the best first; empty where no links were given."""
+    records = [study.records[links_key(number)] for number in range(len(study.links))]
+    rows = []
+    for name in records[0] if records else ():
+        means = {}
+        for measure in ("auc", "auc_unlike", "precision", "seconds"):
+            found = [record[name][measure] for record in records if measure in record.get(name, {})]
+            if found:
+                means[measure] = mean_of(found, seed=study.plan.seed)
+        title = MATRICES[name].title if name in MATRICES else name
+        rows.append(LinkRow(name, title, means))
+    return sorted(rows, key=lambda row: -row.means["auc"].value if "auc" in row.means else np.inf)
