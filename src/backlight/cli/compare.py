@@ -2,18 +2,18 @@
 
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 
 from backlight.cli.arguments import add_method, add_model, add_outputs, methods_of, positive, reranker_of, whole_number
 from backlight.cli.documents import check_query, read_documents
 from backlight.cli.main import Parser, version
-from backlight.cli.pages import check_page, write_page
+from backlight.cli.pages import check_files, write_files
 from backlight.cli.screen import screen
 from backlight.cli.show_pairs import show_comparison
 from backlight.errors import InputError
 from backlight.explain.methods import METHODS
 from backlight.web.exposition import Exposition
+from backlight.web.pictures import comparison_svg
 
 DEFAULT = "gradient-x-input"
 SIGNED = {name: method for name, method in METHODS.items() if method.signed}
@@ -27,7 +27,7 @@ def compare(argv: Sequence[str]) -> int:
     """
     given = _parser().parse_args(argv)
     check_query(given.query)
-    check_page(given.html)
+    check_files(given)
     ((method, options),) = methods_of(given)
     documents = list(read_documents([given.a, given.b]))
     if len(documents) != 2:
@@ -36,14 +36,12 @@ def compare(argv: Sequence[str]) -> int:
     reranker = reranker_of(given)
     searched = {"most": given.most, "beam": given.beam, "budget": given.budget}
     found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
-    said = given.html and write_page(given.html, Exposition(comparisons=[found]))
     if given.json:
         told = {"backlight": version(), **dataclasses.asdict(found)}
         print(json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False))
     else:
         show_comparison(found, screen(given.theme))
-    if said:
-        print(said, file=sys.stderr if given.json else sys.stdout)
+    write_files(given, lambda: Exposition(comparisons=[found]), lambda: comparison_svg(found))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 
 from backlight.cli.arguments import (
@@ -17,10 +16,11 @@ from backlight.cli.arguments import (
 )
 from backlight.cli.documents import check_query, read_documents
 from backlight.cli.main import Parser, version
-from backlight.cli.pages import add_views, check_page, explained_again, exposition_of, views_of, write_page
+from backlight.cli.pages import add_views, check_files, explained_again, exposition_of, views_of, write_files
 from backlight.cli.screen import progress, screen
 from backlight.cli.show import show
 from backlight.explain.attribution import Ranking
+from backlight.web.pictures import ranking_svg
 
 
 def explain(argv: Sequence[str]) -> int:
@@ -31,7 +31,7 @@ def explain(argv: Sequence[str]) -> int:
     """
     given = _parser().parse_args(argv)
     check_query(given.query)
-    check_page(given.html)
+    check_files(given)
     methods, views = methods_of(given), views_of(given)
     documents = list(read_documents(given.documents))
     reranker = reranker_of(given)
@@ -44,15 +44,13 @@ def explain(argv: Sequence[str]) -> int:
         rankings = [reranker.rank(given.query, texts, **asked, **told, **options)]
         for method, options in others:
             rankings.append(explained_again(reranker, rankings[0], method, advance, **told, **options))
-    said = given.html and write_page(given.html, exposition_of(reranker, rankings, views, given.stride))
     if given.json:
         print(as_json(rankings))
     else:
         show(rankings[0], screen(given.theme))
         if others and not given.html:
             print(f"Shown by {first.name}; --html FILE or --json gives the other methods too.")
-    if said:
-        print(said, file=sys.stderr if given.json else sys.stdout)
+    write_files(given, lambda: exposition_of(reranker, rankings, views, given.stride), lambda: ranking_svg(rankings[0]))
     return 0
 
 

@@ -2,17 +2,19 @@
 
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 
 from backlight.cli.arguments import add_method, add_model, add_outputs, options_of, reranker_of
 from backlight.cli.documents import check_query, read_documents
 from backlight.cli.main import Parser, version
-from backlight.cli.pages import check_page, exposition_of, write_page
+from backlight.cli.pages import check_files, write_files
 from backlight.cli.screen import screen
 from backlight.cli.show_pairs import show_matrix
 from backlight.errors import InputError
-from backlight.explain.interactions import MATRICES
+from backlight.explain.interactions import MATRICES, Interactions
+from backlight.explain.reranker import Reranker
+from backlight.web.exposition import Exposition
+from backlight.web.pictures import interactions_svg
 
 DEFAULT = "joint-occlusion"
 
@@ -25,7 +27,7 @@ def matrix(argv: Sequence[str]) -> int:
     """
     given = _parser().parse_args(argv)
     check_query(given.query)
-    check_page(given.html)
+    check_files(given)
     if given.method not in MATRICES:
         raise InputError(f"method must be one of {', '.join(MATRICES)}, got {given.method}")
     options = options_of(MATRICES[given.method], given.option)
@@ -35,19 +37,18 @@ def matrix(argv: Sequence[str]) -> int:
     ((name, text),) = documents
     reranker = reranker_of(given)
     found = reranker.matrix(given.query, text, method=given.method, **options)
-    said = None
-    if given.html:
-        ranking = reranker.rank(given.query, [text], names=[name])
-        page = dataclasses.replace(exposition_of(reranker, [ranking], ()), matrices={0: [found]})
-        said = write_page(given.html, page)
     if given.json:
         told = {"backlight": version(), **dataclasses.asdict(found)}
         print(json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False))
     else:
         show_matrix(found, screen(given.theme))
-    if said:
-        print(said, file=sys.stderr if given.json else sys.stdout)
+    write_files(given, lambda: _page(reranker, given.query, text, name, found), lambda: interactions_svg(found))
     return 0
+
+
+def _page(reranker: Reranker, query: str, text: str, name: str, found: Interactions) -> Exposition:
+    """Return the page of a matrix, which says the document's score too."""
+    return Exposition([reranker.rank(query, [text], names=[name])], {0: [found]})
 
 
 def _parser() -> Parser:

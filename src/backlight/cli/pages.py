@@ -1,6 +1,7 @@
 """What a command puts on its page beside the words' values, and where pages are written."""
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,11 @@ from backlight.explain.attention_links import attention_links
 from backlight.explain.attribution import Ranked, Ranking
 from backlight.explain.build_up import build_up
 from backlight.explain.interactions import joint_occlusion
-from backlight.explain.methods import Method
+from backlight.explain.methods import METHODS, Method
 from backlight.explain.reranker import Reranker
 from backlight.models.pairs import Pair
 from backlight.web.exposition import Exposition
+from backlight.web.photograph import png_of
 from backlight.web.report import report
 
 VIEWS = ("attention", "layers", "matrix", "compare")
@@ -96,8 +98,10 @@ def exposition_of(
     comparisons = []
     if "compare" in views and len(best) > 1:
         first, second = best[:2]
+        signed = [one.method for one in rankings if METHODS[one.method].signed]
+        told = {"method": signed[0]} if signed else {}
         names = first.name, second.name
-        comparisons.append(reranker.compare(ranking.query, first.text, second.text, names=names))
+        comparisons.append(reranker.compare(ranking.query, first.text, second.text, names=names, **told))
     return Exposition(rankings, matrices, attention, layers, comparisons)
 
 
@@ -110,19 +114,40 @@ def pair_of(reranker: Reranker, query: str, ranked: Ranked, stride: int | None =
     return reranker.scorer.windows(query, ranked.text, stride)[ranked.window.number - 1]
 
 
-def check_page(file: Path | None) -> None:
-    """Raise if a page cannot be written because there is a folder of its name."""
-    if file is not None and file.is_dir():
-        raise InputError(f"--html must be a file, got the folder {file}")
+def check_files(given: argparse.Namespace) -> None:
+    """Raise if a page or a picture cannot be written because of what lies there."""
+    for name in ("html", "svg", "png"):
+        file = getattr(given, name)
+        if file is None:
+            continue
+        if file.is_dir():
+            raise InputError(f"--{name} must be a file, got the folder {file}")
+        above = next(folder for folder in file.absolute().parents if folder.exists())
+        if not above.is_dir():
+            raise InputError(f"cannot write {file}: {above} is not a folder")
 
 
-def write_page(file: Path, page: Exposition) -> str:
-    """Write a page, and return what to say of it."""
+def write_files(given: argparse.Namespace, page: Callable[[], Exposition], picture: Callable[[], str]) -> None:
+    """Write the page and the pictures that were asked for, and say where they are: aside, if data is printed."""
+    said = []
+    if given.html is not None:
+        said.append(f"The page is in {_written(given.html, report(page(), version()).encode())}")
+    if given.svg is not None or given.png is not None:
+        drawn = picture()
+        if given.svg is not None:
+            said.append(f"The picture is in {_written(given.svg, drawn.encode())}")
+        if given.png is not None:
+            said.append(f"The picture is in {_written(given.png, png_of(drawn))}")
+    for line in said:
+        print(line, file=sys.stderr if given.json else sys.stdout)
+
+
+def _written(file: Path, content: bytes) -> str:
+    """Write a file, and return what it is called, with its folder if that had to be made."""
     new = not file.parent.exists()
-    content = report(page, version())
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content, encoding="utf-8")
+        file.write_bytes(content)
     except OSError as problem:
         raise InputError(f"cannot write {file}: {problem.strerror}") from problem
-    return f"The page is in {file}" + (f" (the folder {file.parent} is new)" if new else "")
+    return f"{file} (the folder {file.parent} is new)" if new else str(file)

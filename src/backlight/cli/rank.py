@@ -17,10 +17,11 @@ from backlight.cli.arguments import (
 )
 from backlight.cli.documents import check_query, read_documents
 from backlight.cli.main import Parser, version
-from backlight.cli.pages import check_page, exposition_of, write_page
+from backlight.cli.pages import check_files, exposition_of, write_files
 from backlight.cli.screen import progress, screen
 from backlight.cli.show import show
 from backlight.explain.attribution import Ranked, Ranking
+from backlight.web.pictures import ranking_svg
 
 
 def rank(argv: Sequence[str]) -> int:
@@ -31,7 +32,7 @@ def rank(argv: Sequence[str]) -> int:
     """
     given = _parser().parse_args(argv)
     check_query(given.query)
-    check_page(given.html)
+    check_files(given)
     ((method, options),) = methods_of(given)
     documents = list(read_documents(given.documents))
     reranker = reranker_of(given)
@@ -49,13 +50,11 @@ def rank(argv: Sequence[str]) -> int:
             advance=advance,
             **options,
         )
-    said = given.html and write_page(given.html, exposition_of(reranker, [ranking], ()))
     if given.json:
         print(as_json(ranking))
     else:
         show(ranking, screen(given.theme))
-        if said:
-            print(said)
+    write_files(given, lambda: exposition_of(reranker, [ranking], ()), lambda: ranking_svg(ranking))
     return 0
 
 

@@ -35,11 +35,14 @@ const methodSwitch = (change) => {
   return make("section", { class: "how", "aria-label": "Method" }, make("h3", {}, "Method"), group, make("p", { class: "summary" }, chosen.summary[0].toUpperCase() + chosen.summary.slice(1) + "."));
 };
 
-const legendOf = (isSigned, [lower, higher] = ["lowers the score", "raises the score"]) => make("div", { class: isSigned ? "legend signs" : "legend" },
-  make("span", {}, isSigned ? make("span", { class: "word signed minus", style: "--share:.5" }, lower) : "no effect"),
-  make("span", { class: "ramp", "aria-hidden": "true" }),
-  make("span", {}, isSigned ? make("span", { class: "word signed", style: "--share:.5" }, higher) : "strongest word"),
-  make("p", {}, isSigned
-    ? "Orange words (underlined) raise the score, blue words (dotted) lower it; the fuller the colour, the more. "
-    : "The fuller the colour, the more the score reacts to the word: how much, not in which direction. ",
-  "Shades compare words within one text" + (data.documents.length > 1 ? "; the query above shows the mean over the documents explained." : ".")));
+const meaningOf = (isSigned) => (isSigned
+  ? "Orange words (underlined) raise the score, blue words (dotted) lower it; the fuller the colour, the more. "
+  : "The fuller the colour, the more the score reacts to the word: how much, not in which direction. ") +
+  "Shades compare words within one text" + (data.documents.length > 1 ? "; the query above shows the mean over the documents explained." : ".");
+
+const legendOf = (isSigned, [lower, higher] = ["lowers the score", "raises the score"], meaning = meaningOf(isSigned)) =>
+  make("div", { class: isSigned ? "legend signs" : "legend" },
+    make("span", {}, isSigned ? make("span", { class: "word signed minus", style: "--share:.5" }, lower) : "no effect"),
+    make("span", { class: "ramp", "aria-hidden": "true" }),
+    make("span", {}, isSigned ? make("span", { class: "word signed", style: "--share:.5" }, higher) : "strongest word"),
+    make("p", {}, meaning));

@@ -1,0 +1,47 @@
+"""SVG pictures as PNG, drawn by a browser that is installed: it lays text out as no small library does."""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from backlight.errors import InputError
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
+FLAGS = ("--headless=new", "--disable-gpu", "--no-sandbox", "--hide-scrollbars", "--no-first-run", "--disable-sync")
+PATIENCE = 120  # seconds
+SCALE = 2  # pixels a unit, for screens of today
+
+
+def png_of(svg: str) -> bytes:
+    """Return an SVG picture as PNG, two pixels a unit.
+
+    Raises:
+        InputError: no browser is installed, or it drew nothing.
+    """
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser is None:
+        raise InputError(
+            "a PNG is drawn by Chromium or Chrome, and none is installed: apt-get install chromium, or give --svg FILE"
+        )
+    width, height = re.search(r'width="(\d+)" height="(\d+)"', svg).groups()
+    with tempfile.TemporaryDirectory(prefix="backlight-") as folder:
+        page, picture = Path(folder, "picture.html"), Path(folder, "picture.png")
+        page.write_text(f"<!doctype html><style>body{{margin:0}}svg{{display:block}}</style>{svg}", encoding="utf-8")
+        size = f"--window-size={width},{height}", f"--force-device-scale-factor={SCALE}"
+        command = [
+            browser,
+            *FLAGS,
+            *size,
+            f"--user-data-dir={folder}/profile",
+            f"--screenshot={picture}",
+            page.as_uri(),
+        ]
+        try:
+            ended = subprocess.run(command, capture_output=True, timeout=PATIENCE, text=True, errors="replace")
+        except subprocess.TimeoutExpired as problem:
+            raise InputError(f"{browser} must draw the picture in {PATIENCE} seconds, and did not") from problem
+        if not picture.is_file():
+            raise InputError(f"{browser} drew nothing: {ended.stderr.strip()[-300:]}")
+        return picture.read_bytes()

@@ -1,0 +1,238 @@
+"""Explanations as SVG pictures, for documents and slides: light paper, no script, readable without colour.
+
+Words that raise the score lie on orange and are underlined; words that lower it lie on blue and are dotted beneath.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution
+from backlight.explain.comparison import Comparison
+from backlight.explain.interactions import Interactions
+from backlight.web.svg_text import FONT, Run, flow, text_element, width_of
+
+WIDTH, EDGE = 800, 32
+SIZE, LINE = 16, 26  # of texts
+SMALL = 12
+PAPER, INK, QUIET, RULE = "#ffffff", "#1f1b15", "#6b6355", "#e7e0d3"
+WARM, COLD = "#f5a524", "#5b98f2"
+WARM_LINE, COLD_LINE = "#a55a00", "#1b4f9c"
+FAINT, SIGN_FROM = 0.04, 0.12
+COLUMNS, CELL = 28, 22  # of a matrix
+MOST_DOCUMENTS = 5
+
+
+@dataclass
+class Sheet:
+    """A picture that grows downwards."""
+
+    signed: bool
+    width: float = WIDTH
+    y: float = EDGE
+    parts: list[str] = field(default_factory=list)
+
+    def line(self, text: str, size: float = SMALL, colour: str = QUIET, weight: str = "400", right: str = "") -> None:
+        """Write one line, cut to what fits, and something at its right end."""
+        room = self.width - 2 * EDGE - (width_of(right, size) + 16 if right else 0)
+        while text and width_of(text, size) > room:
+            text = text[:-2] + "…"
+        self.y += size * 1.4
+        baseline = self.y - size * 0.35
+        self.parts.append(text_element(EDGE, baseline, text, size, fill=colour, font_weight=weight))
+        if right:
+            end = self.width - EDGE
+            self.parts.append(text_element(end, baseline, right, size, fill=INK, font_weight="600", text_anchor="end"))
+
+    def paragraph(self, text: str, size: float = SMALL, colour: str = QUIET) -> None:
+        """Write lines of one colour, as many as it takes."""
+        placed = flow([Run(text)], self.width - 2 * EDGE, size)
+        for one in placed:
+            self.parts.append(
+                text_element(EDGE + one.x, self.y + size * (1.05 + 1.4 * one.line), one.run.text, size, fill=colour)
+            )
+        self.y += size * 1.4 * (placed[-1].line + 1 if placed else 0)
+
+    def space(self, height: float) -> None:
+        """Leave room."""
+        self.y += height
+
+    def rule(self) -> None:
+        """Draw a line across."""
+        y = f"{self.y:.1f}"
+        self.parts.append(f'<path d="M{EDGE} {y}H{self.width - EDGE}" stroke="{RULE}"/>')
+
+    def text(self, text: TextAttribution, size: float = SIZE, x: float = EDGE, width: float | None = None) -> None:
+        """Write a text with its words on their grounds."""
+        left = text.truncation.words_left_out
+        runs = [*runs_of(text, self.signed), *([Run(f" … [{left:,} more words not read]")] if left else [])]
+        placed = flow(runs, width or self.width - 2 * EDGE, size)
+        step = LINE * size / SIZE
+        for one in placed:
+            baseline = self.y + step * (one.line + 0.7)
+            if one.run.share is not None:
+                self.parts += ground(
+                    one.run.share, x + one.x - 1.5, baseline - size, one.width + 3, size * 1.32, self.signed
+                )
+            told = {"fill": INK, "textLength": f"{one.width:.1f}", "lengthAdjust": "spacingAndGlyphs"}
+            self.parts.append(text_element(x + one.x, baseline, one.run.text, size, **told))
+        self.y += step * (max((one.line for one in placed), default=0) + 1)
+
+    def legend(self, lower: str = "lowers the score", higher: str = "raises the score") -> None:
+        """Say what the shades mean."""
+        shares = (-1, -0.6, -0.3, 0, 0.3, 0.6, 1) if self.signed else (0, 0.25, 0.5, 0.75, 1)
+        x, y = EDGE, self.y + 4
+        first, last = (lower, higher) if self.signed else ("no effect", "strongest word")
+        self.parts.append(text_element(x, y + 12, first, SMALL, fill=QUIET))
+        x += width_of(first, SMALL) + 10
+        for share in shares:
+            self.parts += ground(share, x, y, 24, 15, self.signed)
+            x += 26
+        self.parts.append(text_element(x + 8, y + 12, last, SMALL, fill=QUIET))
+        self.y += 26
+
+    def svg(self, title: str) -> str:
+        """Return the picture."""
+        height = self.y + EDGE
+        head = text_element(0, 0, title, 0).partition(">")[2].removesuffix("</text>")
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{height:.0f}" '
+            f'viewBox="0 0 {self.width:.0f} {height:.0f}" font-family="{FONT}" role="img"><title>{head}</title>'
+            f'<rect width="100%" height="100%" fill="{PAPER}"/>{"".join(self.parts)}</svg>\n'
+        )
+
+
+def ground(share: float, x: float, y: float, width: float, height: float, signed: bool) -> list[str]:
+    """Return what lies behind a word of this share, and the line beneath it that says its sign."""
+    if abs(share) < FAINT:
+        return []
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    colour = COLD if share < 0 else WARM
+    found = [f'<rect {place} rx="3" fill="{colour}" fill-opacity="{abs(share):.2f}"/>']
+    if signed and abs(share) >= SIGN_FROM:
+        line, dots = (COLD_LINE, ' stroke-dasharray="2 2"') if share < 0 else (WARM_LINE, "")
+        path = f"M{x + 1:.1f} {y + height:.1f}h{width - 2:.1f}"
+        found.append(f'<path d="{path}" stroke="{line}" stroke-width="2"{dots}/>')
+    return found
+
+
+def runs_of(text: TextAttribution, signed: bool) -> list[Run]:
+    """Return a text as runs: words with their shares, and what stands between."""
+    return [Run(piece, None if word is None else text.share(word)) for piece, word in text.segments()]
+
+
+def ranking_svg(ranking: Ranking) -> str:
+    """Return a picture of the best documents of a ranking that were explained."""
+    explained = [ranked for ranked in ranking.documents if ranked.attribution is not None][:MOST_DOCUMENTS]
+    sheet = Sheet(bool(explained) and explained[0].attribution.signed)
+    if explained:
+        sheet.text(ranking.mean_query(), 24)
+    else:
+        sheet.line(ranking.query, 24, INK)
+    sheet.space(4)
+    sheet.line(f"{ranking.model}, {ranking.score_name}, {len(ranking.documents)} documents")
+    if explained:
+        _account(sheet, explained[0].attribution)
+        sheet.legend()
+    for ranked in explained:
+        _document(sheet, ranked)
+    if len(explained) < len(ranking.documents):
+        sheet.space(10)
+        sheet.rule()
+        sheet.space(6)
+    for ranked in ranking.documents:
+        if ranked not in explained:
+            sheet.line(f"{ranked.rank}  {ranked.name}", 14, INK, right=_scores(ranked.score, ranked.activated))
+    return sheet.svg(ranking.query)
+
+
+def _document(sheet: Sheet, ranked: Ranked) -> None:
+    sheet.space(10)
+    sheet.rule()
+    sheet.space(10)
+    sheet.line(f"{ranked.rank}  {ranked.name}", 14, INK, "600", right=_scores(ranked.score, ranked.activated))
+    sheet.space(4)
+    sheet.text(ranked.attribution.document)
+
+
+def comparison_svg(found: Comparison) -> str:
+    """Return a picture of why one document stands above another, the two side by side."""
+    sheet = Sheet(True, 960)
+    sheet.text(found.query_words, 24)
+    sheet.space(4)
+    sheet.line(f"{found.model}, {found.score_name}: A − B = {_number(found.difference, '+')}")
+    _account(sheet, found.a)
+    sheet.legend("for B", "for A")
+    half = (sheet.width - 3 * EDGE) / 2
+    top, ends = sheet.y + 12, []
+    sides = (("A", found.name_a, found.score_a, found.a), ("B", found.name_b, found.score_b, found.b))
+    for place, (letter, name, score, made) in enumerate(sides):
+        x = EDGE + place * (half + EDGE)
+        sheet.y = top + 24
+        heading = f"{letter}  {name.rpartition('/')[2]}"
+        sheet.parts.append(text_element(x, sheet.y - 7, heading, 14, fill=INK, font_weight="600"))
+        told = {"fill": INK, "font_weight": "600", "text_anchor": "end"}
+        sheet.parts.append(text_element(x + half, sheet.y - 7, _number(score), 14, **told))
+        sheet.text(made.document, 15, x, half)
+        ends.append(sheet.y)
+    sheet.y = max(ends) + 12
+    sheet.paragraph(_swap(found), 13, INK)
+    return sheet.svg(f"{found.query}: {found.name_a} against {found.name_b}")
+
+
+def _swap(found: Comparison) -> str:
+    if found.swap is None:
+        return "No set of words that was tried makes the two change places."
+    words = ", ".join(word.text for word in found.swap.words)
+    return f"Without {words}, {found.swap.side.upper()} falls to {_number(found.swap.score_after)}, below the other."
+
+
+def interactions_svg(found: Interactions) -> str:
+    """Return a heat map of the document's words with the largest values, in the order of the text."""
+    sizes = [max((abs(row[column]) for row in found.values), default=0.0) for column in range(len(found.document))]
+    chosen = sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:COLUMNS])
+    most = max(sizes, default=0.0) or 1.0
+    label = max((width_of(word.text, 14) for word in found.query), default=0.0) + 12
+    head = max((width_of(found.document[column].text, 13) for column in chosen), default=0.0) + 8
+    sheet = Sheet(found.signed, max(480, 2 * EDGE + label + CELL * len(chosen)))
+    sheet.line(f"{found.query_text}", 18, INK)
+    sheet.line(f"{found.model}, score {_number(found.score)}; {len(chosen)} of {len(sizes)} columns")
+    _account(sheet, found)
+    sheet.legend("together lower the score", "together raise it")
+    sheet.space(head)
+    for place, column in enumerate(chosen):
+        x = EDGE + label + CELL * place + CELL * 0.7
+        turned = f"rotate(-90 {x:.1f} {sheet.y:.1f})"
+        sheet.parts.append(text_element(x, sheet.y, found.document[column].text, 13, fill=INK, transform=turned))
+    sheet.space(8)
+    for word, row in zip(found.query, found.values):
+        told = {"fill": INK, "text_anchor": "end"}
+        sheet.parts.append(text_element(EDGE + label - 8, sheet.y + CELL * 0.7, word.text, 14, **told))
+        _cells(sheet, [row[column] / most for column in chosen], EDGE + label, found.signed)
+        sheet.space(CELL)
+    return sheet.svg(f"{found.query_text} × {found.document_text}")
+
+
+def _cells(sheet: Sheet, shares: Sequence[float], x: float, signed: bool) -> None:
+    for number, share in enumerate(shares):
+        left, size = x + CELL * number, CELL - 2
+        place = f'x="{left:.1f}" y="{sheet.y:.1f}" width="{size}" height="{size}" rx="3"'
+        sheet.parts.append(f'<rect {place} fill="none" stroke="{RULE}"/>')
+        sheet.parts += ground(share, left, sheet.y, size, size, signed)
+
+
+def _account(sheet: Sheet, found: Attribution | Interactions) -> None:
+    """Say how values were made: the method, its baseline, its gap and its cost."""
+    parts = [f"{found.method}: {found.meaning}", f"baseline {found.baseline}" if found.baseline else "no baseline"]
+    if found.gap is not None:
+        parts.append(f"misses its sum by {abs(found.gap):.2g}")
+    parts.append(f"{found.passes:,.0f} passes")
+    sheet.paragraph("; ".join(parts))
+
+
+def _scores(score: float, activated: float) -> str:
+    same = abs(activated - score) < 1e-6
+    return _number(score) if same else f"{_number(score)} → {_number(activated)}"
+
+
+def _number(value: float, sign: str = "") -> str:
+    return f"{value:{sign}.3f}".replace("-", "\N{MINUS SIGN}")
