@@ -256,6 +256,8 @@ BAD_LINES = [
     ('{"query": "food", "document": "air", "label": "yes"}', "wrong type", "label must be a number, got yes"),
     ('{"query": "food", "document": "air", "label": NaN}', "wrong type", "label must be a number"),
     ('{"query": "food", "documents": []}', "empty text", "documents must not be empty"),
+    ('{"query": "food", "id": 0.5, "documents": ["air"]}', "wrong type", "id must be text or a whole number"),
+    ('{"query": "food", "document": "air", "label": 1' + 400 * "0" + "}", "wrong type", "label must be a number"),
     ('{"query": "food", "document": "\\u0000\\u200b"}', "not readable", "tokeniser finds nothing"),
 ]
 
@@ -266,14 +268,14 @@ def test_bad_rows_are_written_with_line_and_reason_and_the_others_go_on(tmp_path
     file.write_bytes(file.read_bytes() + b'{"query": "\xff", "document": "air"}\n')
     found = run_batch(file, tmp_path / "out", cross_encoder(), Settings(rows=4))
     bad = bad_of(tmp_path / "out")
-    assert (found.rows, found.bad) == (21, 11)
+    assert (found.rows, found.bad) == (25, 13)
     expected = [*BAD_LINES, ("", "not UTF-8", "byte 11 is not")]
     for number, (row, (_, kind, said)) in enumerate(zip(bad, expected, strict=True)):
         assert (row["line"], row["kind"]) == (2 * number + 1, kind)
         assert said in row["reason"]
-    assert [row["line"] for row in parts_of(tmp_path / "out")] == list(range(2, 21, 2))
-    assert [row["row"] for row in parts_of(tmp_path / "out")] == list(range(1, 20, 2))
-    assert found.summary["bad"]["kinds"]["wrong type"]["count"] == 4
+    assert [row["line"] for row in parts_of(tmp_path / "out")] == list(range(2, 25, 2))
+    assert [row["row"] for row in parts_of(tmp_path / "out")] == list(range(1, 24, 2))
+    assert found.summary["bad"]["kinds"]["wrong type"]["count"] == 6
 
 
 def test_a_bad_document_of_a_list_leaves_the_others(tmp_path):
@@ -331,7 +333,7 @@ def test_another_job_in_the_folder_is_refused_with_what_differs(tmp_path):
     run_batch(file, out, cross_encoder())
     with pytest.raises(InputError, match="settings method was saliency and is none"):
         run_batch(file, out, cross_encoder(), Settings(method="none"))
-    with pytest.raises(InputError, match=r"model score of a probe was .* \(other weights\)"):
+    with pytest.raises(InputError, match=r"model scores of probes was .* \(other weights\)"):
         run_batch(file, out, cross_encoder(seed=1))
     write_lines(file, records()[:3])
     with pytest.raises(InputError, match="input files lines was 4 and is 3"):

@@ -35,8 +35,12 @@ JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS = "job.json", "summary.json", "sample.jso
 PARTS, BAD = "parts", "bad"
 WORDS = ("words.parquet", "words.jsonl")
 OWN_FILES = (JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS, *WORDS, TEXTS)
-PROBE = ("what do green plants need", "Plants need light, water and air.")
-SAME_MODEL = 1e-3  # how far the probe's score may differ between machines, in units of the score's size
+PROBES = (
+    ("what do green plants need", "Plants need light, water and air."),
+    ("when did the train leave", "It had left at noon."),
+    ("a", "of 1984"),
+)
+SAME_MODEL = 1e-4  # how far a probe's score may differ between machines, as a part of it or of 1
 
 
 def check_folder(folder: Path) -> None:
@@ -72,7 +76,6 @@ def drop_cut_short(folder: Path) -> None:
 
 def describe(source: Source, fingerprints: Sequence[Fingerprint], ranker, settings: Settings) -> dict:
     """Return a job as job.json has it."""
-    (probe,) = ranker.score(PairBatch.of(ranker.read([PROBE]))).tolist()
     files = [{"name": file.name, **asdict(found)} for file, found in zip(source.files, fingerprints, strict=True)]
     return {
         "backlight": importlib.import_module("backlight").__version__,
@@ -82,7 +85,7 @@ def describe(source: Source, fingerprints: Sequence[Fingerprint], ranker, settin
             "name": ranker.name,
             "score_name": ranker.score_name,
             "max_tokens": ranker.max_tokens,
-            "score of a probe": probe,
+            "scores of probes": ranker.score(PairBatch.of(ranker.read(PROBES))).tolist(),
         },
         "settings": asdict(settings),
     }
@@ -123,7 +126,7 @@ def differences(before: object, now: object, name: str = "") -> Iterator[str]:
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for one, other in zip(before, now):
             yield from differences(one, other, name)
-    elif name == "model score of a probe":
+    elif name == "model scores of probes":
         if abs(before - now) > SAME_MODEL * max(1.0, abs(before)):
             yield f"{name} was {before:.4f} and is {now:.4f} (other weights)"
     elif before != now:

@@ -95,17 +95,11 @@ def rows_of(record: object, line: int, columns: Columns) -> Iterator[Row | BadRo
             raise Unusable("wrong type", f"{columns.documents} must be a list, got {kind_of(documents)}")
         if not documents:
             raise Unusable("empty text", f"{columns.documents} must not be empty")
-        whole = {name: value for name, value in record.items() if name != columns.documents} | {columns.query: query}
+        shared = {columns.query: query, columns.query_id: id_in(record, columns.query_id)}
+        own = id_in(record, columns.id) or str(line)
     except Unusable as problem:
         yield bad_row(line, problem, record if isinstance(record, Mapping) else repr(record))
         return
-    yield from _rows_of_list(whole, documents, line, columns)
-
-
-def _rows_of_list(whole: dict, documents: list, line: int, columns: Columns) -> Iterator[Row | BadRow]:
-    """Give a pair for each document of a list; `whole` holds what they share."""
-    shared = {name: whole.get(name) for name in (columns.query, columns.query_id)}
-    own = id_in(whole, columns.id) or str(line)
     for number, document in enumerate(documents):
         found = dict(document) if isinstance(document, Mapping) else {columns.document: document}
         found.setdefault(columns.document, found.get("text"))
@@ -137,7 +131,7 @@ def text_in(record: Mapping, name: str) -> str:
     value = record.get(name)
     if value is None:
         there = ", ".join(str(other) for other, value in record.items() if value is not None)
-        raise Unusable("missing field", f"must have the field {name}, has {there or 'nothing'}")
+        raise Unusable("missing field", f"must have the field {name}, has {shown(there) or 'nothing'}")
     if not isinstance(value, str):
         raise Unusable("wrong type", f"{name} must be text, got {kind_of(value)}")
     if not value.strip():
@@ -166,7 +160,7 @@ def label_in(record: Mapping, name: str) -> float | None:
         return float(value.strip().lower() == "true")
     try:
         number = math.nan if isinstance(value, (list, dict)) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise Unusable("wrong type", f"{name} must be a number, got {shown(str(value))}")

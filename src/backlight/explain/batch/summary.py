@@ -27,22 +27,20 @@ def summarise(
         rows: how many rows the input has, bad ones counted.
         ideal: all grades that are known for a query (see NOTE [A source] in explain/batch/formats.py).
     """
-    bad = bad_summary(parts)
     tally = Tally(folder / f".{SUMMARY}.sqlite")
     try:
         for number in range(parts.done):
             tally.add(number, list(parts.part(number)))
         chosen, wrong = chosen_rows(tally), errors(tally)
-        labels = label_summary(tally)
-        told = set(chosen) | {row for some in wrong.values() for row in some}
-        records = {record["row"]: record for record in records_with(tally, parts, told)}
+        lines, told = _lines_and_told(tally, parts, chosen, wrong)
+        labels, bad = label_summary(tally), bad_summary(parts)
         summary = {
             "job": json.loads((folder / JOB).read_text(encoding="utf-8")),
             "rows": rows,
             "bad": bad,
             "read_in_part": tally.read_in_part,
             "score": score_summary(tally),
-            "labels": labels and labels | {f"{why}s": [_told(records[row]) for row in wrong[why]] for why in wrong},
+            "labels": labels and labels | {f"{why}s": [told[row] for row in wrong[why]] for why in wrong},
             "queries": query_summary(tally, ideal) if labels else None,
             "words": {side: list(word_records(tally, side, most=TOLD)) for side in SIDES},
             "sample": {"rows": len(chosen), "all": len(chosen) == rows - bad["count"]},
@@ -51,12 +49,26 @@ def summarise(
         if settings.explains:
             words = groups(word_records(tally, "%"))
             write_records(folder / f"words.{settings.format}", words, WORD_COLUMNS)
-        shown = [{"why": chosen[row], **records[row]} for row in sorted(chosen)]
-        write_whole(folder / SAMPLE, b"".join(line_of(record) for record in shown))
+        write_whole(folder / SAMPLE, b"".join(lines))
         write_whole(folder / SUMMARY, (json.dumps(summary, ensure_ascii=False, indent=1) + "\n").encode())
     finally:
         tally.close()
     return summary
+
+
+def _lines_and_told(
+    tally: Tally, parts: Parts, chosen: dict[int, list[str]], wrong: dict[str, list[int]]
+) -> tuple[list[bytes], dict[int, dict]]:
+    """Return the lines of sample.jsonl, and what summary.json tells of the rows that the labels contradict."""
+    errors = {row for some in wrong.values() for row in some}
+    lines, told = [], {}
+    for record in records_with(tally, parts, errors | set(chosen)):
+        row = record["row"]
+        if row in chosen:
+            lines.append(line_of({"why": chosen[row], **record}))
+        if row in errors:
+            told[row] = _told(record)
+    return lines, told
 
 
 def bad_summary(parts: Parts) -> dict:

@@ -116,12 +116,13 @@ class Worker:
     def _run(self, pairs: list[Pair]) -> list[tuple[float, Attribution | None]]:
         if self.settings.explains:
             method = method_called(self.settings.method)
-            return [(one.score, one) for one in method.explain(self.ranker, pairs, **self.settings.options)]
-        scores = self.ranker.score(PairBatch.of(pairs)).tolist()
-        for pair, score in zip(pairs, scores):
-            if not np.isfinite(score):
-                raise InputError(f"the score of {pair.name} must be finite, got {score}")
-        return [(score, None) for score in scores]
+            found = [(one.score, one) for one in method.explain(self.ranker, pairs, **self.settings.options)]
+        else:
+            found = [(score, None) for score in self.ranker.score(PairBatch.of(pairs)).tolist()]
+        for pair, (score, explained) in zip(pairs, found, strict=True):
+            if not np.isfinite([score, *_values_in(explained)]).all():
+                raise InputError(f"the score of {pair.name} and all values of its words must be finite numbers")
+        return found
 
     def _record(self, job: Job, first: int, score: float, explained: Attribution | None) -> dict:
         """Return what is written of a pair."""
@@ -155,6 +156,14 @@ class Worker:
         if self.settings.top_words is None:
             return text.words
         return sorted(text.strongest(self.settings.top_words), key=lambda word: word.start)
+
+
+def _values_in(explained: Attribution | None) -> list[float]:
+    """Return the values of all words and tokens."""
+    if explained is None:
+        return []
+    texts = (explained.query, explained.document)
+    return [part.value for text in texts for part in (*text.words, *text.tokens)] + [explained.gap or 0.0]
 
 
 def _together(parts: list[tuple[float, Attribution | None]]) -> tuple[float, Attribution | None]:
