@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*)
 QUERY ?= how do plants make food from sunlight
 
-.PHONY: demo demo-train test bench bench-check bench-reranker lint docs seeds clean
+.PHONY: demo demo-train test bench bench-check bench-reranker faithfulness lint docs seeds clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,11 @@ bench: $(VENV)/.bench
 # Compares the rows that have a bar with benchmarks/kept.json, as ratios to PyTorch; fails past 10 % worse.
 bench-check: $(VENV)/.bench
 	$(BIN)/python benchmarks/check.py
+
+# Measures how far each method's explanations of the built-in model can be believed, and writes docs/faithfulness.md's
+# tables; takes about half an hour on two idle cores and goes on where it was stopped: make faithfulness DATA=../shared/data
+faithfulness: $(VENV)/.test
+	$(BIN)/python benchmarks/faithfulness.py $(DATA)
 
 # Ranks BM25's candidates on the articles that the built-in reranker never saw: make bench-reranker DATA=../shared/data
 bench-reranker: $(VENV)/.test

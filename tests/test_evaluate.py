@@ -280,5 +280,5 @@ def test_curves_are_drawn_within_their_picture_with_every_name():
 
 def test_a_cell_has_its_interval():
     column = PANELS[0].columns[0]
-    assert column.written(Mean(1.234, 1.0, 1.5, 9)) == "1.23 (1.00–1.50)"
-    assert column.brief(Mean(1.234, 1.0, 1.5, 9)) == "1.23\n±0.25"
+    assert column.written(Mean(1.234, 1.0, 1.5, 9)) == "1.23 (1.00 to 1.50)"
+    assert column.brief(Mean(-1.234, -1.5, -1.0, 9)) == "−1.23\n±0.25"

@@ -47,34 +47,39 @@ class Column:
         """Return a mean, and its interval where it is shown."""
         if not self.interval:
             return f"{mean.value:.{self.digits}g}"
-        return f"{mean.value:.{self.digits}f} ({mean.low:.{self.digits}f}–{mean.high:.{self.digits}f})"
+        value, low, high = (f"{number:.{self.digits}f}" for number in (mean.value, mean.low, mean.high))
+        return f"{value} ({low} to {high})".replace("-", "−")
 
     def brief(self, mean: Mean) -> str:
         """Return a mean over half the width of its interval, for narrow places."""
         half = (mean.high - mean.low) / 2
-        return f"{mean.value:.{self.digits}f}\n±{half:.{self.digits}f}" if self.interval else self.written(mean)
+        text = f"{mean.value:.{self.digits}f}\n±{half:.{self.digits}f}" if self.interval else self.written(mean)
+        return text.replace("-", "−")
 
 
 @dataclass(frozen=True)
 class Panel:
     """Columns that stand together."""
 
+    name: str
     title: str
     columns: tuple[Column, ...]
 
 
 PANELS = (
     Panel(
+        "removal",
         "What the score loses when an explanation's words leave the attention",
         (
             Column("comprehensiveness", "lost", "score lost without the strongest 10 to 50 % of the words", 1),
-            Column("behind", "behind the best", "how much less than the best method's, on the same pairs", -1),
+            Column("behind", "behind the best", "how much less than the best method's, on the same pairs"),
             Column("sufficiency", "missing", "score missing when only the strongest 10 to 50 % are there", -1),
             Column("places_lost", "places lost", "places lost among the candidates without the strongest 20 %", 1),
             Column("ndcg_lost", "nDCG lost", "nDCG@10 that the candidates lose by it", 1, 3),
         ),
     ),
     Panel(
+        "closer",
         "A closer look at some of the pairs",
         (
             Column("comprehensiveness_dropped", "lost, cut out", "as lost, with the words cut out of the text", 1),
@@ -86,6 +91,7 @@ PANELS = (
         ),
     ),
     Panel(
+        "checks",
         "Checks and cost",
         (
             Column("shortcut", "shortcut", "share of an injected shortcut's two words among the two strongest", 1),
@@ -102,6 +108,7 @@ PANELS = (
 )
 
 LINKS = Panel(
+    "links",
     "Do interactions find the words that people linked?",
     (
         Column("auc", "AUC", "how often a linked couple of words has a larger value than another", 1),
@@ -113,7 +120,12 @@ LINKS = Panel(
 
 
 def best_in(column: Column, rows: Sequence[Row] | Sequence[LinkRow]) -> float | None:
-    """Return the best mean of a column; None where nothing was measured or no side is better."""
+    """Return the best mean of a column; None where nothing was measured or no side is better.
+
+    Who loses most is told on the pairs that methods share.
+    """
+    if column.name == "comprehensiveness":
+        rows = [row for row in rows if row.behind is None]
     found = [mean.value for row in rows if (mean := column.of(row)) is not None]
     choose: Callable = max if column.better > 0 else min
     return choose(found) if found and column.better else None
@@ -131,15 +143,21 @@ def tables_of(rows: Sequence[Row], links: Sequence[LinkRow]) -> list[tuple[Panel
 
 
 def markdown(rows: Sequence[Row], links: Sequence[LinkRow] = ()) -> str:
-    """Return the tables in Markdown, the best of each column in bold."""
-    parts = []
+    """Return the tables in Markdown under their titles."""
+    tables = markdown_tables(rows, links)
+    return "\n".join(f"### {panel.title}\n\n{tables[panel.name]}" for panel, _, _ in tables_of(rows, links))
+
+
+def markdown_tables(rows: Sequence[Row], links: Sequence[LinkRow] = ()) -> dict[str, str]:
+    """Return the tables in Markdown by name, each with what its columns mean, the best of each column in bold."""
+    found = {}
     for panel, columns, lines in tables_of(rows, links):
         heads = ["method", *(["pairs"] if panel is PANELS[0] else []), *(column.title for column in columns)]
         written = [heads, ["---"] * len(heads), *(_line(panel, columns, row, lines) for row in lines)]
-        told = "\n".join(f"- **{column.heading}**: {column.meaning}" for column in columns)
+        told = "\n".join(f"- **{_escaped(column.heading)}**: {column.meaning}" for column in columns)
         table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in written)
-        parts.append(f"### {panel.title}\n\n{table}\n\n{told}\n")
-    return "\n".join(parts)
+        found[panel.name] = f"{table}\n\n{told}\n"
+    return found
 
 
 def _line(panel: Panel, columns: Sequence[Column], row: Row | LinkRow, rows: Sequence) -> list[str]:

@@ -45,7 +45,7 @@ class Plan:
         close: on how many pairs words are dropped from the text too, and curves go on to the last word.
         ranked: on how many pairs the document's place among its rivals is watched.
         bounds: on how many pairs AOPC is held against its bounds.
-        checked: on how many pairs company and randomisation are tried, by a costly method on one.
+        checked: on how many pairs company and randomisation are tried, by a costly method on fewer.
         shortcut: on how many pairs a shortcut is looked for.
         links: on how many pairs interactions are held against links.
         slow_links: on how many of them integrated Hessians are.
@@ -58,7 +58,7 @@ class Plan:
     close: int = 40
     ranked: int = 120
     bounds: int = 16
-    checked: int = 4
+    checked: int = 16
     shortcut: int = 16
     links: int = 60
     slow_links: int = 12

@@ -20,7 +20,8 @@ from backlight.explain.interactions import MATRICES
 from backlight.models.pairs import Pair
 
 TAUGHT = 400  # questions beyond those of the study that a shortcut is learnt from
-COSTLY = 200  # passes a pair from which a method is checked on one pair alone
+CHECKED_PASSES = 150  # that a method may take to explain the pairs that it is checked on; one pair at least
+SOUGHT_PASSES = 1500  # that a method may take to look for a shortcut; four pairs at least
 LINKED = 60  # about how many passes of a pair the matrices of a sentence are worth
 SLOW = {"integrated-hessians"}  # on fewer pairs
 TESTED = 40  # questions of the study that say whether it took
@@ -159,7 +160,8 @@ class Study:
 
     def _shortcut_pairs(self, variant: Variant) -> int:
         """Return on how many pairs a method looks for the shortcut: fewer for a costly one."""
-        return max(1, min(self.plan.shortcut, self.pairs_of(variant) // 2))
+        pairs = max(4, int(SOUGHT_PASSES / self.passes_of(variant)))
+        return min(pairs, self.plan.shortcut)
 
     def _taught(self) -> list[tuple[str, str]]:
         """Return pairs to learn a shortcut from, none of which is measured."""
@@ -167,7 +169,8 @@ class Study:
 
     def _checks(self, variant: Variant) -> int:
         """Return on how many pairs company and randomisation are tried."""
-        return min(self.plan.checked if self.passes_of(variant) <= COSTLY else 1, len(self.questions))
+        pairs = max(1, int(CHECKED_PASSES / self.passes_of(variant)))
+        return min(pairs, self.plan.checked, len(self.questions))
 
     def _checked(self, variant: Variant) -> list[Pair]:
         return self.ranker.read([(one.text, one.document) for one in self.questions[: self._checks(variant)]])

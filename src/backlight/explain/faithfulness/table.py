@@ -78,7 +78,7 @@ class Row:
 
 
 def rows_of(study: Study) -> list[Row]:
-    """Return the table, the most comprehensive method first."""
+    """Return the table, the most comprehensive method first, as told on the pairs that methods share."""
     pairs = [study.records[pair_key(number)] for number in range(len(study.questions))]
     queries: dict[str, int] = {}
     units = [queries.setdefault(one.text, len(queries)) for one in study.questions]
@@ -105,7 +105,7 @@ def rows_of(study: Study) -> list[Row]:
                 curve=_mean_curve(pairs, variant.label),
             )
         )
-    return sorted(rows, key=lambda row: -row.means["comprehensiveness"].value if own_of(row) else np.inf)
+    return sorted(rows, key=lambda row: row.behind.value if row.behind else 0.0 if own_of(row) else np.inf)
 
 
 def own_of(row: Row) -> bool:
