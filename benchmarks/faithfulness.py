@@ -58,6 +58,7 @@ def page_with_tables(page: str, results: Mapping) -> str:
     """Return the page with each marked table written anew."""
     links = [LinkRow(**row | {"means": _means(row["means"])}) for row in results["links"]]
     tables = markdown_tables(rows_in(results), links)
+    tables["picture"] = f"![The score that is lost as words leave, strongest first](images/{PICTURE.name})\n"
     return PLACE.sub(lambda match: match[1] + tables.get(match[2], "") + match[3], page)
 
 
