@@ -8,6 +8,7 @@ import pytest
 from backlight.errors import InputError
 from backlight.explain import tables
 from backlight.explain.ranking import rank_and_explain
+from backlight.explain.reranker import Reranker
 from test_report import EVIL
 from tiny_bert import cross_encoder
 
@@ -95,3 +96,20 @@ def test_a_missing_library_is_named(ranking, monkeypatch):
     for method, name in ((ranking.to_pandas, "pandas"), (ranking.to_arrow, "pyarrow")):
         with pytest.raises(InputError, match=f'needs the {name} library: pip install "backlight\\[tables\\]"'):
             method()
+
+
+def test_a_matrix_and_a_comparison_show_themselves():
+    reranker = Reranker(cross_encoder())
+    found = reranker.matrix(QUERY, DOCUMENTS[1])
+    check_safe(found._repr_html_())
+    assert found._repr_html_().count("<td title=") == len(found.query) * len(found.document)
+    assert repr(found).startswith("Interactions(joint-occlusion of ")
+    rows = found.rows()
+    assert [row["value"] for row in rows] == [value for row in found.values for value in row]
+    assert set(found.to_pandas().columns) == {"query", "query_start", "document", "document_start", "value"}
+    found = reranker.compare(QUERY, DOCUMENTS[0], DOCUMENTS[2], names=("one", EVIL))
+    source = found._repr_html_()
+    check_safe(source)
+    assert "orange speaks for A" in source
+    assert repr(found).endswith("by gradient-x-input)")
+    assert {row["text"] for row in found.rows()} == {"query", "a", "b"}

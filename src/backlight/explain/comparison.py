@@ -11,12 +11,14 @@ from backlight.explain.checks import check_readable
 from backlight.explain.edits import Edit
 from backlight.explain.leaving_out import score_groups
 from backlight.explain.methods import METHODS, method_called
+from backlight.explain.notebook import comparison_html
 from backlight.explain.swaps import Search, Swap
+from backlight.explain.tables import Tabular, word_rows
 from backlight.models.pairs import DOCUMENT, Pair
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """Why document A stands above document B for a query, or B above A.
 
     Args:
@@ -54,6 +56,17 @@ class Comparison:
     activated_a: float | None = None
     activated_b: float | None = None
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    def rows(self) -> list[dict]:
+        """Return a row a word of the query and of both documents: what it brings to the difference."""
+        return word_rows({"query": self.query_words.words, "a": self.a.document.words, "b": self.b.document.words})
+
+    def __repr__(self) -> str:
+        told = f"{self.name_a} {self.score_a:.4g} − {self.name_b} {self.score_b:.4g} = {self.difference:.4g}"
+        return f"Comparison({told} by {self.method})"
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self)
 
 
 @dataclass(frozen=True)

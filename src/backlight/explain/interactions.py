@@ -16,7 +16,9 @@ from backlight.explain.checks import check_readable, check_same_scores, check_va
 from backlight.explain.curved_way import CurvedWay, direction
 from backlight.explain.leaving_out import score_groups, way_called
 from backlight.explain.methods import Method
+from backlight.explain.notebook import interactions_html
 from backlight.explain.parts import Part, part_words, word_parts
+from backlight.explain.tables import Tabular
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
 
 
@@ -30,7 +32,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Interactions:
+class Interactions(Tabular):
     """What each word of the query and each word of the document bring together, beyond what each brings alone.
 
     Args:
@@ -73,6 +75,27 @@ class Interactions:
             for other, value in zip(self.document, row)
         ]
         return sorted(links, key=lambda link: -abs(link.value))[:count]
+
+    def rows(self) -> list[dict]:
+        """Return a row a pair of words: both words, their first characters and the value."""
+        return [
+            {
+                "query": word.text,
+                "query_start": word.start,
+                "document": other.text,
+                "document_start": other.start,
+                "value": value,
+            }
+            for word, row in zip(self.query, self.values)
+            for other, value in zip(self.document, row)
+        ]
+
+    def __repr__(self) -> str:
+        links = ", ".join(f"{link.query.text} × {link.document.text} {link.value:.3g}" for link in self.strongest(3))
+        return f"Interactions({self.method} of {self.score:.4g}: {links})"
+
+    def _repr_html_(self) -> str:
+        return interactions_html(self)
 
 
 def joint_occlusion(ranker, pair: Pair, *, by: str = "mask") -> Interactions:
