@@ -19,6 +19,7 @@ from backlight.errors import InputError
 from backlight.explain.faithfulness.bootstrap import Mean
 from backlight.explain.faithfulness.candidates import best_by_bm25
 from backlight.explain.faithfulness.columns import PANELS
+from backlight.explain.faithfulness.measure import measure_pair
 from backlight.explain.faithfulness.plan import Plan
 from backlight.explain.faithfulness.questions import Listed, choose, read_questions
 from backlight.explain.faithfulness.records import Records
@@ -135,6 +136,25 @@ def test_a_study_that_was_killed_goes_on_and_ends_the_same(place, tmp_path, caps
     assert main([*command, "--resume"]) == 0
     assert rows_of(capsys.readouterr().out) == expected
     assert kept.read_bytes().startswith(before[: before[:-20].rfind(b"\n")])
+
+
+def test_a_study_that_was_stopped_shows_what_it_has(place, tmp_path, capsys, monkeypatch):
+    measured = []
+
+    def stop_at_the_third(*given, **more):
+        measured.append(given)
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        return measure_pair(*given, **more)
+
+    monkeypatch.setattr("backlight.explain.faithfulness.study.measure_pair", stop_at_the_third)
+    kept = ["--json", "--records", str(tmp_path / "kept.jsonl")]
+    assert main(arguments(place, *kept)) == 130
+    shown = capsys.readouterr()
+    assert {row["pairs"] for row in json.loads(shown.out)["rows"]} == {2}
+    assert "Stopped: the tables are of what was measured so far" in shown.err
+    assert main(arguments(place, *kept, "--resume")) == 0
+    assert {row["pairs"] for row in json.loads(capsys.readouterr().out)["rows"]} == {5}
 
 
 def test_results_of_another_study_are_not_mixed_in(place, tmp_path, capsys):

@@ -19,7 +19,7 @@ from backlight.explain.faithfulness.links import read_links
 from backlight.explain.faithfulness.plan import ALWAYS, Plan, Variant, check_variants
 from backlight.explain.faithfulness.questions import Question, choose, read_questions, shuffled
 from backlight.explain.faithfulness.records import Records
-from backlight.explain.faithfulness.study import TAUGHT, Study
+from backlight.explain.faithfulness.study import TAUGHT, Study, pair_key
 from backlight.explain.faithfulness.table import LinkRow, Row, link_rows_of, rows_of
 from backlight.explain.integrated import BASELINES
 from backlight.explain.methods import METHODS, method_called
@@ -53,10 +53,23 @@ def evaluate(argv: Sequence[str]) -> int:
     told = about(given.data, ranker, questions, plan, variants, titles) | {"linked": given.links and given.links.name}
     records = Records(given.records or Path(f"{given.data.stem}.faithfulness.jsonl"), told, resume=given.resume)
     study = Study(ranker, questions, variants, plan, records, links)
-    with contextlib.closing(records), progress(sys.stderr) as advance:
-        study.run(advance)
+    with contextlib.closing(records):
+        stopped = not _run(study)
     _give(given, study, told)
-    return 0
+    return 130 if stopped else 0
+
+
+def _run(study: Study) -> bool:
+    """Measure, and tell whether all was: Ctrl-C shows what was measured until then."""
+    try:
+        with progress(sys.stderr) as advance:
+            study.run(advance)
+    except KeyboardInterrupt:
+        if pair_key(0) not in study.records:
+            raise
+        print("Stopped: the tables are of what was measured so far, and --resume goes on.", file=sys.stderr)
+        return False
+    return True
 
 
 def _parser() -> Parser:

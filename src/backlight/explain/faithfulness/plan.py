@@ -53,15 +53,15 @@ class Plan:
     """
 
     pairs: int = 500
-    budget: int = 3_000
-    fewest: int = 24
+    budget: int = 2_400
+    fewest: int = 20
     close: int = 40
-    ranked: int = 120
-    bounds: int = 16
+    ranked: int = 100
+    bounds: int = 12
     checked: int = 16
     shortcut: int = 16
     links: int = 60
-    slow_links: int = 12
+    slow_links: int = 8
     seed: int = 0
 
     def __post_init__(self):

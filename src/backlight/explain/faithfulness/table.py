@@ -78,8 +78,8 @@ class Row:
 
 
 def rows_of(study: Study) -> list[Row]:
-    """Return the table, the most comprehensive method first, as told on the pairs that methods share."""
-    pairs = [study.records[pair_key(number)] for number in range(len(study.questions))]
+    """Return the table of what is measured so far, the most comprehensive method first on the pairs they share."""
+    pairs = [study.records[key] for number in range(len(study.questions)) if (key := pair_key(number)) in study.records]
     queries: dict[str, int] = {}
     units = [queries.setdefault(one.text, len(queries)) for one in study.questions]
     losses = {one.label: _by_pair(MEASURES[0], pairs, one.label) for one in study.variants}
@@ -169,7 +169,8 @@ class LinkRow:
 
 def link_rows_of(study: Study) -> list[LinkRow]:
     """Return the table of interactions, the best first; empty where no links were given."""
-    records = [study.records[links_key(number)] for number in range(len(study.links))]
+    keys = map(links_key, range(len(study.links)))
+    records = [study.records[key] for key in keys if key in study.records]
     rows = []
     for name in records[0] if records else ():
         means = {}
