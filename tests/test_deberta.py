@@ -9,7 +9,8 @@ from transformers.models.deberta_v2.modeling_deberta_v2 import build_relative_po
 from backlight.autograd import grad
 from backlight.autograd.gradcheck import gradgradcheck
 from backlight.errors import InputError
-from backlight.models.deberta import Deberta, DebertaConfig, DebertaHead
+from backlight.models.bert import BertHead
+from backlight.models.deberta import Deberta, DebertaConfig
 from backlight.models.disentangled import distance_bias, relative_rows
 from backlight.models.families import family_of
 from backlight.tensor.creation import tensor
@@ -71,7 +72,7 @@ def both(**options):
     config = transformers.DebertaV2Config(**settings_of(**options))
     model = random_model(transformers.DebertaV2ForSequenceClassification, config)
     weights, ours = arrays_of(model), DebertaConfig.of(config.to_dict())
-    return model, Deberta(ours, weights), DebertaHead(ours, weights, config.num_labels)
+    return model, Deberta(ours, weights), BertHead(ours, weights, config.num_labels)
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -192,5 +193,5 @@ def test_missing_and_misshapen_weights_are_named():
 def test_the_family_is_known_by_its_model_type():
     settings = {"model_type": "deberta-v2", "architectures": ["DebertaV2ForSequenceClassification"]}
     family = family_of("folder", settings)
-    assert (family.config, family.encoder, family.head) == (DebertaConfig, Deberta, DebertaHead)
+    assert (family.config, family.encoder, family.head) == (DebertaConfig, Deberta, BertHead)
     assert family.has_head(settings) and not family.has_head({"architectures": ["DebertaV2Model"]})

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,49 @@ def read_weights(folder: Path) -> dict[str, np.ndarray]:
         except (OSError, safetensors.SafetensorError) as problem:
             raise InputError(f"cannot read the weights in {folder / part}: {problem}") from problem
     return restored(weights, read_settings(folder / "config.json"))
+
+
+_FLOATS = ("float32", "float64", "float16", "bfloat16")
+
+
+class Weights:
+    """The arrays of a checkpoint, each checked as it is taken.
+
+    Args:
+        arrays: by name; those that nobody takes are left alone.
+        family: what the model is, for errors.
+        prefixes: what names may begin with in the checkpoint, beside nothing.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], family: str, prefixes: Sequence[str] = ()):
+        self._arrays, self._family, self._prefixes = arrays, family, ("", *prefixes)
+
+    def take(self, name: str, *shape: int) -> np.ndarray:
+        """Return a weight in float32 (or float64), by any of the names that checkpoints give it.
+
+        Raises:
+            InputError: it is missing, has another shape, or holds something else than float numbers of 16 bits or more.
+        """
+        found = self._found(name)
+        if found is None:
+            also = f" (or {self._prefixes[1]}{name})" if len(self._prefixes) > 1 else ""
+            raise InputError(f"the checkpoint must hold {name}{also}, and does not: it is not a {self._family}'s")
+        if found.shape != shape:
+            raise InputError(f"{name} must have the shape {shape} that config.json asks for, got {found.shape}")
+        if str(found.dtype) not in _FLOATS:
+            raise InputError(
+                f"{name} must hold {', '.join(_FLOATS)}, got {found.dtype}: save the model without quantisation"
+            )
+        return found if found.dtype == np.float64 else np.asarray(found, np.float32)
+
+    def take_all(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+        """Return weights by name, given the shape that each must have."""
+        return {name: self.take(name, *shape) for name, shape in shapes.items()}
+
+    def _found(self, name: str) -> np.ndarray | None:
+        old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+        keys = (prefix + key for key in (name, old) for prefix in self._prefixes)
+        return next((self._arrays[key] for key in keys if key in self._arrays), None)
 
 
 def _listed(values) -> str:

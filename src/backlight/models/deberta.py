@@ -4,20 +4,31 @@ Source: He, Liu, Gao, Chen, DeBERTa: Decoding-enhanced BERT with Disentangled At
 He, Gao, Chen, DeBERTaV3, 2021, arXiv:2111.09543.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.models.bert import BertShaped, layer_shapes
+from backlight.models.checkpoint import Weights
 from backlight.models.disentangled import distance_bias, relative_rows
-from backlight.models.encoder import ACTIVATIONS, Trace, Weights, attend, check_activation, check_heads, check_sizes
+from backlight.models.encoder import (
+    ACTIVATIONS,
+    Trace,
+    check_activation,
+    check_heads,
+    check_positions,
+    check_said,
+    check_sizes,
+    picked,
+)
 from backlight.models.tokens import Batch
 from backlight.ops.attention import scaled_dot_product_attention
 from backlight.ops.embedding import embedding
 from backlight.ops.joining import cat
 from backlight.ops.linear import linear
-from backlight.ops.normalisation import layer_norm
 from backlight.ops.selecting import index_select
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
@@ -26,6 +37,9 @@ from backlight.tensor.tensor import Tensor
 @dataclass(frozen=True)
 class DebertaConfig:
     """The sizes of a DeBERTa, as `config.json` names them."""
+
+    family: ClassVar[str] = "DeBERTa"
+    prefix: ClassVar[str] = "deberta."
 
     vocab_size: int
     hidden_size: int
@@ -57,14 +71,17 @@ class DebertaConfig:
             InputError: a size is missing, or asks for something that this encoder does not do.
         """
         said = {name: settings[name] for name in cls.__match_args__ if settings.get(name) is not None}
-        missing = [name for name in cls.__match_args__[:5] if name not in said]
-        if missing:
-            raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a DeBERTa's")
+        check_said(settings, cls.__match_args__[:5], cls.family)
         kinds = said.get("pos_att_type", ())
         kinds = kinds.lower().split("|") if isinstance(kinds, str) else kinds
         config = cls(**said | {"pos_att_type": tuple(kind.strip() for kind in kinds)})
         config._check(settings)
         return config
+
+    @property
+    def head(self) -> tuple[str, str, str]:
+        """What `BertHead` asks: a layer, its activation, a layer."""
+        return "pooler.dense", self.pooler_hidden_act, "classifier"
 
     @property
     def max_tokens(self) -> int:
@@ -115,7 +132,7 @@ class DebertaConfig:
             raise InputError(f"hidden_size must be a multiple of conv_groups, got {sizes}")
 
 
-class Deberta:
+class Deberta(BertShaped):
     """DeBERTa's encoder with frozen weights.
 
     Args:
@@ -126,90 +143,25 @@ class Deberta:
         InputError: a weight is missing or has another shape than the sizes ask for.
     """
 
+    joined = ("query_proj", "key_proj", "value_proj")
+
     def __init__(self, config: DebertaConfig, weights: Mapping[str, np.ndarray]):
-        self.config = config
-        taken = Weights(weights, "DeBERTa", ("deberta.",))
-        arrays = {name: taken.take(name, *shape) for name, shape in _shapes_of(config).items()}
-        for layer in _layers(config):
-            for kind in ("weight", "bias"):
-                parts = [arrays.pop(f"{layer}.attention.self.{part}.{kind}") for part in _JOINED]
-                arrays[f"{layer}.attention.self.qkv.{kind}"] = np.concatenate(parts)
-        self._weights = {name: from_numpy(array) for name, array in arrays.items()}
-        self._activation = ACTIVATIONS[config.hidden_act]
+        super().__init__(config, Weights(weights, config.family, (config.prefix,)).take_all(_shapes_of(config)))
 
-    def parameters(self) -> dict[str, Tensor]:
-        """Return the tensors that the encoder computes with; query, key and value of a layer are one."""
-        return dict(self._weights)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return the weights by the names that checkpoints give them."""
-        found = {}
-        for name, weight in self._weights.items():
-            parts = weight.split(self.config.hidden_size) if ".self.qkv." in name else ()
-            split = {name.replace("qkv", part): array for part, array in zip(_JOINED, parts)}
-            found.update(split or {name: weight})
-        return found
-
-    def embed_words(self, ids: np.ndarray) -> Tensor:
-        """Return the word embeddings of tokens, before positions and segments are added and before any projection.
-
-        Shapes: ids (tokens,) -> (tokens, embedding)
-        """
-        return embedding(self._weights["embeddings.word_embeddings.weight"], from_numpy(ids))
-
-    def __call__(
-        self,
-        batch: Batch,
-        inputs_embeds: Tensor | None = None,
-        wanted: Sequence[int] | None = None,
-        trace: Trace | None = None,
-    ) -> Tensor:
-        """Return the last hidden states of texts laid end to end (see NOTE [An encoder]).
-
-        Args:
-            batch: the texts.
-            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, embedding).
-            wanted: places of the tokens whose states are asked for, in the order of the result; all by default.
-            trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
-
-        Shapes: -> (tokens, hidden)
-
-        Raises:
-            InputError: a text is longer than the model has positions.
-        """
-        hidden = first = self._embedded(batch, inputs_embeds)
-        distances = self._distances(batch)
-        if trace is not None:
-            trace.states.append(hidden)
-        for number, name in enumerate(_layers(self.config)):
-            seen = self._look(hidden, batch, name, distances, trace)
-            last = number == self.config.num_hidden_layers - 1
-            picked = None if trace is not None or not last else wanted
-            hidden = self._after(_picked(seen, picked), _picked(hidden, picked), name)
-            if number == 0 and self.config.conv_kernel_size > 0:
-                hidden = self._with_neighbours(hidden, _picked(self._convolved(first, batch), picked))
-            if trace is not None:
-                trace.states.append(hidden)
-        return hidden if trace is None else _picked(hidden, wanted)
-
-    def _embedded(self, batch: Batch, words: Tensor | None) -> Tensor:
+    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
         """Return what the first layer is given; (tokens, embedding) -> (tokens, hidden)."""
-        hidden = self.embed_words(batch.ids) if words is None else words
         if self.config.position_biased_input:
-            limit = self.config.max_position_embeddings
-            if batch.positions.max(initial=0) >= limit:
-                found = batch.positions.max() + 1
-                raise InputError(f"a text must have at most {limit} tokens, got {found}: cut it first")
+            check_positions(batch, self.config.max_position_embeddings)
             positions = self._weights["embeddings.position_embeddings.weight"]
-            hidden = hidden + embedding(positions, from_numpy(batch.positions))
+            words = words + embedding(positions, from_numpy(batch.positions))
         if self.config.type_vocab_size > 0:
             types = self._weights["embeddings.token_type_embeddings.weight"]
-            hidden = hidden + embedding(types, from_numpy(batch.type_ids))
+            words = words + embedding(types, from_numpy(batch.type_ids))
         if "embeddings.embed_proj.weight" in self._weights:
-            hidden = linear(hidden, self._weights["embeddings.embed_proj.weight"])
-        return self._normalised(hidden, "embeddings.LayerNorm")
+            words = self._linear(words, "embeddings.embed_proj")
+        return self._normalised(words, "embeddings.LayerNorm")
 
-    def _distances(self, batch: Batch) -> tuple[Tensor, list[np.ndarray]] | None:
+    def _around(self, batch: Batch) -> tuple[Tensor, list[np.ndarray]] | None:
         """Return the embeddings of the distances that occur, and for each text which stands for each distance."""
         config = self.config
         if not (config.relative_attention and config.pos_att_type):
@@ -222,10 +174,18 @@ class Deberta:
             found = self._normalised(found, "encoder.LayerNorm")
         return found, [part - low for part in rows]
 
-    def _look(self, hidden: Tensor, batch: Batch, name: str, distances: tuple | None, trace: Trace | None) -> Tensor:
-        """Let each token look at its text; (tokens, hidden) -> the same."""
+    def _layer(self, hidden: Tensor, number: int, batch: Batch, around, rows, trace: Trace | None) -> Tensor:
+        """Run a layer for some rows, or all; beside the first one there may be a convolution."""
+        after = super()._layer(hidden, number, batch, around, rows, trace)
+        if number > 0 or self.config.conv_kernel_size <= 0:
+            return after
+        return self._normalised(after + picked(self._convolved(hidden, batch), rows), "encoder.conv.LayerNorm")
+
+    def _look(self, hidden: Tensor, number: int, batch: Batch, distances: tuple | None, trace: Trace | None) -> Tensor:
+        """Let each token look at its text, by what is said and by distances; (tokens, hidden) -> the same."""
+        name = f"encoder.layer.{number}.attention.self"
         heads, scale = self.config.num_attention_heads, self.config.scale
-        qkv = self._linear(hidden, f"{name}.attention.self.qkv").unflatten(1, (3, heads, -1)).unbind(1)
+        qkv = self._linear(hidden, f"{name}.qkv").unflatten(1, (3, heads, -1)).unbind(1)
         by_text = list(zip(*(part.transpose(0, 1).split(batch.lengths, 1) for part in qkv)))  # (heads, tokens, dim)
         biases = [None] * len(by_text)
         if distances is not None:
@@ -233,9 +193,7 @@ class Deberta:
             texts = zip(by_text, distances[1], batch.parts(batch.positions))
             biases = [distance_bias(q, k, keys, queries, rows, positions) for (q, k, _), rows, positions in texts]
         if trace is not None:
-            seen, attentions = attend(*qkv, batch.lengths, scale, None if distances is None else biases)
-            trace.attentions.append(attentions)
-            return seen
+            return trace.attend(*qkv, batch.lengths, scale, None if distances is None else biases)
         seen = [scaled_dot_product_attention(*one, bias, scale=scale) for one, bias in zip(by_text, biases)]
         return cat([part.transpose(0, 1).flatten(1) for part in seen])
 
@@ -246,19 +204,12 @@ class Deberta:
             if kind not in self.config.pos_att_type:
                 continue
             own = "qkv" if self.config.share_att_key else _OWN[kind]
-            weight, bias = (self._weights[f"{name}.attention.self.{own}.{part}"] for part in ("weight", "bias"))
+            weight, bias = (self._weights[f"{name}.{own}.{part}"] for part in ("weight", "bias"))
             if self.config.share_att_key:
                 weight, bias = (part.split(self.config.hidden_size)[place] for part in (weight, bias))
             projected = linear(distances, weight, bias) * self.config.scale
             found[kind] = projected.unflatten(1, (self.config.num_attention_heads, -1))
         return found.get("c2p"), found.get("p2c")
-
-    def _after(self, seen: Tensor, hidden: Tensor, name: str) -> Tensor:
-        """Work on what each token saw, alone; (tokens, hidden) -> the same."""
-        seen = self._linear(seen, f"{name}.attention.output.dense")
-        hidden = self._normalised(seen + hidden, f"{name}.attention.output.LayerNorm")
-        inner = self._activation(self._linear(hidden, f"{name}.intermediate.dense"))  # (tokens, intermediate)
-        return self._normalised(self._linear(inner, f"{name}.output.dense") + hidden, f"{name}.output.LayerNorm")
 
     def _convolved(self, first: Tensor, batch: Batch) -> Tensor:
         """Return the convolution over each text; a token that was left out counts as zeros, like the text's ends."""
@@ -271,16 +222,6 @@ class Deberta:
         seen = seen.unflatten(2, (groups, -1)).permute(2, 0, 3, 1).flatten(2)  # (groups, tokens, inputs · kernel)
         weight = weight.flatten(1).unflatten(0, (groups, outputs))  # (groups, outputs, inputs · kernel)
         return ACTIVATIONS[config.conv_act]((seen @ weight.mT).transpose(0, 1).flatten(1) + bias)
-
-    def _with_neighbours(self, hidden: Tensor, convolved: Tensor) -> Tensor:
-        return self._normalised(hidden + convolved, "encoder.conv.LayerNorm")
-
-    def _linear(self, x: Tensor, name: str) -> Tensor:
-        return linear(x, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
-
-    def _normalised(self, x: Tensor, name: str) -> Tensor:
-        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
-        return layer_norm(x, (self.config.hidden_size,), weight, bias, self.config.layer_norm_eps)
 
 
 def _neighbours(batch: Batch, kernel: int) -> np.ndarray:
@@ -297,19 +238,10 @@ def _neighbours(batch: Batch, kernel: int) -> np.ndarray:
     return np.concatenate(found)
 
 
-def _layers(config: DebertaConfig) -> list[str]:
-    """Return the name of each layer, which its weights' names begin with."""
-    return [f"encoder.layer.{number}" for number in range(config.num_hidden_layers)]
-
-
-def _picked(states: Tensor, places: Sequence[int] | None) -> Tensor:
-    return states if places is None else index_select(states, 0, from_numpy(np.asarray(places, np.int64)))
-
-
 def _shapes_of(config: DebertaConfig) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of each weight."""
     size, wide = config.hidden_size, config.embedding_size or config.hidden_size
-    shapes = {"embeddings.word_embeddings.weight": (config.vocab_size, wide)}
+    shapes = {Deberta.words: (config.vocab_size, wide)}
     if config.position_biased_input:
         shapes["embeddings.position_embeddings.weight"] = (config.max_position_embeddings, wide)
     if config.type_vocab_size > 0:
@@ -324,58 +256,9 @@ def _shapes_of(config: DebertaConfig) -> dict[str, tuple[int, ...]]:
         shapes["encoder.conv.conv.weight"] = (size, size // config.conv_groups, config.conv_kernel_size)
         shapes["encoder.conv.conv.bias"] = (size,)
         norms.append("encoder.conv.LayerNorm")
-    for layer in _layers(config):
-        for name, shape in _linears_of(config).items():
-            shapes[f"{layer}.{name}.weight"], shapes[f"{layer}.{name}.bias"] = shape, shape[:1]
-        norms += [f"{layer}.attention.output.LayerNorm", f"{layer}.output.LayerNorm"]
-    return shapes | {f"{norm}.{kind}": (size,) for norm in norms for kind in ("weight", "bias")}
+    own = [_OWN[kind] for kind in config.pos_att_type if config.relative_attention and not config.share_att_key]
+    shapes |= {f"{norm}.{kind}": (size,) for norm in norms for kind in ("weight", "bias")}
+    return shapes | layer_shapes(config, (*Deberta.joined, *own))
 
 
-def _linears_of(config: DebertaConfig) -> dict[str, tuple[int, int]]:
-    """Return the name and shape of each weight of a layer's products."""
-    size, inner = config.hidden_size, config.intermediate_size
-    names = [*_JOINED]
-    if config.relative_attention and not config.share_att_key:
-        names += [_OWN[kind] for kind in config.pos_att_type]
-    return {f"attention.self.{name}": (size, size) for name in names} | {
-        "attention.output.dense": (size, size),
-        "intermediate.dense": (inner, size),
-        "output.dense": (size, inner),
-    }
-
-
-_JOINED = ("query_proj", "key_proj", "value_proj")
 _OWN = {"c2p": "pos_key_proj", "p2c": "pos_query_proj"}  # what projects distances where the tokens' does not
-
-
-class DebertaHead:
-    """The head of DebertaV2ForSequenceClassification: a dense layer over the first token, then one row a label.
-
-    Args:
-        config: the sizes.
-        weights: the arrays of a checkpoint by name.
-        labels: how many logits a text gets.
-    """
-
-    reads = "cls"
-
-    def __init__(self, config: DebertaConfig, weights: Mapping[str, np.ndarray], labels: int):
-        taken, size = Weights(weights, "DeBERTa with a classifier", ("deberta.",)), config.hidden_size
-        shapes = {
-            "pooler.dense.weight": (size, size),
-            "pooler.dense.bias": (size,),
-            "classifier.weight": (labels, size),
-            "classifier.bias": (labels,),
-        }
-        self._weights = {name: from_numpy(taken.take(name, *shape)) for name, shape in shapes.items()}
-        self._activation = ACTIVATIONS[config.pooler_hidden_act]
-
-    def parameters(self) -> dict[str, Tensor]:
-        """Return the tensors that the head computes with, by the names that checkpoints give them."""
-        return dict(self._weights)
-
-    def __call__(self, states: Tensor) -> Tensor:
-        """Return the logits; (texts, hidden) -> (texts, labels)."""
-        weights = self._weights
-        pooled = self._activation(linear(states, weights["pooler.dense.weight"], weights["pooler.dense.bias"]))
-        return linear(pooled, weights["classifier.weight"], weights["classifier.bias"])

@@ -1,4 +1,4 @@
-"""What the encoders of all families share: activations, checked weights, and the record of what went on inside.
+"""What the encoders of all families share: activations, the way through the layers, and the record of what went on.
 
 NOTE [An encoder]
 Each family has a file with a config (`of(settings)` reads config.json and says what it cannot do), an encoder and a
@@ -7,22 +7,30 @@ states of texts laid end to end, (tokens, hidden); its `config` says `max_tokens
 gives the word embeddings that `inputs_embeds` stands for: what the model looks up, before positions, segments, norms
 and projections. Tokens may be left out of a text: the others keep their numbers in `batch.positions`, and a layer reads
 those and never counts for itself. So a text without some of its tokens gives what a mask over these tokens gives. An
-encoder that normalises the last layer's states once more has `finish(states)`, which does that. A head turns the states
-of the tokens that it reads into logits, (texts, labels).
+encoder that normalises the last layer's states once more does that in `finish(states)`; others give them back as they
+are. A head turns the states of the tokens that it reads into logits, (texts, labels).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.models.tokens import Batch
 from backlight.ops.activations import leaky_relu, relu, relu6, sigmoid
+from backlight.ops.embedding import embedding
 from backlight.ops.gates import gelu, hardswish, mish, silu
 from backlight.ops.joining import cat
+from backlight.ops.linear import linear
+from backlight.ops.normalisation import layer_norm
 from backlight.ops.pointwise import tanh
+from backlight.ops.selecting import index_select
 from backlight.ops.selection import clamp
 from backlight.ops.softmax import softmax
+from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
 
@@ -70,67 +78,165 @@ class Trace:
     states: list[Tensor] = field(default_factory=list)
     attentions: list[tuple[Tensor, ...]] = field(default_factory=list)
 
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        lengths: Sequence[int],
+        scale: float,
+        biases: Sequence | None = None,
+    ) -> Tensor:
+        """Return softmax(query · keyᵀ · scale + bias) · value for each text, and keep the softmax: all in the graph.
 
-def attend(
-    query: Tensor, key: Tensor, value: Tensor, lengths: Sequence[int], scale: float, biases: Sequence | None = None
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return softmax(query · keyᵀ · scale + bias) · value for each text, and the softmax: all of it in the graph.
+        Shapes: query, key, value (tokens, heads, dim) -> (tokens, heads · dim)
 
-    Shapes: query, key, value (tokens, heads, dim) -> (tokens, heads · dim), texts × (heads, queries, keys)
+        Args:
+            lengths: how many tokens each text has.
+            biases: for each text what is added to its scores, (heads or 1, queries, keys).
+        """
+        attentions, seen = [], []
+        by_text = zip(*(part.transpose(0, 1).split(tuple(lengths), 1) for part in (query, key, value)))
+        for number, (q, k, v) in enumerate(by_text):
+            scores = (q * scale) @ k.mT
+            attentions.append(softmax(scores if biases is None else scores + biases[number], -1))
+            seen.append((attentions[-1] @ v).transpose(0, 1).flatten(1))
+        self.attentions.append(tuple(attentions))
+        return cat(seen)
+
+
+class Weighted:
+    """Frozen weights by name, and the steps that read them: what encoders and heads are built of.
 
     Args:
-        lengths: how many tokens each text has.
-        biases: for each text what is added to its scores, (heads or 1, queries, keys).
+        arrays: the weights.
+        activation: a key of `ACTIVATIONS`.
+        eps: what norms add to a variance.
     """
-    attentions, seen = [], []
-    by_text = zip(*(part.transpose(0, 1).split(tuple(lengths), 1) for part in (query, key, value)))
-    for number, (q, k, v) in enumerate(by_text):
-        scores = (q * scale) @ k.mT
-        attentions.append(softmax(scores if biases is None else scores + biases[number], -1))
-        seen.append((attentions[-1] @ v).transpose(0, 1).flatten(1))
-    return cat(seen), tuple(attentions)
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], activation: str = "linear", eps: float = 0.0):
+        self._weights = {name: from_numpy(array) for name, array in arrays.items()}
+        self._activation, self._eps = ACTIVATIONS[activation], eps
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors that are computed with, by the names that checkpoints give them."""
+        return dict(self._weights)
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        return linear(x, self._weights[f"{name}.weight"], self._weights.get(f"{name}.bias"))
+
+    def _normalised(self, x: Tensor, name: str) -> Tensor:
+        weight = self._weights[f"{name}.weight"]
+        return layer_norm(x, weight.shape, weight, self._weights.get(f"{name}.bias"), self._eps)
 
 
-_FLOATS = ("float32", "float64", "float16", "bfloat16")
+class Encoder(Weighted, ABC):
+    """The way through the layers of every family (see NOTE [An encoder]), with frozen weights.
 
-
-class Weights:
-    """The arrays of a checkpoint, each checked as it is taken.
+    A family says what the first layer is given, `_embedded`, how tokens look at each other, `_look`, and what is made
+    of that, `_after`; and where there is such a thing, what its layers know of all tokens, `_around`, and `finish`.
 
     Args:
-        arrays: by name; those that nobody takes are left alone.
-        family: what the model is, for errors.
-        prefixes: what names may begin with in the checkpoint, beside nothing.
+        config: the sizes.
+        arrays: the weights.
+        activation: a key of `ACTIVATIONS`.
+        eps: what norms add to a variance.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], family: str, prefixes: Sequence[str] = ()):
-        self._arrays, self._family, self._prefixes = arrays, family, ("", *prefixes)
+    words: ClassVar[str]  # the weight that holds the word embeddings
 
-    def __contains__(self, name: str) -> bool:
-        return self._found(name) is not None
+    def __init__(self, config, arrays: Mapping[str, np.ndarray], activation: str, eps: float):
+        super().__init__(arrays, activation, eps)
+        self.config, self._dtype = config, arrays[self.words].dtype
 
-    def take(self, name: str, *shape: int) -> np.ndarray:
-        """Return a weight in float32 (or float64), by any of the names that checkpoints give it.
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the weights by the names that checkpoints give them."""
+        return self.parameters()
+
+    def embed_words(self, ids: np.ndarray) -> Tensor:
+        """Return what the model looks up for tokens, before positions, segments, norms and projections.
+
+        Shapes: ids (tokens,) -> (tokens, hidden), or (tokens, embedding) where embeddings have a size of their own
+        """
+        return embedding(self._weights[self.words], from_numpy(ids))
+
+    def __call__(
+        self,
+        batch: Batch,
+        inputs_embeds: Tensor | None = None,
+        wanted: Sequence[int] | None = None,
+        trace: Trace | None = None,
+    ) -> Tensor:
+        """Return the last hidden states of texts laid end to end.
+
+        Args:
+            batch: the texts.
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, as `embed_words` gives them.
+            wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
+                last layer works on these alone.
+            trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
+                The last of the states are those that the call returns: normalised, where the family does that.
+
+        Shapes: -> (tokens, hidden)
 
         Raises:
-            InputError: it is missing, has another shape, or holds something else than float numbers of 16 bits or more.
+            InputError: a text is longer than the model has positions, or has a segment that the model does not know.
         """
-        found = self._found(name)
-        if found is None:
-            also = f" (or {self._prefixes[1]}{name})" if len(self._prefixes) > 1 else ""
-            raise InputError(f"the checkpoint must hold {name}{also}, and does not: it is not a {self._family}'s")
-        if found.shape != shape:
-            raise InputError(f"{name} must have the shape {shape} that config.json asks for, got {found.shape}")
-        if str(found.dtype) not in _FLOATS:
-            raise InputError(
-                f"{name} must hold {', '.join(_FLOATS)}, got {found.dtype}: save the model without quantisation"
-            )
-        return found if found.dtype == np.float64 else np.asarray(found, np.float32)
+        hidden = self._embedded(batch, self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds)
+        around = self._around(batch)
+        if trace is not None:
+            trace.states.append(hidden)
+        last = self.config.num_hidden_layers - 1
+        for number in range(last + 1):
+            rows = wanted if number == last and trace is None else None
+            hidden = self._layer(hidden, number, batch, around, rows, trace)
+            if number == last:
+                hidden = self.finish(hidden)
+            if trace is not None:
+                trace.states.append(hidden)
+        return hidden if trace is None else picked(hidden, wanted)
 
-    def _found(self, name: str) -> np.ndarray | None:
-        old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
-        keys = (prefix + key for key in (name, old) for prefix in self._prefixes)
-        return next((self._arrays[key] for key in keys if key in self._arrays), None)
+    def finish(self, states: Tensor) -> Tensor:
+        """Do to states what is done to those of the last layer, if anything; (tokens, hidden) -> the same."""
+        return states
+
+    def _layer(self, hidden: Tensor, number: int, batch: Batch, around, rows, trace: Trace | None) -> Tensor:
+        """Run a layer for some rows, or all; (tokens, hidden) -> (rows, hidden)."""
+        seen = self._look(hidden, number, batch, around, trace)
+        return self._after(picked(seen, rows), picked(hidden, rows), number)
+
+    @abstractmethod
+    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
+        """Return what the first layer is given; (tokens, embedding) -> (tokens, hidden)."""
+
+    def _around(self, batch: Batch):
+        """Return what all layers know of where tokens stand."""
+
+    @abstractmethod
+    def _look(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
+        """Let each token look at its text; (tokens, hidden) -> (tokens, heads · dim)."""
+
+    @abstractmethod
+    def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
+        """Work on what each token saw, alone; (tokens, heads · dim), (tokens, hidden) -> (tokens, hidden)."""
+
+
+def picked(states: Tensor, rows: Sequence[int] | None) -> Tensor:
+    """Return some rows of states; all, for None."""
+    return states if rows is None else index_select(states, 0, from_numpy(np.asarray(rows, np.int64)))
+
+
+def check_positions(batch: Batch, limit: int) -> None:
+    """Raise if a token stands beyond the positions that a model knows."""
+    if batch.positions.max(initial=0) >= limit:
+        raise InputError(f"a text must have at most {limit} tokens, got {batch.positions.max() + 1}: cut it first")
+
+
+def check_said(settings: Mapping, names: Sequence[str], family: str) -> None:
+    """Raise unless a config.json says all of these."""
+    missing = [name for name in names if settings.get(name) is None]
+    if missing:
+        raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a {family}'s")
 
 
 def check_sizes(config, names: Sequence[str]) -> None:

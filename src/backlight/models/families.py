@@ -13,7 +13,7 @@ from backlight.models.bert_family import (
     RobertaConfig,
     XlmRobertaConfig,
 )
-from backlight.models.deberta import Deberta, DebertaConfig, DebertaHead
+from backlight.models.deberta import Deberta, DebertaConfig
 from backlight.models.modernbert import ModernBert, ModernBertConfig, ModernBertHead
 from backlight.models.prompts import Prompt, qwen3_prompt
 from backlight.models.qwen3 import Qwen3, Qwen3Config, Qwen3Head
@@ -79,7 +79,7 @@ def _like_bert(name: str, config: type, encoder: type, head: type) -> Family:
 FAMILIES: dict[str, Family] = {
     "bert": _like_bert("Bert", BertConfig, Bert, BertHead),
     "camembert": _like_bert("Camembert", CamembertConfig, Bert, BertHead),
-    "deberta-v2": _like_bert("DebertaV2", DebertaConfig, Deberta, DebertaHead),
+    "deberta-v2": _like_bert("DebertaV2", DebertaConfig, Deberta, BertHead),
     "distilbert": _like_bert("DistilBert", DistilBertConfig, Bert, BertHead),
     "electra": _like_bert("Electra", ElectraConfig, Bert, BertHead),
     "modernbert": Family(

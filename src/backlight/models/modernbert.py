@@ -4,23 +4,19 @@ Source: Warner and others, Smarter, Better, Faster, Longer: A Modern Bidirection
 and Long Context Finetuning and Inference, 2024, arXiv:2412.13663.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.models.encoder import ACTIVATIONS, Trace, Weights, attend, check_activation, check_heads, check_sizes
-from backlight.models.nearby import bands_of, seen_nearby, walls_of
+from backlight.models.checkpoint import Weights
+from backlight.models.encoder import Encoder, Trace, Weighted, check_activation, check_heads, check_said, check_sizes
+from backlight.models.nearby import Band, bands_of, seen_nearby, walls_of
 from backlight.models.rotary import Rotation, theta_of
 from backlight.models.tokens import Batch
 from backlight.ops.attention import ragged_attention
-from backlight.ops.embedding import embedding
 from backlight.ops.joining import cat
-from backlight.ops.linear import linear
-from backlight.ops.normalisation import layer_norm
-from backlight.ops.selecting import index_select
-from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
@@ -73,9 +69,7 @@ class ModernBertConfig:
             InputError: a size is missing, or asks for something that this encoder does not do.
         """
         said = {field.name: settings[field.name] for field in fields(cls) if settings.get(field.name) is not None}
-        missing = [name for name in cls.__match_args__[:5] if name not in said]
-        if missing:
-            raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a ModernBERT's")
+        check_said(settings, cls.__match_args__[:5], "ModernBERT")
         plain = cls(**said)
         check_sizes(plain, cls.__match_args__[:8])
         config = cls(**said | _thetas_of(settings, plain) | {"layer_types": _layer_types_of(plain)})
@@ -111,7 +105,7 @@ def _layer_types_of(plain: ModernBertConfig) -> tuple[str, ...]:
     return kinds
 
 
-class ModernBert:
+class ModernBert(Encoder):
     """ModernBERT's encoder with frozen weights.
 
     Args:
@@ -122,123 +116,59 @@ class ModernBert:
         InputError: a weight is missing or has another shape than the sizes ask for.
     """
 
+    words = "embeddings.tok_embeddings.weight"
+
     def __init__(self, config: ModernBertConfig, weights: Mapping[str, np.ndarray]):
-        self.config = config
-        taken = Weights(weights, "ModernBERT", ("model.",))
-        shapes = _shapes_of(config)
-        self._weights = {name: from_numpy(taken.take(name, *shape)) for name, shape in shapes.items()}
-        self._dtype = self._weights[_WORDS].numpy().dtype
-        self._activation = ACTIVATIONS[config.hidden_activation]
+        arrays = Weights(weights, "ModernBERT", ("model.",)).take_all(_shapes_of(config))
+        super().__init__(config, arrays, config.hidden_activation, config.norm_eps)
 
-    def parameters(self) -> dict[str, Tensor]:
-        """Return the tensors that the encoder computes with, by the names that checkpoints give them."""
-        return dict(self._weights)
+    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
+        """Return what the first layer is given; (tokens, hidden) -> the same."""
+        return self._normalised(words, "embeddings.norm")
 
-    state_dict = parameters
+    def _around(self, batch: Batch) -> tuple[dict[str, Rotation], list[Band]]:
+        """Return how queries and keys are turned in each kind of layer, and the bands of local ones."""
+        at, dim, thetas = batch.positions, self.config.head_size, self.config.thetas
+        turns = {kind: Rotation.of(at, dim, theta, self._dtype) for kind, theta in thetas.items()}
+        return turns, bands_of(batch, self.config.local_attention)
 
-    def embed_words(self, ids: np.ndarray) -> Tensor:
-        """Return the word embeddings of tokens, before they are normalised.
-
-        Shapes: ids (tokens,) -> (tokens, hidden)
-        """
-        return embedding(self._weights[_WORDS], from_numpy(ids))
-
-    def __call__(
-        self,
-        batch: Batch,
-        inputs_embeds: Tensor | None = None,
-        wanted: Sequence[int] | None = None,
-        trace: Trace | None = None,
-    ) -> Tensor:
-        """Return the last hidden states of texts laid end to end, normalised.
-
-        Args:
-            batch: the texts.
-            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
-            wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
-                last layer works on these alone.
-            trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
-                The last of the states are the normalised ones.
-
-        Shapes: -> (tokens, hidden)
-        """
-        words = self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds
-        hidden = _normalised(words, self._weights, "embeddings.norm", self.config.norm_eps)
-        turns = self._rotations(batch)
+    def _look(self, hidden: Tensor, number: int, batch: Batch, around: tuple, trace: Trace | None) -> Tensor:
+        """Let each token look at its text, or what is near it; (tokens, hidden) -> the same."""
+        (turns, bands), kind, window = around, self.config.layer_types[number], self.config.local_attention
+        qkv = self._turned(hidden, turns[kind], number)
         if trace is not None:
-            return self._traced(hidden, batch, turns, wanted, trace)
-        bands = bands_of(batch, self.config.local_attention)
-        last = self.config.num_hidden_layers - 1
-        for number, kind in enumerate(self.config.layer_types):
-            qkv = self._turned(hidden, turns[kind], number)
-            if kind == LOCAL and bands:
-                seen = seen_nearby(qkv, bands)
-            else:
-                seen = ragged_attention(qkv.flatten(1), batch.lengths, self.config.num_attention_heads)
-            if number == last and wanted is not None:
-                seen, hidden = _picked(seen, wanted), _picked(hidden, wanted)
-            hidden = self._after(seen, hidden, number)
-        return self.finish(hidden)
-
-    def finish(self, states: Tensor) -> Tensor:
-        """Normalise states as those of the last layer are; (tokens, hidden) -> the same."""
-        return _normalised(states, self._weights, "final_norm", self.config.norm_eps)
-
-    def _traced(self, hidden: Tensor, batch: Batch, turns: dict, wanted: Sequence[int] | None, trace: Trace) -> Tensor:
-        """Run the layers with each step in sight."""
-        trace.states.append(hidden)
-        walls, scale = walls_of(batch, self.config.local_attention, self._dtype), self.config.head_size**-0.5
-        for number, kind in enumerate(self.config.layer_types):
-            qkv = self._turned(hidden, turns[kind], number).unbind(1)
-            seen, attentions = attend(*qkv, batch.lengths, scale, walls if kind == LOCAL else None)
-            hidden = self._after(seen, hidden, number)
-            trace.states.append(hidden)
-            trace.attentions.append(attentions)
-        trace.states[-1] = hidden = self.finish(hidden)
-        return hidden if wanted is None else _picked(hidden, wanted)
-
-    def _rotations(self, batch: Batch) -> dict[str, Rotation]:
-        """Return how queries and keys are turned in each kind of layer."""
-        positions, dim = batch.positions, self.config.head_size
-        return {kind: Rotation.of(positions, dim, theta, self._dtype) for kind, theta in self.config.thetas.items()}
+            walls = walls_of(batch, window, self._dtype) if kind == LOCAL else None
+            return trace.attend(*qkv.unbind(1), batch.lengths, self.config.head_size**-0.5, walls)
+        if kind == LOCAL and bands:
+            return seen_nearby(qkv, bands)
+        return ragged_attention(qkv.flatten(1), batch.lengths, self.config.num_attention_heads)
 
     def _turned(self, hidden: Tensor, turn: Rotation, number: int) -> Tensor:
         """Return queries, keys and values, the first two turned; (tokens, hidden) -> (tokens, 3, heads, dim)."""
         name = f"layers.{number}.attn"
         if number:  # the first layer's states have just been normalised
-            hidden = _normalised(hidden, self._weights, f"{name}_norm", self.config.norm_eps)
-        qkv = _linear(hidden, self._weights, f"{name}.Wqkv").unflatten(1, (3, self.config.num_attention_heads, -1))
+            hidden = self._normalised(hidden, f"{name}_norm")
+        qkv = self._linear(hidden, f"{name}.Wqkv").unflatten(1, (3, self.config.num_attention_heads, -1))
         turning, values = qkv.split((2, 1), 1)
         return cat([turn(turning), values], 1)
 
     def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
         """Work on what each token saw, alone; (tokens, hidden) -> the same."""
-        name, weights = f"layers.{number}", self._weights
-        hidden = hidden + _linear(seen, weights, f"{name}.attn.Wo")
-        inner = _linear(
-            _normalised(hidden, weights, f"{name}.mlp_norm", self.config.norm_eps), weights, f"{name}.mlp.Wi"
-        )
+        name = f"layers.{number}"
+        hidden = hidden + self._linear(seen, f"{name}.attn.Wo")
+        inner = self._linear(self._normalised(hidden, f"{name}.mlp_norm"), f"{name}.mlp.Wi")
         inner, gate = inner.chunk(2, -1)  # (tokens, intermediate)
-        return hidden + _linear(self._activation(inner) * gate, weights, f"{name}.mlp.Wo")
+        return hidden + self._linear(self._activation(inner) * gate, f"{name}.mlp.Wo")
 
-
-def _normalised(x: Tensor, weights: Mapping[str, Tensor], name: str, eps: float) -> Tensor:
-    weight = weights[f"{name}.weight"]
-    return layer_norm(x, weight.shape, weight, weights.get(f"{name}.bias"), eps)
-
-
-def _linear(x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
-    return linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
-
-
-def _picked(states: Tensor, places: Sequence[int]) -> Tensor:
-    return index_select(states, 0, from_numpy(np.asarray(places, np.int64)))
+    def finish(self, states: Tensor) -> Tensor:
+        """Normalise states as those of the last layer are; (tokens, hidden) -> the same."""
+        return self._normalised(states, "final_norm")
 
 
 def _shapes_of(config: ModernBertConfig) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of each weight."""
     size, inner = config.hidden_size, config.intermediate_size
-    shapes: dict[str, tuple[int, ...]] = {_WORDS: (config.vocab_size, size)}
+    shapes: dict[str, tuple[int, ...]] = {ModernBert.words: (config.vocab_size, size)}
     norms = ["embeddings.norm", "final_norm"]
     for number in range(config.num_hidden_layers):
         name = f"layers.{number}"
@@ -260,10 +190,7 @@ def _weight_and_bias(name: str, shape: tuple[int, ...], biased: bool) -> dict[st
     return {f"{name}.weight": shape} | ({f"{name}.bias": shape[:1]} if biased else {})
 
 
-_WORDS = "embeddings.tok_embeddings.weight"
-
-
-class ModernBertHead:
+class ModernBertHead(Weighted):
     """The head of ModernBertForSequenceClassification: dense, activation and norm, then one row a label.
 
     Args:
@@ -278,14 +205,9 @@ class ModernBertHead:
         shapes = _weight_and_bias("head.dense", (size, size), config.classifier_bias)
         shapes |= _weight_and_bias("head.norm", (size,), config.norm_bias)
         shapes |= _weight_and_bias("classifier", (labels, size), True)
-        self._weights = {name: from_numpy(taken.take(name, *shape)) for name, shape in shapes.items()}
-        self._activation, self._eps = ACTIVATIONS[config.classifier_activation], config.norm_eps
-
-    def parameters(self) -> dict[str, Tensor]:
-        """Return the tensors that the head computes with, by the names that checkpoints give them."""
-        return dict(self._weights)
+        super().__init__(taken.take_all(shapes), config.classifier_activation, config.norm_eps)
 
     def __call__(self, states: Tensor) -> Tensor:
         """Return the logits; (texts, hidden) -> (texts, labels)."""
-        dense = self._activation(_linear(states, self._weights, "head.dense"))
-        return _linear(_normalised(dense, self._weights, "head.norm", self._eps), self._weights, "classifier")
+        dense = self._activation(self._linear(states, "head.dense"))
+        return self._linear(self._normalised(dense, "head.norm"), "classifier")

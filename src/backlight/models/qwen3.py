@@ -5,21 +5,27 @@ Embedding and Reranking Through Foundation Models, 2025, arXiv:2506.05176.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.models.encoder import ACTIVATIONS, Trace, Weights, attend, check_activation, check_sizes
+from backlight.models.checkpoint import Weights
+from backlight.models.encoder import (
+    Encoder,
+    Trace,
+    Weighted,
+    check_activation,
+    check_positions,
+    check_said,
+    check_sizes,
+)
 from backlight.models.rotary import Rotation, theta_of
 from backlight.models.tokens import Batch
 from backlight.ops.attention import scaled_dot_product_attention
-from backlight.ops.embedding import embedding
 from backlight.ops.joining import cat
-from backlight.ops.linear import linear
 from backlight.ops.normalisation import rms_norm
-from backlight.ops.selecting import index_select
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
@@ -53,9 +59,7 @@ class Qwen3Config:
             InputError: a size is missing, or asks for something that this encoder does not do.
         """
         said = {name: settings[name] for name in cls.__match_args__ if settings.get(name) is not None}
-        missing = [name for name in cls.__match_args__[:7] if name not in said]
-        if missing:
-            raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a Qwen3's")
+        check_said(settings, cls.__match_args__[:7], "Qwen3")
         rope = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
         said["rope_theta"] = theta_of(rope, said.get("rope_theta", cls.rope_theta))
         config = cls(**said)
@@ -92,7 +96,7 @@ def _windows(settings: Mapping, layers: int) -> tuple[int | None, ...]:
 _SLIDING, _FULL = "sliding_attention", "full_attention"
 
 
-class Qwen3:
+class Qwen3(Encoder):
     """Qwen3's decoder with frozen weights.
 
     Args:
@@ -103,75 +107,24 @@ class Qwen3:
         InputError: a weight is missing or has another shape than the sizes ask for.
     """
 
+    words = "embed_tokens.weight"
+
     def __init__(self, config: Qwen3Config, weights: Mapping[str, np.ndarray]):
-        self.config = config
-        taken = Weights(weights, "Qwen3", ("model.",))
-        self._weights = {name: from_numpy(taken.take(name, *shape)) for name, shape in _shapes_of(config).items()}
-        self._activation = ACTIVATIONS[config.hidden_act]
-        self._dtype = self._weights["norm.weight"].numpy().dtype
+        arrays = Weights(weights, "Qwen3", ("model.",)).take_all(_shapes_of(config))
+        super().__init__(config, arrays, config.hidden_act, config.rms_norm_eps)
 
-    def parameters(self) -> dict[str, Tensor]:
-        """Return the tensors that the encoder computes with, by the names that checkpoints give them."""
-        return dict(self._weights)
+    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
+        """Return what the first layer is given: the words alone."""
+        check_positions(batch, self.config.max_position_embeddings)
+        return words
 
-    state_dict = parameters
+    def _around(self, batch: Batch) -> Rotation:
+        """Return how queries and keys are turned."""
+        return Rotation.of(batch.positions, self.config.head_dim, self.config.rope_theta, self._dtype)
 
-    def embed_words(self, ids: np.ndarray) -> Tensor:
-        """Return the word embeddings of tokens.
-
-        Shapes: ids (tokens,) -> (tokens, hidden)
-        """
-        return embedding(self._weights["embed_tokens.weight"], from_numpy(ids))
-
-    def __call__(
-        self,
-        batch: Batch,
-        inputs_embeds: Tensor | None = None,
-        wanted: Sequence[int] | None = None,
-        trace: Trace | None = None,
-    ) -> Tensor:
-        """Return the last hidden states, normalised, of texts laid end to end (see NOTE [An encoder]).
-
-        Args:
-            batch: the texts.
-            inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
-            wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
-                last layer works on these alone.
-            trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
-                Its last states are the normalised ones.
-
-        Shapes: -> (tokens, hidden)
-
-        Raises:
-            InputError: a text is longer than the model has positions.
-        """
-        limit = self.config.max_position_embeddings
-        if batch.positions.max(initial=0) >= limit:
-            raise InputError(f"a text must have at most {limit} tokens, got {batch.positions.max() + 1}: cut it first")
-        hidden = self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds
-        turn = Rotation.of(batch.positions, self.config.head_dim, self.config.rope_theta, self._dtype)
-        if trace is not None:
-            trace.states.append(hidden)
-        for number, window in enumerate(self.config.windows):
-            last = number == self.config.num_hidden_layers - 1
-            seen = self._look(hidden, batch, turn, number, window, trace)
-            if last and trace is None:
-                seen, hidden = _picked(seen, wanted), _picked(hidden, wanted)
-            hidden = self._after(seen, hidden, f"layers.{number}")
-            if last:
-                hidden = self.finish(hidden)
-            if trace is not None:
-                trace.states.append(hidden)
-        return hidden if trace is None else _picked(hidden, wanted)
-
-    def finish(self, states: Tensor) -> Tensor:
-        """Normalise states as those of the last layer are; (tokens, hidden) -> the same."""
-        return self._normalised(states, "norm")
-
-    def _look(
-        self, hidden: Tensor, batch: Batch, turn: Rotation, number: int, window: int | None, trace: Trace | None
-    ) -> Tensor:
+    def _look(self, hidden: Tensor, number: int, batch: Batch, turn: Rotation, trace: Trace | None) -> Tensor:
         """Let each token look back over its text; (tokens, hidden) -> (tokens, heads · dim)."""
+        window, parts = self.config.windows[number], batch.parts(batch.positions)
         name, dim = f"layers.{number}.self_attn", self.config.head_dim
         normal = self._normalised(hidden, f"layers.{number}.input_layernorm")
         query, key, value = (
@@ -181,29 +134,27 @@ class Qwen3:
         if trace is not None:
             groups = self.config.num_attention_heads // self.config.num_key_value_heads
             key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-            seeing = [_may_see(part, window) for part in batch.parts(batch.positions)]
+            seeing = [_may_see(part, window) for part in parts]
             biases = [from_numpy(np.where(part, 0, -np.inf).astype(self._dtype)) for part in seeing]
-            seen, attentions = attend(query, key, value, batch.lengths, dim**-0.5, biases)
-            trace.attentions.append(attentions)
-            return seen
+            return trace.attend(query, key, value, batch.lengths, dim**-0.5, biases)
         by_text = zip(*(part.transpose(0, 1).split(batch.lengths, 1) for part in (query, key, value)))
-        seen = [
-            _looking_back(*part, positions, window) for part, positions in zip(by_text, batch.parts(batch.positions))
-        ]
+        seen = [_looking_back(*text, positions, window) for text, positions in zip(by_text, parts)]
         return cat([part.transpose(0, 1).flatten(1) for part in seen])
 
-    def _after(self, seen: Tensor, hidden: Tensor, name: str) -> Tensor:
+    def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
         """Work on what each token saw, alone; (tokens, heads · dim), (tokens, hidden) -> (tokens, hidden)."""
+        name = f"layers.{number}"
         hidden = hidden + self._linear(seen, f"{name}.self_attn.o_proj")
         normal = self._normalised(hidden, f"{name}.post_attention_layernorm")
         gate = self._activation(self._linear(normal, f"{name}.mlp.gate_proj"))  # (tokens, intermediate)
         return hidden + self._linear(gate * self._linear(normal, f"{name}.mlp.up_proj"), f"{name}.mlp.down_proj")
 
-    def _linear(self, x: Tensor, name: str) -> Tensor:
-        return linear(x, self._weights[f"{name}.weight"], self._weights.get(f"{name}.bias"))
+    def finish(self, states: Tensor) -> Tensor:
+        """Normalise states as those of the last layer are; (tokens, hidden) -> the same."""
+        return self._normalised(states, "norm")
 
     def _normalised(self, x: Tensor, name: str) -> Tensor:
-        return rms_norm(x, x.shape[-1:], self._weights[f"{name}.weight"], self.config.rms_norm_eps)
+        return rms_norm(x, x.shape[-1:], self._weights[f"{name}.weight"], self._eps)
 
 
 def _looking_back(query: Tensor, key: Tensor, value: Tensor, positions: np.ndarray, window: int | None) -> Tensor:
@@ -220,16 +171,12 @@ def _may_see(positions: np.ndarray, window: int | None) -> np.ndarray:
     return (back >= 0) & (back < (math.inf if window is None else window))
 
 
-def _picked(states: Tensor, places: Sequence[int] | None) -> Tensor:
-    return states if places is None else index_select(states, 0, from_numpy(np.asarray(places, np.int64)))
-
-
 def _shapes_of(config: Qwen3Config) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of each weight."""
     size, inner, dim = config.hidden_size, config.intermediate_size, config.head_dim
     queries, keys = config.num_attention_heads * dim, config.num_key_value_heads * dim
     linears = {"q_proj": (queries, size), "k_proj": (keys, size), "v_proj": (keys, size), "o_proj": (size, queries)}
-    shapes = {"embed_tokens.weight": (config.vocab_size, size), "norm.weight": (size,)}
+    shapes = {Qwen3.words: (config.vocab_size, size), "norm.weight": (size,)}
     for layer in (f"layers.{number}" for number in range(config.num_hidden_layers)):
         for name, shape in linears.items():
             shapes[f"{layer}.self_attn.{name}.weight"] = shape
@@ -242,7 +189,7 @@ def _shapes_of(config: Qwen3Config) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-class Qwen3Head:
+class Qwen3Head(Weighted):
     """Reads the last token: how much more likely `yes` is than `no` as the next one, or what a classifier says.
 
     With Qwen3ForCausalLM's weights there is one logit a text, logit(yes) − logit(no): its sigmoid is the probability of
@@ -269,18 +216,14 @@ class Qwen3Head:
     ):
         taken, size = Weights(weights, "Qwen3 with a head", ("model.",)), config.hidden_size
         if answers is None:
-            self._weights = {"score.weight": from_numpy(taken.take("score.weight", labels, size))}
+            super().__init__(taken.take_all({"score.weight": (labels, size)}))
             return
         if labels != 1 or not all(0 <= answer < config.vocab_size for answer in answers):
             raise InputError(f"yes and no must be among the {config.vocab_size} tokens of one logit, got {answers}")
-        name = "embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"
+        name = Qwen3.words if config.tie_word_embeddings else "lm_head.weight"
         yes, no = taken.take(name, config.vocab_size, size)[list(answers)]
-        self._weights = {"score.weight": from_numpy((yes - no)[None])}
-
-    def parameters(self) -> dict[str, Tensor]:
-        """Return the tensors that the head computes with."""
-        return dict(self._weights)
+        super().__init__({"score.weight": (yes - no)[None]})
 
     def __call__(self, states: Tensor) -> Tensor:
         """Return the logits; (texts, hidden) -> (texts, labels)."""
-        return linear(states, self._weights["score.weight"])
+        return self._linear(states, "score")

@@ -171,8 +171,7 @@ class PairScorer:
         trace = Trace()
         with no_grad():
             last = self.pair_scores(batch, None, trace).numpy()
-            finish = getattr(self.encoder, "finish", lambda states: states)
-            before = [self.score_states(finish(states), batch).numpy() for states in trace.states[:-1]]
+            before = [self.score_states(self.encoder.finish(states), batch).numpy() for states in trace.states[:-1]]
         return np.stack([*before, last])
 
     def baseline(self, name: str) -> np.ndarray:
