@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from backlight.explain.attribution import Attribution, attribute_pair
-from backlight.explain.checks import check_below_highest, check_same_scores, check_values
-from backlight.models.pairs import Pair, PairBatch
-from backlight.models.scoring import passes
+from backlight.explain.checks import check_below_highest, check_same_scores, check_values, ordinary_passes
+from backlight.models.pairs import Pair
 
 
 def attention_rollout(
@@ -90,20 +89,18 @@ def _explained(
 ) -> list[Attribution]:
     """Return explanations by a function of weights, attentions and their slopes, all of one sequence -> (tokens,)."""
     done = []
-    for some in passes(pairs, width=_width):
-        batch = PairBatch.of(some)
+    for batch, ordinary in ordinary_passes(ranker, pairs, scores, _width):
         weights = ranker.read_weights(batch)
-        ordinary = ranker.score(batch) if scores is None else scores[len(done) : len(done) + len(some)]
         inside = ranker.inside(batch, slopes=slopes)
-        check_same_scores(inside.scores, ordinary, some)
+        check_same_scores(inside.scores, ordinary, batch.pairs)
         if slopes:
-            check_below_highest(ranker, inside.scores, some)
+            check_below_highest(ranker, inside.scores, batch.pairs)
         by_sequence = zip(*inside.attentions), zip(*inside.attention_slopes) if slopes else weights
         rows = [row(own.astype(np.float64), *parts) for own, *parts in zip(weights, *by_sequence)]
-        for pair, score, values in zip(some, inside.scores, batch.by_pair(np.concatenate(rows))):
+        for pair, score, values in zip(batch.pairs, inside.scores, batch.by_pair(np.concatenate(rows))):
             check_values(values, pair.name, "the attention")
             done.append(attribute_pair(pair, values, model=ranker.name, score=float(score), **told))
-        advance(len(some))
+        advance(len(batch.pairs))
     return done
 
 

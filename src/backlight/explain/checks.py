@@ -1,11 +1,12 @@
 """What must hold before anything is explained: the pair was read, the score is the ordinary one, values are real."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from backlight.errors import GraphError, InputError
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scoring import passes
 
 SAME_SCORE = 1e-5  # in units of the score, or of its size where that is above 1
 
@@ -15,6 +16,22 @@ def check_readable(pair: Pair) -> None:
     for side, what in ((QUERY, "the query"), (DOCUMENT, pair.name)):
         if not len(pair.of_side(side)):
             raise InputError(f"{what} must hold something that the model reads, and its tokeniser finds nothing in it")
+
+
+def ordinary_passes(
+    ranker, pairs: Sequence[Pair], scores: np.ndarray | None, width: Callable[..., int] = len
+) -> Iterator[tuple[PairBatch, np.ndarray]]:
+    """Yield pairs in batches of about `TOKENS_A_PASS` tokens, each with the scores of an ordinary call.
+
+    Args:
+        scores: what the ordinary call gave, (pairs,); None to make it here.
+        width: how many tokens a pair counts for.
+    """
+    done = 0
+    for some in passes(pairs, width):
+        batch = PairBatch.of(some)
+        yield batch, ranker.score(batch) if scores is None else scores[done : done + len(some)]
+        done += len(some)
 
 
 def check_same_scores(found: np.ndarray, ordinary: np.ndarray, pairs: Sequence[Pair]) -> None:

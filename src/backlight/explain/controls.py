@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from backlight.explain.attribution import Attribution, attribute_pair, attribute_words, words_of
-from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
-from backlight.models.scoring import passes
+from backlight.explain.checks import ordinary_passes
+from backlight.models.pairs import DOCUMENT, QUERY, Pair
 
 
 def generator_of(pair: Pair, seed: int) -> np.random.Generator:
@@ -38,15 +38,14 @@ def embedding_magnitude(
         One record a pair, in units of the embedding: a control, not an explanation.
     """
     done = []
-    for some in passes(pairs):
-        batch = PairBatch.of(some)
-        found = ranker.score(batch) if scores is None else scores[len(done) : len(done) + len(some)]
+    for batch, found in ordinary_passes(ranker, pairs, scores):
         lengths = batch.by_pair(np.linalg.norm(ranker.embed(batch), axis=1))
         told = {"method": "embedding-magnitude", "model": ranker.name, "meaning": _LENGTH}
         done += [
-            attribute_pair(pair, own, score=float(score), **told) for pair, score, own in zip(some, found, lengths)
+            attribute_pair(pair, own, score=float(score), **told)
+            for pair, score, own in zip(batch.pairs, found, lengths)
         ]
-        advance(len(some))
+        advance(len(batch.pairs))
     return done
 
 

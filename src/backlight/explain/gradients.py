@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from backlight.explain.attribution import Attribution, attribute_pair
-from backlight.explain.checks import checked_slopes
-from backlight.models.pairs import Pair, PairBatch
-from backlight.models.scoring import passes
+from backlight.explain.checks import checked_slopes, ordinary_passes
+from backlight.models.pairs import Pair
 
 
 def saliency(
@@ -89,13 +88,11 @@ def _explained(
 ) -> list[Attribution]:
     """Return explanations whose values are a function of slopes and embeddings, (tokens, hidden) -> (tokens,)."""
     explained = []
-    for some in passes(pairs):
-        batch = PairBatch.of(some)
-        ordinary = None if scores is None else scores[len(explained) : len(explained) + len(some)]
+    for batch, ordinary in ordinary_passes(ranker, pairs, scores):
         found, slopes = checked_slopes(ranker, batch, ordinary=ordinary)
         values = batch.by_pair(value(slopes, ranker.embed(batch)))
-        for pair, score, own in zip(some, found, values):
+        for pair, score, own in zip(batch.pairs, found, values):
             # one forward for the ordinary score, one forward and one backward for the gradient
             explained.append(attribute_pair(pair, own, model=ranker.name, score=float(score), passes=3, **told))
-        advance(len(some))
+        advance(len(batch.pairs))
     return explained

@@ -20,10 +20,9 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, attribute_pair
-from backlight.explain.checks import check_same_scores, check_values
+from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
 from backlight.explain.points import slopes_at
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
-from backlight.models.scoring import passes
 
 BASELINES = {
     "zero": "zero in place of each word's embedding",
@@ -122,9 +121,8 @@ def integrated_gradients(
     """
     _check(baseline, moved, rule, steps, max_steps)
     stand_in, done = ranker.baseline(baseline), []
-    for some in passes(pairs):
-        ordinary = None if scores is None else scores[len(done) : len(done) + len(some)]
-        ways = _ways(ranker, some, stand_in, MOVED[moved], ordinary)
+    for batch, ordinary in ordinary_passes(ranker, pairs, scores):
+        ways = _ways(ranker, batch, stand_in, MOVED[moved], ordinary)
         _walk(ranker, ways, RULES[rule], steps, max_steps, tolerance, floor, advance)
         for way in ways:
             small = _is_small(way, tolerance, floor)
@@ -160,17 +158,15 @@ def _check(baseline: str, moved: str, rule: str, steps: int, max_steps: int) -> 
         raise InputError(f"steps must be from 1 to max_steps, got {steps} and {max_steps}")
 
 
-def _ways(ranker, pairs: list[Pair], stand_in: np.ndarray, sides: tuple[int, ...], ordinary) -> list[_Way]:
+def _ways(ranker, batch: PairBatch, stand_in: np.ndarray, sides: tuple[int, ...], ordinary) -> list[_Way]:
     """Return each pair's way, after comparing the score at its end with an ordinary call's."""
-    batch = PairBatch.of(pairs)
-    ordinary = ranker.score(batch) if ordinary is None else ordinary
     embeddings = ranker.embed(batch)
-    check_same_scores(ranker.score(batch, embeddings), ordinary, pairs)
-    moves = np.isin(np.concatenate([pair.sides for pair in pairs]), sides)
+    check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs)
+    moves = np.isin(np.concatenate([pair.sides for pair in batch.pairs]), sides)
     starts = np.where(moves[:, None], stand_in, embeddings).astype(embeddings.dtype)
     changes = (batch.by_pair(part) for part in (starts, embeddings - starts))
     ends = (np.asarray(part, np.float64).tolist() for part in (ordinary, ranker.score(batch, starts)))
-    return [_Way(*way) for way in zip(pairs, *changes, *ends)]
+    return [_Way(*way) for way in zip(batch.pairs, *changes, *ends)]
 
 
 def _walk(ranker, ways: list[_Way], rule, steps: int, max_steps: int, tolerance: float, floor: float, advance) -> None:

@@ -12,9 +12,8 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, attribute_pair
-from backlight.explain.checks import check_same_scores, check_values
+from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
 from backlight.models.pairs import ADDED, Pair, PairBatch
-from backlight.models.scoring import passes
 
 
 def products_by_layer(ranker, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]:
@@ -49,16 +48,14 @@ def layer_gradient_x_activation(
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
     done = []
-    for some in passes(pairs):
-        batch = PairBatch.of(some)
-        ordinary = ranker.score(batch) if scores is None else scores[len(done) : len(done) + len(some)]
+    for batch, ordinary in ordinary_passes(ranker, pairs, scores):
         found, rows = products_by_layer(ranker, batch)
-        check_same_scores(found, ordinary, some)
+        check_same_scores(found, ordinary, batch.pairs)
         last = len(rows) - 1
         chosen = last // 2 if layer is None else layer
         if not 0 <= chosen <= last:
             raise InputError(f"layer must be from 0 to {last}, got {layer}")
-        for pair, score, values in zip(some, found, batch.by_pair(rows[chosen])):
+        for pair, score, values in zip(batch.pairs, found, batch.by_pair(rows[chosen])):
             check_values(values, pair.name)
             if not values[pair.sides != ADDED].any():
                 raise InputError(
@@ -78,5 +75,5 @@ def layer_gradient_x_activation(
                     settings={"layer": chosen, "layers": last},
                 )
             )
-        advance(len(some))
+        advance(len(batch.pairs))
     return done

@@ -15,11 +15,10 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, attribute_pair
-from backlight.explain.checks import check_same_scores, check_values
+from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
 from backlight.explain.controls import generator_of
 from backlight.explain.points import slopes_at
-from backlight.models.pairs import Pair, PairBatch
-from backlight.models.scoring import passes
+from backlight.models.pairs import Pair
 
 
 def smoothgrad(
@@ -83,19 +82,16 @@ def _explained(
     if samples < 1 or not noise > 0:
         raise InputError(f"samples must be 1 or more and noise above 0, got {samples} and {noise}")
     done = []
-    for some in passes(pairs):
-        batch = PairBatch.of(some)
-        given = None if scores is None else scores[len(done) : len(done) + len(some)]
-        ordinary = ranker.score(batch) if given is None else given
+    for batch, ordinary in ordinary_passes(ranker, pairs, scores):
         embeddings = ranker.embed(batch)
-        check_same_scores(ranker.score(batch, embeddings), ordinary, some)
+        check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs)
         copies = (
             (pair, copy)
-            for pair, own in zip(some, batch.by_pair(embeddings))
+            for pair, own in zip(batch.pairs, batch.by_pair(embeddings))
             for copy in noisy(pair, own, noise, samples, seed)
         )
         found = slopes_at(ranker, copies)
-        for pair, score in zip(some, ordinary):
+        for pair, score in zip(batch.pairs, ordinary):
             mean = sum(part(slopes).astype(np.float64) for _, (_, slopes) in zip(range(samples), found)) / samples
             values = np.abs(mean).sum(axis=1)
             check_values(values, pair.name)
