@@ -1,14 +1,18 @@
 """A made-up data folder for the reranker's recipe: articles on letters, whose words tiny_bert's vocabulary has."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 PLACES = ("leaf", "water", "air", "food", "cell", "green", "sunlight", "plants")
 
 
-def write_data(folder: Path, articles: int = 8) -> Path:
+TITLES = tuple(f"Article_{number}" for number in range(8))
+
+
+def write_data(folder: Path, titles: Sequence[str] = TITLES) -> Path:
     """Write SQuAD-like articles of four paragraphs, and sentences with their questions."""
-    data = [{"title": f"Article_{number}", "paragraphs": _paragraphs(number)} for number in range(articles)]
+    data = [{"title": title, "paragraphs": _paragraphs(number)} for number, title in enumerate(titles)]
     _write(folder / "squad" / "squad-36-articles.json", json.dumps({"data": data}))
     asked = [f"what is {letter} {place} ?" for letter in "abcdef" for place in PLACES]
     answers = [f"the {letter} {place} is a {letter} of {place} ." for letter in "abcdef" for place in PLACES]
@@ -20,9 +24,9 @@ def write_data(folder: Path, articles: int = 8) -> Path:
 def _paragraphs(number: int) -> list[dict]:
     found = []
     for letter in "ghij":
-        text = f"In {PLACES[number]} the {letter} of plants make {letter} {number} and food."
+        text = f"In {PLACES[number % 8]} the {letter} of plants make {letter} {number} and food."
         answer = {"text": f"{letter} {number}", "answer_start": text.index(f"{letter} {number}"), "occurrences": 1}
-        asked = f"What do the {letter} of plants make in {PLACES[number]}?"
+        asked = f"What do the {letter} of plants make in {PLACES[number % 8]}?"
         found.append({"context": text, "qas": [{"question": asked, "answers": [answer]}]})
     return found
 
