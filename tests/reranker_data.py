@@ -11,9 +11,15 @@ TITLES = tuple(f"Article_{number}" for number in range(8))
 
 
 def write_data(folder: Path, titles: Sequence[str] = TITLES) -> Path:
-    """Write SQuAD-like articles of four paragraphs, and sentences with their questions."""
+    """Write SQuAD-like articles of four paragraphs, sentences with their questions, and QED's lines."""
     data = [{"title": title, "paragraphs": _paragraphs(number)} for number, title in enumerate(titles)]
     _write(folder / "squad" / "squad-36-articles.json", json.dumps({"data": data}))
+    searched = [
+        {"question_text": paragraph["qas"][0]["question"].lower(), "paragraph_text": paragraph["context"]}
+        for article in data
+        for paragraph in article["paragraphs"]
+    ]
+    _write(folder / "qed" / "qed-dev.jsonlines", "\n".join(map(json.dumps, searched)))
     asked = [f"what is {letter} {place} ?" for letter in "abcdef" for place in PLACES]
     answers = [f"the {letter} {place} is a {letter} of {place} ." for letter in "abcdef" for place in PLACES]
     _write(folder / "question_sentence" / "questions.txt", "\n".join(asked) + "\n")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -55,14 +56,26 @@ def bert(tmp_path_factory):
 @pytest.fixture
 def training(data, bert, tmp_path):
     """Return a training of the tiny BERT."""
-    return Training(Recipe(model=str(bert), **SMALL), data, tmp_path / "run", lambda line: None)
+    return Training(Recipe(model=str(bert), ranker=str(bert), **SMALL), data, tmp_path / "run", lambda line: None)
 
 
 def started(data, bert, out, *more):
     """Start the script in a process of its own."""
     settings = [part for name, value in SMALL.items() for part in ("--" + name.replace("_", "-"), str(value))]
     return subprocess.Popen(
-        [sys.executable, ROOT / "examples/train_reranker.py", data, "--out", out, "--model", bert, *settings, *more],
+        [
+            sys.executable,
+            ROOT / "examples/train_reranker.py",
+            data,
+            "--out",
+            out,
+            "--model",
+            bert,
+            "--ranker",
+            bert,
+            *settings,
+            *more,
+        ],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "error"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -97,7 +110,7 @@ def test_a_folder_with_a_run_is_taken_up_only_if_asked_and_only_by_its_recipe(tr
     training._save()
     with pytest.raises(InputError, match="--resume"):
         training.start(resume=False)
-    other = Training(Recipe(model=str(bert), **{**SMALL, "negatives": 2}), data, training.run.path)
+    other = Training(Recipe(model=str(bert), ranker=str(bert), **{**SMALL, "negatives": 2}), data, training.run.path)
     with pytest.raises(InputError, match="another recipe"):
         other.start(resume=True)
 
@@ -147,6 +160,21 @@ def test_the_loss_is_listwise_and_logistic():
     assert ours == pytest.approx((expected + 0.15 * balanced).item(), rel=1e-6)
 
 
+def test_another_stage_goes_on_from_a_model_with_other_sentences_and_negatives(training, data, tmp_path):
+    training.start(resume=False)
+    training.validate()
+    again = replace(training.recipe, model=str(training.run.path / "model"), stage=1, sentences=30)
+    further = Training(again, data, tmp_path / "further", lambda line: None)
+    assert further.split == training.split
+    assert first_loss(further) != first_loss(training)
+    pairs = training.pairs(0)
+    np.testing.assert_array_equal(scores_of(further.model, pairs), scores_of(training.model, pairs))
+    first = Training(replace(again, stage=0), data, tmp_path / "first", lambda line: None)
+    asked = [{question.text for question in one.collections[1].questions} for one in (first, further)]
+    assert len(asked[0]) == 30 and len(asked[1]) == 18 and not asked[0] & asked[1]
+    assert further.pairs(0) != first.pairs(0)
+
+
 def test_rates_rise_then_fall_to_zero():
     shares = [Recipe(warm_up=0.1).share(step, 100) for step in range(101)]
     assert shares[0] == 0.1 and max(shares) == shares[9] == 1 and shares[100] == 0
@@ -173,7 +201,7 @@ def test_a_finished_run_becomes_the_folder_of_a_package(training, tmp_path):
         write_package(training.run, tmp_path / "package", None)
     training.train()
     figures = tmp_path / "figures.json"
-    figures.write_text(json.dumps({"about": "6 questions", "lines": ["| BM25 | 0.9 |"]}))
+    figures.write_text(json.dumps({"sections": [{"about": "6 questions", "lines": ["| BM25 | 0.9 |"]}]}))
     write_package(training.run, tmp_path / "package", figures)
     held_out = json.loads((tmp_path / "package" / "held_out.json").read_text())
     assert held_out["articles"] == list(training.split.held_out)

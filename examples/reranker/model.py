@@ -19,19 +19,20 @@ from backlight.training.run_folder import write_whole
 SPREAD = 0.02  # standard deviation of new weights, as BERT's own
 
 
-def untrained(source: Path, max_length: int, seed: int) -> CrossEncoder:
-    """Return an encoder under a head of random weights.
+def starting_model(source: Path, max_length: int, seed: int) -> CrossEncoder:
+    """Return an encoder under a head of random weights, or a model trained before as it is.
 
     Args:
-        source: the folder of the encoder that training starts from.
+        source: the folder of what training starts from.
         max_length: tokens of a pair that are read; the longer of the two texts is cut.
         seed: of the head's weights.
     """
-    config = BertConfig.of(read_json(source / "config.json"))
+    config, weights = BertConfig.of(read_json(source / "config.json")), read_weights(source)
+    head = weights if "classifier.weight" in weights else _head(config.hidden_size, seed)
     return CrossEncoder(
         name="reranker",
-        encoder=Bert(config, read_weights(source)),
-        head=BertHead(config, _head(config.hidden_size, seed), 1),
+        encoder=Bert(config, weights),
+        head=BertHead(config, head, 1),
         reader=PairReader(Tokenizer(source, max_length)),
     )
 
@@ -68,7 +69,7 @@ def write_model(model: CrossEncoder, source: Path, folder: Path) -> None:
 
 
 def _head(size: int, seed: int) -> dict[str, np.ndarray]:
-    """Return the weights of an untrained head."""
+    """Return the weights of an starting_model head."""
     rng = np.random.default_rng([seed, size])
     return {
         "pooler.dense.weight": rng.normal(0, SPREAD, (size, size)).astype(np.float32),

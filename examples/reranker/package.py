@@ -107,8 +107,8 @@ def figures_of(file: Path | None) -> str:
     """Return what was measured on the held-out articles, as text."""
     if file is None:
         return "\nNot measured yet."
-    found = read_json(file)
-    return "\n".join(["", f"{found['about']}.", "", *found["lines"]])
+    sections = read_json(file)["sections"]
+    return "\n".join(line for one in sections for line in ("", f"{one['about']}.", "", *one["lines"]))
 
 
 def _write_json(file: Path, content: dict) -> None:

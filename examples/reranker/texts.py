@@ -14,7 +14,7 @@ import numpy as np
 
 from backlight.errors import InputError
 
-SQUAD, SENTENCES = "squad/squad-36-articles.json", "question_sentence"
+SQUAD, SENTENCES, QED = "squad/squad-36-articles.json", "question_sentence", "qed/qed-dev.jsonlines"
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,15 @@ class Collection:
     documents: tuple[str, ...]
     questions: tuple[Question, ...]
 
-    def with_questions(self, count: int, seed: int) -> "Collection":
-        """Return the same documents with at most `count` of the questions, drawn by the seed, in their order."""
-        chosen = np.sort(np.random.default_rng(seed).permutation(len(self.questions))[:count])
+    def with_questions(self, count: int, seed: int, part: int = 0) -> "Collection":
+        """Return the same documents with `count` of the questions, drawn by the seed, in their order.
+
+        Args:
+            part: which time it is that they are drawn: others each time, as long as there are any, then all anew.
+        """
+        parts = max(1, -(-len(self.questions) // count))
+        mixed = np.random.default_rng(seed).permutation(len(self.questions))
+        chosen = np.sort(mixed[part % parts * count :][:count])
         return replace(self, questions=tuple(self.questions[number] for number in chosen))
 
 
@@ -95,6 +101,17 @@ def read_sentences(data: Path) -> Collection:
         for question, sentence in zip(asked, answers)
     ]
     return Collection("sentences", tuple(documents), tuple(questions))
+
+
+def read_searched(data: Path) -> Collection:
+    """Return QED's paragraphs, each once, with questions that people asked a search engine."""
+    documents: dict[str, int] = {}
+    questions = []
+    for line in _lines(data / QED):
+        found = json.loads(line)
+        number = documents.setdefault(as_written(found["paragraph_text"]), len(documents))
+        questions.append(Question(found["question_text"], number))
+    return Collection("searched", tuple(documents), tuple(questions))
 
 
 def as_written(tokenised: str) -> str:

