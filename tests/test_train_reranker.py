@@ -163,13 +163,15 @@ def test_the_loss_is_listwise_and_logistic():
 def test_another_stage_goes_on_from_a_model_with_other_sentences_and_negatives(training, data, tmp_path):
     training.start(resume=False)
     training.validate()
-    again = replace(training.recipe, model=str(training.run.path / "model"), stage=1, sentences=30)
+    again = replace(
+        training.recipe, model=str(training.run.path / "model"), stage=1, sentences=30, skipped_sentences=30
+    )
     further = Training(again, data, tmp_path / "further", lambda line: None)
     assert further.split == training.split
     assert first_loss(further) != first_loss(training)
     pairs = training.pairs(0)
     np.testing.assert_array_equal(scores_of(further.model, pairs), scores_of(training.model, pairs))
-    first = Training(replace(again, stage=0), data, tmp_path / "first", lambda line: None)
+    first = Training(replace(again, stage=0, skipped_sentences=0), data, tmp_path / "first", lambda line: None)
     asked = [{question.text for question in one.collections[1].questions} for one in (first, further)]
     assert len(asked[0]) == 30 and len(asked[1]) == 18 and not asked[0] & asked[1]
     assert further.pairs(0) != first.pairs(0)

@@ -34,15 +34,14 @@ class Collection:
     documents: tuple[str, ...]
     questions: tuple[Question, ...]
 
-    def with_questions(self, count: int, seed: int, part: int = 0) -> "Collection":
-        """Return the same documents with `count` of the questions, drawn by the seed, in their order.
+    def with_questions(self, count: int, seed: int, skipped: int = 0) -> "Collection":
+        """Return the same documents with at most `count` of the questions, drawn by the seed, in their order.
 
         Args:
-            part: which time it is that they are drawn: others each time, as long as there are any, then all anew.
+            skipped: how many of those drawn are left to others.
         """
-        parts = max(1, -(-len(self.questions) // count))
         mixed = np.random.default_rng(seed).permutation(len(self.questions))
-        chosen = np.sort(mixed[part % parts * count :][:count])
+        chosen = np.sort(mixed[skipped : skipped + count])
         return replace(self, questions=tuple(self.questions[number] for number in chosen))
 
 

