@@ -16,7 +16,6 @@ import torch
 
 import backlight
 from backlight.errors import InputError
-from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
 from reranker.measures import interval, ndcg, ranks_of, reciprocal
 from reranker.model import scores_of
@@ -120,11 +119,15 @@ def test_no_held_out_article_is_trained_on(training, data):
     texts = set(held_out.documents) | {question.text for question in held_out.questions}
     assert len(held_out.documents) == 16
     for step in range(training.steps):
-        assert not texts & {text for pair in training.pairs(step) for text in pair}
+        assert not texts & {text for pair in training.pairs(training.groups(step)) for text in pair}
 
 
 def test_an_epoch_asks_each_question_once(training):
-    asked = [question for step in range(training.steps_an_epoch) for question, _ in training.pairs(step)[::4]]
+    asked = [
+        question
+        for step in range(training.steps_an_epoch)
+        for question, _ in training.pairs(training.groups(step))[::4]
+    ]
     assert len(asked) == len(set(asked)) == len(training.asked) == 64
 
 
@@ -140,11 +143,12 @@ def test_negatives_are_never_the_right_document_nor_twice_nor_hold_the_answer(tr
 
 
 def test_negatives_come_from_both_rankings_and_one_from_anywhere():
-    negatives = Negatives(bm25=((1, 2, 3),), cosine=((4, 5, 6),), positives=(0,), documents=1000)
+    texts = {"questions": np.zeros((1, 2)), "documents": np.zeros((1000, 2))}
+    negatives = Negatives(bm25=((1, 2, 3),), cosine=((4, 5, 6),), positives=(0,), **texts)
     drawn = [negatives.draw(0, 3, (seed,)) for seed in range(50)]
     assert all(len({1, 2, 3} & set(one)) >= 1 and len({4, 5, 6} & set(one)) >= 1 for one in drawn)
     assert any(max(one) > 6 for one in drawn)
-    few = Negatives(bm25=((),), cosine=((),), positives=(0,), documents=4)
+    few = Negatives(bm25=((),), cosine=((),), positives=(0,), questions=np.zeros((1, 2)), documents=np.zeros((4, 2)))
     assert sorted(few.draw(0, 3, (0,))) == [1, 2, 3]
 
 
@@ -160,6 +164,24 @@ def test_the_loss_is_listwise_and_logistic():
     assert ours == pytest.approx((expected + 0.15 * balanced).item(), rel=1e-6)
 
 
+def test_the_bi_encoder_is_followed_in_the_order_of_the_wrong_documents():
+    rng = np.random.default_rng(0)
+    scores, cosines = rng.normal(size=(2, 5, 4)).astype(np.float32)
+    theirs = torch.tensor(scores[:, 1:]), torch.softmax(torch.tensor(cosines[:, 1:]) / 0.05, 1)
+    expected = torch.nn.functional.cross_entropy(*theirs).item()
+    plain, both = (loss_of(backlight.tensor(scores), 0.3, cosines, weight).item() for weight in (0.0, 0.7))
+    assert both == pytest.approx(plain + 0.7 * expected, rel=1e-5)
+
+
+def test_groups_of_two_sizes_weigh_by_their_questions(data, bert, tmp_path):
+    recipe = Recipe(model=str(bert), ranker=str(bert), **{**SMALL, "sentence_negatives": 6, "imitation": 0.5})
+    training = Training(recipe, data, tmp_path / "run", lambda line: None)
+    groups = training.groups(0)
+    assert {len(group.documents) for group in groups} == {4, 7}
+    alone = [training.loss([group]).item() for group in groups]
+    assert training.loss(groups).item() == pytest.approx(np.mean(alone), rel=1e-5)
+
+
 def test_another_stage_goes_on_from_a_model_with_other_sentences_and_negatives(training, data, tmp_path):
     training.start(resume=False)
     training.validate()
@@ -169,12 +191,12 @@ def test_another_stage_goes_on_from_a_model_with_other_sentences_and_negatives(t
     further = Training(again, data, tmp_path / "further", lambda line: None)
     assert further.split == training.split
     assert first_loss(further) != first_loss(training)
-    pairs = training.pairs(0)
+    pairs = training.pairs(training.groups(0))
     np.testing.assert_array_equal(scores_of(further.model, pairs), scores_of(training.model, pairs))
     first = Training(replace(again, stage=0, skipped_sentences=0), data, tmp_path / "first", lambda line: None)
     asked = [{question.text for question in one.collections[1].questions} for one in (first, further)]
     assert len(asked[0]) == 30 and len(asked[1]) == 18 and not asked[0] & asked[1]
-    assert further.pairs(0) != first.pairs(0)
+    assert further.pairs(further.groups(0)) != first.pairs(first.groups(0))
 
 
 def test_rates_rise_then_fall_to_zero():
@@ -185,8 +207,7 @@ def test_rates_rise_then_fall_to_zero():
 
 def first_loss(training):
     """Return the loss of what the first step reads."""
-    batch = PairBatch.of(training.model.read(training.pairs(0)))
-    return loss_of(training.model.pair_scores(batch).reshape(4, -1), 0.3).item()
+    return training.loss(training.groups(0)).item()
 
 
 def test_training_raises_the_right_document(training):
@@ -211,7 +232,7 @@ def test_a_finished_run_becomes_the_folder_of_a_package(training, tmp_path):
     assert "6 questions.\n\n| BM25 | 0.9 |" in card and "64 questions" in card and "$" not in card
     assert ElementTree.parse(tmp_path / "package" / "curves.svg").getroot().tag.endswith("svg")
     stored = load_ranker(tmp_path / "package")
-    pairs = training.pairs(0)
+    pairs = training.pairs(training.groups(0))
     np.testing.assert_allclose(scores_of(stored, pairs), scores_of(training.model, pairs), atol=0.02)
 
 

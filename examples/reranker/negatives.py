@@ -21,16 +21,38 @@ ALIKE = 0.6  # share of words in common from which a text is taken for a version
 
 
 @dataclass(frozen=True)
+class Group:
+    """A question of a collection with its right document, first, and wrong ones, all by number."""
+
+    which: int
+    question: int
+    documents: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Negatives:
-    """For each question the documents that are wrong answers, best first by BM25 and by cosine."""
+    """For each question the documents that are wrong answers.
+
+    Args:
+        bm25: those that BM25 ranks highest, best first.
+        cosine: those whose embeddings lie nearest.
+        positives: the right document of each question.
+        questions: embeddings, (questions, hidden).
+        documents: embeddings, (documents, hidden).
+    """
 
     bm25: tuple[tuple[int, ...], ...]
     cosine: tuple[tuple[int, ...], ...]
     positives: tuple[int, ...]
-    documents: int
+    questions: np.ndarray
+    documents: np.ndarray
+
+    def cosines(self, group: Group) -> np.ndarray:
+        """Return the cosine of a group's question to each of its documents."""
+        return self.documents[list(group.documents)] @ self.questions[group.question]
 
     def draw(self, question: int, count: int, seed: Sequence[int]) -> list[int]:
-        """Return `count` documents: by turns of BM25 and cosine, the last one any; never the positive, none twice.
+        """Return `count` documents, two thirds by turns of BM25 and cosine, the others any; never the right one.
 
         The numbers depend on the seed and the question alone.
         """
@@ -39,13 +61,14 @@ class Negatives:
         if rng.random() < 0.5:
             sources.reverse()
         taken: list[int] = []
-        while len(taken) < count - 1 and any(sources):
+        hard = count - max(1, count // 3)
+        while len(taken) < hard and any(sources):
             source = sources[len(taken) % 2] or sources[1 - len(taken) % 2]
             one = int(source.pop())
             if one not in taken:
                 taken.append(one)
         while len(taken) < count:
-            one = int(rng.integers(self.documents))
+            one = int(rng.integers(len(self.documents)))
             if one != self.positives[question] and one not in taken:
                 taken.append(one)
         return taken
@@ -57,10 +80,13 @@ def find_negatives(collection: Collection, ranker: BiEncoder) -> Negatives:
     May be right: a document with one of the answers in it, where answers are known; else one that shares most of its
     words with the positive.
     """
+    questions = embeddings_of([question.text for question in collection.questions], ranker)
+    documents = embeddings_of(collection.documents, ranker)
+    nearest = np.argsort(-(questions @ documents.T), axis=1, kind="stable")[:, :DEPTH]
     found = []
-    for ranking in (bm25_rankings(collection, DEPTH), cosine_rankings(collection, ranker, DEPTH)):
+    for ranking in (bm25_rankings(collection, DEPTH), nearest):
         found.append(tuple(_wrong(collection, number, best) for number, best in enumerate(ranking)))
-    return Negatives(*found, tuple(asked.positive for asked in collection.questions), len(collection.documents))
+    return Negatives(*found, tuple(asked.positive for asked in collection.questions), questions, documents)
 
 
 def bm25_rankings(collection: Collection, depth: int) -> np.ndarray:
@@ -75,13 +101,6 @@ def bm25_rankings(collection: Collection, depth: int) -> np.ndarray:
     asked = bm25s.tokenize([question.text for question in collection.questions], **quiet)
     depth = min(depth, len(collection.documents))
     return np.asarray(index.retrieve(asked, k=depth, show_progress=False).documents)
-
-
-def cosine_rankings(collection: Collection, ranker: BiEncoder, depth: int) -> np.ndarray:
-    """Return for each question the documents whose embeddings lie nearest; (questions, depth)."""
-    documents = embeddings_of(collection.documents, ranker)
-    questions = embeddings_of([question.text for question in collection.questions], ranker)
-    return np.argsort(-(questions @ documents.T), axis=1, kind="stable")[:, :depth]
 
 
 def embeddings_of(texts: Sequence[str], ranker: BiEncoder) -> np.ndarray:

@@ -88,7 +88,7 @@ def card_of(out: Path, course: dict, losses: list[dict], figures: Path | None) -
         step_questions=recipe["questions"],
         warm_up=f"{recipe['warm_up']:.0%}",
         steps=course["steps"],
-        million_tokens=f"{sum(one['tokens'] for one in losses) / 1e6:.1f}",
+        thousand_pairs=round(sum(one["pairs"] for one in losses) / 1000),
         minutes=round(sum(one["seconds"] for one in losses) / 60),
         validation=validation_of(course["validation"]),
     )

