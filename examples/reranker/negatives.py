@@ -94,7 +94,7 @@ def bm25_rankings(collection: Collection, depth: int) -> np.ndarray:
     try:
         import bm25s
     except ImportError as problem:
-        raise InputError('ranking by BM25 needs the bm25s library: pip install "backlight[bench]"') from problem
+        raise InputError('ranking by BM25 needs the bm25s library: pip install "backlight[evaluate]"') from problem
     index = bm25s.BM25()
     quiet = {"stopwords": "en", "show_progress": False}
     index.index(bm25s.tokenize(list(collection.documents), **quiet), show_progress=False)
