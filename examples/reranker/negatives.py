@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.errors import InputError
+from backlight.explain.faithfulness.candidates import best_by_bm25
 from backlight.graph.modes import no_grad
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.scoring import passes
@@ -91,16 +91,8 @@ def find_negatives(collection: Collection, ranker: BiEncoder) -> Negatives:
 
 def bm25_rankings(collection: Collection, depth: int) -> np.ndarray:
     """Return for each question the documents that BM25 ranks highest; (questions, depth)."""
-    try:
-        import bm25s
-    except ImportError as problem:
-        raise InputError('ranking by BM25 needs the bm25s library: pip install "backlight[evaluate]"') from problem
-    index = bm25s.BM25()
-    quiet = {"stopwords": "en", "show_progress": False}
-    index.index(bm25s.tokenize(list(collection.documents), **quiet), show_progress=False)
-    asked = bm25s.tokenize([question.text for question in collection.questions], **quiet)
-    depth = min(depth, len(collection.documents))
-    return np.asarray(index.retrieve(asked, k=depth, show_progress=False).documents)
+    asked = [question.text for question in collection.questions]
+    return np.array(best_by_bm25(collection.documents, asked, depth))
 
 
 def embeddings_of(texts: Sequence[str], ranker: BiEncoder) -> np.ndarray:
