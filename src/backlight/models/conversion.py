@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from backlight.errors import InputError
 from backlight.models.checkpoint import WEIGHTS, read_json, read_weights
@@ -54,7 +54,7 @@ def _write(folder: Path, out: Path, settings: Mapping, weights: Mapping[str, np.
     if folder.resolve() == out.resolve():
         raise InputError(f"the folder to write must be another than {folder}: name a new one")
     out.mkdir(parents=True, exist_ok=True)
-    save_file(dict(weights), out / WEIGHTS, {"format": "pt"})
+    (out / WEIGHTS).write_bytes(save(dict(weights), {"format": "pt"}))
     for name in COPIED:
         if (folder / name).is_file():
             shutil.copyfile(folder / name, out / name)
