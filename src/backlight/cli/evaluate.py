@@ -26,11 +26,7 @@ from backlight.explain.methods import METHODS, method_called
 from backlight.models.checkpoint import find_model, read_settings
 from backlight.web.evaluation import page
 
-SEVERAL = {  # what `all` means of a method
-    "integrated-gradients": [{"baseline": name} for name in BASELINES],
-    "shapley": [{"budget": 512}],
-    "kernel-shap": [{"budget": 512}],
-}
+SEVERAL = {"integrated-gradients": [{"baseline": name} for name in BASELINES]}  # what `all` means of a method
 PLANNED = ("pairs", "budget", "close", "seed")  # the plan's settings that the command line gives
 
 

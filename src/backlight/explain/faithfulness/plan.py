@@ -53,8 +53,8 @@ class Plan:
     """
 
     pairs: int = 500
-    budget: int = 2_400
-    fewest: int = 20
+    budget: int = 4_000
+    fewest: int = 12
     close: int = 40
     ranked: int = 100
     bounds: int = 12

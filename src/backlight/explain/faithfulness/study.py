@@ -82,8 +82,8 @@ class Study:
             advance(done, total)
 
     def passes_of(self, variant: Variant) -> float:
-        """Return how many passes a method took for the first pair; 1 if it failed there."""
-        return self.records[pair_key(0)]["methods"].get(variant.label, {"passes": 1})["passes"]
+        """Return how many passes a method took for the first pair; if it failed there, all it may take."""
+        return self.records[pair_key(0)]["methods"].get(variant.label, {"passes": self.plan.budget})["passes"]
 
     def pairs_of(self, variant: Variant) -> int:
         """Return how many pairs a method explains."""
