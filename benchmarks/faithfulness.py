@@ -59,6 +59,8 @@ def page_with_tables(page: str, results: Mapping) -> str:
     links = [LinkRow(**row | {"means": _means(row["means"])}) for row in results["links"]]
     tables = markdown_tables(rows_in(results), links)
     tables["picture"] = f"![The score that is lost as words leave, strongest first](images/{PICTURE.name})\n"
+    most, planned = max(row["pairs"] for row in results["rows"]), results["plan"]["pairs"]
+    tables["pairs"] = f"Measured so far: {most} pairs of {planned}; the tables say how many by each method.\n"
     return PLACE.sub(lambda match: match[1] + tables.get(match[2], "") + match[3], page)
 
 
