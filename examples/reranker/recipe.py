@@ -66,7 +66,7 @@ class Recipe:
 
 
 FIRST = Recipe()  # which document holds the answer
-SECOND = Recipe(  # and what MiniLM knew of meaning, which the first stage let go: fewer words in common, same sense
+SECOND = Recipe(  # and how MiniLM, which goes by meaning, orders the documents that do not
     stage=1,
     paragraphs=3500,
     sentences=4500,
