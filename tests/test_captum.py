@@ -84,12 +84,16 @@ def values_of(found, pair):
     return values
 
 
-def check(method, theirs, folder, captums, **options):
-    """Hold a method against a function of captum's: captums(pair, leaf, others) -> (1, tokens, hidden)."""
+def check(method, theirs, folder, captums, tolerance=1e-5, **options):
+    """Hold a method against a function of captum's: captums(pair, leaf, others) -> (1, tokens, hidden).
+
+    Args:
+        tolerance: of the difference's length, as a share of captum's.
+    """
     pairs = ours(folder).read(PAIRS)
     for found, pair in zip(method(ours(folder), pairs, **options), pairs, strict=True):
         expected = captums(pair, *inputs_of(theirs[0], pair)).detach()[0].numpy().astype(np.float64).sum(axis=1)
-        assert np.linalg.norm(values_of(found, pair) - expected) < 1e-5 * np.linalg.norm(expected)
+        assert np.linalg.norm(values_of(found, pair) - expected) < tolerance * np.linalg.norm(expected)
 
 
 def test_saliency_equals_captums(theirs, folder):
@@ -112,7 +116,8 @@ def test_integrated_gradients_equal_captums_with_the_same_steps(theirs, folder, 
         return explainer.attribute(leaf, start, None, others, n_steps=12, method=CAPTUMS[rule])
 
     options = {"baseline": baseline, "rule": rule, "steps": 12, "max_steps": 12}
-    check(integrated_gradients, theirs, folder, captums, **options)
+    # values of both signs cancel in the sum over dims: their rounding is that of the parts, which are larger
+    check(integrated_gradients, theirs, folder, captums, tolerance=3e-5, **options)
 
 
 def test_the_gap_is_captums_convergence_delta(theirs, folder):

@@ -15,7 +15,7 @@ from backlight.explain.methods import METHODS
 from backlight.web.exposition import Exposition
 from backlight.web.pictures import comparison_svg
 
-DEFAULT = "gradient-x-input"
+DEFAULT = "occlusion"
 SIGNED = {name: method for name, method in METHODS.items() if method.signed}
 
 

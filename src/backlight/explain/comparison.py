@@ -130,7 +130,7 @@ def compare(
     a: str,
     b: str,
     *,
-    method: str = "gradient-x-input",
+    method: str = "occlusion",
     names: tuple[str, str] = ("A", "B"),
     by: str = "mask",
     most: int = 8,

@@ -151,7 +151,7 @@ class Reranker:
         a: str,
         b: str,
         *,
-        method: str = "gradient-x-input",
+        method: str = "occlusion",
         names: tuple[str, str] = ("A", "B"),
         **options,
     ) -> Comparison:
