@@ -22,7 +22,7 @@ FLAGS = (
     "--disable-sync",
     "--remote-debugging-pipe",
 )
-PATIENCE = 60  # seconds until an answer must be there
+PATIENCE = 300  # seconds until an answer must be there
 
 
 def chromium() -> str:

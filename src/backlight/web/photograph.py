@@ -10,7 +10,7 @@ from backlight.errors import InputError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 FLAGS = ("--headless=new", "--disable-gpu", "--no-sandbox", "--hide-scrollbars", "--no-first-run", "--disable-sync")
-PATIENCE = 120  # seconds
+PATIENCE = 300  # seconds
 SCALE = 2  # pixels a unit, for screens of today
 
 
