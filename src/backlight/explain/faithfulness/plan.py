@@ -53,7 +53,7 @@ class Plan:
     """
 
     pairs: int = 500
-    budget: int = 4_000
+    budget: int = 2_000
     fewest: int = 12
     close: int = 40
     ranked: int = 100
