@@ -25,8 +25,8 @@ DOCUMENTS = [
 ]
 
 
-def explained(documents=DOCUMENTS, query=QUERY, **options):
-    return rank_and_explain(real_ranker(), query, documents, **options)
+def explained(documents=DOCUMENTS, query=QUERY, *, method="saliency", **options):
+    return rank_and_explain(real_ranker(), query, documents, method=method, **options)
 
 
 def by_index(ranking):
@@ -180,7 +180,7 @@ def right(batch, embeddings):
 def test_a_model_that_ignores_the_leaf_is_an_error():
     ranker = rewired(lambda batch, embeddings: right(batch, None))
     with pytest.raises(GraphError, match="no gradient reached them; nothing was explained"):
-        rank_and_explain(ranker, QUERY, DOCUMENTS)
+        rank_and_explain(ranker, QUERY, DOCUMENTS, method="saliency")
 
 
 def test_a_score_that_depends_on_another_leaf_is_an_error():
@@ -190,7 +190,7 @@ def test_a_score_that_depends_on_another_leaf_is_an_error():
         return right(batch, embeddings.detach().requires_grad_())
 
     with pytest.raises(GraphError, match="no gradient reached them"):
-        rank_and_explain(rewired(other_leaf), QUERY, DOCUMENTS)
+        rank_and_explain(rewired(other_leaf), QUERY, DOCUMENTS, method="saliency")
 
 
 def test_an_all_zero_gradient_is_an_error():
@@ -199,7 +199,7 @@ def test_an_all_zero_gradient_is_an_error():
         return scores + 0.0 * embeddings.sum()
 
     with pytest.raises(GraphError, match="must not be zero everywhere, and it is; nothing was explained"):
-        rank_and_explain(rewired(flat), QUERY, DOCUMENTS)
+        rank_and_explain(rewired(flat), QUERY, DOCUMENTS, method="saliency")
 
 
 def test_one_pair_without_gradient_among_others_is_an_error():
@@ -209,7 +209,7 @@ def test_one_pair_without_gradient_among_others_is_an_error():
         return right(batch, embeddings) * keep + right(batch, None) * (1.0 - keep)
 
     with pytest.raises(GraphError, match="the score of panel must not be zero"):
-        rank_and_explain(rewired(last_is_flat), QUERY, DOCUMENTS, ["tides", "plants", "panel"])
+        rank_and_explain(rewired(last_is_flat), QUERY, DOCUMENTS, ["tides", "plants", "panel"], method="saliency")
 
 
 def test_nan_is_an_error():
@@ -224,7 +224,7 @@ def test_another_input_than_the_ordinary_call_reads_is_an_error():
         return right(dataclasses.replace(batch, type_ids=1 - batch.type_ids), embeddings)
 
     with pytest.raises(GraphError, match="must be the same in an ordinary call and in the one that is explained"):
-        rank_and_explain(rewired(other_segments), QUERY, DOCUMENTS)
+        rank_and_explain(rewired(other_segments), QUERY, DOCUMENTS, method="saliency")
 
 
 def test_scores_that_are_not_numbers_are_not_the_same():

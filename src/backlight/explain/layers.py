@@ -12,7 +12,7 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, attribute_pair
-from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
+from backlight.explain.checks import check_below_highest, check_same_scores, check_values, ordinary_passes
 from backlight.models.pairs import ADDED, Pair, PairBatch
 
 
@@ -51,6 +51,7 @@ def layer_gradient_x_activation(
     for batch, ordinary in ordinary_passes(ranker, pairs, scores):
         found, rows = products_by_layer(ranker, batch)
         check_same_scores(found, ordinary, batch.pairs)
+        check_below_highest(ranker, found, batch.pairs)
         last = len(rows) - 1
         chosen = last // 2 if layer is None else layer
         if not 0 <= chosen <= last:

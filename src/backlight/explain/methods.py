@@ -77,7 +77,7 @@ _ALL = (
     Method("random", random_values, "random (control)", "a number drawn for each word: a control"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
-DEFAULT = "saliency"
+DEFAULT = "layer-gradient-x-activation"  # by the study in docs/faithfulness.md: near the best, at three passes
 
 
 def method_called(name: str) -> Method:
