@@ -331,7 +331,7 @@ def test_rows_keep_a_label_of_any_kind_of_number():
 def test_another_job_in_the_folder_is_refused_with_what_differs(tmp_path):
     file, out = write_lines(tmp_path / "a.jsonl", records()), tmp_path / "out"
     run_batch(file, out, cross_encoder())
-    with pytest.raises(InputError, match="settings method was saliency and is none"):
+    with pytest.raises(InputError, match="settings method was layer-gradient-x-activation and is none"):
         run_batch(file, out, cross_encoder(), Settings(method="none"))
     with pytest.raises(InputError, match=r"model scores of probes was .* \(other weights\)"):
         run_batch(file, out, cross_encoder(seed=1))
@@ -421,7 +421,7 @@ def test_top_words_keeps_the_strongest_in_the_order_of_the_text(tmp_path):
     run_batch(records(), tmp_path / "all", cross_encoder())
     run_batch(records(), tmp_path / "two", cross_encoder(), Settings(top_words=2))
     for every, two in zip(parts_of(tmp_path / "all"), parts_of(tmp_path / "two"), strict=True):
-        strongest = sorted(every["document_words"], key=lambda word: -word["value"])[:2]
+        strongest = sorted(every["document_words"], key=lambda word: -abs(word["value"]))[:2]
         assert two["document_words"] == sorted(strongest, key=lambda word: word["start"])
         assert two["document_total"] == every["document_total"]
 
@@ -433,8 +433,11 @@ def test_scores_only_have_no_words_and_tokens_are_kept_when_asked_for(tmp_path):
     run_batch(records(), tmp_path / "tokens", cross_encoder(), Settings(tokens=True))
     row = parts_of(tmp_path / "tokens")[0]
     assert [token["text"] for token in row["special_tokens"]] == ["[CLS]", "[SEP]", "[SEP]"]
-    tokens = sum(token["value"] for token in row["document_tokens"])
-    assert tokens == pytest.approx(row["document_total"], rel=1e-5)
+    in_word = [
+        sum(t["value"] for t in row["document_tokens"] if word["start"] <= t["start"] < word["end"])
+        for word in row["document_words"]
+    ]
+    assert sum(map(abs, in_word)) == pytest.approx(row["document_total"], rel=1e-5)
 
 
 def test_the_best_window_of_a_long_document_counts(tmp_path):
@@ -482,7 +485,7 @@ def test_the_summary_counts_words_as_the_parts_have_them(tmp_path):
     (found,) = [word for word in summary["words"]["document"] if word["word"] == "water"]
     assert found["count"] == len(water)
     assert found["pairs"] == len({row["row"] for row, _ in water})
-    shares = [word["value"] / row["document_total"] for row, word in water]
+    shares = [abs(word["value"]) / row["document_total"] for row, word in water]
     assert found["mean_share"] == pytest.approx(np.mean(shares), rel=1e-5)
     assert found["mean_place"] == pytest.approx(np.mean([w["start"] / len(r["document"]) for r, w in water]))
     scores = [row["score"] for row in rows]
