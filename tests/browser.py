@@ -6,6 +6,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -23,6 +24,7 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 PATIENCE = 300  # seconds until an answer must be there
+ENDING = 15  # seconds that the browser has to end by itself
 
 
 def chromium() -> str:
@@ -47,7 +49,11 @@ class Browser:
         # the browser reads its file 3 and writes its file 4
         shell = ["bash", "-c", f'exec "$@" 3<&{answers} 4>&{questions}', "bash", *command]
         self._process = subprocess.Popen(
-            shell, pass_fds=(answers, questions), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            shell,
+            pass_fds=(answers, questions),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         os.close(answers)
         os.close(questions)
@@ -164,10 +170,13 @@ class Browser:
         file.write_bytes(base64.b64decode(told["data"]))
 
     def close(self) -> None:
-        """End the browser."""
-        with contextlib.suppress(AssertionError, BrokenPipeError):
-            self._session = None
-            self.call("Browser.close")
+        """End the browser, and what it started."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._questions, json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(ENDING)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(PATIENCE)
         os.close(self._questions)
         os.close(self._answers)

@@ -26,8 +26,8 @@ def png_of(svg: str) -> bytes:
             "a PNG is drawn by Chromium or Chrome, and none is installed: apt-get install chromium, or give --svg FILE"
         )
     width, height = re.search(r'width="(\d+)" height="(\d+)"', svg).groups()
-    with tempfile.TemporaryDirectory(prefix="backlight-") as folder:
-        page, picture = Path(folder, "picture.html"), Path(folder, "picture.png")
+    with tempfile.TemporaryDirectory(prefix="backlight-", ignore_cleanup_errors=True) as folder:
+        page, picture, said = (Path(folder, name) for name in ("picture.html", "picture.png", "said.txt"))
         page.write_text(f"<!doctype html><style>body{{margin:0}}svg{{display:block}}</style>{svg}", encoding="utf-8")
         size = f"--window-size={width},{height}", f"--force-device-scale-factor={SCALE}"
         command = [
@@ -39,9 +39,11 @@ def png_of(svg: str) -> bytes:
             page.as_uri(),
         ]
         try:
-            ended = subprocess.run(command, capture_output=True, timeout=PATIENCE, text=True, errors="replace")
+            # what is said goes to a file: a pipe stays open as long as any process that the browser started
+            with said.open("wb") as out:
+                subprocess.run(command, stdout=out, stderr=out, timeout=PATIENCE)
         except subprocess.TimeoutExpired as problem:
             raise InputError(f"{browser} must draw the picture in {PATIENCE} seconds, and did not") from problem
         if not picture.is_file():
-            raise InputError(f"{browser} drew nothing: {ended.stderr.strip()[-300:]}")
+            raise InputError(f"{browser} drew nothing: {said.read_text(errors='replace').strip()[-300:]}")
         return picture.read_bytes()
