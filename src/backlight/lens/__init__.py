@@ -1,0 +1,1 @@
+"""Floor 8, the lens: graphs and gradients recorded, drawn, replayed and diagnosed, of backlight and of PyTorch."""

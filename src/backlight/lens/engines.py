@@ -1,0 +1,69 @@
+"""Which engines a program can run on, as the lens sees them.
+
+NOTE [An engine]
+All of the lens works on an `Engine`: our own (`lens/native.py`) or PyTorch's (`adapters/torch_engine.py`, the one file
+that may import torch for the lens). Nodes are `grad_fn` objects with PyTorch's face: `name()`, `next_functions`,
+`variable` of an AccumulateGrad, `metadata`. What the two do not share is behind these methods.
+"""
+
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from backlight.graph.observers import Watcher
+
+
+class Line(NamedTuple):
+    """A line of source: `file:line`, in which function, and its text ("" if it cannot be read)."""
+
+    file: str
+    line: int
+    function: str
+    text: str
+
+
+class Kept(NamedTuple):
+    """A tensor that a node saved; `tensor` is None where it was freed or modified, and `problem` says which."""
+
+    name: str
+    tensor: Any
+    problem: str | None
+
+
+class Engine(Protocol):
+    """See NOTE [An engine]."""
+
+    name: str  # "backlight" or "torch"
+    module: ModuleType  # what a script imports: has Tensor, nn, optim, autograd, no_grad …
+
+    def is_tensor(self, value) -> bool:
+        """Tell whether a value is a tensor of this engine."""
+
+    def array(self, tensor) -> np.ndarray:
+        """Return a tensor's values, not copied where that is possible; bfloat16 as float32."""
+
+    def node_of(self, tensor) -> tuple[Any, int] | None:
+        """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
+
+    def memory_of(self, tensor) -> tuple[int, int]:
+        """Return (a key of the memory that the tensor shares with its views, the size of that memory in bytes)."""
+
+    def version_of(self, tensor) -> int:
+        """Return how often the tensor's memory has been written to."""
+
+    def saved_by(self, node) -> list[Kept]:
+        """Return the tensors that a node keeps for backward, by PyTorch's names without `_saved_`: `self`, `result`."""
+
+    def formulas_of(self, node) -> dict[str, str]:
+        """Return each differentiable input's derivative: {"input": "grad · other"}; {} for a user's Function."""
+
+    def line_of(self, node) -> Line | None:
+        """Return the user's line that made a node; on PyTorch only of nodes made while observed."""
+
+    def hooks_of(self, tensor) -> list[str]:
+        """Return the names of the user's hooks on a tensor and on its node."""
+
+    def observe(self, watcher: Watcher) -> AbstractContextManager:
+        """Tell a watcher of what this thread does inside the block (NOTE [Watching]); blocks may be nested."""

@@ -1,0 +1,39 @@
+"""What the doctor says: one finding, with its evidence, its likely cause and what to try."""
+
+from dataclasses import dataclass, field
+
+from backlight.lens.record import Place
+
+ERROR, WARNING, NOTE = "error", "warning", "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake that was found.
+
+    Args:
+        rule: the stable id, `BL301`.
+        slug: its stable name, `forgotten-zero-grad`.
+        title: one line that says what is wrong here, with the real names.
+        level: ERROR (the program stops or learns something wrong), WARNING (very likely not meant), NOTE (shown only
+            when asked for: legal, and often misunderstood).
+        evidence: what was seen, values and lines: one sentence each.
+        cause: what most likely led to it.
+        cure: what to try.
+        place: the line to look at.
+        corrected: that line as it should be, if one can write it down.
+        path: the way through the graph that matters, from the loss, if there is one: `loss ← MulBackward0 ← …`.
+        times: how often it was seen; the evidence is of the first time.
+    """
+
+    rule: str
+    slug: str
+    title: str
+    level: str
+    cause: str
+    cure: str
+    evidence: tuple[str, ...] = ()
+    place: Place | None = None
+    corrected: str | None = None
+    path: tuple[str, ...] = ()
+    times: int = field(default=1, compare=False)
