@@ -227,6 +227,7 @@ def test_what_needs_backlights_engine_says_so(tmp_path):
 
 
 def test_a_head_that_would_be_drawn_at_random_is_refused(tmp_path, capfd):
+    transformers.utils.logging.enable_progress_bar()
     with pytest.raises(InputError, match=r"a sequence classifier, and lack .*classifier\.weight: .* at random"):
         TorchRanker(write_bert(tmp_path))
     assert capfd.readouterr() == ("", ""), "transformers says nothing beside it"

@@ -189,6 +189,8 @@ SCRIPT = """
 import os, signal, sys, time
 from backlight import data
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores Ctrl-C
+
 class Pids:
     def __len__(self):
         return 100
