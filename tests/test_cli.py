@@ -630,3 +630,16 @@ def test_a_page_shows_the_views_that_are_asked_for(capsys, tmp_path, tiny_rerank
     assert (
         "--views must be of attention, layers, matrix, compare, or all, or none, got magic" in capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["explian", "q", "d"], "command must be one of .*, got explian: did you mean explain\\?"),
+        (["explain", "q", "d", "--method", "salency"], "got salency: did you mean saliency\\?"),
+        (["qqq"], "got qqq$"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest_one(capsys, argv, said):
+    assert main(argv) == 2
+    assert re.search(said, capsys.readouterr().err.strip())

@@ -1,5 +1,8 @@
 """The exception tree. Each error is also the built-in kind that PyTorch raises for the same mistake."""
 
+import difflib
+from collections.abc import Collection
+
 
 class BacklightError(Exception):
     """Any error that backlight raises on purpose."""
@@ -35,3 +38,10 @@ class InputError(BacklightError, ValueError):
 
 class MissingMethodError(BacklightError, NotImplementedError):
     """A class lacks a method that its user has to write."""
+
+
+def unknown(what: str, got: str, names: Collection[str]) -> InputError:
+    """Return the error for a name that is none of `names`, with the nearest one first."""
+    near = difflib.get_close_matches(got.lower(), names, n=1)
+    hint = f": did you mean {near[0]}?" if near else ""
+    return InputError(f"{what} must be one of {', '.join(names)}, got {got}{hint}")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from backlight.errors import BacklightError, InputError
+from backlight.errors import BacklightError, InputError, unknown
 from backlight.kernels.native import core, description
 
 COMMANDS = {  # each but `run` and `info` is the function of its name in the file of its name
@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if argv and argv[0] in COMMANDS:
             return _call(argv[0], argv[1:])
+        if argv and argv[0][:1] != "-":
+            raise unknown("command", argv[0], COMMANDS)
         _top_level().parse_args(argv or ["--help"])
         return 0
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough

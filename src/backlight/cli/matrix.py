@@ -10,7 +10,7 @@ from backlight.cli.main import Parser, version
 from backlight.cli.pages import check_files, write_files
 from backlight.cli.screen import screen
 from backlight.cli.show_pairs import show_matrix
-from backlight.errors import InputError
+from backlight.errors import InputError, unknown
 from backlight.explain.interactions import MATRICES, Interactions
 from backlight.explain.reranker import Reranker
 from backlight.web.exposition import Exposition
@@ -29,7 +29,7 @@ def matrix(argv: Sequence[str]) -> int:
     check_query(given.query)
     check_files(given)
     if given.method not in MATRICES:
-        raise InputError(f"method must be one of {', '.join(MATRICES)}, got {given.method}")
+        raise unknown("method", given.method, MATRICES)
     options = options_of(MATRICES[given.method], given.option)
     documents = list(read_documents([given.document]))
     if len(documents) != 1:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from backlight.errors import InputError
+from backlight.errors import InputError, unknown
 from backlight.explain.attribution import Word
 from backlight.explain.checks import check_readable, check_same_scores, check_values
 from backlight.explain.curved_way import CurvedWay, direction
@@ -259,7 +259,7 @@ def matrix(ranker, query: str, document: str, *, method: str = "joint-occlusion"
         RuntimeError: nothing was found (see the method).
     """
     if method not in MATRICES:
-        raise InputError(f"method must be one of {', '.join(MATRICES)}, got {method}")
+        raise unknown("method", method, MATRICES)
     (pair,) = ranker.read([(query, document)])
     check_readable(pair)
     return MATRICES[method].explain(ranker, pair, **options)

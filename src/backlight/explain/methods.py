@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from backlight.errors import InputError
+from backlight.errors import unknown
 from backlight.explain.attention import attention_rollout, attention_x_gradient
 from backlight.explain.controls import embedding_magnitude, random_values
 from backlight.explain.decompx import decompx
@@ -87,5 +87,5 @@ def method_called(name: str) -> Method:
         InputError: there is none.
     """
     if name not in METHODS:
-        raise InputError(f"method must be one of {', '.join(METHODS)}, got {name}")
+        raise unknown("method", name, METHODS)
     return METHODS[name]
