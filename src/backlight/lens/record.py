@@ -9,182 +9,44 @@ None and never 0: `gradient is None` says that none arrived.
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from backlight.lens.nodes import (
+    GIVEN,
+    LEAF,
+    OP,
+    Backward,
+    Edge,
+    HookChange,
+    Node,
+    Place,
+    SavedTensor,
+    Step,
+    Summary,
+    Write,
+    users_of,
+)
+
+__all__ = [
+    "FORMAT",
+    "GIVEN",
+    "LEAF",
+    "OP",
+    "Backward",
+    "Edge",
+    "HookChange",
+    "Node",
+    "Place",
+    "SavedTensor",
+    "Record",
+    "Step",
+    "Summary",
+    "Write",
+    "users_of",
+]
+
 FORMAT = 1
-LEAF, OP, GIVEN = "leaf", "op", "given"
-
-
-@dataclass(slots=True)
-class Summary:
-    """A tensor's values in short.
-
-    Args:
-        shape, dtype: the tensor's.
-        least, mean, most, norm: over the finite values; None where there is none, or no summary was asked for.
-        nans, infs, zeros: how many of each; None where no summary was asked for.
-        values: all of them, as nested lists, if they are few; NaN and inf as the strings "nan", "inf", "-inf".
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
-    least: float | None = None
-    mean: float | None = None
-    most: float | None = None
-    norm: float | None = None
-    nans: int | None = None
-    infs: int | None = None
-    zeros: int | None = None
-    values: list | float | str | None = None
-
-
-@dataclass(slots=True)
-class Place:
-    """A line of the user's source."""
-
-    file: str
-    line: int
-    function: str
-    text: str
-
-
-@dataclass(slots=True)
-class Edge:
-    """Where a node's gradient goes: node `to`, of whose outputs it is number `output`.
-
-    Args:
-        name: the input's name in the formula, `input`, `other`; "" if it is not known.
-        formula: the derivative for this input: "grad · other".
-    """
-
-    to: int
-    output: int = 0
-    name: str = ""
-    formula: str = ""
-
-
-@dataclass(slots=True)
-class SavedTensor:
-    """What a node keeps for its derivative.
-
-    Args:
-        name: PyTorch's, without `_saved_`.
-        bytes: its size.
-        memory: a number for its memory: two with the same one share it, so that it counts once.
-        of: the node that made it, if that is in the record: also a leaf.
-        version: the write count when it was saved; `written` the count when the record was closed.
-    """
-
-    name: str
-    summary: Summary
-    bytes: int
-    memory: int
-    of: int | None = None
-    version: int = 0
-    written: int = 0
-
-
-@dataclass(slots=True)
-class Node:
-    """One op, or one leaf.
-
-    Args:
-        id: its place in `Record.nodes`.
-        kind: LEAF (it gets a `.grad`), OP, or GIVEN: a node of the engine that is no op (a graph's cut end, a hook's).
-        type: the engine's name, `MulBackward0`, `AccumulateGrad`.
-        label: what to write on it: `mul`, `×`, a leaf's `w`.
-        name: the user's variable (`loss`) or the parameter's dotted name (`layers.0.weight`); None if not known.
-        parameter: whether a leaf is a module's parameter.
-        edges: to its inputs, in the engine's order; None for an input that needs no gradient.
-        outputs: a summary of each of its outputs; a leaf has one.
-        module, module_type: the dotted path of the module that ran it, and that module's class: "", "" outside of any.
-        place: the user's line. `stack`: outer lines of the user's, nearest first.
-        saved: what it keeps.
-        hooks: names of the user's hooks.
-        version: how often its output's memory had been written to when it was made.
-        root: whether a backward started here, or the capture asked for it.
-        order: whether a node of a backward that was itself recorded (create_graph): 1 for the first forward, 2 …
-        seconds: the time its op took in the forward, if it was measured.
-    """
-
-    id: int
-    kind: str
-    type: str
-    label: str
-    name: str | None = None
-    parameter: bool = False
-    edges: list[Edge | None] = field(default_factory=list)
-    outputs: list[Summary] = field(default_factory=list)
-    module: str = ""
-    module_type: str = ""
-    place: Place | None = None
-    stack: list[Place] = field(default_factory=list)
-    saved: list[SavedTensor] = field(default_factory=list)
-    hooks: list[str] = field(default_factory=list)
-    version: int = 0
-    root: bool = False
-    order: int = 1
-    seconds: float | None = None
-
-
-@dataclass(slots=True)
-class HookChange:
-    """A user's hook that replaced a gradient."""
-
-    hook: str
-    output: int
-    before: Summary | None
-    after: Summary | None
-
-
-@dataclass(slots=True)
-class Step:
-    """One node that fired in a backward.
-
-    Args:
-        node: its id.
-        incoming: the gradient of each of its outputs, as it arrived (after hooks); None where none did.
-        outgoing: what it hands along each of its edges. Empty for a leaf.
-        grad_before, grad_after: a leaf's `.grad` (or that of an op whose gradient is retained) before and after; both
-            None where nothing was accumulated.
-        changes: what hooks changed, before it ran.
-        freed: bytes of saved tensors that nothing else keeps and that it dropped.
-        seconds: the time it took, if it was measured.
-    """
-
-    node: int
-    incoming: list[Summary | None]
-    outgoing: list[Summary | None] = field(default_factory=list)
-    grad_before: Summary | None = None
-    grad_after: Summary | None = None
-    changes: list[HookChange] = field(default_factory=list)
-    freed: int = 0
-    seconds: float | None = None
-
-
-@dataclass(slots=True)
-class Backward:
-    """One backward: its nodes in the order in which they fired."""
-
-    roots: list[int]
-    steps: list[Step] = field(default_factory=list)
-    into_grad: bool = True
-    keep_graph: bool = False
-    create_graph: bool = False
-    place: Place | None = None
-    problem: str | None = None
-
-
-@dataclass(slots=True)
-class Write:
-    """An in-place write: which line wrote to the output of which node (None: of a tensor without one)."""
-
-    node: int | None
-    op: str
-    version: int
-    place: Place | None = None
 
 
 @dataclass(slots=True)
@@ -199,6 +61,7 @@ class Record:
         writes: in-place writes that were seen.
         left_out: nodes that were not recorded since the limit was reached.
         title: a script's name, or what the user calls it.
+        modules: the class of each module that ran, by its dotted path, "" for the outermost: {"layer.0": "Linear"}.
     """
 
     engine: str
@@ -208,6 +71,7 @@ class Record:
     versions: dict[str, str] = field(default_factory=dict)
     left_out: int = 0
     title: str = ""
+    modules: dict[str, str] = field(default_factory=dict)
 
     @property
     def roots(self) -> list[Node]:
@@ -233,13 +97,3 @@ class Record:
     def save(self, path: Path | str) -> None:
         """Write the record to a file."""
         Path(path).write_text(self.to_json(), encoding="utf-8")
-
-
-def users_of(nodes: Sequence[Node]) -> list[list[int]]:
-    """Return for each node the ids of those that have an edge to it."""
-    users: list[list[int]] = [[] for _ in nodes]
-    for node in nodes:
-        for edge in node.edges:
-            if edge is not None:
-                users[edge.to].append(node.id)
-    return users
