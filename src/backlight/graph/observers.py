@@ -10,7 +10,24 @@ not reported to it. What a method costs is paid at every event; an event whose m
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Line(NamedTuple):
+    """A line of source: `file:line`, in which function, and its text ("" if it cannot be read)."""
+
+    file: str
+    line: int
+    function: str
+    text: str
+
+
+class Kept(NamedTuple):
+    """A tensor that a node saved; `tensor` is None where it was freed or modified, and `problem` says which."""
+
+    name: str
+    tensor: Any
+    problem: str | None
 
 
 @dataclass(slots=True)

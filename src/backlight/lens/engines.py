@@ -8,28 +8,11 @@ that may import torch for the lens). Nodes are `grad_fn` objects with PyTorch's 
 
 from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from backlight.graph.observers import Watcher
-
-
-class Line(NamedTuple):
-    """A line of source: `file:line`, in which function, and its text ("" if it cannot be read)."""
-
-    file: str
-    line: int
-    function: str
-    text: str
-
-
-class Kept(NamedTuple):
-    """A tensor that a node saved; `tensor` is None where it was freed or modified, and `problem` says which."""
-
-    name: str
-    tensor: Any
-    problem: str | None
+from backlight.graph.observers import Kept, Line, Watcher
 
 
 class Engine(Protocol):
@@ -46,6 +29,12 @@ class Engine(Protocol):
 
     def node_of(self, tensor) -> tuple[Any, int] | None:
         """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
+
+    def key_of(self, node) -> int:
+        """Return a number that only this node ever has, for who must know it again without keeping it alive.
+
+        An AccumulateGrad has none of its own: its `variable` is what stays.
+        """
 
     def memory_of(self, tensor) -> tuple[int, int]:
         """Return (a key of the memory that the tensor shares with its views, the size of that memory in bytes)."""
