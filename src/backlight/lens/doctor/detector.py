@@ -1,0 +1,25 @@
+"""What looks for mistakes while a program runs: watchers that may also patch the Python face of an engine.
+
+NOTE [A detector]
+A session makes one detector of each kind for each engine. It is told what the engine does (it is a `Watcher`), may
+patch names of `engine.module` through `session.patch` in `begin`, adds what it finds with `session.add`, and looks at
+what is left in `end`, when nothing is watched or patched any more. It must be sure: a healthy program gives no finding.
+"""
+
+from backlight.graph.observers import Watcher
+from backlight.lens.doctor.session import Session
+from backlight.lens.engines import Engine
+
+
+class Detector(Watcher):
+    """See NOTE [A detector]."""
+
+    def __init__(self, session: Session, engine: Engine):
+        self.session = session
+        self.engine = engine
+
+    def begin(self) -> None:
+        """The block begins: patch what has to be patched."""
+
+    def end(self, problem: BaseException | None) -> None:
+        """The block has ended, by `problem` if there is one: look at what is left."""

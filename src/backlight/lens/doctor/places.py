@@ -1,0 +1,48 @@
+"""Which line is the user's: the innermost one outside of the engines, of Python's library and of installed packages."""
+
+import linecache
+import os
+import sysconfig
+from types import CodeType, FrameType, TracebackType
+
+from backlight.graph.provenance import GENERATED, PACKAGE, line_number
+from backlight.lens.record import Place
+
+LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+NOT_FILES = (GENERATED, "<frozen", "<__array_function__", "<string>", "<@beartype")
+
+
+def is_users(filename: str) -> bool:
+    """Tell whether a file is the user's own."""
+    return not filename.startswith((PACKAGE, *NOT_FILES)) and not filename.startswith(LIBRARIES)
+
+
+def place_at(code: CodeType, line: int | None) -> Place:
+    """Return a line of a code object."""
+    number = line or code.co_firstlineno
+    text = linecache.getline(code.co_filename, number).strip()
+    return Place(code.co_filename, number, code.co_name, text)
+
+
+def place_of(code: CodeType, lasti: int) -> Place:
+    """Return the line of an instruction, as watchers are told of it."""
+    return place_at(code, line_number(code, lasti))
+
+
+def place_of_frame(frame: FrameType | None) -> Place | None:
+    """Return the user's innermost line that is running, from `frame` outwards; None if no frame is the user's."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else place_at(frame.f_code, frame.f_lineno)
+
+
+def place_of_traceback(trace: TracebackType | None) -> Place | None:
+    """Return the user's innermost line that an exception passed; the innermost of all if none is the user's."""
+    found = last = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        last = code, trace.tb_lineno
+        if is_users(code.co_filename):
+            found = last
+        trace = trace.tb_next
+    return None if last is None else place_at(*(found or last))

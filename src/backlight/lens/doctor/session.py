@@ -1,0 +1,84 @@
+"""One run under the doctor: what it found, which engines it watches, what it has changed and puts back."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import Any
+
+from backlight.lens.doctor.notices import Notices
+from backlight.lens.doctor.rules import RULES
+from backlight.lens.engines import Engine
+from backlight.lens.finding import NOTE, Finding
+from backlight.lens.record import Place
+
+MISSING = object()
+
+
+class Session:
+    """Findings of one block, and the detectors that add to them.
+
+    Args:
+        strict: also compare saved tensors with fingerprints of what they held, which costs a pass over each.
+        notes: report legal things that are often misunderstood, too.
+        engines: what to watch.
+
+    Attributes:
+        detectors: one of each kind for each engine, while the block runs.
+    """
+
+    def __init__(self, *, strict: bool = False, notes: bool = False, engines: Iterable[Engine] = ()):
+        self.strict = strict
+        self.notes = notes
+        self.engines = tuple(engines)
+        self.detectors: list = []
+        self._found: dict[tuple, Finding] = {}
+        self._undo = ExitStack()
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, in the order in which it was first seen; notes only if they were asked for."""
+        return [found for found in self._found.values() if self.notes or found.level != NOTE]
+
+    def add(self, finding: Finding) -> None:
+        """Keep a finding. One of the same rule at the same line counts as the same, seen once more."""
+        key = _key(finding)
+        present = self._found.get(key)
+        self._found[key] = finding if present is None else dataclasses.replace(present, times=present.times + 1)
+
+    def warned(self, rule: str, text: str, place: Place | None) -> None:
+        """Keep what a warning of the engine is the sign of."""
+        self.add(RULES[rule].found(place=place, evidence=(" ".join(text.split()),)))
+
+    def begin(self, kinds: Iterable[Callable[["Session", Engine], Any]] = ()) -> None:
+        """Watch the engines with one detector of each kind (NOTE [A detector])."""
+        self._undo.enter_context(Notices(self.warned, self.engines))
+        for engine in self.engines:
+            for kind in kinds:
+                detector = kind(self, engine)
+                self.detectors.append(detector)
+                self._undo.enter_context(engine.observe(detector))
+                detector.begin()
+
+    def end(self, problem: BaseException | None = None) -> None:
+        """Stop watching, put back what was patched, and let detectors look at what is left."""
+        self._undo.close()
+        for detector in self.detectors:
+            detector.end(problem)
+
+    def patch(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Put `make(original)` in the place of `owner.name` until the session ends."""
+        own = vars(owner).get(name, MISSING)
+        setattr(owner, name, make(getattr(owner, name) if own is MISSING or callable(own) else own))
+        self._undo.callback(_put_back, owner, name, own)
+
+
+def _key(finding: Finding) -> tuple:
+    place = finding.place
+    return (finding.rule, finding.title) if place is None else (finding.rule, place.file, place.line)
+
+
+def _put_back(owner, name: str, own) -> None:
+    if own is MISSING:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, own)

@@ -1,0 +1,63 @@
+"""`lens.doctor`: a block or a function under the doctor."""
+
+import functools
+import sys
+from collections.abc import Callable, Iterable
+
+from backlight.lens.doctor.detectors import DETECTORS
+from backlight.lens.doctor.exceptions import diagnose
+from backlight.lens.doctor.report import Report, describe
+from backlight.lens.doctor.session import Session
+from backlight.lens.engines import Engine
+
+
+class Visit:
+    """A context manager and decorator; see `doctor`."""
+
+    def __init__(self, *, strict: bool, notes: bool, engines: Iterable[Engine]):
+        self.options = {"strict": strict, "notes": notes, "engines": tuple(engines)}
+        self.session: Session | None = None
+
+    def __enter__(self) -> Report:
+        self.session = Session(**self.options)
+        self.session.begin(DETECTORS)
+        return Report(self.session)
+
+    def __exit__(self, kind, problem: BaseException | None, trace) -> None:
+        found = None if problem is None else diagnose(problem, self.session)
+        if found is not None:
+            self.session.add(found)
+            problem.add_note(describe(found))
+        self.session.end(problem)
+
+    def __call__(self, function: Callable) -> Callable:
+        """Return the function, run under the doctor each time: what is found goes to stderr."""
+
+        @functools.wraps(function)
+        def visited(*args, **kwargs):
+            visit = Visit(**self.options)
+            with visit as visited.report:
+                out = function(*args, **kwargs)
+            if visited.report.findings:
+                print(visited.report, file=sys.stderr)
+            return out
+
+        visited.report = None
+        return visited
+
+
+def doctor(function: Callable | None = None, *, strict: bool = False, notes: bool = False, engines: Iterable = ()):
+    """Look for mistakes in the use of gradients while a block or a function runs.
+
+    Args:
+        function: what to run under the doctor each time that it is called; without it, use `with` or `@`.
+        strict: also find writes that no engine counts, through `.data` and NumPy, by fingerprints of saved tensors.
+        notes: also report what is legal and often misunderstood.
+        engines: what to watch.
+
+    Returns:
+        A context manager that gives a `Report`, which fills while the block runs; or the decorated function, whose
+        `report` is that of its last call.
+    """
+    visit = Visit(strict=strict, notes=notes, engines=engines)
+    return visit if function is None else visit(function)
