@@ -1,0 +1,80 @@
+"""Numbers and matrices written as blocks of text that stand side by side."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+MINUS = "\N{MINUS SIGN}"
+LONGEST = 8  # numbers that a vector, and a row of a matrix, may have to be written out
+MOST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of one width."""
+
+    lines: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        """How many characters wide."""
+        return len(self.lines[0])
+
+    def __add__(self, other: "Block | str") -> "Block":
+        """Put a block to the right, both centred."""
+        other = other if isinstance(other, Block) else Block((other,))
+        height = max(len(self.lines), len(other.lines))
+        return Block(tuple(map("".join, zip(self._as_high_as(height), other._as_high_as(height)))))
+
+    def __radd__(self, other: str) -> "Block":
+        return Block((other,)) + self
+
+    def _as_high_as(self, height: int) -> list[str]:
+        blank = " " * self.width
+        above = (height - len(self.lines)) // 2
+        return [blank] * above + [*self.lines] + [blank] * (height - len(self.lines) - above)
+
+    def __str__(self) -> str:
+        return "\n".join(line.rstrip() for line in self.lines)
+
+
+def number_text(value: float, digits: int = 4) -> str:
+    """Write a number with so many significant digits and a real minus sign.
+
+    >>> number_text(4.0), number_text(-0.25), number_text(2 / 3), number_text(1e-7), number_text(float("nan"))
+    ('4', '−0.25', '0.6667', '1e−07', 'nan')
+    """
+    if math.isfinite(value) and value == int(value) and abs(value) < 10**7:
+        written = str(int(value))
+    else:
+        written = f"{value:.{digits}g}"
+    return written.replace("-", MINUS)
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """Write a shape.
+
+    >>> shape_text((2, 3)), shape_text((4,)), shape_text(())
+    ('(2×3)', '(4)', '()')
+    """
+    return f"({'×'.join(map(str, shape))})"
+
+
+def can_be_drawn(array: np.ndarray) -> bool:
+    """Tell whether an array is small enough to be written out."""
+    if np.ndim(array) > 2 or not np.size(array):
+        return False
+    rows = np.shape(array)[0] if np.ndim(array) == 2 else 1
+    return rows <= MOST_ROWS and np.size(array) // rows <= LONGEST
+
+
+def array_block(array: np.ndarray, digits: int = 4) -> Block:
+    """Write out an array of at most two dims: a number, `[1, 2]`, or rows above each other."""
+    if np.ndim(array) == 0:
+        return Block((number_text(float(array), digits),))
+    if np.ndim(array) == 1:
+        return Block((f"[{', '.join(number_text(float(one), digits) for one in array)}]",))
+    rows = [[number_text(float(one), digits) for one in row] for row in array]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return Block(tuple(f"[ {'  '.join(text.rjust(width) for text, width in zip(row, widths))} ]" for row in rows))
