@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 LEAF, OP, GIVEN = "leaf", "op", "given"
 
@@ -96,6 +97,7 @@ class Node:
         root: whether a backward started here, or the capture asked for it.
         order: whether a node of a backward that was itself recorded (create_graph): 1 for the first forward, 2 …
         seconds: the time its op took in the forward, if it was measured.
+        options: the numbers among what it keeps, by the same names: `exponent`, `alpha`, `dim` (see `options_of`).
     """
 
     id: int
@@ -116,6 +118,7 @@ class Node:
     root: bool = False
     order: int = 1
     seconds: float | None = None
+    options: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -174,6 +177,19 @@ class Write:
     op: str
     version: int
     place: Place | None = None
+
+
+@cache
+def _option_names(node_class: type) -> tuple[str, ...]:
+    """Return the names of what nodes of a class keep that is no tensor: tensors can also be had unpacked."""
+    kept = (name for name in dir(node_class) if name.startswith("_saved_") and "_sym_" not in name)
+    return tuple(name for name in kept if not hasattr(node_class, f"_raw{name}"))
+
+
+def options_of(node) -> dict[str, float]:
+    """Return the numbers that a node of an engine keeps, by their names in its formulas."""
+    found = ((name.removeprefix("_saved_"), getattr(node, name)) for name in _option_names(type(node)))
+    return {name: value for name, value in found if isinstance(value, (int, float))}
 
 
 def users_of(nodes: Sequence[Node]) -> list[list[int]]:
