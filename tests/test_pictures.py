@@ -11,7 +11,8 @@ from backlight.errors import InputError
 from backlight.explain.reranker import Reranker
 from backlight.web.photograph import png_of
 from backlight.web.pictures import comparison_svg, interactions_svg, ranking_svg
-from backlight.web.svg_text import Run, flow, width_of
+from backlight.svg_text import width_of
+from backlight.web.words import Run, flow
 from browser import chromium
 from test_report import EVIL
 from tiny_bert import cross_encoder, write_cross_encoder

@@ -160,7 +160,7 @@ class Picture:
     """A graph, ready to be drawn (see NOTE [A picture]).
 
     Args:
-        boxes: in the record's order; `boxes[i].id` may leave numbers out.
+        boxes: one for each node of the record, in its order.
         groups: parents before their children.
         backward: the number of the backward whose gradients are shown; None if there was none.
     """

@@ -1,24 +1,12 @@
-"""Text in SVG: how wide it is, and lines of words that lie on grounds.
+"""Lines of words in SVG that lie on grounds.
 
-Widths are those of Helvetica, which Arial and Liberation Sans share. Each word also carries its width, so that another
-font is fitted to it and no ground is too short.
-
-Source: Adobe, Core 14 AFM files, Helvetica.
+Each word carries its width, so that another font is fitted to it and no ground is too short.
 """
 
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
 
-FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
-WIDTHS = (  # of the characters from 32 to 126, in thousandths of the size
-    "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 278 278 "
-    "584 584 584 556 1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 667 778 722 667 611 722 667 944 "
-    "667 667 611 278 278 278 469 556 333 556 556 500 556 556 278 556 556 222 222 500 222 833 556 556 556 556 333 500 "
-    "278 556 500 722 500 500 500 334 260 334 584"
-)
-BY_CHARACTER = {chr(32 + place): int(width) / 1000 for place, width in enumerate(WIDTHS.split())}
+from backlight.svg_text import width_of
 
 
 @dataclass(frozen=True)
@@ -38,17 +26,6 @@ class Placed:
     x: float
     line: int
     width: float
-
-
-def width_of(text: str, size: float) -> float:
-    """Return how wide a text is, in the units of the size."""
-    return size * sum(BY_CHARACTER.get(character) or _width_of_other(character) for character in text)
-
-
-def _width_of_other(character: str) -> float:
-    if unicodedata.combining(character):
-        return 0.0
-    return 1.0 if unicodedata.east_asian_width(character) in "WF" else 0.584
 
 
 def flow(runs: Iterable[Run], width: float, size: float) -> list[Placed]:
@@ -91,10 +68,3 @@ def _broken(run: Run, width: float, size: float) -> Iterator[Run]:
             fitting -= 1
         yield Run(text[:fitting], run.share, run.note)
         text = text[fitting:]
-
-
-def text_element(x: float, y: float, text: str, size: float, **attributes) -> str:
-    """Return a text element; `attributes` may use `_` for `-`."""
-    told = "".join(f" {name.replace('_', '-')}={quoteattr(str(value))}" for name, value in attributes.items())
-    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}"{told}>{escape(shown)}</text>'

@@ -1,0 +1,275 @@
+"""Groups: which nodes of a graph are shown as one, by module, by source line and by repeated block.
+
+NOTE [Groups]
+Every group holds a stretch of the ops in the order in which they ran, with the leaves that these read first. So what
+one group hands to another always comes from an earlier stretch, and groups never stand in a circle; a module that is
+called at two moments is two groups.
+"""
+
+import heapq
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from backlight.lens.boxes import LINE, MODULE, PART, REPEAT, WHOLE, Wire
+from backlight.lens.nodes import LEAF, Node, Place
+from backlight.lens.record import Record
+from backlight.lens.repeats import repeats
+
+DEEPEST, LONGEST_TITLE = 16, 44
+HOLDERS = ("", "ModuleList", "ModuleDict", "Sequential")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the way from the whole to an op: a module's name, or a line."""
+
+    kind: str
+    key: Hashable
+    title: str
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Branch:
+    """A group while the tree is being built.
+
+    Args:
+        parts: nodes' ids and branches, in the forward's order.
+        path: of a module, dotted.
+        likeness: a number that branches of the same structure share.
+    """
+
+    kind: str
+    title: str
+    detail: str = ""
+    path: str = ""
+    parts: list["int | Branch"] = field(default_factory=list)
+    times: int = 1
+    size: int = 0
+    likeness: Hashable = None
+
+
+def running_order(nodes: Sequence[Node]) -> list[int]:
+    """Return the ids so that inputs come before users, and else as they are numbered."""
+    missing = [sum(edge is not None for edge in node.edges) for node in nodes]
+    users: list[list[int]] = [[] for _ in nodes]
+    for node in nodes:
+        for edge in node.edges:
+            if edge is not None:
+                users[edge.to].append(node.id)
+    ready = [node.id for node in nodes if not missing[node.id]]
+    order = []
+    while ready:
+        node = heapq.heappop(ready)
+        order.append(node)
+        for user in users[node]:
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, user)
+    return order
+
+
+def tree_of(record: Record, wires: Sequence[Wire], ops: Sequence[int], *, by: str, most: int) -> Branch:
+    """Return the whole as a tree of branches.
+
+    Args:
+        ops: ids of the nodes that are no leaves and no beads, in the order in which they ran.
+    """
+    whole = Branch(WHOLE, record.title or "graph")
+    leaves = _leaves_by_user(record.nodes, wires, ops)
+    if by == "none":
+        whole.parts = list(ops)
+    else:
+        _fill(whole, ops, _paths(record, ops, by, most))
+        kinds = {op: (record.nodes[op].type, tuple(_shape(record.nodes[leaf]) for leaf in leaves[op])) for op in ops}
+        for branch in _inside_out(whole):
+            _tidy(branch, leaves)
+            if len(ops) > most:
+                _gather(branch, record, kinds, most)
+                _cut(branch, kinds, most)
+            _liken(branch, kinds)
+    for branch in _inside_out(whole):
+        _put_leaves(branch, leaves)
+    whole.parts += [node.id for node in record.nodes if node.kind == LEAF and node.id not in leaves["placed"]]
+    return whole
+
+
+def _leaves_by_user(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[int]) -> dict:
+    """Return the leaves that stand beside each op: those that it is the first to use; "placed" holds all of them."""
+    turn = {op: number for number, op in enumerate(ops)}
+    first: dict[int, int] = {}
+    for wire in wires:
+        if nodes[wire.start].kind == LEAF:
+            first[wire.start] = min(first.get(wire.start, wire.end), wire.end, key=turn.__getitem__)
+    leaves: dict = {op: [] for op in ops}
+    for wire in wires:
+        if first.get(wire.start) == wire.end and wire.start not in leaves[wire.end]:
+            leaves[wire.end].append(wire.start)
+    return leaves | {"placed": set(first)}
+
+
+def _paths(record: Record, ops: Sequence[int], by: str, most: int) -> list[list[Step]]:
+    """Return the way to each op. A module that itself runs more ops than can be shown is divided by lines."""
+    nodes = record.nodes
+    if by == "line" or not any(nodes[op].module for op in ops):
+        return [_order(nodes[op]) + _lines(nodes[op]) for op in ops]
+    counts: dict[str, int] = {}
+    for op in ops:
+        counts[nodes[op].module] = counts.get(nodes[op].module, 0) + 1
+    return [
+        _order(nodes[op])
+        + _modules(nodes[op], record.modules)
+        + (_lines(nodes[op]) if counts[nodes[op].module] > most else [])
+        for op in ops
+    ]
+
+
+def _order(node: Node) -> list[Step]:
+    return [] if node.order == 1 else [Step(PART, node.order, f"recorded backward, order {node.order}")]
+
+
+def _modules(node: Node, classes: dict[str, str]) -> list[Step]:
+    names = node.module.split(".") if node.module else []
+    steps = []
+    for number, name in enumerate(names[:DEEPEST], 1):
+        path = ".".join(names[:number])
+        known = classes.get(path, node.module_type if path == node.module else "")
+        title = ".".join(names[max(0, number - 2) : number]) if name.isdigit() else name
+        steps.append(Step(MODULE, path, title, known))
+    return steps
+
+
+def _lines(node: Node) -> list[Step]:
+    places = [*reversed(node.stack), node.place] if node.place is not None else []
+    return [Step(LINE, (one.file, one.line, one.function), *_words(one)) for one in places[-DEEPEST:]]
+
+
+def _words(place: Place) -> tuple[str, str]:
+    where = f"{PurePath(place.file).name}:{place.line}"
+    text = " ".join(place.text.split())
+    title = text if len(text) <= LONGEST_TITLE else text[: LONGEST_TITLE - 1] + "…"
+    return title or where, f"{where} in {place.function}" if place.function else where
+
+
+def _fill(whole: Branch, ops: Sequence[int], paths: Sequence[Sequence[Step]]) -> None:
+    """Put ops into branches, a new one wherever the way differs from that of the op before."""
+    trail: list[tuple[Hashable, Branch]] = []
+    for op, path in zip(ops, paths):
+        same = 0
+        while same < min(len(trail), len(path)) and trail[same][0] == (path[same].kind, path[same].key):
+            same += 1
+        del trail[same:]
+        for step in path[same:]:
+            branch = Branch(step.kind, step.title, step.detail, step.key if step.kind == MODULE else "")
+            (trail[-1][1] if trail else whole).parts.append(branch)
+            trail.append(((step.kind, step.key), branch))
+        (trail[-1][1] if trail else whole).parts.append(op)
+
+
+def _inside_out(whole: Branch) -> list[Branch]:
+    """Return all branches, inner ones first."""
+    found = [whole]
+    for branch in found:
+        found += [part for part in branch.parts if isinstance(part, Branch)]
+    return found[::-1]
+
+
+def _tidy(branch: Branch, leaves: dict) -> None:
+    """Dissolve branches in it that hold one bare op, or nothing but another branch."""
+    parts: list[int | Branch] = []
+    for part in branch.parts:
+        only = part.parts[0] if isinstance(part, Branch) and len(part.parts) == 1 else None
+        if isinstance(only, Branch):
+            parts.append(_joined(part, only))
+        elif only is not None and not leaves[only]:
+            parts.append(only)
+        else:
+            parts.append(part)
+    branch.parts = parts
+
+
+def _joined(outer: Branch, inner: Branch) -> Branch:
+    """Return the inner branch under a title that tells of both."""
+    if outer.kind == inner.kind == MODULE:
+        inner.title = inner.path.removeprefix(outer.path.removesuffix(outer.title))
+        inner.detail = outer.detail if inner.detail in HOLDERS else inner.detail
+    elif inner.kind == REPEAT and outer.kind == MODULE:
+        inner.detail = inner.detail or outer.path
+    elif inner.kind == PART or (outer.kind == MODULE and inner.kind == LINE):
+        inner.kind, inner.title, inner.detail, inner.path = outer.kind, outer.title, outer.detail, outer.path
+    return inner
+
+
+def _gather(branch: Branch, record: Record, kinds: dict, most: int) -> None:
+    """Put what repeats in a branch into a group of its own."""
+    alike = [part.likeness if isinstance(part, Branch) else kinds[part] for part in branch.parts]
+    sizes = [part.size if isinstance(part, Branch) else 1 for part in branch.parts]
+    found = repeats(alike, sizes)
+    for one in reversed(found):
+        parts = branch.parts[one.start : one.end]
+        blocks = [parts[start : start + one.period] for start in range(0, len(parts), one.period)]
+        name, detail = _name_of(blocks, record)
+        group = Branch(REPEAT, f"{name} × {one.times}", detail, times=one.times)
+        for number, block in enumerate(blocks, 1):
+            title = f"{number} of {one.times}"
+            group.parts.append(_stretch(title, block, kinds, most) if one.period > 1 else block[0])
+        _cut(group, kinds, most)
+        _liken(group, kinds)
+        branch.parts[one.start : one.end] = [group]
+
+
+def _stretch(title: str, parts: list["int | Branch"], kinds: dict, most: int) -> Branch:
+    branch = Branch(PART, title, parts=parts)
+    _cut(branch, kinds, most)
+    _liken(branch, kinds)
+    return branch
+
+
+def _name_of(blocks: list[list["int | Branch"]], record: Record) -> tuple[str, str]:
+    """Return what a repeated block is called, and which ones are meant."""
+    first, last = blocks[0][0], blocks[-1][0]
+    if len(blocks[0]) == 1 and isinstance(first, Branch) and isinstance(last, Branch):
+        if first.kind == MODULE:
+            return first.detail or first.title, f"{first.path} … {last.path}"
+        return first.title, first.detail
+    if len(blocks[0]) == 1 and isinstance(first, int):
+        return record.nodes[first].label, ""
+    names = [part.title if isinstance(part, Branch) else record.nodes[part].label for part in blocks[0]]
+    return (", ".join(names) if len(names) <= 3 else f"{names[0]} … {names[-1]}"), ""
+
+
+def _cut(branch: Branch, kinds: dict, most: int) -> None:
+    """Divide a branch with too many parts into stretches, as often as it takes."""
+    while len(branch.parts) > most:
+        count = len(branch.parts)
+        length = max(2, min(most, round(count**0.5)))
+        starts = range(0, count, length)
+        titles = [f"{start + 1}–{min(start + length, count)} of {count}" for start in starts]
+        parts = [branch.parts[start : start + length] for start in starts]
+        branch.parts = [_stretch(title, some, kinds, most) for title, some in zip(titles, parts)]
+
+
+def _liken(branch: Branch, kinds: dict) -> None:
+    """Give a branch its size and what those of the same structure share: class, and its parts' structure in order."""
+    branch.size = _size(branch.parts)
+    parts = tuple(part.likeness if isinstance(part, Branch) else kinds[part] for part in branch.parts)
+    branch.likeness = hash((branch.kind, branch.detail if branch.kind == MODULE else "", branch.times, parts))
+
+
+def _size(parts: Sequence["int | Branch"]) -> int:
+    return sum(part.size if isinstance(part, Branch) else 1 for part in parts)
+
+
+def _put_leaves(branch: Branch, leaves: dict) -> None:
+    """Put each leaf before the op that is the first to use it."""
+    parts: list[int | Branch] = []
+    for part in branch.parts:
+        if not isinstance(part, Branch):
+            parts += leaves[part]
+        parts.append(part)
+    branch.parts = parts
+
+
+def _shape(node: Node) -> tuple[int, ...]:
+    return tuple(node.outputs[0].shape) if node.outputs else ()

@@ -1,0 +1,161 @@
+"""A picture of a record: plumbing folded, groups made, each group laid out, everything said that is written on it."""
+
+import math
+from collections.abc import Sequence
+
+from backlight.errors import InputError
+from backlight.lens.boxes import REPEAT, Box, Group, Picture
+from backlight.lens.groups import Branch, running_order, tree_of
+from backlight.lens.labels import describe, describe_group
+from backlight.lens.links import link
+from backlight.lens.nodes import LEAF, Node, Step, Summary
+from backlight.lens.place import place
+from backlight.lens.plumbing import folded, is_plumbing, wires_of
+from backlight.lens.record import Record
+
+__all__ = ["Picture", "picture_of"]
+WAYS, TALLEST, WIDEST = (
+    ("module", "line", "none"),
+    1150.0,
+    2200.0,
+)  # the first view fits a screen, if it is made smaller
+
+
+def picture_of(record: Record, *, by: str = "module", most: int = 60, backward: int = -1) -> Picture:
+    """Return a record's picture.
+
+    Args:
+        by: how nodes are grouped: "module" (where none is known, as "line"), "line", or "none".
+        most: how many boxes and closed groups may be seen at first; a group has no more parts than that.
+        backward: the number of the backward whose gradients are shown.
+    """
+    if by not in WAYS:
+        raise InputError(f"by must be one of {', '.join(WAYS)}, got {by!r}")
+    if most < 2:
+        raise InputError(f"most must be at least 2, got {most}")
+    backward = _number_of(record, backward)
+    beads = folded(record.nodes)
+    wires = wires_of(record.nodes, beads)
+    ops = [one for one in running_order(record.nodes) if one not in beads and record.nodes[one].kind != LEAF]
+    tree = tree_of(record, wires, ops, by=by, most=most)
+    boxes = _boxes(record, beads, backward)
+    groups = _groups(tree, boxes)
+    for number, wire in enumerate(wires):
+        for bead in wire.beads:
+            boxes[bead].wire, boxes[bead].group = number, boxes[wire.end].group
+    _add_up(groups, boxes, record)
+    link(groups, boxes, wires)
+    picture = Picture(record.engine, record.title, by, boxes, wires, groups, backward, record.left_out)
+    _open_some(picture, most)
+    return picture
+
+
+def _number_of(record: Record, backward: int) -> int | None:
+    count = len(record.backwards)
+    if not count:
+        return None
+    if not -count <= backward < count:
+        raise InputError(f"backward must be a number from {-count} to {count - 1}, got {backward}")
+    return backward % count
+
+
+def _boxes(record: Record, beads: set[int], backward: int | None) -> list[Box]:
+    steps = {} if backward is None else {step.node: step for step in record.backwards[backward].steps}
+    boxes, seen = [], set()
+    for node in record.nodes:
+        gradient = _gradient(node, steps.get(node.id))
+        box = Box(node.id, node.kind, node.label or node.type, node.name, root=node.root, parameter=node.parameter)
+        box.bead = is_plumbing(node) and not (node.root or node.hooks)
+        box.seconds = node.seconds
+        for saved in node.saved:
+            box.bytes += saved.bytes if saved.memory not in seen else 0
+            seen.add(saved.memory)
+        if gradient is not None:
+            box.gradient, box.nonfinite = gradient.norm, (gradient.nans or 0) + (gradient.infs or 0)
+        box.arrived = gradient is not None if backward is not None or gradient is not None else None
+        describe(box, node.outputs[0] if node.outputs else None, gradient)
+        boxes.append(box)
+    return boxes
+
+
+def _gradient(node: Node, step: Step | None) -> Summary | None:
+    """Return a leaf's `.grad` after a backward, another node's incoming gradient; None if there is none."""
+    if step is None:
+        return None
+    if node.kind == LEAF and step.grad_after is not None:
+        return step.grad_after
+    return next((one for one in step.incoming if one is not None), None)
+
+
+def _groups(tree: Branch, boxes: Sequence[Box]) -> list[Group]:
+    """Return the tree's branches as groups, outer ones first, and tell each box where it stands."""
+    groups: list[Group] = []
+    waiting: list[tuple[Branch, int | None]] = [(tree, None)]
+    for number, (branch, parent) in enumerate(waiting):
+        group = Group(number, parent, branch.kind, branch.title, branch.detail, branch.times, shown=number == 0)
+        for part in branch.parts:
+            if isinstance(part, Branch):
+                group.children.append(f"g{len(waiting)}")
+                waiting.append((part, number))
+            else:
+                group.children.append(f"n{part}")
+                boxes[part].group = number
+        groups.append(group)
+    return groups
+
+
+def _add_up(groups: Sequence[Group], boxes: Sequence[Box], record: Record) -> None:
+    """Say of each group what is in it, inner ones first, and write it on them."""
+    norms: dict[int, list[float]] = {group.id: [] for group in groups}
+    for box in boxes:
+        group = groups[box.group]
+        group.bytes += box.bytes
+        group.nonfinite += box.nonfinite if box.kind == LEAF else 0
+        if box.seconds is not None:
+            group.seconds = (group.seconds or 0.0) + box.seconds
+        if box.kind != LEAF:
+            group.ops += 1
+            continue
+        group.leaves += 1
+        outputs = record.nodes[box.id].outputs
+        group.parameters += math.prod(outputs[0].shape) if box.parameter and outputs else 0
+        if box.arrived is not None:
+            group.reached = (group.reached or 0) + box.arrived
+        if box.gradient is not None:
+            norms[group.id].append(box.gradient)
+    for group in reversed(groups):
+        if norms[group.id]:
+            group.gradient = math.hypot(*norms[group.id])
+        if group.parent is not None:
+            _add(group, groups[group.parent])
+            norms[group.parent] += norms[group.id]
+        describe_group(group)
+
+
+def _add(inner: Group, outer: Group) -> None:
+    for name in ("ops", "parameters", "bytes", "leaves", "nonfinite"):
+        setattr(outer, name, getattr(outer, name) + getattr(inner, name))
+    for name in ("seconds", "reached"):
+        if getattr(inner, name) is not None:
+            setattr(outer, name, (getattr(outer, name) or 0) + getattr(inner, name))
+
+
+def _open_some(picture: Picture, most: int) -> None:
+    """Open groups, outer ones and large ones first, while what is seen stays within `most` and fits a screen."""
+    groups = picture.groups
+    seen = len(groups[0].children)
+    waiting = sorted(_inner(picture, 0), key=lambda group: -group.ops)
+    for group in waiting:
+        if group.kind == REPEAT or seen + len(group.children) - 1 > most:
+            continue
+        group.shown = True
+        plan = place(picture)
+        if plan.height > TALLEST or plan.width > WIDEST:
+            group.shown = False
+            continue
+        seen += len(group.children) - 1
+        waiting += sorted(_inner(picture, group.id), key=lambda inner: -inner.ops)
+
+
+def _inner(picture: Picture, group: int) -> list[Group]:
+    return [picture.groups[int(item[1:])] for item in picture.groups[group].children if item[0] == "g"]

@@ -1,0 +1,1 @@
+"""A picture for the terminal, as SVG and for Graphviz."""
