@@ -14,6 +14,7 @@
 struct core {
   PyTypeObject *tensor, *tensor_state, *node, *output, *storage;
   PyObject *leaf, *not_saved, *latest, *recording, *modes, *user_files, *user_frame, *add_to_grad, *say_where, *prepare;
+  PyObject *report; /* called as report(op, args, kwargs, out) after each op while somebody watches; else NULL */
   Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
   Py_ssize_t output_node, output_number;                         /* of an Output */
@@ -83,7 +84,9 @@ PyObject *sum_of_two(PyObject *present, PyObject *grad); /* takes `present` over
 extern PyTypeObject OpFunction_Type;
 PyObject *core_setup(PyObject *self, PyObject *named);
 PyObject *core_function(PyObject *self, PyObject *args);
+PyObject *core_report(PyObject *self, PyObject *report);
 PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *core_backward(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *core_next_sequence(PyObject *self, PyObject *unused);
 extern long long next_sequence;
 

@@ -196,14 +196,46 @@ done:
 
 static int make_plan(OpFunction *self);
 
-static PyObject *function_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
-  OpFunction *self = (OpFunction *)object;
+static PyObject *quiet_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (self->state == UNKNOWN && core.ready && make_plan(self) < 0) return NULL;
   if (self->state == PLANNED && PyVectorcall_NARGS(flags) == self->plan->inputs && (!names || !PyTuple_GET_SIZE(names))) {
     PyObject *out = run_op(self->plan, args);
     if (out || PyErr_Occurred()) return out;
   }
   return PyObject_Vectorcall(self->base.reference, args, flags, names);
+}
+
+/* Call and report: see NOTE [What watching costs] in graph/watching.py. */
+static PyObject *reported_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
+  PyObject *report = Py_NewRef(core.report), *out = quiet_call(self, args, flags, names);
+  if (out && out != Py_NotImplemented) {
+    const Py_ssize_t count = PyVectorcall_NARGS(flags), named = names ? PyTuple_GET_SIZE(names) : 0;
+    PyObject *given = PyTuple_New(count), *options = given ? PyDict_New() : NULL;
+    int failed = !options;
+    for (Py_ssize_t i = 0; !failed && i < count; i++) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; !failed && i < named; i++)
+      failed = PyDict_SetItem(options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
+    PyObject *told[] = {self->op, given, options, out};
+    PyObject *done = failed ? NULL : PyObject_Vectorcall(report, told, 4, NULL);
+    if (!done) Py_CLEAR(out);
+    Py_XDECREF(done);
+    Py_XDECREF(options);
+    Py_XDECREF(given);
+  }
+  Py_DECREF(report);
+  return out;
+}
+
+static PyObject *function_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  return (core.report ? reported_call : quiet_call)((OpFunction *)object, args, flags, names);
+}
+
+PyObject *core_report(PyObject *self, PyObject *report) {
+  (void)self;
+  PyObject *old = core.report;
+  core.report = report == Py_None ? NULL : Py_NewRef(report);
+  Py_XDECREF(old);
+  Py_RETURN_NONE;
 }
 
 /* --- plans -------------------------------------------------------------------------------------------------------- */

@@ -57,13 +57,13 @@ static int grow(struct walk *walk) {
   return 0;
 }
 
-/* Whether hooks could see when this leaf is written, or somebody holds its AccumulateGrad. */
+/* Whether hooks could see when this leaf is written. It refers weakly to its AccumulateGrad unless that has any. */
 static int is_watched(PyObject *leaf) {
   PyObject *const names[] = {core.name_hooks, core.name_post_accumulate_hooks, core.name_accumulator};
   for (int i = 0; i < 3; i++) {
     PyObject *value = PyObject_GetAttr(leaf, names[i]);
     if (!value) return FAIL;
-    int found = value == Py_None ? 0 : i == 2 ? 1 : PyObject_IsTrue(value);
+    int found = value == Py_None ? 0 : i == 2 ? !PyWeakref_Check(value) : PyObject_IsTrue(value);
     Py_DECREF(value);
     if (found) return found;
   }

@@ -84,7 +84,7 @@ from backlight.tensor.tensor import Tensor
 from backlight import autograd, linalg, return_types, special  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
-    from backlight import data, nn, optim
+    from backlight import data, lens, nn, optim
     from backlight.serialization import load, save
 
 newaxis = None
@@ -98,6 +98,7 @@ __version__ = "0.1.0"
 _LATER = {
     "Reranker": "backlight.explain.reranker",
     "data": "backlight.data",
+    "lens": "backlight.lens",
     "load": "backlight.serialization",
     "nn": "backlight.nn",
     "optim": "backlight.optim",

@@ -52,6 +52,7 @@ class FunctionNode(Node):
     __slots__ = ("ctx", "input_metas", "output_metas", "outputs", "tensor_places")
 
     wants_undefined = True
+    freed_slots = ("saved_tensors",)
 
     def backward(self, grad, edges, keep):
         """Run the user's backward on arrays."""

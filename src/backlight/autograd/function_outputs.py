@@ -5,6 +5,7 @@ from backlight.graph.modes import enable_grad, no_grad
 from backlight.graph.node import Output
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
+from backlight.graph.watching import count_write
 from backlight.ops.inplace import rewrite_history
 from backlight.ops.promotion import is_float
 from backlight.ops.views import CUSTOM, MULTI, check_view, made_view, remember_view
@@ -81,7 +82,7 @@ def _rewritten(out, edge):
             "tensor that does not require grad"
         )
     check_view(out)
-    storage_of(out).wrote("mark_dirty", user_place())
+    count_write(out, "mark_dirty", user_place())
     with enable_grad():
         rewrite_history(out, wrap(out._data, edge))
     return out

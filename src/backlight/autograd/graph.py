@@ -8,7 +8,8 @@ import numpy as np
 from backlight.errors import GraphError
 from backlight.graph.node import GradientEdge, Node, node_and_number, public_edge
 from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, edge_of, storage_of
+from backlight.graph.state import TensorState, edge_of
+from backlight.graph.watching import count_write
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["GradientEdge", "Node", "Saved", "get_gradient_edge", "increment_version", "nodes", "saved"]
@@ -31,7 +32,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     """Count a write to a tensor's memory that backlight could not see, so that backward notices it."""
     for one in (tensor,) if isinstance(tensor, TensorState) else tensor:
-        storage_of(one).wrote("increment_version", user_place())
+        count_write(one, "increment_version", user_place())
 
 
 def nodes(tensor: Tensor | Node) -> Iterator[Node]:

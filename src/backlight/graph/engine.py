@@ -12,6 +12,7 @@ cheaper.
 """
 
 import sys
+import weakref
 from itertools import repeat
 from operator import attrgetter
 
@@ -28,16 +29,33 @@ from backlight.graph.hook_calls import (
     call_tensor_hooks,
 )
 from backlight.graph.modes import set_recording
-from backlight.graph.node import Output, add_to_buffer, node_and_number
+from backlight.graph.node import Output, accumulator, add_to_buffer, node_and_number
+from backlight.graph.observed_run import observed_run
+from backlight.graph.watching import somebody
 from backlight.kernels.native import core
 
 _by_sequence = attrgetter("sequence")
 ndarray = np.ndarray
 getrefcount = sys.getrefcount
 _nothing = repeat(None)
+HOOKLESS = (type(None), weakref.ref)  # what a leaf refers to its AccumulateGrad by, unless that has hooks (`extra_of`)
 
 
 def run(roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None, into_grad: bool = False) -> list:
+    """Walk the graph backward from `roots`, and tell who watches this thread.
+
+    Args and Returns: see `_run`.
+    """
+    observed = None
+    if somebody.watches:
+        observed = observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
+    if observed is None:
+        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None)
+    with observed:
+        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed)
+
+
+def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_grad: bool, observed) -> list:
     """Walk the graph backward from `roots`.
 
     Args:
@@ -47,6 +65,7 @@ def run(roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None,
         create_graph: record the walk.
         inputs: edges whose gradients are wanted. Then only what leads to them runs.
         into_grad: leaves among the inputs get their gradients in `.grad`, and nothing is returned.
+        observed: what tells those who watch, if anybody does.
 
     Returns:
         The gradient of each input (None where none arrived); an empty list without inputs.
@@ -54,13 +73,16 @@ def run(roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None,
     previous = set_recording(create_graph)
     try:
         with np.errstate(all="ignore"):
-            if core is not None and inputs is None and not create_graph and not anomaly.enabled:
+            if core is not None and inputs is None and not create_graph and not anomaly.enabled and observed is None:
                 if core.core_walk(roots, root_grads, keep_graph):
                     return []
-            walk = _Walk(keep_graph, create_graph)
+            walk = _Walk(keep_graph, create_graph, observed)
             order = walk.collect(roots)
             if inputs is not None:
                 walk.restrict(order, inputs, into_grad)
+            if observed is not None:
+                walk.compiled = core is not None and inputs is None and not walk.watched and not create_graph
+                walk.watched = True  # leaves are written where hooks would see it
             if walk.watched:
                 walk.count_deliveries(roots, order)
             walk.start(roots, root_grads)
@@ -77,21 +99,25 @@ class _Walk:
         "buffers",
         "captured",
         "captures",
+        "compiled",
         "graph",
         "keep",
         "leaves",
         "masks",
+        "observed",
         "owned",
         "pending",
         "targets",
         "watched",
     )
 
-    def __init__(self, keep, graph):
+    def __init__(self, keep, graph, observed):
         self.keep = keep
         self.graph = graph
+        self.observed = observed
         self.buffers = {}  # node -> gradient of its output (a list of them if it has several)
         self.leaves = []
+        self.compiled = False  # whether nodes run as in the core's walk, which this one stands in for
         self.watched = False  # whether a hook could see when a leaf is written
         self.pending = {}  # leaf -> edges that have yet to deliver
         self.owned = set()  # nodes whose buffer the walk made itself, so that it may add in place
@@ -128,7 +154,7 @@ class _Walk:
                     stack.append(edge)
         order.sort(key=_by_sequence, reverse=True)
         self.watched = watched or any(
-            leaf._hooks or leaf._post_accumulate_hooks or leaf._accumulator is not None for leaf in leaves
+            leaf._hooks or leaf._post_accumulate_hooks or leaf._accumulator.__class__ not in HOOKLESS for leaf in leaves
         )
         return order
 
@@ -231,14 +257,15 @@ class _Walk:
         edges = node.edges if self.masks is None else self.masks.get(node)
         if edges is None:  # what was asked for lies here, or elsewhere
             if grad is not None and node in self.targets:
-                self.capture(node, before_capture(node, grad, self.graph) if node.extra is not None else grad)
+                seen = grad if node.extra is None else before_capture(node, grad, self.graph, self.observed)
+                self.capture(node, seen)
             return []
         if grad is None and not node.wants_undefined:
             return self.hand_on(edges, _nothing)
         if node in self.captures:  # before its hooks, as in PyTorch
             self.capture(node, grad)
         if node.extra is not None:
-            grad = before(node, grad, self.graph)
+            grad = before(node, grad, self.graph, self.observed)
         return self.hand_on(edges, self.gradients(node, grad, edges))
 
     def gradients(self, node, grad, edges):
@@ -249,14 +276,18 @@ class _Walk:
                 if not self.keep:
                     node.free()
             else:
-                grads = node.backward(grad, edges, self.keep)
+                grads = core.core_backward(node, grad, self.keep) if self.compiled and node.outputs == 1 else None
+                if grads is None:
+                    grads = node.backward(grad, edges, self.keep)
             if anomaly.enabled and anomaly.check_nan:
                 check_gradients(node, grads, self.graph)
         except Exception as problem:
             say_where(problem, node)
             raise
         if node.extra is not None and node.extra.posthooks:
-            grads = after(node, grads, grad, self.graph)
+            grads = after(node, grads, grad, self.graph, self.observed)
+        if self.observed is not None:
+            self.observed.ran(node, grad, grads, not self.keep)
         return grads
 
     def hand_on(self, edges, grads) -> list:
@@ -281,9 +312,10 @@ class _Walk:
         grad, self.buffers[leaf] = self.buffers[leaf], None
         if grad is None or (self.targets is not None and leaf not in self.targets):
             return
-        graph = self.graph
+        graph, observed = self.graph, self.observed
         if leaf._hooks:
-            grad = call_tensor_hooks(leaf._hooks.values(), grad, graph)
+            end = None if observed is None else accumulator(leaf)
+            grad = call_tensor_hooks(leaf._hooks.values(), grad, graph, observed, end)
         if leaf in self.captures:
             self.capture(leaf, grad)
             return
@@ -292,14 +324,19 @@ class _Walk:
         node = None if leaf._accumulator is None else leaf._accumulator()
         extra = None if node is None else node.extra
         if extra is not None and extra.prehooks:
-            grad = call_prehooks(node, grad, graph)
+            grad = call_prehooks(node, grad, graph, observed)
+        present = None if observed is None else observed.grad_of(leaf)
         references = getrefcount(grad)  # here only the local `grad` and the count itself should hold it
         steal = grad.__class__ is ndarray and (leaf in self.owned or may_be_stolen(grad, references))
         add_to_grad(leaf, grad, graph, steal=steal)
+        if observed is not None:
+            observed.accumulated(leaf, grad, present)
         if leaf._post_accumulate_hooks:
             call_post_accumulate_hooks(leaf)
         if extra is not None and extra.posthooks:
-            after(node, (), grad, graph)
+            after(node, (), grad, graph, observed)
+        if observed is not None:
+            observed.leaf_ran(leaf, grad)
 
     def capture(self, node, grad) -> None:
         """Keep the gradient of those outputs of a node that the caller asked for."""

@@ -35,35 +35,38 @@ def keep_gradient(tensor, keep: bool = True) -> None:
     tensor._retains_grad = keep
 
 
-def before_capture(node, grad, graph: bool):
+def before_capture(node, grad, graph: bool, observed=None):
     """Run the hooks of a node's output tensors, and keep gradients that were asked to be kept."""
     extra = node.extra
     if grad is None:
         return grad
     for number, hook in list(extra.tensor_hooks.values()):
         if node.outputs == 1:
-            grad = call_tensor_hooks((hook,), grad, graph)
+            grad = call_tensor_hooks((hook,), grad, graph, observed, node)
         elif grad[number] is not None:
-            grad[number] = call_tensor_hooks((hook,), grad[number], graph)
+            grad[number] = call_tensor_hooks((hook,), grad[number], graph, observed, node, number)
     for number, reference in list(extra.retained.items()):
         tensor = reference()
         arrived = grad if node.outputs == 1 else grad[number]
         if tensor is not None and arrived is not None:
+            present = None if observed is None else observed.grad_of(tensor)
             add_to_grad(tensor, arrived, graph, steal=False)
+            if observed is not None:
+                observed.accumulated(tensor, arrived, present)
     return grad
 
 
-def before(node, grad, graph: bool):
+def before(node, grad, graph: bool, observed=None):
     """Run all that comes before a node: see NOTE [Order of hooks]."""
-    grad = before_capture(node, grad, graph)
-    return call_prehooks(node, grad, graph) if node.extra.prehooks else grad
+    grad = before_capture(node, grad, graph, observed)
+    return call_prehooks(node, grad, graph, observed) if node.extra.prehooks else grad
 
 
-def call_tensor_hooks(hooks, grad, graph: bool):
-    """Let each hook see the gradient and replace it."""
+def call_tensor_hooks(hooks, grad, graph: bool, observed=None, node=None, number: int = 0):
+    """Let each hook see the gradient and replace it; `node` and `number` say of what it is, for who watches."""
     for hook in list(hooks):
         seen = grad if graph else wrap(grad)
-        answer = hook(seen)
+        answer = hook(seen) if observed is None else observed.call(hook, [(node, number)], (seen,), seen)
         if answer is None:
             if not graph:
                 grad = seen._data
@@ -113,11 +116,14 @@ def _answered(hook, answer, seen: tuple, graph: bool) -> list:
     return list(answer) if graph else [None if one is None else one._data for one in answer]
 
 
-def call_prehooks(node, grad, graph: bool):
+def call_prehooks(node, grad, graph: bool, observed=None):
     """Let each prehook see the gradients of a node's outputs and replace them."""
     for hook in list(node.extra.prehooks.values()):
         seen = _seen((grad,) if node.outputs == 1 else grad or (None,) * node.outputs, graph)
-        answer = hook(seen)
+        if observed is None:
+            answer = hook(seen)
+        else:
+            answer = observed.call(hook, [(node, number) for number in range(node.outputs)], seen, seen)
         if answer is not None:
             replaced = _answered(hook, answer, seen, graph)
             grad = replaced[0] if node.outputs == 1 else replaced
@@ -131,12 +137,15 @@ def call_post_accumulate_hooks(leaf) -> None:
             raise GraphError("Tensor post accumulate grad hooks should return None.")
 
 
-def after(node, grads, grad, graph: bool):
+def after(node, grads, grad, graph: bool, observed=None):
     """Run posthooks: each sees (grad_inputs, grad_outputs) and may return other grad_inputs."""
     outputs = _seen((grad,) if node.outputs == 1 else grad or (None,) * node.outputs, graph)
     for hook in list(node.extra.posthooks.values()):
         seen = _seen(grads, graph)
-        answer = hook(seen, outputs)
+        if observed is None:
+            answer = hook(seen, outputs)
+        else:
+            answer = observed.call(hook, node.next_functions, seen, seen, outputs)
         if answer is not None:
             grads = _answered(hook, answer, seen, graph)
     return grads

@@ -46,6 +46,7 @@ class Node:
     is_end = False
     outputs = 1
     wants_undefined = False  # whether it runs even if no gradient reached it
+    freed_slots = ()  # where it keeps what `free` drops
 
     def name(self) -> str:
         """Return the node's name, as PyTorch spells it."""

@@ -7,10 +7,13 @@ that keeps one keeps its memory, and must read a value at once if it may be writ
 not reported to it. What a method costs is paid at every event; an event whose method is not overridden costs nothing.
 """
 
+import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
+
+from backlight.graph.provenance import line_number
 
 
 class Line(NamedTuple):
@@ -20,6 +23,14 @@ class Line(NamedTuple):
     line: int
     function: str
     text: str
+
+
+def line_at(code: CodeType | None, lasti: int) -> Line | None:
+    """Return the line of an instruction, None if the code is not known."""
+    if code is None:
+        return None
+    number = line_number(code, lasti)
+    return Line(code.co_filename, number, code.co_name, linecache.getline(code.co_filename, number).strip())
 
 
 class Kept(NamedTuple):

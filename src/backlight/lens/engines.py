@@ -6,13 +6,20 @@ that may import torch for the lens). Nodes are `grad_fn` objects with PyTorch's 
 `variable` of an AccumulateGrad, `metadata`. What the two do not share is behind these methods.
 """
 
+import importlib
+import sys
 from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 
+from backlight.errors import InputError
+from backlight.graph.node import Node
 from backlight.graph.observers import Kept, Line, Watcher
+from backlight.graph.state import TensorState
+from backlight.lens.native import NATIVE
+from backlight.nn.modules.module import Module
 
 
 class Engine(Protocol):
@@ -56,3 +63,44 @@ class Engine(Protocol):
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
         """Tell a watcher of what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
+
+
+def torch_engine() -> Engine:
+    """Return PyTorch's engine, through its adapter."""
+    return importlib.import_module("backlight.adapters.torch_engine").torch_engine()
+
+
+def loaded_engines() -> list[Engine]:
+    """Return the engines that the program can have tensors of: ours, and PyTorch's once it has been imported."""
+    real = hasattr(sys.modules.get("torch"), "_C")  # a script may be run with backlight under PyTorch's name
+    return [NATIVE, torch_engine()] if real else [NATIVE]
+
+
+def engine_of(value) -> Engine:
+    """Return the engine of a tensor, a node or a module.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if isinstance(value, (TensorState, Node, Module)):
+        return NATIVE
+    for engine in loaded_engines()[1:]:
+        if isinstance(value, (engine.module.Tensor, engine.module.nn.Module)) or hasattr(value, "next_functions"):
+            return engine
+    raise InputError(
+        f"value must be a tensor, a node (grad_fn) or a module of backlight or PyTorch, got {type(value).__name__}: "
+        "pass the tensor itself, not its values"
+    )
+
+
+def engine_named(name: str) -> Engine:
+    """Return the engine called `backlight` or `torch`.
+
+    Raises:
+        InputError: there is no such engine, or PyTorch is not installed.
+    """
+    if name == "backlight":
+        return NATIVE
+    if name == "torch":
+        return torch_engine()
+    raise InputError(f"engine must be backlight or torch, got {name}")

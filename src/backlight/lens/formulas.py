@@ -189,7 +189,7 @@ class Reader:
     def take(self, wanted: str = "") -> str:
         """Take the token in front, which must be the one wanted."""
         token = self.next
-        if not token or wanted and token != wanted:
+        if not token or (wanted and token != wanted):
             raise Prose(f"{token!r} for {wanted!r}")
         self.at += 1
         return token

@@ -6,7 +6,8 @@ import numpy as np
 
 from backlight.errors import ShapeError, ValueProblem
 from backlight.graph.provenance import user_place
-from backlight.graph.state import storage_of, writable
+from backlight.graph.state import writable
+from backlight.graph.watching import count_write
 from backlight.kernels import channels
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
@@ -130,7 +131,7 @@ def move_towards(running, found: np.ndarray, momentum: float) -> None:
     """Write (1 − momentum) · running + momentum · found into a running statistic."""
     data = writable(running)
     data[...] = data * (1 - momentum) + found * momentum
-    storage_of(running).wrote("batch_norm", user_place(1))
+    count_write(running, "batch_norm", user_place(1))
 
 
 @op(outputs=3, differentiable=(0,), keeps=("mean", "inverse"), name="native_batch_norm")

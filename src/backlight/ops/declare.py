@@ -24,6 +24,7 @@ import threading
 from types import FunctionType
 
 from backlight.errors import BacklightError
+from backlight.graph.interception import op_was_built
 from backlight.kernels.native import core
 
 ARRAY, OPTIONAL, ARRAYS, OPTION = "array", "optional", "arrays", "option"
@@ -101,7 +102,7 @@ class Op:
         explain=None,
     ):
         self.forward = forward
-        self.name = name or forward.__name__
+        self.name = self.told_as = name or forward.__name__  # what watchers are told it is called
         self.node_name = node or camel(self.name) + "Backward0"
         self.promote = promote
         self.view = view
@@ -239,6 +240,8 @@ def build_into(public, declared, flavour):
         public.__defaults__ = from_source.__defaults__
         public.__kwdefaults__ = from_source.__kwdefaults__
         public.__code__ = from_source.__code__
+        if not may_be_compiled(declared):  # a compiled op reports itself
+            op_was_built(public, declared)
 
 
 _building = threading.RLock()

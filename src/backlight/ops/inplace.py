@@ -13,6 +13,7 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ShapeError
+from backlight.graph import watching
 from backlight.graph.hook_calls import keep_gradient
 from backlight.graph.modes import modes
 from backlight.graph.provenance import user_place
@@ -33,6 +34,8 @@ def inplace(public, name: str | None = None, *, ufunc=None):
 
     @functools.wraps(public)
     def write_result(self, *args, **kwargs):
+        if watching.somebody.watches and watching.reports_ops():
+            return watching.reported(write_result, (self, *args), kwargs)
         if ufunc is not None and len(args) == 1 and not kwargs and _written_directly(self, args[0], ufunc):
             count_write(self, name)
             return self
@@ -133,7 +136,7 @@ def _put(target, values) -> None:
 
 def count_write(target, name: str) -> None:
     """Let a tensor's storage know that it was written to by an op, and on which line."""
-    storage_of(target).wrote(name, user_place(3))
+    watching.count_write(target, name, user_place(3))
 
 
 def refuse_writing(target) -> None:
@@ -304,11 +307,13 @@ def inplace_view(public, name: str):
     """Return the in-place form of an op that makes a view: the tensor itself takes the view's shape and history."""
 
     def take_shape(self, *args, **kwargs):
+        if watching.somebody.watches and watching.reports_ops():
+            return watching.reported(take_shape, (self, *args), kwargs)
         if modes.grad_enabled and (self._edge is not None or self._view is not None):
             check_may_write(self)
         out = public(wrap(writable(self), self._edge), *args, **kwargs)
         self._data, self._edge = out._data, out._edge if modes.grad_enabled else self._edge
-        storage_of(self).wrote(name, user_place(2))
+        watching.count_write(self, name, user_place(2))
         return self
 
     take_shape.__name__ = take_shape.__qualname__ = name

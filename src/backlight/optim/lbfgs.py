@@ -5,7 +5,8 @@ import numpy as np
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.modes import enable_grad
 from backlight.graph.provenance import user_place
-from backlight.graph.state import storage_of, wrap, writable
+from backlight.graph.state import wrap, writable
+from backlight.graph.watching import count_write
 from backlight.optim.line_search import Point, strong_wolfe
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, number
@@ -167,7 +168,7 @@ class LBFGS(Optimizer):
             values = writable(param)
             part = direction[offset : offset + values.size].reshape(values.shape)
             values += (length * part).astype(values.dtype, copy=False)
-            storage_of(param).wrote("LBFGS.step", place)
+            count_write(param, "LBFGS.step", place)
             offset += values.size
 
 

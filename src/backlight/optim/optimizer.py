@@ -21,7 +21,8 @@ from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
 from backlight.graph.hooks import HookDict, HookHandle
 from backlight.graph.modes import enable_grad
 from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, storage_of, wrap, writable
+from backlight.graph.state import TensorState, wrap, writable
+from backlight.graph.watching import count_write
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Optimizer"]
@@ -152,7 +153,7 @@ class Optimizer:
                     grad = param._grad
                     if grad is not None:
                         update(param, writable(param), grad._data)
-                        storage_of(param).wrote(name, place)
+                        count_write(param, name, place)
         return loss
 
     def _step_between_hooks(self, closure):

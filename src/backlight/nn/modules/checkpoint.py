@@ -9,6 +9,7 @@ import numpy as np
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
+from backlight.graph.watching import count_write
 from backlight.nn.modules.state_hooks import EXTRA, StateHookRegistration
 from backlight.nn.parameter import Parameter, is_lazy
 from backlight.sizes import Size
@@ -179,7 +180,7 @@ class Checkpoint(StateHookRegistration):
             setattr(self, name, _as_its_kind(tensor, value))
         else:
             np.copyto(writable(tensor), array, casting="unsafe")
-            storage_of(tensor).wrote("load_state_dict", user_place())
+            count_write(tensor, "load_state_dict", user_place())
         return None
 
 

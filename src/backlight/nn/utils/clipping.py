@@ -10,7 +10,8 @@ import numpy as np
 from backlight.errors import GraphError
 from backlight.graph.modes import no_grad
 from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, storage_of, wrap, writable
+from backlight.graph.state import TensorState, wrap, writable
+from backlight.graph.watching import count_write
 from backlight.kernels.steps import scale_in_place, sum_of_squares
 from backlight.ops.joining import stack
 from backlight.ops.norms import vector_norm
@@ -66,7 +67,7 @@ def clip_grads_with_norm_(
     for grad in gradients:
         if factor != 1:
             scale_in_place(writable(grad), factor)
-        storage_of(grad).wrote("clip_grad_norm_", place)
+        count_write(grad, "clip_grad_norm_", place)
 
 
 def clip_grad_norm_(

@@ -1,0 +1,164 @@
+"""Python functions whose calls are reported while somebody watches, by replacing their code objects.
+
+NOTE [Replaced code]
+A function keeps its identity, so that whoever imported it before is watched too, and afterwards it has the very code
+object again that it had before: nothing is left behind that could cost. A twin with the old code does the work.
+"""
+
+import sys
+from functools import cache
+from types import CodeType, FunctionType
+
+from backlight.graph.watching import Observation, local, somebody, tell_call
+from backlight.kernels.native import core
+
+getframe = sys._getframe
+_HANDLER = "the handler"
+
+
+class Interception:
+    """A function that is reported as one op; what it is made of is not."""
+
+    whole = True
+
+    def __init__(self, function: FunctionType, name: str | None = None):
+        self.function = function
+        self.name = name or function.__name__
+        self.code = function.__code__
+        self.twin = FunctionType(
+            self.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        self.twin.__kwdefaults__ = function.__kwdefaults__
+        self.replacement = _calling(self.called, self.code.co_freevars)
+
+    def install(self) -> None:
+        """Replace the function's code."""
+        self.function.__code__ = self.replacement
+
+    def remove(self) -> None:
+        """Give the function its own code again."""
+        self.function.__code__ = self.code
+
+    def called(self, args: tuple, kwargs: dict):
+        """Do what the function does, and report it."""
+        observation = local.observation
+        if observation is None or observation.inside:
+            return self.twin(*args, **kwargs)
+        observation.inside = self.whole
+        try:
+            out = self.twin(*args, **kwargs)
+        finally:
+            observation.inside = False
+        if out is not NotImplemented and (self.whole or out is not observation.last):
+            observation.last = out
+            tell_call(observation, self.name, args, kwargs, out, getframe(1))
+        return out
+
+
+class OpInterception(Interception):
+    """An op. One that for some inputs is made of other ops is reported as these."""
+
+    whole = False
+
+    def __init__(self, function: FunctionType, op):
+        super().__init__(function, op.told_as)
+        self.op = op
+
+
+def _calling(handler, free: tuple[str, ...]) -> CodeType:
+    """Return code that hands all arguments to `handler`, for a function with these variables of its surroundings."""
+    code = _template(free)
+    constants = tuple(handler if one == _HANDLER else one for one in code.co_consts)
+    return code.replace(co_consts=constants)
+
+
+@cache
+def _template(free: tuple[str, ...]) -> CodeType:
+    """Return code with a place for the handler: as a constant, since a function's globals belong to its module."""
+    lines = ["def surroundings():", *(f"    {name} = None" for name in free), "    def intercepted(*args, **kwargs):"]
+    lines += [*(f"        {name}" for name in free), f"        handler = {_HANDLER!r}"]
+    lines += ["        return handler(args, kwargs)"]
+    lines += ["    return intercepted"]
+    namespace = {}
+    exec(compile("\n".join(lines), "<backlight intercepted>", "exec", dont_inherit=True), namespace)
+    return namespace["surroundings"]().__code__
+
+
+_built: dict[FunctionType, Interception] = {}  # ops that have been called at least once
+_others: dict[FunctionType, Interception] = {}
+
+
+def op_was_built(function: FunctionType, op) -> None:
+    """Note an op's Python function, which has its code now, to be reported while somebody watches."""
+    with somebody.lock:
+        interception = _built[function] = OpInterception(function, op)
+        if somebody.watches:
+            interception.install()
+
+
+def add_interception(interception: Interception) -> None:
+    """Note another function."""
+    with somebody.lock:
+        _others[interception.function] = interception
+        if somebody.watches:
+            interception.install()
+
+
+def rename_ops() -> None:
+    """Take over what ops are told as now."""
+    for interception in _built.values():
+        interception.name = interception.op.told_as
+
+
+class Observe:
+    """Tells a watcher of what this thread does inside a `with` block; blocks may be nested."""
+
+    def __init__(self, watcher):
+        self.watcher = watcher
+
+    def __enter__(self):
+        with somebody.lock:
+            somebody.blocks += 1
+            if somebody.blocks == 1:
+                _switch_on()
+        if local.observation is None:
+            local.observation = Observation()
+        local.observation.tell_only((*local.observation.watchers, self.watcher))
+        return self.watcher
+
+    def __exit__(self, *exc):
+        observation = local.observation
+        left = tuple(one for one in observation.watchers if one is not self.watcher)
+        observation.tell_only(left)
+        if not left:
+            local.observation = None
+        with somebody.lock:
+            somebody.blocks -= 1
+            if somebody.blocks == 0:
+                _switch_off()
+
+
+def _switch_on() -> None:
+    somebody.watches = True
+    if core is not None:
+        core.core_report(compiled_op_returned)
+    for interceptions in (_built, _others):
+        for interception in interceptions.values():
+            interception.install()
+
+
+def _switch_off() -> None:
+    somebody.watches = False
+    if core is not None:
+        core.core_report(None)
+    for interceptions in (_built, _others):
+        for interception in interceptions.values():
+            interception.remove()
+
+
+def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:
+    """Report an op that the core ran; the core calls this."""
+    observation = local.observation
+    if observation is not None and not observation.inside:
+        observation.last = out
+        tell_call(observation, op.told_as, args, kwargs, out, getframe(1))

@@ -1,0 +1,99 @@
+"""A backward that somebody watches: what the walk tells of it (NOTE [Watching] in graph/observers.py)."""
+
+import numpy as np
+
+from backlight.graph.node import accumulator, public_edge
+from backlight.graph.observers import Run
+from backlight.graph.provenance import user_place
+from backlight.graph.state import TensorState, wrap
+from backlight.graph.watching import Observation, local
+
+
+def observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad) -> "ObservedRun | None":
+    """Return what tells of a run that begins now in this thread, or None if nobody here wants to know."""
+    observation = local.observation
+    if observation is None or observation.silent:
+        return None
+    run = Run(
+        number=observation.runs,
+        roots=[public_edge(edge) for edge in roots],
+        root_gradients=_tensors(root_grads),
+        inputs=None if inputs is None else [public_edge(edge) for edge in inputs],
+        into_grad=into_grad or inputs is None,
+        keep_graph=bool(keep_graph),
+        create_graph=bool(create_graph),
+        **dict(zip(("code", "lasti"), user_place(3))),
+    )
+    observation.runs += 1
+    return ObservedRun(observation, run)
+
+
+def _tensors(grads) -> list:
+    """Return gradients as tensors: the walk carries arrays, or tensors under create_graph."""
+    return [one if one is None or isinstance(one, TensorState) else wrap(one) for one in grads]
+
+
+class ObservedRun:
+    """Tells watchers what happens in one run."""
+
+    __slots__ = ("observation", "run", "tells_changes", "tells_of_grad", "tells_ran")
+
+    def __init__(self, observation: Observation, run: Run):
+        self.observation = observation
+        self.run = run
+        self.tells_ran = bool(observation.ran)
+        self.tells_of_grad = bool(observation.accumulated)
+        self.tells_changes = bool(observation.changed)
+
+    def __enter__(self):
+        self.observation.tell(self.observation.started, self.run)
+
+    def __exit__(self, kind, problem, traceback):
+        self.run.problem = problem
+        self.observation.tell(self.observation.ended, self.run)
+
+    def ran(self, node, grad, grads, freed: bool) -> None:
+        """Tell that a node has run, and whether it dropped what it had saved."""
+        observation = self.observation
+        if self.tells_ran:
+            outputs = (grad,) if node.outputs == 1 else grad or (None,) * node.outputs
+            observation.tell(observation.ran, self.run, node, _tensors(outputs), _tensors(grads))
+        if freed and node.freed_slots and observation.freed:
+            observation.tell(observation.freed, self.run, node)
+
+    def grad_of(self, tensor):
+        """Return a copy of a tensor's `.grad` as it is now, or None."""
+        present = tensor._grad
+        return None if present is None or not self.tells_of_grad else wrap(np.array(present._data))
+
+    def accumulated(self, tensor, arrived, before) -> None:
+        """Tell that a gradient was added to `.grad`."""
+        if self.tells_of_grad:
+            (arrived,) = _tensors((arrived,))
+            self.observation.tell(self.observation.accumulated, self.run, tensor, arrived, before)
+
+    def leaf_ran(self, leaf, grad) -> None:
+        """Tell that a leaf's AccumulateGrad has run."""
+        if self.tells_ran:
+            self.observation.tell(self.observation.ran, self.run, accumulator(leaf), _tensors((grad,)), ())
+
+    def call(self, hook, ends, seen: tuple, *given):
+        """Call a hook with what it is given, and tell of those gradients in `seen` that it changes.
+
+        Args:
+            ends: for each gradient (node, output number) of where it goes; (None, 0) for nowhere.
+        """
+        if not self.tells_changes:
+            return hook(*given)
+        before = [None if one is None else wrap(np.array(one._data)) for one in seen]
+        answer = hook(*given)
+        answers = answer if isinstance(answer, tuple) else (answer,) * len(seen)
+        for (node, number), old, one, new in zip(ends, before, seen, answers):
+            after = new if isinstance(new, TensorState) else one
+            if node is not None and after is not None and (after is not one or not _same_bits(old, after)):
+                self.observation.tell(self.observation.changed, self.run, node, number, hook, old, after)
+        return answer
+
+
+def _same_bits(one, other) -> bool:
+    return one._data.tobytes() == other._data.tobytes()

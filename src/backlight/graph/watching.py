@@ -1,0 +1,117 @@
+"""Who watches this thread, and how an event gets to them: see NOTE [Watching] in graph/observers.py.
+
+NOTE [What watching costs]
+While nobody watches, in any thread, `somebody.watches` is False: the walk, and ops that write in place, test it once,
+and compiled ops test a C global. Functions in Python are not even that: while somebody watches, their code objects are
+replaced (graph/interception.py).
+"""
+
+import sys
+import threading
+
+from backlight.graph.observers import Call, Watcher
+from backlight.graph.provenance import user_frame
+from backlight.graph.state import storage_of
+from backlight.graph.storage import InferenceStorage
+
+EVENTS = tuple(name for name in vars(Watcher) if not name.startswith("_"))
+
+
+class _Somebody:
+    """How many blocks, of all threads, are watched now: a plain attribute, since a thread-local one costs more."""
+
+    __slots__ = ("blocks", "lock", "watches")
+
+    def __init__(self):
+        self.blocks = 0
+        self.watches = False
+        self.lock = threading.RLock()
+
+
+class _Local(threading.local):
+    """What this thread's watchers are."""
+
+    observation = None
+
+
+somebody = _Somebody()
+local = _Local()
+
+
+class Observation:
+    """The watchers of one thread, the outermost block's first, by the events that they want; where the program is.
+
+    `inside` is set while something reported runs that is made of other ops, and while a watcher runs: ops are not
+    reported then. `silent` is set while a watcher runs: then nothing is.
+    """
+
+    __slots__ = (*EVENTS, "inside", "silent", "watchers", "runs", "last", "modules", "names")
+
+    def __init__(self):
+        self.inside = self.silent = False
+        self.runs = 0
+        self.last = None  # what the last reported op returned
+        self.modules = []  # (module, path) of those that run, the outermost first
+        self.names = {}  # id of a module inside the outermost one -> (path, module)
+        self.tell_only(())
+
+    def tell_only(self, watchers: tuple) -> None:
+        """Set who is told."""
+        self.watchers = watchers
+        for event in EVENTS:
+            setattr(self, event, tuple(getattr(one, event) for one in watchers if _wants(one, event)))
+
+    def tell(self, listeners: tuple, *event) -> None:
+        """Call those who want an event; what they do themselves is not reported."""
+        if self.silent:
+            return
+        inside = self.inside
+        self.silent = self.inside = True
+        try:
+            for listener in listeners:
+                listener(*event)
+        finally:
+            self.silent, self.inside = False, inside
+
+
+def _wants(watcher, event: str) -> bool:
+    """Tell whether a watcher overrides the method of an event."""
+    return getattr(type(watcher), event) is not getattr(Watcher, event) or event in getattr(watcher, "__dict__", ())
+
+
+def tell_call(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:
+    """Report an op that returned, seen from `frame`, which may be the engine's own."""
+    if observation.called and not observation.silent:
+        place = user_frame(frame)
+        observation.tell(observation.called, Call(name, args, kwargs, out, place.f_code, place.f_lasti))
+
+
+def reports_ops() -> bool:
+    """Tell whether an op that is called now, in this thread, is to be reported."""
+    return local.observation is not None and not local.observation.inside
+
+
+def reported(function, args: tuple, kwargs: dict):
+    """Call a function and report it as one op; what it is made of is not reported."""
+    observation = local.observation
+    observation.inside = True
+    try:
+        out = function(*args, **kwargs)
+    finally:
+        observation.inside = False
+    tell_call(observation, function.__name__, args, kwargs, out, sys._getframe(1))
+    return out
+
+
+def count_write(tensor, name: str, place) -> None:
+    """Let a tensor's storage know that it was written to by an op, and on which line; and whoever watches."""
+    storage_of(tensor).wrote(name, place)
+    if somebody.watches:
+        tell_write(tensor, name, place)
+
+
+def tell_write(tensor, name: str, place) -> None:
+    """Report that a tensor was written to and the write counted; called where `somebody.watches`."""
+    observation = local.observation
+    if observation is not None and observation.wrote and tensor._storage.__class__ is not InferenceStorage:
+        observation.tell(observation.wrote, tensor, name, *place)

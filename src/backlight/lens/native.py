@@ -1,0 +1,132 @@
+"""Our own engine as the lens sees it (NOTE [An engine] in lens/engines.py)."""
+
+import importlib
+from contextlib import AbstractContextManager
+from types import ModuleType
+
+import numpy as np
+
+from backlight.errors import GraphError
+from backlight.graph.interception import Observe
+from backlight.graph.node import AccumulateGrad, node_and_number, public_edge
+from backlight.graph.observers import Kept, Line, Watcher, line_at
+from backlight.graph.state import TensorState, edge_of, writable
+from backlight.graph.storage import InferenceStorage
+from backlight.kernels.halves import is_half, widened
+from backlight.lens.native_calls import note_functions
+
+
+class NativeEngine:
+    """Our engine's side of NOTE [An engine]."""
+
+    name = "backlight"
+
+    @property
+    def module(self) -> ModuleType:
+        """What a script imports."""
+        return importlib.import_module("backlight")
+
+    def is_tensor(self, value) -> bool:
+        """Tell whether a value is a tensor of this engine."""
+        return isinstance(value, TensorState)
+
+    def array(self, tensor) -> np.ndarray:
+        """Return a tensor's values, not copied where that is possible; bfloat16 as float32."""
+        data = np.asarray(tensor._data)
+        return widened(data) if is_half(data) and data.dtype.kind == "V" else data
+
+    def node_of(self, tensor):
+        """Return (node, output number) that gets the tensor's gradient, a leaf's AccumulateGrad; None without one."""
+        return None if tensor._edge is None else public_edge(edge_of(tensor))
+
+    def is_leaf_node(self, node) -> bool:
+        """Tell whether a node adds to a leaf's `.grad`."""
+        return node.__class__ is AccumulateGrad
+
+    def key_of(self, node) -> int:
+        """Return the node's sequence number, which no other node has."""
+        return node.sequence
+
+    def memory_of(self, tensor) -> tuple[int, int]:
+        """Return (the address of the memory that the tensor shares with its views, its size in bytes)."""
+        whole = writable(tensor)
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        return whole.__array_interface__["data"][0], whole.nbytes
+
+    def version_of(self, tensor) -> int:
+        """Return how often the tensor's memory has been written to; 0 for one made in inference mode."""
+        storage = tensor._storage
+        return 0 if storage is None or storage.__class__ is InferenceStorage else storage.version
+
+    def saves(self, node) -> bool:
+        """Tell whether a node of this class may save tensors."""
+        return bool(node.freed_slots)
+
+    def saved_by(self, node) -> list[Kept]:
+        """Return the tensors that a node keeps for backward, by PyTorch's names."""
+        if hasattr(node, "ctx"):
+            return _saved_by_function(node)
+        names = sorted(name for name in dir(type(node)) if name.startswith("_saved_"))
+        found = []
+        for name in names:
+            found += _kept(name.removeprefix("_saved_"), node, name)
+        return found
+
+    def formulas_of(self, node) -> dict[str, str]:
+        """Return each differentiable input's derivative; {} for a user's Function."""
+        op = getattr(type(node), "op", None)
+        if op is None:
+            return {}
+        formulas = op.formulas()
+        return {param.name: formulas[param.name] for param in op.arrays if param.name in formulas}
+
+    def line_of(self, node) -> Line | None:
+        """Return the user's line that made a node; None for a leaf's."""
+        return line_at(node.code, node.lasti)
+
+    def hooks_of(self, tensor) -> list[str]:
+        """Return the names of the user's hooks on a tensor and on its node."""
+        hooks = [*(tensor._hooks or {}).values(), *(tensor._post_accumulate_hooks or {}).values()]
+        if tensor._edge is None:
+            return [name_of(hook) for hook in hooks]
+        end, number = node_and_number(edge_of(tensor))
+        node = end if not end.is_end else None if end._accumulator is None else end._accumulator()
+        extra = None if node is None else node.extra
+        if extra is not None:
+            hooks += [hook for of, hook in extra.tensor_hooks.values() if of == number]
+            hooks += [*extra.prehooks.values(), *extra.posthooks.values()]
+        return [name_of(hook) for hook in hooks]
+
+    def observe(self, watcher: Watcher) -> AbstractContextManager:
+        """Tell a watcher of what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
+        note_functions()
+        return Observe(watcher)
+
+
+def name_of(hook) -> str:
+    """Return what a hook is called."""
+    return getattr(hook, "__qualname__", None) or type(hook).__name__
+
+
+def _kept(name: str, node, attribute: str) -> list[Kept]:
+    """Return what a node saved under a name, as a list: several tensors get numbers, options are left out."""
+    try:
+        value = getattr(node, attribute)
+    except GraphError as problem:
+        return [Kept(name, None, str(problem))]
+    if isinstance(value, TensorState):
+        return [Kept(name, value, None)]
+    several = list(enumerate(value)) if isinstance(value, (tuple, list)) else []
+    return [Kept(f"{name}[{number}]", one, None) for number, one in several if isinstance(one, TensorState)]
+
+
+def _saved_by_function(node) -> list[Kept]:
+    try:
+        saved = node.ctx.saved_tensors
+    except GraphError as problem:
+        return [Kept("saved_tensors", None, str(problem))]
+    return [Kept(f"saved_tensors[{number}]", one, None) for number, one in enumerate(saved) if one is not None]
+
+
+NATIVE = NativeEngine()

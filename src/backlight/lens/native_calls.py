@@ -1,0 +1,101 @@
+"""Which of our engine's Python functions are reported to watchers, beside ops: creation, writes, ways out, modules."""
+
+import importlib
+import sys
+from types import FunctionType
+
+from backlight.autograd.function import Function
+from backlight.graph.interception import Interception, add_interception, rename_ops
+from backlight.graph.watching import local, tell_call
+from backlight.nn import functional
+from backlight.nn.modules.module import Module
+from backlight.ops import masking, selecting
+from backlight.ops.declare import TABLE
+from backlight.tensor import creation, drawn, filled, ranges
+from backlight.tensor.tensor import Tensor
+
+METHODS = (
+    *("detach", "numpy", "item", "tolist", "__array__", "__bool__", "__float__", "__int__"),  # out of the graph
+    *("new_empty", "new_ones", "new_tensor", "new_zeros", "new_full", "__array_wrap__"),
+    "__setitem__",
+)
+REPORT_THEMSELVES = {"write_result", "take_shape"}  # what ops/inplace.py makes
+_noted: list[bool] = []
+
+
+def note_functions() -> None:
+    """Note all of them, once, when somebody first watches."""
+    if _noted:
+        return
+    _noted.append(True)
+    writes = (name for name in dir(Tensor) if name.endswith("_") and not name.endswith("__"))
+    data = next(vars(kind)["data"] for kind in Tensor.__mro__ if "data" in vars(kind))
+    named = {getattr(module, name): name for module in (creation, drawn, filled, ranges) for name in module.__all__}
+    named |= {getattr(Tensor, name): name for name in (*METHODS, *writes)}
+    named |= {data.fget: "data", data.fset: "data", masking.nonzero: "nonzero", selecting.one_hot: "one_hot"}
+    for function, name in named.items():
+        if isinstance(function, FunctionType) and function.__code__.co_name not in REPORT_THEMSELVES:
+            add_interception(Interception(function, name))
+    add_interception(_ModuleCall(Module.__call__))
+    add_interception(_FunctionCall(Function.__dict__["apply"].__func__))
+    for declared in TABLE.values():
+        declared.told_as = _public_name(declared.name)
+    rename_ops()
+
+
+def _public_name(name: str) -> str:
+    """Return what users call an op: `sum_all` is `sum`."""
+    front, parts = importlib.import_module("backlight"), name.split("_")
+    for count in range(len(parts), 0, -1):
+        shorter = "_".join(parts[:count])
+        if any(hasattr(face, shorter) for face in (Tensor, functional, front)):
+            return shorter
+    return name
+
+
+class _FunctionCall(Interception):
+    """A user's Function, reported by its class's name, after the ops of its forward."""
+
+    def called(self, args: tuple, kwargs: dict):
+        """Apply it, and report that."""
+        observation = local.observation
+        out = self.twin(*args, **kwargs)
+        if observation is not None and not observation.inside:
+            tell_call(observation, args[0].__name__, args[1:], kwargs, out, sys._getframe(1))
+        return out
+
+
+class _ModuleCall(Interception):
+    """A module's call: entered, run, left."""
+
+    def called(self, args: tuple, kwargs: dict):
+        """Run the module, and tell when it begins and ends."""
+        observation = local.observation
+        if observation is None or observation.silent:
+            return self.twin(*args, **kwargs)
+        module, running = args[0], observation.modules
+        path = path_of(module, observation)
+        running.append((module, path))
+        out = None
+        try:
+            observation.tell(observation.entered, module, path)
+            out = self.twin(*args, **kwargs)
+            return out
+        finally:
+            running.pop()
+            observation.tell(observation.left, module, path, out)
+
+
+def path_of(module, observation) -> str:
+    """Return a module's dotted name in the outermost one that runs; `….(Linear)` for one that is not registered."""
+    if not observation.modules:
+        observation.names = None
+        return ""
+    outermost = observation.modules[0][0]
+    if observation.names is None:
+        observation.names = {id(one): (name, one) for name, one in outermost.named_modules()}
+    known = observation.names.get(id(module))
+    if known is not None:
+        return known[0]
+    above = observation.modules[-1][1]
+    return f"{above}.({type(module).__name__})".lstrip(".")
