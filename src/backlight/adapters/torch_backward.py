@@ -46,10 +46,10 @@ class WatchedRun:
         return self.engine.node_of(output) if self.engine.is_tensor(output) else (output.node, output.output_nr)
 
     def __enter__(self):
-        self.hub.tell("started", self.run)
         listeners = self.hub.listeners
         if listeners["ran"] or listeners["accumulated"] or listeners["changed"] or listeners["freed"]:
             self._hook_nodes()
+        self.hub.tell("started", self.run)
 
     def __exit__(self, kind, problem, traceback):
         for handle in self.handles:

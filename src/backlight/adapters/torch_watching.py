@@ -262,12 +262,11 @@ def _mode_class(torch: ModuleType) -> type:
                 name = f"{function.__self__.__name__}="
             elif name in NOTED:
                 NOTED[name](hub, args[0])
-            frame = sys._getframe(1)
-            report(hub, name, args, kwargs, out, before, frame)
+            frame = user_frame(sys._getframe(1), torch)
             for tensor, version in versions:
                 if tensor._version != version:
-                    place = user_frame(frame, torch)
-                    hub.tell("wrote", tensor, name, place.f_code, place.f_lasti)
+                    hub.tell("wrote", tensor, name, frame.f_code, frame.f_lasti)
+            report(hub, name, args, kwargs, out, before, frame)
             return out
 
     return Calls
