@@ -41,7 +41,6 @@ class Hub:
         self.watchers: list[Watcher] = []
         self.listeners: dict[str, tuple] = dict.fromkeys(EVENTS, ())
         self.silent = False
-        self.inside = False  # a user's Function runs: it is reported as one call
         self.runs = 0
         self.modules: list[tuple] = []  # (module, path) of those that run, the outermost first
         self.paths: dict[int, tuple] = {}  # id of a module inside the outermost one -> (path, module)
@@ -94,7 +93,7 @@ class Hub:
             known = self.paths.get(id(module))
         if known is not None:
             return known[0]
-        return ".".join(filter(None, (self.modules[-1][1], type(module).__name__)))
+        return f"{self.modules[-1][1]}.({type(module).__name__})".lstrip(".")
 
 
 def _note_hook(hub: Hub, tensor) -> None:
@@ -216,13 +215,7 @@ def _stand_in_for_apply(function_class: type, hub_here) -> None:
         if hub is None:
             return engines_own.__func__(cls, *args, **kwargs)
         before = hub.torch._C._autograd._get_sequence_nr()
-        inside, hub.inside = hub.inside, True
-        try:
-            out = engines_own.__func__(cls, *args, **kwargs)
-        finally:
-            hub.inside = inside
-        if inside:
-            return out
+        out = engines_own.__func__(cls, *args, **kwargs)
         report(hub, cls.__name__, args, kwargs, out, before, sys._getframe(1))
         return out
 
@@ -247,7 +240,7 @@ def _mode_class(torch: ModuleType) -> type:
         def __torch_function__(self, function, types, args=(), kwargs=None):
             kwargs = kwargs or {}
             hub = self.hub
-            if hub.silent or hub.inside:
+            if hub.silent:
                 return function(*args, **kwargs)
             name = getattr(function, "__name__", "")
             before = sequence_number()
@@ -259,7 +252,7 @@ def _mode_class(torch: ModuleType) -> type:
             versions = _versions(args, kwargs, tensor_class) if self.hears_writes else ()
             out = function(*args, **kwargs)
             if name == "__set__":
-                name = f"{function.__self__.__name__}="
+                name = function.__self__.__name__
             elif name in NOTED:
                 NOTED[name](hub, args[0])
             frame = user_frame(sys._getframe(1), torch)

@@ -8,8 +8,10 @@ NOTE [Where names come from]
 """
 
 import dis
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
+from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 
 from backlight.lens.building import Builder
@@ -17,6 +19,9 @@ from backlight.lens.engines import Engine
 from backlight.lens.nodes import LEAF
 from backlight.lens.record import Record
 
+# A function's f_locals is a dict that its frame, a local of ours and the count itself hold. If more do, the program
+# called locals(); from Python 3.13 on it is no copy, and only two hold it.
+HELD_BY_ITS_FRAME = 3
 STORES = {"STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_GLOBAL"}
 
 
@@ -29,7 +34,8 @@ class Naming:
         self.modules: list = list(models)  # those that may hold parameters: given, outermost, found in frames
         self.variables: dict[int, str] = {}  # id of a module -> its variable
         self.roots: list = []  # the outermost modules that ran
-        self.ran_in: dict[int, int] = {}  # node -> place in `roots`
+        self.kinds: dict[tuple[int, str], str] = {}  # (place in `roots`, path) -> class of a module that ran
+        self.ran_in: dict[int, tuple[int, str]] = {}  # node -> (place in `roots`, path in that)
         self.made_at: dict[int, tuple[CodeType, int]] = {}
         self.names: dict[int, str] = {}
 
@@ -40,6 +46,10 @@ class Naming:
                 return number
         self.roots.append(module)
         return len(self.roots) - 1
+
+    def ran(self, outermost, path: str, kind: str) -> None:
+        """Note that a module runs."""
+        self.kinds[self.outermost(outermost), path] = kind
 
     def like(self, node: int, other: int) -> None:
         """Note that a node belongs to the module that another one belongs to."""
@@ -54,13 +64,17 @@ class Naming:
         """Note which variables hold tensors of the record, or modules."""
         if frame is None:
             return
-        spaces = [frame.f_locals]
-        if globals_too and frame.f_globals is not spaces[0]:
-            spaces.append(frame.f_globals)
-        for space in spaces:
-            for name, value in list(space.items()):
-                if not name.startswith("_"):
-                    self._read(name, value, builder)
+        space = frame.f_locals
+        self._read_space(space, builder)
+        if globals_too and frame.f_globals is not space:
+            self._read_space(frame.f_globals, builder)
+        if frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(space) == HELD_BY_ITS_FRAME:
+            space.clear()  # a copy that the frame would keep, and with it tensors that the program lets go of
+
+    def _read_space(self, space, builder: Builder) -> None:
+        for name, value in list(space.items()):
+            if not name.startswith("_"):
+                self._read(name, value, builder)
 
     def _read(self, name: str, value, builder: Builder) -> None:
         if self.engine.is_tensor(value):
@@ -122,9 +136,10 @@ class Naming:
     def _name_roots(self, record: Record, prefixes: list[tuple]) -> None:
         """Put before the paths of nodes where the outermost module that ran stands."""
         paths = {id(one): _joined(prefix, path) for top, prefix in prefixes for path, one in top.named_modules()}
-        for node, root in self.ran_in.items():
-            record.nodes[node].module = _joined(paths.get(id(self.roots[root]), ""), record.nodes[node].module)
-        self.ran_in = {}
+        roots = [paths.get(id(root), "") for root in self.roots]
+        for node, (root, path) in self.ran_in.items():
+            record.nodes[node].module = _joined(roots[root], path)
+        record.modules = {_joined(roots[root], path): kind for (root, path), kind in self.kinds.items()}
 
     def let_go(self) -> None:
         """Hold no module any longer."""

@@ -50,6 +50,7 @@ class Recording(Watcher):
         self.record: Record = self.builder.record
         self.naming = Naming(self.engine, self.models)
         self.runs: dict[int, RunRecording] = {}
+        self.ended_order = 0  # of the last backward, if it was itself recorded
         self.settled = 0  # so many nodes belong to their modules
         self.over = False  # a backward ended, after which, when splitting, a new record begins
 
@@ -65,10 +66,11 @@ class Recording(Watcher):
         if call.name == "register_hook":
             self._note_hooks(call.args[0])
             return
+        returned = self.ended_order if call.name == "grad" else 0
         for tensor in self._tensors(call.out):
             edge = self.engine.node_of(tensor) if tensor.requires_grad and not tensor.is_leaf else None
             if edge is not None:
-                self._note_output(edge, tensor, call)
+                self._note_output(edge, tensor, call, returned)
 
     def _note_hooks(self, tensor) -> None:
         edge = None if tensor.is_leaf else self.engine.node_of(tensor)
@@ -85,7 +87,8 @@ class Recording(Watcher):
             return []
         return [one for inner in out for one in self._tensors(inner)]
 
-    def _note_output(self, edge: tuple, tensor, call: Call) -> None:
+    def _note_output(self, edge: tuple, tensor, call: Call, order: int) -> None:
+        """Note what an op returned; `order` is above 0 for what a recorded backward did."""
         node, number = edge
         builder = self.builder
         known = builder.id_of(node)
@@ -96,7 +99,7 @@ class Recording(Watcher):
             if builder.full:
                 self.record.left_out += 1
                 return
-            self._place(builder.add_graph([node]), call.code, call.lasti)
+            self._place(builder.add_graph([node]), call.code, call.lasti, order + 1)
             known = builder.id_of(node)
             if tensor is call.out and not (self.modules and self.modules[-1].of_library):
                 self.naming.made(known, call.code, call.lasti)
@@ -107,12 +110,12 @@ class Recording(Watcher):
     def _has_values(self, made: Node, number: int) -> bool:
         return self.options.values == "none" or made.outputs[number].nans is not None
 
-    def _place(self, added: list[tuple[Node, object]], code: CodeType, lasti: int) -> None:
+    def _place(self, added: list[tuple[Node, object]], code: CodeType, lasti: int, order: int) -> None:
         """Say which line and which module made nodes."""
         if not added:
             return
         lines = _stack(code, lasti)
-        order = self._order() if self.runs else 1
+        order = max(order, self._order())
         for made, _ in added:
             self.builder.spots[made.id] = lines
             made.order = order
@@ -120,8 +123,8 @@ class Recording(Watcher):
             running = self.modules[-1]
             root = self.naming.outermost(running.outermost)
             for made, _ in added:
-                made.module, made.module_type = running.path, running.kind
-                self.naming.ran_in[made.id] = root
+                made.module_type = running.kind
+                self.naming.ran_in[made.id] = root, running.path
 
     def wrote(self, tensor, name: str, code: CodeType, lasti: int) -> None:
         """Note an in-place write to memory that the record knows."""
@@ -138,7 +141,9 @@ class Recording(Watcher):
     def entered(self, module, path: str) -> None:
         """Note which module runs."""
         outermost = self.modules[-1].outermost if self.modules else module
-        self.modules.append(Running(module, outermost, path, type(module).__name__, _of_library(type(module))))
+        kind = type(module).__name__
+        self.modules.append(Running(module, outermost, path, kind, _of_library(type(module))))
+        self.naming.ran(outermost, path, kind)
 
     def left(self, module, path: str, out) -> None:
         """Note that it does no longer."""
@@ -204,13 +209,24 @@ class Recording(Watcher):
             self.builder.set_output(self.record.nodes[self.builder.id_of(edge[0])], edge[1], grad)
         for made in self.record.nodes[self.settled :]:
             if made.order > 1:
-                made.module, made.module_type = ran.module, ran.module_type
+                made.module_type = ran.module_type
                 self.naming.like(made.id, ran.id)
         self.settled = len(self.record.nodes)
 
     def _order(self) -> int:
         """Return which forward this is: 1, or more inside a backward that is itself recorded."""
+        if not self.runs:
+            return 1
         return 1 + max((run.order for run in self.runs.values() if run.backward.create_graph), default=0)
+
+    def _note_sum(self, begun: RunRecording, run: Run, grad) -> None:
+        """Add what a gradient that is itself recorded was summed with; it belongs to no module."""
+        edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
+        if edge is not None and not self.builder.full:
+            for made, _ in self.builder.add_graph([edge[0]]):
+                self.builder.spots[made.id] = _stack(run.code, run.lasti)
+                made.order = begun.order + 1
+            self.settled = len(self.record.nodes)
 
     def accumulated(self, run: Run, tensor, arrived, before) -> None:
         """Note what was added to a `.grad`."""
@@ -218,6 +234,8 @@ class Recording(Watcher):
         known = None if edge is None else self.builder.id_of(edge[0])
         if begun is not None and known is not None:
             begun.accumulated(known, before, tensor.grad)
+            if run.create_graph:
+                self._note_sum(begun, run, tensor.grad)
 
     def changed(self, run: Run, node, number: int, hook, before, after) -> None:
         """Note what a hook changed."""
@@ -236,6 +254,7 @@ class Recording(Watcher):
         begun = self.runs.pop(run.number, None)
         if begun is not None:
             begun.end(run.problem)
+            self.ended_order = begun.order if run.create_graph else 0
             self.over = self.splits and run.into_grad and not run.keep_graph
 
     def fill(self, frame=None) -> Record:
@@ -253,6 +272,7 @@ class Recording(Watcher):
             made.place, made.stack = places[spots[0]], [places[spot] for spot in spots[1:]]
         self.naming.fill(self.record, self.builder)
         self.builder.fill()
+        self.record.versions = {self.engine.name: self.engine.module.__version__}
         return self.record
 
     def close(self, frame=None) -> Record:
