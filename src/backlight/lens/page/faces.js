@@ -1,0 +1,123 @@
+// How an item looks: what is written on it, how large it is, and the elements that show it.
+
+const MOST_BEADS = 3;
+const canvas = document.createElement("canvas").getContext("2d");
+const SANS = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
+const MONO = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
+const FONTS = { head: `600 14px ${SANS}`, name: `12px ${MONO}`, row: `11px ${MONO}`, small: `11px ${SANS}` };
+const measured = new Map();
+const widthOf = (text, font) => {
+  const key = font + text;
+  if (!measured.has(key)) {
+    canvas.font = FONTS[font];
+    measured.set(key, canvas.measureText(text).width);
+  }
+  return measured.get(key);
+};
+
+// What a step of the replay says of a node: state, badge, and value and gradient as they are at that moment.
+const shownStates = { of: null, edges: [] };
+const stateOf = (id) => shownStates.of?.get(id) ?? null;
+
+const valueText = (id) => {
+  const told = stateOf(id)?.value;
+  if (told !== undefined) return told ?? ABSENT;
+  const made = nodes[id].outputs[0];
+  return made?.values === undefined ? null : brief(made);
+};
+const gradientText = (id) => {
+  const told = stateOf(id)?.gradient;
+  if (told !== undefined) return told ?? ABSENT;
+  return gradientOf(id) ? brief(gradientOf(id)) ?? "arrived" : ABSENT;
+};
+
+// The rows beneath a box's head: [what, text, class].
+const rowsOf = (id) => {
+  const node = nodes[id], made = node.outputs[0], rows = [], value = valueText(id);
+  if (made && (value === null || made.shape.length)) rows.push(["", shapeText(made.shape) + (made.dtype && made.dtype !== "float32" ? ` ${made.dtype}` : ""), "shape"]);
+  if (value !== null) rows.push(["value", value, isBroken(made) ? "broken" : ""]);
+  else if (isBroken(made)) rows.push(["value", `⚠ ${brokenText(made)}`, "broken"]);
+  rows.push(scale.rowOf([id]) ?? ["grad", (isBroken(gradientOf(id)) ? "⚠ " : "") + gradientText(id), isBroken(gradientOf(id)) ? "broken" : gradientText(id) === ABSENT ? "absent" : ""]);
+  return rows;
+};
+
+const rowsOfGroup = (group) => {
+  const ids = nodesIn(`g${group.id}`), rows = [];
+  const parts = [group.ops ? many(group.ops, "op") : "", group.parameters ? many(group.parameters, "parameter") : ""].filter(Boolean);
+  if (group.detail) rows.push(["", group.detail, "shape"]);
+  if (parts.length) rows.push(["", parts.join(" · "), "counts"]);
+  const broken = brokenIn(ids).length;
+  const row = scale.rowOf(ids) ?? (largestNorm(ids) !== null ? ["grad ≤", short(largestNorm(ids), 3), ""] : ids.some((id) => gradientOf(id)) ? null : ["grad", ABSENT, "absent"]);
+  if (broken) rows.push(["", `⚠ NaN or inf in ${broken}`, "broken"]);
+  else if (row) rows.push(row);
+  return rows;
+};
+
+const titleOf = (group) => group.title || group.detail || `group ${group.id}`;
+const headOf = (item) => {
+  if (item[0] === "g") return [titleOf(groupOf(item)), ""];
+  const node = nodeOf(item);
+  if (isLeaf(node)) return [node.parameter ? (node.name ?? node.label).split(".").at(-1) : symbolOf(node), ""];
+  return [node.label, node.name && node.name !== node.label ? node.name : ""];
+};
+
+const LIMITS = { n: [76, 236], g: [132, 300] };
+const closedSize = (item) => {
+  const group = groupOf(item), [head, name] = headOf(item);
+  const rows = group ? rowsOfGroup(group) : rowsOf(Number(item.slice(1)));
+  const wide = rows.map(([what, text]) => widthOf(text, "row") + (what ? widthOf(what, "small") + 14 : 0));
+  const top = widthOf(head, "head") + (name ? widthOf(name, "name") + 14 : 0) + (group ? 20 : 0) + (nodeOf(item)?.root ? 42 : 0);
+  const [least, most] = LIMITS[item[0]];
+  return { width: Math.round(Math.min(most, Math.max(least, top, ...wide) + 24)), height: 30 + rows.length * 16 + 6 };
+};
+const headerWidth = (group) => widthOf(titleOf(group), "head") + widthOf(group.detail ?? "", "small") + 72;
+
+// What a screen reader says of an item.
+const spoken = (item) => {
+  const group = groupOf(item);
+  if (group) return `${titleOf(group)}, ${group.detail ? `${group.detail}, ` : ""}group of ${many(nodesIn(item).length, "node")}, ${isOpen(item) ? "open" : "closed"}`;
+  const id = Number(item.slice(1)), node = nodes[id], made = node.outputs[0];
+  const told = [isLeaf(node) ? `leaf ${nameOf(node)}` : `${node.label}${node.name ? ` ${node.name}` : ""}`, node.root ? "root" : "", made ? `shape ${shapeText(made.shape)}` : "", valueText(id) ? `value ${valueText(id)}` : "", gradientText(id) === ABSENT ? "no gradient yet" : `gradient ${gradientText(id)}`];
+  return told.filter(Boolean).join(", ");
+};
+
+const kindOf = (item) => (item[0] === "g" ? "group" : boxes.get(Number(item.slice(1)))?.bead ? "bead" : nodeOf(item).kind);
+const rowElements = (rows) => rows.map(([what, text, kind]) => make("div", { class: `row ${kind}`, title: kind === "absent" ? "no gradient yet: none has arrived here" : null }, what ? make("span", { class: "what" }, what) : null, make("span", { class: "text" }, text)));
+
+const badgesOf = (item) => {
+  const ids = nodesIn(item), node = nodeOf(item), marks = [];
+  if (node?.root) marks.push(make("span", { class: "mark root" }, "root"));
+  if (node?.hooks.length) marks.push(make("span", { class: "mark", title: `hooks: ${node.hooks.join(", ")}` }, "hook"));
+  if (item[0] === "g" && ids.some((id) => nodes[id].root) && !isOpen(item)) marks.push(make("span", { class: "mark root" }, "root"));
+  return marks;
+};
+
+// The contents of an item's element.
+const faceOf = (item) => {
+  if (kindOf(item) === "bead") return [make("span", { class: "bead-name" }, nodeOf(item).label)];
+  const group = groupOf(item), [head, name] = headOf(item);
+  const top = make("div", { class: "head" },
+    group ? make("span", { class: "turn", "aria-hidden": "true" }, isOpen(item) ? "▾" : "▸") : null,
+    make("bdi", { class: "symbol" }, head), name ? make("bdi", { class: "name" }, name) : null,
+    group && isOpen(item) && group.detail ? make("bdi", { class: "detail" }, group.detail) : null, badgesOf(item));
+  if (isOpen(item)) return [top, stateBadge(item)];
+  return [top, make("div", { class: "rows" }, rowElements(group ? rowsOfGroup(group) : rowsOf(Number(item.slice(1))))), stateBadge(item)];
+};
+
+// The replay's small badge; of a group, how many of its nodes have fired.
+const stateBadge = (item) => {
+  if (!shownStates.of) return null;
+  if (item[0] === "n") return stateOf(Number(item.slice(1)))?.badge ? make("span", { class: "badge" }, stateOf(Number(item.slice(1))).badge) : null;
+  const told = nodesIn(item).map(stateOf).filter(Boolean);
+  const done = told.filter((one) => DONE.has(one.state)).length;
+  return told.length && !isOpen(item) ? make("span", { class: "badge" }, `${done} of ${told.length}`) : null;
+};
+const DONE = new Set(["fired", "accumulated", "freed"]);
+const stateOfItem = (item) => {
+  if (!shownStates.of) return null;
+  if (item[0] === "n") return stateOf(Number(item.slice(1)))?.state ?? "idle";
+  const told = nodesIn(item).map((id) => stateOf(id)?.state ?? "idle");
+  if (told.includes("firing")) return "firing";
+  if (told.some((state) => state === "ready")) return "ready";
+  return told.every((state) => state === "idle") ? "idle" : told.some((state) => DONE.has(state)) ? "fired" : told[0];
+};

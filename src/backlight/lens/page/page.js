@@ -1,0 +1,116 @@
+// The page: put up what the record and the picture say, listen, and begin.
+
+const html = document.documentElement;
+const system = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (html.dataset.theme ? html.dataset.theme === "dark" : system.matches);
+const nameTheme = () => {
+  at("theme").textContent = isDark() ? "Light" : "Dark";
+  at("theme").setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
+};
+const turnTheme = () => {
+  html.dataset.theme = isDark() ? "light" : "dark";
+  nameTheme();
+};
+
+// The ways to colour of which the record knows something.
+const offeredModes = () => Object.keys(SCALES).filter((mode) => !SCALES[mode].of || nodes.some((node) => SCALES[mode].of([node.id])));
+const drawModes = () => {
+  const buttons = offeredModes().map((mode) => make("button", { type: "button", role: "radio", "data-mode": mode, onclick: () => setMode(mode) }, SCALES[mode].title));
+  at("modes").replaceChildren(...buttons);
+  at("modes").addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const next = buttons[(buttons.indexOf(event.target) + step + buttons.length) % buttons.length];
+    setMode(next.dataset.mode);
+    next.focus();
+  });
+};
+const drawRuns = () => {
+  at("runs").parentNode.hidden = record.backwards.length < 2;
+  at("runs").replaceChildren(...record.backwards.map((backward, number) => make("option", { value: number, selected: number === shownRun.number }, `${number + 1} of ${record.backwards.length}`)));
+  at("runs").addEventListener("change", () => showRun(Number(at("runs").value)));
+};
+
+// A click opens or closes a group around the pointer, and selects; one on the ground selects nothing.
+const clicked = (event) => {
+  const element = event.target.closest(".item");
+  if (!element) return event.target.closest(".link") ? clickedLink(event.target.closest(".link")) : select(null);
+  const item = element.dataset.item;
+  if (item[0] === "g") {
+    const box = now.get(item), [x, y] = spot(event);
+    if (isOpen(item) && !event.target.closest(".head")) return select(item);
+    toggle(item, { x: ((x - camera.x) / camera.scale - box.x) / box.width, y: (y - camera.y) / camera.scale - box.y });
+  }
+  select(item);
+  elements.get(item)?.focus({ preventScroll: true });
+};
+// An edge leads to the node whose derivative goes along it.
+const clickedLink = (element) => {
+  const { link: one } = paths.get(element.dataset.link);
+  const wire = wires[(one.wires ?? [])[0]];
+  if (wire) select(standInOf(wire.end));
+};
+
+// The tip says what one cannot read from far: the whole name, the edge's formula.
+const tipOf = (target) => {
+  const element = target.closest?.(".item, .link");
+  if (!element) return null;
+  if (element.dataset.item) {
+    const item = element.dataset.item, node = nodeOf(item);
+    return node ? [spoken(item), [node.module, placeText(node.place)].filter(Boolean).join(" · ")] : [spoken(item)];
+  }
+  const { link: one } = paths.get(element.dataset.link), first = wires[(one.wires ?? [])[0]];
+  if (!first) return null;
+  if (one.wires.length > 1) return [many(one.wires.length, "edge")];
+  return [`${nameOf(nodes[first.start])} → ${nameOf(nodes[first.end])}${first.name ? `, as ${first.name}` : ""}`, first.formula ? `backward: ${first.formula}` : ""];
+};
+const listenToTips = () => {
+  const tip = at("tip");
+  frame.addEventListener("pointerover", (event) => {
+    const told = event.pointerType === "touch" ? null : tipOf(event.target);
+    tip.hidden = !told;
+    if (told) tip.replaceChildren(...told.filter(Boolean).map((text) => make("span", {}, text)));
+  });
+  frame.addEventListener("pointermove", (event) => {
+    if (tip.hidden) return;
+    const { clientWidth, clientHeight } = html;
+    tip.style.left = `${Math.min(event.clientX + 14, clientWidth - tip.offsetWidth - 8)}px`;
+    tip.style.top = `${event.clientY + 18 + tip.offsetHeight > clientHeight ? event.clientY - tip.offsetHeight - 12 : event.clientY + 18}px`;
+  });
+  for (const kind of ["pointerleave", "pointerdown"]) frame.addEventListener(kind, () => { tip.hidden = true; });
+};
+
+const printed = () => {
+  const { x, y, scale: size, moved } = camera;
+  addEventListener("afterprint", () => { moveCamera(x, y, size); camera.moved = moved; }, { once: true });
+  fitAll(0);
+};
+
+const begin = () => {
+  const asked = location.hash.slice(1);
+  if (asked === "dark" || asked === "light") html.dataset.theme = asked;
+  at("theme").addEventListener("click", turnTheme);
+  system.addEventListener("change", nameTheme);
+  nameTheme();
+  drawModes();
+  drawRuns();
+  for (const [id, call] of [["in", () => zoomAt(1.25, undefined, undefined, 120)], ["out", () => zoomAt(0.8, undefined, undefined, 120)], ["zoom", fullSize], ["fit", () => fitAll()], ["open-all", openAll], ["close-all", closeAll], ["flow", () => setFlow(!state.flow)], ["help", () => at("keys").showModal()]]) at(id).addEventListener("click", call);
+  at("open-all").hidden = at("close-all").hidden = groups.length < 2;
+  frame.addEventListener("click", clicked);
+  frame.addEventListener("focusin", (event) => {
+    const item = event.target.dataset?.item;
+    if (item && item !== selection.item && event.target.matches(":focus-visible")) select(item);
+  });
+  addEventListener("beforeprint", printed);
+  listenToCamera();
+  listenToSearch();
+  listenToKeys();
+  listenToTips();
+  setMode("kind");
+  fitAll(0);
+  describe(null);
+  html.dataset.ready = "yes";
+  tell("ready");
+};
+begin();
