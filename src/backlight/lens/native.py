@@ -106,7 +106,7 @@ class NativeEngine:
 
 def name_of(hook) -> str:
     """Return what a hook is called."""
-    return getattr(hook, "__qualname__", None) or type(hook).__name__
+    return getattr(hook, "__name__", None) or type(hook).__name__
 
 
 def _kept(name: str, node, attribute: str) -> list[Kept]:

@@ -17,7 +17,7 @@ from backlight.tensor.tensor import Tensor
 METHODS = (
     *("detach", "numpy", "item", "tolist", "__array__", "__bool__", "__float__", "__int__"),  # out of the graph
     *("new_empty", "new_ones", "new_tensor", "new_zeros", "new_full", "__array_wrap__"),
-    "__setitem__",
+    *("__setitem__", "register_hook", "retain_grad"),
 )
 REPORT_THEMSELVES = {"write_result", "take_shape"}  # what ops/inplace.py makes
 _noted: list[bool] = []

@@ -97,6 +97,7 @@ class Node:
         root: whether a backward started here, or the capture asked for it.
         order: whether a node of a backward that was itself recorded (create_graph): 1 for the first forward, 2 …
         seconds: the time its op took in the forward, if it was measured.
+        grad: what stands in a leaf's `.grad` when the record is closed; None if nothing does.
         options: the numbers among what it keeps, by the same names: `exponent`, `alpha`, `dim` (see `options_of`).
     """
 
@@ -118,6 +119,7 @@ class Node:
     root: bool = False
     order: int = 1
     seconds: float | None = None
+    grad: Summary | None = None
     options: dict[str, float] = field(default_factory=dict)
 
 

@@ -55,7 +55,7 @@ class Record:
 
     Args:
         engine: "backlight" or "torch".
-        versions: of the engine and of backlight.
+        versions: the engine's: {"torch": "2.13.0"}.
         nodes: in the order in which they were made.
         backwards: in the order in which they began.
         writes: in-place writes that were seen.

@@ -1,0 +1,171 @@
+"""Tells watchers of one backward of PyTorch.
+
+NOTE [How a backward of PyTorch is watched]
+Its beginning and end: `_engine_run_backward` is replaced (adapters/torch_watching.py). Its nodes: all that the roots
+reach get one hook, which runs after the node and after the user's hooks on it, and is removed when the run ends:
+parameters keep their AccumulateGrad, and with it hooks, from one step to the next. What users' tensor hooks change: for
+the time of the run their hooks are wrapped, in the dicts that hold them.
+CPU graphs run on the thread that calls backward. What runs on a device's thread is told from there: one at a time.
+"""
+
+import functools
+import weakref
+from types import FrameType
+
+from backlight.graph.observers import Run
+
+HOOKS = "backlight.hooks"  # in a node's metadata: {output number: the dict of that output's hooks}
+
+
+class WatchedRun:
+    """One backward, from the moment before the engine begins until after it ended."""
+
+    def __init__(self, hub, given: tuple, into_grad: bool, frame: FrameType):
+        self.hub = hub
+        self.engine = hub.engine
+        outputs, gradients, keep_graph, create_graph, inputs, *_ = given
+        self.run = Run(
+            number=hub.runs,
+            roots=[self._edge(one) for one in outputs],
+            root_gradients=list(gradients),
+            inputs=[self._edge(one) for one in inputs] if inputs else None,
+            into_grad=into_grad,
+            keep_graph=bool(keep_graph),
+            create_graph=bool(create_graph),
+            code=frame.f_code,
+            lasti=frame.f_lasti,
+        )
+        self.inputs = inputs
+        self.handles = []
+        self.wrapped = []  # (dict of hooks, its key, the user's hook)
+        self.before = {}  # id of a tensor that gets a .grad -> what it was
+        hub.runs += 1
+
+    def _edge(self, output):
+        """Return (node, number) of a tensor or a GradientEdge."""
+        return self.engine.node_of(output) if self.engine.is_tensor(output) else (output.node, output.output_nr)
+
+    def __enter__(self):
+        listeners = self.hub.listeners
+        if listeners["ran"] or listeners["accumulated"] or listeners["changed"] or listeners["freed"]:
+            self._hook_nodes()
+        self.hub.tell("started", self.run)
+
+    def __exit__(self, kind, problem, traceback):
+        for handle in self.handles:
+            handle.remove()
+        for hooks, key, hook in self.wrapped:
+            if key in hooks:
+                hooks[key] = hook
+        self.run.problem = problem
+        if problem is None:
+            self._tell_of_inputs()
+        self.hub.tell("ended", self.run)
+
+    def _hook_nodes(self) -> None:
+        leaf_class = self.engine._leaf_class
+        retained = self._retained()
+        for node in self._nodes():
+            if node.__class__ is leaf_class:
+                self._hook_leaf(node)
+                continue
+            self.handles.append(node.register_hook(self._teller(node, retained.get(self.engine.key_of(node), ()))))
+            hooked = node.metadata.get(HOOKS)
+            if hooked is not None:
+                for number, hooks in hooked.items():
+                    self._wrap(hooks, node, number)
+
+    def _nodes(self) -> list:
+        """Return all nodes that the roots reach."""
+        found = {node: None for node, _ in self.run.roots}
+        stack = list(found)
+        while stack:
+            for inner, _ in stack.pop().next_functions:
+                if inner is not None and inner not in found:
+                    found[inner] = None
+                    stack.append(inner)
+        return list(found)
+
+    def _retained(self) -> dict[int, list]:
+        """Return the tensors that retain their gradient by the keys of their nodes, and forget those that are gone."""
+        alive = [one for one in (reference() for reference in self.hub.retained) if one is not None]
+        self.hub.retained = [weakref.ref(one) for one in alive]
+        found: dict[int, list] = {}
+        for tensor in alive:
+            if tensor.retains_grad and tensor.grad_fn is not None:
+                self.before[id(tensor)] = tensor.grad
+                found.setdefault(self.engine.key_of(tensor.grad_fn), []).append(weakref.ref(tensor))
+        return found
+
+    def _teller(self, node, retained):
+        """Return the hook of one node."""
+        hub, run = self.hub, self.run
+        wants_ran = bool(hub.listeners["ran"])
+        frees = not run.keep_graph and hub.listeners["freed"] and self.engine.saves(node)
+
+        def tell(grad_inputs, grad_outputs):
+            for reference in retained:
+                self._tell_of_retained(reference(), grad_outputs)
+            if wants_ran:
+                hub.tell("ran", run, node, grad_outputs, grad_inputs)
+            if frees:
+                hub.tell("freed", run, node)
+
+        return tell
+
+    def _tell_of_retained(self, tensor, grad_outputs) -> None:
+        if tensor is None or tensor.grad is None:
+            return
+        before = self.before.get(id(tensor))
+        arrived = tensor.grad if before is None else grad_outputs[tensor.output_nr]
+        self.hub.tell("accumulated", self.run, tensor, arrived, before)
+
+    def _hook_leaf(self, node) -> None:
+        """Hook an AccumulateGrad: what was in `.grad` before is only there before it runs."""
+        hub, run, before = self.hub, self.run, [None]
+        hears = bool(hub.listeners["accumulated"])
+
+        def keep(grad_outputs):
+            present = node.variable.grad
+            before[0] = present if present is None or run.create_graph else present.detach().clone()
+
+        def tell(grad_inputs, grad_outputs):
+            hub.tell("ran", run, node, grad_outputs, ())
+            if hears:
+                hub.tell("accumulated", run, node.variable, grad_outputs[0], before[0])
+
+        if hears:
+            self.handles.append(node.register_prehook(keep))
+        self.handles.append(node.register_hook(tell))
+        if node.variable._backward_hooks:
+            self._wrap(node.variable._backward_hooks, node, 0)
+
+    def _wrap(self, hooks: dict, node, number: int) -> None:
+        """Put hooks that tell what they change in the place of a user's hooks."""
+        if not self.hub.listeners["changed"]:
+            return
+        for key, hook in list(hooks.items()):
+            hooks[key] = self._telling(hook, node, number)
+            self.wrapped.append((hooks, key, hook))
+
+    def _telling(self, hook, node, number: int):
+        hub, run = self.hub, self.run
+
+        @functools.wraps(hook, updated=())
+        def call(grad):
+            version, before = grad._version, grad.detach().clone()
+            answer = hook(grad)
+            if answer is not None and answer is not grad:
+                hub.tell("changed", run, node, number, hook, before, answer)
+            elif grad._version != version:
+                hub.tell("changed", run, node, number, hook, before, grad)
+            return answer
+
+        return call
+
+    def _tell_of_inputs(self) -> None:
+        """Tell of the gradients that `backward(inputs=…)` gave to tensors that are no leaves."""
+        if self.run.into_grad and self.inputs:
+            for tensor in self.inputs:
+                if self.engine.is_tensor(tensor) and tensor.grad_fn is not None and id(tensor) not in self.before:
+                    self.hub.tell("accumulated", self.run, tensor, tensor.grad, None)

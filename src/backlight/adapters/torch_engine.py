@@ -1,0 +1,143 @@
+"""PyTorch's engine, as the lens sees engines (NOTE [An engine] in lens/engines.py)."""
+
+import itertools
+import threading
+from contextlib import AbstractContextManager
+from functools import cache
+from types import ModuleType
+
+import numpy as np
+
+from backlight.adapters.torch_formulas import formulas_of
+from backlight.adapters.torch_watching import LINE, Block, Hub
+from backlight.errors import InputError
+from backlight.graph.observers import Kept, Line, Watcher, line_at
+
+KEY = "backlight.key"
+_next_key = itertools.count().__next__
+
+
+@cache
+def torch_engine() -> "TorchEngine":
+    """Return PyTorch's engine.
+
+    Raises:
+        InputError: PyTorch is not installed.
+    """
+    try:
+        import torch
+    except ImportError as problem:
+        raise InputError(
+            "the engine `torch` needs PyTorch, which is not installed: pip install torch, or use the engine `backlight`"
+        ) from problem
+    return TorchEngine(torch)
+
+
+class TorchEngine:
+    """PyTorch's graph and its events. What it knows of nodes made while observed stands in their `metadata`."""
+
+    name = "torch"
+
+    def __init__(self, torch: ModuleType):
+        self.module = torch
+        self.hubs = threading.local()
+        self._leaf_class = type(torch.autograd.graph.get_gradient_edge(torch.ones(1, requires_grad=True)).node)
+
+    def is_tensor(self, value) -> bool:
+        """Tell whether a value is one of PyTorch's tensors."""
+        return isinstance(value, self.module.Tensor)
+
+    def array(self, tensor) -> np.ndarray:
+        """Return a tensor's values: its own memory if it is plain and in main memory, else a copy."""
+        tensor = tensor.detach()
+        if tensor.layout is not self.module.strided:
+            tensor = tensor.to_dense()
+        if tensor.dtype is self.module.bfloat16:
+            tensor = tensor.float()
+        return tensor.numpy(force=True)
+
+    def node_of(self, tensor) -> tuple | None:
+        """Return (node, output number) of a tensor that requires grad; a leaf's node is its AccumulateGrad."""
+        node = tensor.grad_fn
+        if node is not None:
+            return node, tensor.output_nr
+        if not tensor.requires_grad:
+            return None
+        edge = self.module.autograd.graph.get_gradient_edge(tensor)
+        return edge.node, edge.output_nr
+
+    def is_leaf_node(self, node) -> bool:
+        """Tell whether a node adds to a leaf's `.grad`."""
+        return node.__class__ is self._leaf_class
+
+    def key_of(self, node) -> int:
+        """Return a number of the node, kept in its metadata."""
+        metadata = node.metadata
+        key = metadata.get(KEY)
+        if key is None:
+            key = metadata[KEY] = _next_key()
+        return key
+
+    def memory_of(self, tensor) -> tuple[int, int]:
+        """Return the storage's address and its size in bytes."""
+        if tensor.layout is not self.module.strided:
+            return id(tensor), 0
+        storage = tensor.untyped_storage()
+        return storage._cdata, storage.nbytes()
+
+    def version_of(self, tensor) -> int:
+        """Return how often the tensor was written to; 0 for an inference tensor, which does not count."""
+        return 0 if tensor.is_inference() else tensor._version
+
+    def saved_by(self, node) -> list[Kept]:
+        """Return what a node saved; where hooks packed it, it is not unpacked, which could run anything."""
+        return [kept for name in saved_names(node.__class__) for kept in _kept(node, name)]
+
+    def saves(self, node) -> bool:
+        """Tell whether a node of this class may save tensors."""
+        return bool(saved_names(node.__class__))
+
+    def formulas_of(self, node) -> dict[str, str]:
+        """Return the derivatives' formulas, one an edge; {} for a node that is not in our tables."""
+        return formulas_of(node.name())
+
+    def line_of(self, node) -> Line | None:
+        """Return the user's line that made a node, if it was made while observed."""
+        place = node.metadata.get(LINE)
+        return None if place is None else line_at(*place)
+
+    def hooks_of(self, tensor) -> list[str]:
+        """Return the names of the hooks on a tensor. PyTorch does not tell those on its node."""
+        found = [*(tensor._backward_hooks or {}).values()]
+        if tensor.grad_fn is None:
+            found += (getattr(tensor, "_post_accumulate_grad_hooks", None) or {}).values()
+        return [getattr(hook, "__name__", type(hook).__name__) for hook in found]
+
+    def observe(self, watcher: Watcher) -> AbstractContextManager:
+        """Tell a watcher of what this thread does inside the block (NOTE [Watching] in graph/observers.py)."""
+        hub = getattr(self.hubs, "hub", None)
+        if hub is None:
+            hub = self.hubs.hub = Hub(self)
+        return Block(hub, watcher)
+
+
+@cache
+def saved_names(node_class: type) -> tuple[str, ...]:
+    """Return the names under which nodes of a class show their saved tensors, `_raw_saved_…`."""
+    return tuple(name for name in dir(node_class) if name.startswith("_raw_saved_"))
+
+
+def _kept(node, raw_name: str) -> list[Kept]:
+    """Return what a node keeps under one name: a list of tensors has a number each, None stands for nothing."""
+    name = raw_name.removeprefix("_raw_saved_")
+    try:
+        raw = getattr(node, raw_name)
+        if any(one.unpack_hook is not None for one in (raw if isinstance(raw, tuple) else (raw,))):
+            return [Kept(name, None, "packed by saved_tensors_hooks")]
+        saved = node.saved_tensors if name == "tensors" else getattr(node, f"_saved_{name}")
+    except RuntimeError as problem:
+        return [Kept(name, None, str(problem))]
+    if not isinstance(saved, tuple):
+        return [] if saved is None else [Kept(name, saved, None)]
+    prefix = "" if name == "tensors" else name  # a user's Function keeps what it calls saved_tensors
+    return [Kept(f"{prefix}[{number}]", one, None) for number, one in enumerate(saved) if one is not None]

@@ -1,0 +1,59 @@
+"""The derivatives' formulas of PyTorch's nodes: our own of the same name, and those of nodes that only PyTorch has."""
+
+from functools import cache
+
+from backlight.ops.declare import TABLE, camel
+
+_NORM = {
+    "input": "(g − mean(g) − x̂ · mean(g · x̂)) / σ with g = grad · weight",
+    "weight": "Σ grad · x̂",
+    "bias": "Σ grad",
+}
+_CONVOLUTION = {
+    "input": "grad convolved with the flipped weight",
+    "weight": "the input correlated with grad",
+    "bias": "Σ grad over batch and positions",
+}
+# By edge, in PyTorch's order, which for some differs from ours.
+ONLY_PYTORCHS = {
+    "AddmmBackward0": {"input": "beta · grad", "mat1": "alpha · grad · mat2ᵀ", "mat2": "alpha · mat1ᵀ · grad"},
+    "ReshapeAliasBackward0": {"input": "grad in the input's shape"},
+    "AsStridedBackward1": {"input": "grad added to the places that were read"},
+    "torch::autograd::CopyBackwards": {"": "", "src": "grad"},
+    "torch::autograd::CopySlices": {
+        "base": "grad, with 0 where the view wrote",
+        "written": "grad of what the view wrote",
+    },
+    "NativeLayerNormBackward0": _NORM,
+    "NativeBatchNormBackward0": _NORM,
+    "NativeGroupNormBackward0": _NORM,
+    "NativeDropoutBackward0": {"input": "grad · mask / (1 − p)"},
+    "ConvolutionBackward0": _CONVOLUTION,
+    "MkldnnConvolutionBackward0": _CONVOLUTION,
+    "MkldnnLinearBackward0": {"input": "grad · weight", "weight": "gradᵀ · input", "bias": "Σ grad"},
+    **{
+        f"ScaledDotProduct{kind}Backward0": {
+            "query": "dS · key · scale",
+            "key": "dSᵀ · query · scale",
+            "value": "Pᵀ · grad",
+        }
+        for kind in ("FlashAttentionForCpu", "FlashAttention", "EfficientAttention", "CudnnAttention")
+    },
+    "MmBackward0": {"input": "grad · otherᵀ", "other": "inputᵀ · grad"},
+    "NllLossBackward0": {"input": "−grad · weight at the target, 0 elsewhere"},
+    "NllLoss2DBackward0": {"input": "−grad · weight at the target, 0 elsewhere"},
+    "FusedDropoutBackward0": {"input": "grad · mask / (1 − p)"},
+}
+
+
+@cache
+def our_formulas() -> dict[str, dict[str, str]]:
+    """Return the formulas of our own ops by the names of their nodes: of several with one name, the op called so."""
+    found = {declared.node_name: declared.formulas() for declared in TABLE.values()}
+    named = {camel(declared.name) + "Backward0": declared.formulas() for declared in TABLE.values()}
+    return {name: named.get(name, formulas) for name, formulas in found.items()}
+
+
+def formulas_of(name: str) -> dict[str, str]:
+    """Return the formulas of a node by its name, one an edge; {} if there are none."""
+    return ONLY_PYTORCHS.get(name) or our_formulas().get(name, {})

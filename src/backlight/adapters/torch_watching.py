@@ -1,0 +1,323 @@
+"""Tells watchers what a thread does with PyTorch (NOTE [Watching] in graph/observers.py).
+
+NOTE [How PyTorch is watched]
+* Calls, and the user's lines: a TorchFunctionMode. It sees the outermost function of PyTorch that the user called. New
+  nodes in the graph of what it returned get the line of the call, in their `metadata`: those whose sequence number is
+  not below what the counter stood at before the call.
+* In-place writes: `_version` of each tensor among the arguments, before and after.
+* A user's `autograd.Function` is no function that a mode sees: `Function.apply` is replaced while somebody watches.
+* Modules: global forward hooks. Full backward hooks would make in-place ops on a module's output fail.
+* Backward: see NOTE [How a backward of PyTorch is watched] in adapters/torch_backward.py.
+saved_tensors_hooks are never installed: they switch PyTorch's own check of in-place writes off.
+"""
+
+import os
+import sys
+import threading
+import weakref
+from functools import cache
+from pathlib import Path
+from types import FrameType, ModuleType
+
+from backlight.adapters.torch_backward import HOOKS, WatchedRun
+from backlight.graph.observers import Call, Watcher
+from backlight.graph.provenance import GENERATED, PACKAGE
+
+LINE = "backlight.line"
+EVENTS = tuple(name for name in vars(Watcher) if not name.startswith("_"))
+_blocks_open = 0
+_patching = threading.RLock()
+
+
+class Hub:
+    """The watchers of one thread, by the events that they want, and where the program is.
+
+    `silent` is set while a watcher runs: what it does itself is not reported.
+    """
+
+    def __init__(self, engine):
+        self.engine = engine
+        self.torch = engine.module
+        self.watchers: list[Watcher] = []
+        self.listeners: dict[str, tuple] = dict.fromkeys(EVENTS, ())
+        self.silent = False
+        self.runs = 0
+        self.modules: list[tuple] = []  # (module, path) of those that run, the outermost first
+        self.paths: dict[int, tuple] = {}  # id of a module inside the outermost one -> (path, module)
+        self.retained: list[weakref.ref] = []  # tensors that were told to retain their gradient
+        self.mode = _mode_class(self.torch)(self)
+
+    def change(self, watchers: list[Watcher]) -> None:
+        """Have these watchers, and no others."""
+        self.watchers = watchers
+        for event in EVENTS:
+            self.listeners[event] = tuple(getattr(one, event) for one in watchers if _wants(one, event))
+        self.mode.hears_writes = bool(self.listeners["wrote"])
+
+    def tell(self, event: str, *told) -> None:
+        """Call those who want an event."""
+        listeners = self.listeners[event]
+        if not listeners or self.silent:
+            return
+        self.silent = True
+        try:
+            for listener in listeners:
+                listener(*told)
+        finally:
+            self.silent = False
+
+    def enter(self, module) -> None:
+        """A module's forward begins."""
+        if self.silent:
+            return
+        path = self._path_of(module) if self.modules else ""
+        self.modules.append((module, path))
+        self.tell("entered", module, path)
+
+    def leave(self, module, out) -> None:
+        """A module's forward ends, and with it those inside it that never told."""
+        if self.silent:
+            return
+        while self.modules:
+            last, path = self.modules.pop()
+            if last is module:
+                self.tell("left", module, path, out)
+                return
+
+    def _path_of(self, module) -> str:
+        """Return a module's dotted name inside the outermost one; what that does not know is named by its class."""
+        known = self.paths.get(id(module))
+        if known is None or known[1] is not module:
+            outermost = self.modules[0][0]
+            self.paths = {id(one): (path, one) for path, one in outermost.named_modules()}
+            known = self.paths.get(id(module))
+        if known is not None:
+            return known[0]
+        return f"{self.modules[-1][1]}.({type(module).__name__})".lstrip(".")
+
+
+def _note_hook(hub: Hub, tensor) -> None:
+    """Note the dict that holds a tensor's hooks on its node, which alone is there in backward."""
+    node = tensor.grad_fn
+    if node is not None:
+        node.metadata.setdefault(HOOKS, {})[tensor.output_nr] = tensor._backward_hooks
+
+
+def _note_retained(hub: Hub, tensor) -> None:
+    if tensor.grad_fn is not None:
+        hub.retained.append(weakref.ref(tensor))
+
+
+NOTED = {"register_hook": _note_hook, "retain_grad": _note_retained}
+
+
+def _wants(watcher: Watcher, event: str) -> bool:
+    """Tell whether a watcher overrides the method of an event."""
+    return getattr(type(watcher), event) is not getattr(Watcher, event) or event in vars(watcher)
+
+
+class Block:
+    """A `with` block in which a watcher is told of this thread's events; blocks may be nested."""
+
+    def __init__(self, hub: Hub, watcher: Watcher):
+        self.hub = hub
+        self.watcher = watcher
+
+    def __enter__(self):
+        hub = self.hub
+        if not hub.watchers:
+            _open(hub)
+        hub.change([*hub.watchers, self.watcher])
+        return self.watcher
+
+    def __exit__(self, *problem):
+        hub = self.hub
+        hub.change([one for one in hub.watchers if one is not self.watcher])
+        if not hub.watchers:
+            _close(hub)
+
+
+def _open(hub: Hub) -> None:
+    """Begin to watch a thread: what is not of one thread is set up by the first block of all."""
+    global _blocks_open
+    with _patching:
+        if _blocks_open == 0:
+            _install(hub.torch, hub.engine.hubs)
+        _blocks_open += 1
+    hub.runs = 0
+    hub.modules.clear()
+    hub.mode.__enter__()
+
+
+def _close(hub: Hub) -> None:
+    global _blocks_open
+    hub.mode.__exit__(None, None, None)
+    hub.paths, hub.retained = {}, []
+    hub.modules.clear()
+    with _patching:
+        _blocks_open -= 1
+        if _blocks_open == 0:
+            while _undo:
+                _undo.pop()()
+
+
+_undo: list = []  # what takes back what was set up
+
+
+def _install(torch: ModuleType, hubs) -> None:
+    """Put what a mode does not see under watch, in all threads; those without watchers notice nothing."""
+
+    def hub_here() -> Hub | None:
+        hub = getattr(hubs, "hub", None)
+        return hub if hub is not None and hub.watchers and not hub.silent else None
+
+    def entered(module, arguments):
+        hub = hub_here()
+        if hub is not None:
+            hub.enter(module)
+
+    def left(module, arguments, out):
+        hub = hub_here()
+        if hub is not None:
+            hub.leave(module, out)
+
+    modules = torch.nn.modules.module
+    _undo.append(modules.register_module_forward_pre_hook(entered).remove)
+    _undo.append(modules.register_module_forward_hook(left, always_call=True).remove)
+    _stand_in_for_backward(torch, hub_here)
+    _stand_in_for_apply(torch.autograd.Function, hub_here)
+
+
+def _stand_in_for_backward(torch: ModuleType, hub_here) -> None:
+    engines_own = torch.autograd.graph._engine_run_backward
+
+    def run_backward(outputs, gradients, keep_graph, create_graph, inputs, *rest, accumulate_grad, **options):
+        hub = hub_here()
+        given = (outputs, gradients, keep_graph, create_graph, inputs, *rest)
+        options["accumulate_grad"] = accumulate_grad
+        if hub is None:
+            return engines_own(*given, **options)
+        frame = user_frame(sys._getframe(1), hub.torch)
+        run = WatchedRun(hub, given, accumulate_grad, frame)
+        with run:
+            return engines_own(*given, **options)
+
+    for module in (torch.autograd, torch.autograd.graph):
+        _undo.append(lambda module=module: setattr(module, "_engine_run_backward", engines_own))
+        module._engine_run_backward = run_backward
+
+
+def _stand_in_for_apply(function_class: type, hub_here) -> None:
+    engines_own = vars(function_class)["apply"]
+
+    def apply(cls, *args, **kwargs):
+        hub = hub_here()
+        if hub is None:
+            return engines_own.__func__(cls, *args, **kwargs)
+        before = hub.torch._C._autograd._get_sequence_nr()
+        out = engines_own.__func__(cls, *args, **kwargs)
+        report(hub, cls.__name__, args, kwargs, out, before, sys._getframe(1))
+        return out
+
+    _undo.append(lambda: setattr(function_class, "apply", engines_own))
+    function_class.apply = classmethod(apply)
+
+
+@cache
+def _mode_class(torch: ModuleType) -> type:
+    """Return the mode that reports the calls of functions (PyTorch's class can only be named once it is loaded)."""
+    tensor_class = torch.Tensor
+    sequence_number = torch._C._autograd._get_sequence_nr
+
+    class Calls(torch.overrides.TorchFunctionMode):
+        """Reports calls to a hub."""
+
+        def __init__(self, hub: Hub):
+            super().__init__()
+            self.hub = hub
+            self.hears_writes = False
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            hub = self.hub
+            if hub.silent:
+                return function(*args, **kwargs)
+            name = getattr(function, "__name__", "")
+            before = sequence_number()
+            if name == "__get__":
+                out = function(*args, **kwargs)
+                if isinstance(out, tensor_class):
+                    report(hub, function.__self__.__name__, args, kwargs, out, before, sys._getframe(1))
+                return out
+            versions = _versions(args, kwargs, tensor_class) if self.hears_writes else ()
+            out = function(*args, **kwargs)
+            if name == "__set__":
+                name = function.__self__.__name__
+            elif name in NOTED:
+                NOTED[name](hub, args[0])
+            frame = user_frame(sys._getframe(1), torch)
+            for tensor, version in versions:
+                if tensor._version != version:
+                    hub.tell("wrote", tensor, name, frame.f_code, frame.f_lasti)
+            report(hub, name, args, kwargs, out, before, frame)
+            return out
+
+    return Calls
+
+
+def report(hub: Hub, name: str, args: tuple, kwargs: dict, out, before: int, frame: FrameType) -> None:
+    """Tell of a call, and write its line into the nodes that it made: those numbered from `before` on."""
+    torch = hub.torch
+    frame = user_frame(frame, torch)
+    place = frame.f_code, frame.f_lasti
+    stack = [one.grad_fn for one in tensors_in(out, torch.Tensor) if one.requires_grad and one.grad_fn is not None]
+    leaf_class = hub.engine._leaf_class
+    while stack:
+        node = stack.pop()
+        if node.__class__ is leaf_class or node._sequence_nr() < before:
+            continue
+        metadata = node.metadata
+        if LINE not in metadata:
+            metadata[LINE] = place
+            stack.extend(inner for inner, _ in node.next_functions if inner is not None)
+    hub.tell("called", Call(name, args, kwargs, out, *place))
+
+
+def tensors_in(value, tensor_class: type) -> list:
+    """Return the tensors in what a function took or returned: itself, or in tuples, lists and dicts."""
+    if isinstance(value, tensor_class):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [one for inner in value for one in tensors_in(inner, tensor_class)]
+
+
+def _versions(args: tuple, kwargs: dict, tensor_class: type) -> list[tuple]:
+    """Return each tensor that a call might write to, with its version."""
+    found = []
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(value, (tensor_class, list, tuple)):
+            found += [(one, one._version) for one in tensors_in(value, tensor_class) if not one.is_inference()]
+    return found
+
+
+@cache
+def _folder_of(torch: ModuleType) -> str:
+    return str(Path(torch.__file__).parent) + os.sep
+
+
+_foreign: dict[str, bool] = {}  # whether a file is neither PyTorch's nor ours
+
+
+def user_frame(frame: FrameType, torch: ModuleType) -> FrameType:
+    """Return `frame`, or the nearest one further out that is neither PyTorch's nor backlight's code."""
+    while True:
+        filename = frame.f_code.co_filename
+        foreign = _foreign.get(filename)
+        if foreign is None:
+            foreign = _foreign[filename] = not filename.startswith((_folder_of(torch), PACKAGE, GENERATED))
+        if foreign or frame.f_back is None:
+            return frame
+        frame = frame.f_back

@@ -1,0 +1,227 @@
+"""Turns an engine's nodes into a record's: numbered, with edges, formulas, saved tensors.
+
+NOTE [What a builder holds]
+While a record is open its builder holds the leaves, so that it knows them again, and no other node or tensor of the
+engine: nodes are known by `engine.key_of`. When the record is closed it holds nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import CodeType
+
+from backlight.lens.engines import Engine
+from backlight.lens.marks import label_of
+from backlight.lens.nodes import GIVEN, LEAF, OP, Edge, Node, SavedTensor, Summary, options_of
+from backlight.lens.record import Record
+from backlight.lens.summaries import dtype_name, shape_of, summary_of
+
+Spot = tuple[CodeType, int]  # an instruction
+NOT_RECORDED = -1
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a record is to hold; see `watch`."""
+
+    values: str = "summary"
+    small: int = 64
+    limit: int = 20_000
+    names: bool = True
+    title: str = ""
+
+
+class Builder:
+    """A record of one engine's graph, as it grows."""
+
+    def __init__(self, engine: Engine, options: Options):
+        self.engine = engine
+        self.options = options
+        self.small = options.small if options.values != "full" else float("inf")
+        self.record = Record(engine.name, title=options.title)
+        self.ids: dict[int, int] = {}  # key of an engine's node -> id
+        self.leaves: dict[int, tuple] = {}  # id of a leaf -> (the leaf, id)
+        self.spots: dict[int, list[Spot]] = {}  # id -> the user's lines, nearest first
+        self.memories: dict[int, int] = {}  # key of memory -> its number in the record
+        self.written: list[int] = []  # by number of memory: its version, as far as it is known
+        self.holders: list[int] = []  # by number of memory: how many nodes keep it
+        self.keys: list[int] = []  # by number of memory: its key
+        self.made_in: dict[int, int] = {}  # number of memory -> the node whose output lies there
+        self.pinned: set[int] = set()  # numbers of memory that belongs to leaves
+
+    @property
+    def full(self) -> bool:
+        """Whether no more nodes are recorded."""
+        return len(self.record.nodes) >= self.options.limit
+
+    def id_of(self, node) -> int | None:
+        """Return the number of a node, None if it is not in the record."""
+        if _is_leaf(node):
+            known = self.leaves.get(id(node.variable))
+            return None if known is None else known[1]
+        return self.ids.get(self.engine.key_of(node))
+
+    def known_tensor(self, tensor) -> int | None:
+        """Return the number of the node that a tensor is the first output of, None if it is not in the record."""
+        if id(tensor) in self.leaves:
+            return self.leaves[id(tensor)][1]
+        if tensor.is_leaf:
+            return None
+        node, number = self.engine.node_of(tensor)
+        return self.id_of(node) if number == 0 else None
+
+    def add_graph(self, roots: Iterable) -> list[tuple[Node, object]]:
+        """Add all nodes that the roots reach and that are not in the record yet; return them, first made first."""
+        found, stack = {}, [root for root in roots if root is not None]
+        while stack:
+            node = stack.pop()
+            if node in found or _is_leaf(node) or self.engine.key_of(node) in self.ids:
+                continue
+            found[node] = None
+            stack.extend(inner for inner, _ in node.next_functions if inner is not None)
+        ordered = sorted(found, key=_sequence)
+        room = max(self.options.limit - len(self.record.nodes), 0)
+        if len(ordered) > room:  # what is nearest to the root stays
+            self.record.left_out += len(ordered) - room
+            ordered = ordered[len(ordered) - room :]
+        return [(self._add(node), node) for node in ordered]
+
+    def _add(self, node) -> Node:
+        """Add one op; its inputs are in the record already, but for leaves and for what was left out."""
+        edges = [self._edge(*edge) for edge in node.next_functions]
+        made = self._new(OP if node.next_functions else GIVEN, node.name())
+        made.edges = edges
+        self._name_edges(made, node)
+        made.options = options_of(node)
+        self.ids[self.engine.key_of(node)] = made.id
+        self._add_saved(made, node)
+        for metadata in getattr(node, "_input_metadata", ()):
+            made.outputs.append(Summary(tuple(metadata.shape), dtype_name(metadata.dtype)))
+        return made
+
+    def _new(self, kind: str, node_type: str) -> Node:
+        made = Node(len(self.record.nodes), kind, node_type.rpartition("::")[2], label_of(node_type))
+        self.record.nodes.append(made)
+        return made
+
+    def _edge(self, node, number: int) -> Edge | None:
+        if node is None:
+            return None
+        to = self.leaf(node.variable).id if _is_leaf(node) else self.ids.get(self.engine.key_of(node))
+        return Edge(self._cut_end() if to is None else to, number)
+
+    def _cut_end(self) -> int:
+        """Return the node that stands for all that was left out."""
+        if NOT_RECORDED not in self.ids:
+            made = self._new(GIVEN, "left out")
+            self.ids[NOT_RECORDED] = made.id
+        return self.ids[NOT_RECORDED]
+
+    def _name_edges(self, made: Node, node) -> None:
+        formulas = list(self.engine.formulas_of(node).items())
+        if len(formulas) == 1:
+            formulas *= len(made.edges)
+        if len(formulas) == len(made.edges):
+            for edge, (name, formula) in zip(made.edges, formulas):
+                if edge is not None:
+                    edge.name, edge.formula = name, formula
+
+    def leaf(self, tensor) -> Node:
+        """Return the node of a leaf, which is added when it is first met."""
+        known = self.leaves.get(id(tensor))
+        if known is not None:
+            return self.record.nodes[known[1]]
+        made = self._new(LEAF, "AccumulateGrad")
+        made.label = "leaf"
+        self.leaves[id(tensor)] = (tensor, made.id)
+        made.version = self.engine.version_of(tensor)
+        made.outputs = [self.summary(tensor)]
+        number = self.memory_number(tensor)
+        self.pinned.add(number)
+        self.made_in.setdefault(number, made.id)
+        return made
+
+    def set_output(self, made: Node, number: int, tensor) -> None:
+        """Note an output of a node, as it is now."""
+        while len(made.outputs) <= number:
+            made.outputs.append(shape_of(tensor))
+        made.outputs[number] = self.summary(tensor)
+        made.version = self.engine.version_of(tensor)
+        self.made_in[self.memory_number(tensor)] = made.id
+
+    def summary(self, tensor) -> Summary:
+        """Return a tensor's summary, as detailed as was asked for."""
+        if self.options.values == "none":
+            return shape_of(tensor)
+        try:
+            array = self.engine.array(tensor)
+        except (RuntimeError, TypeError, NotImplementedError):  # it has no values: batched by vmap, on "meta", fake
+            return shape_of(tensor)
+        made = summary_of(array, dtype_name(tensor.dtype), self.small)
+        made.shape = tuple(tensor.shape)
+        return made
+
+    def memory_number(self, tensor) -> int:
+        """Return the number of a tensor's memory, which its views have too."""
+        key, _ = self.engine.memory_of(tensor)
+        number = self.memories.get(key)
+        if number is None:
+            number = self.memories[key] = len(self.written)
+            self.written.append(self.engine.version_of(tensor))
+            self.holders.append(0)
+            self.keys.append(key)
+        return number
+
+    def _add_saved(self, made: Node, node) -> None:
+        for name, tensor, _ in self.engine.saved_by(node):
+            if tensor is None:
+                continue
+            number = self.memory_number(tensor)
+            edge = self.engine.node_of(tensor)
+            version = self.engine.version_of(tensor)
+            size = self.engine.memory_of(tensor)[1]
+            of = None if edge is None else self.id_of(edge[0])
+            made.saved.append(
+                SavedTensor(name, self._summary_of_saved(tensor, of, edge), size, number, of, version, version)
+            )
+            self.written[number] = max(self.written[number], version)
+            self.holders[number] += 1
+
+    def _summary_of_saved(self, tensor, of: int | None, edge) -> Summary:
+        """Return what is known already of the values, else their summary."""
+        if of is not None:
+            outputs = self.record.nodes[of].outputs
+            if edge[1] < len(outputs) and outputs[edge[1]].shape == tuple(tensor.shape):
+                return outputs[edge[1]]
+        return self.summary(tensor)
+
+    def free(self, made: Node) -> int:
+        """Note that a node dropped what it had saved; return the bytes that nothing else in the record keeps."""
+        freed = {}
+        for saved in made.saved:
+            self.holders[saved.memory] -= 1
+            if self.holders[saved.memory] == 0 and saved.memory not in self.pinned:
+                freed[saved.memory] = saved.bytes
+                self.memories.pop(self.keys[saved.memory], None)  # other memory may come to lie at its address
+        return sum(freed.values())
+
+    def fill(self) -> None:
+        """Write down what is only known at the end: hooks of leaves, how often saved tensors were written to."""
+        for made in self.record.nodes:
+            for saved in made.saved:
+                saved.written = max(saved.version, self.written[saved.memory])
+        for tensor, number in self.leaves.values():
+            made = self.record.nodes[number]
+            made.hooks = self.engine.hooks_of(tensor)
+            made.grad = None if tensor.grad is None else self.summary(tensor.grad)
+
+    def let_go(self) -> None:
+        """Hold nothing of the engine's any longer."""
+        self.leaves = {}
+
+
+def _is_leaf(node) -> bool:
+    return node.__class__.__name__ == "AccumulateGrad"
+
+
+def _sequence(node) -> int:
+    return node._sequence_nr()
