@@ -78,3 +78,15 @@ def array_block(array: np.ndarray, digits: int = 4) -> Block:
     rows = [[number_text(float(one), digits) for one in row] for row in array]
     widths = [max(map(len, column)) for column in zip(*rows)]
     return Block(tuple(f"[ {'  '.join(text.rjust(width) for text, width in zip(row, widths))} ]" for row in rows))
+
+
+def bracketed(block: Block) -> Block:
+    """Put a block in brackets."""
+    return "(" + block + ")"
+
+
+def block_of(text: str) -> Block:
+    """Return lines of text as a block."""
+    lines = text.splitlines()
+    width = max(map(len, lines))
+    return Block(tuple(line.ljust(width) for line in lines))

@@ -4,7 +4,8 @@ NOTE [No wrong equation]
 What stands in a record may not be what the derivative read: a parameter that was stepped since, an option that was not
 recorded, a sum over a dim that the formula does not name. So a formula is filled in only where the numbers, computed,
 give the gradient that was recorded; and as many digits are written as make the line true for somebody who computes it
-by hand: "=" if it is exact, "≈" to three digits. Else there is no equation: the formula and the gradient stand alone.
+by hand: "=" if it is exact for the dtype, "≈" to three digits. Else there is no equation: the formula and the gradient
+stand alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,17 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from backlight.lens.arithmetic import Arithmetic
-from backlight.lens.blocks import Block, array_block, can_be_drawn, shape_text
-from backlight.lens.formulas import Called, Chosen, Compared, Expression, Formula, Joined, Name, Negated, Number, Prose
+from backlight.lens.blocks import array_block, block_of, bracketed, can_be_drawn, shape_text
+from backlight.lens.formulas import Formula, Joined, Name, Prose
+from backlight.lens.written import ShapeWriter, Writer, names_in
 
 DIGITS = (4, 6, 9)
 WIDEST = 100
 CLOSE = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-7}
 WRITTEN = 1e-3  # how far a rounded line may be from the gradient, in relation to its largest element
-BINDING = {"+": 1, "−": 1, "·": 2, "/": 2, "^": 4}
-UNARY = 2  # how strongly −x and Σ x hold their x
-NAMED = {"sum": "Σ ", "sum_rows": "Σ ", "sqrt": "√", "rows": ""}
-SHAPE_PROSE = ("repeated", "summed", "cast", "in the shape")
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,11 @@ class Given:
 
     shape: tuple[int, ...]
     array: np.ndarray | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a single number that is known."""
+        return self.array is not None and not self.shape
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,15 @@ class Filled:
         """Return what is to be read: the numbers in one line, or in a block for matrices."""
         if not self.numbers:
             return [self.shapes]
-        ending = Block(tuple(self.numbers.splitlines()))
+        ending = block_of(self.numbers)
         if self.numbers != self.value:
-            ending = _block_of(self.numbers) + f" {self.relation} " + _block_of(self.value)
+            ending = (
+                (bracketed(ending) if " where " in self.numbers else ending)
+                + f" {self.relation} "
+                + block_of(self.value)
+            )
         if self.shaped:
-            ending = ending + f", {self.shaped}: " + _block_of(self.result)
+            ending = ending + f", {self.shaped}: " + block_of(self.result)
         return ([self.shapes] if self.shapes else []) + str(ending).splitlines()
 
 
@@ -79,22 +86,25 @@ def filled(formula: Formula, names: Mapping[str, Given], result: Given, dtype: s
         A `Filled`, or None where the numbers, or for large tensors the shapes, do not fit.
     """
     names = _with_count(names, result)
-    for filling in _candidates(formula, names, result, matrices):
-        found = filling.checked(CLOSE.get(dtype, 2e-5))
+    for filling in _candidates(formula, names, result, matrices, CLOSE.get(dtype, 2e-5)):
+        found = filling.checked()
         if found is not None:
             return found
     return None
 
 
 def _with_count(names: Mapping[str, Given], result: Given) -> dict[str, Given]:
-    """Add `n`: how many elements one element of the gradient is for."""
-    size, whole = (int(np.prod(shape)) for shape in (names["grad"].shape, result.shape))
-    if "n" in names or not size or whole % size:
+    """Add `n`, of a mean: how many elements of the input there are for one of the output."""
+    few, many = (names["grad"], result) if "grad" in names else (result, names.get("input", result))
+    size, whole = (int(np.prod(given.shape)) for given in (few, many))
+    if not size or whole % size:
         return dict(names)
     return {"n": Given((), np.float64(whole // size)), **names}
 
 
-def _candidates(formula: Formula, names: dict[str, Given], result: Given, matrices: bool) -> Iterator["_Filling"]:
+def _candidates(
+    formula: Formula, names: dict[str, Given], result: Given, matrices: bool, close: float
+) -> Iterator["_Filling"]:
     """Give the ways in which a formula may be meant."""
     expressions = [formula.expression]
     if formula.rest.startswith("/ n"):
@@ -102,23 +112,26 @@ def _candidates(formula: Formula, names: dict[str, Given], result: Given, matric
     dims = [None, *range(len(result.shape) - 1, -1, -1)] if "Σ" in formula.text else [None]
     for expression in expressions:
         for dim in dims:
-            yield _Filling(replace(formula, expression=expression), names, result, matrices, dim)
+            yield _Filling(replace(formula, expression=expression), names, result, matrices, close, dim)
 
 
 class _Filling:
     """One way to read a formula, tried."""
 
-    def __init__(self, formula: Formula, names: dict[str, Given], result: Given, matrices: bool, dim: int | None):
-        self.formula, self.names, self.result, self.matrices, self.dim = formula, names, result, matrices, dim
+    def __init__(
+        self, formula: Formula, names: dict[str, Given], result: Given, matrices: bool, close: float, dim: int | None
+    ):
+        self.formula, self.names, self.result = formula, names, result
+        self.matrices, self.close, self.dim = matrices, close, dim
 
-    def checked(self, close: float) -> Filled | None:
+    def checked(self) -> Filled | None:
         """Return the formula filled in, if it is true."""
         arrays = {name: given.array for name, given in self.names.items() if given.array is not None}
         try:
             if self.result.array is None or not self._used() <= set(arrays) | {"π"}:
                 return self._by_shapes()
             value, arithmetic = self._computed(arrays)
-            shaped = _shaped(value, self.result.array, close)
+            shaped = _shaped(value, self.result.array, self.close)
             return None if shaped is None else self._written(value, arithmetic, shaped)
         except Prose:
             return None
@@ -140,7 +153,7 @@ class _Filling:
         if not all(map(can_be_drawn, [*drawn, value, self.result.array])):
             return Filled("", "=", "", shapes) if shapes else None
         for digits in DIGITS:
-            block = Drawing(arithmetic, digits).of(self.formula.expression)
+            block = Writer(arithmetic, digits).of(self.formula.expression)
             relation = self._relation(arithmetic.values, value, digits)
             if relation and block.width <= WIDEST:
                 result = str(array_block(self.result.array, digits)) if shaped else ""
@@ -155,8 +168,8 @@ class _Filling:
         except Prose:
             return ""
         shown = rounded(value, digits)
-        for close, relation in ((1e-9, "="), (WRITTEN, "≈")):
-            if same(computed, shown, close) and same(shown, value, close):
+        for close, relation in ((self.close / 20, "="), (WRITTEN, "≈")):
+            if same(computed, value, close) and same(shown, value, close):
                 return relation
         return ""
 
@@ -177,7 +190,7 @@ class _Filling:
         if used == {"grad"} or all(np.ndim(values.get(name, 0.0)) < 2 for name in used):
             return ""
         parts = {name: np.broadcast_to(0.0, result) for name, _ in self.formula.parts}
-        drawing = Shapes(Arithmetic({**parts, **values}, matrices=self.matrices))
+        drawing = ShapeWriter(Arithmetic({**parts, **values}, matrices=self.matrices))
         return f"{drawing.of(self.formula.expression)} → {shape_text(result)}"
 
 
@@ -191,7 +204,7 @@ def same(left: np.ndarray, right: np.ndarray, close: float) -> bool:
     if np.shape(left) != np.shape(right):
         return False
     finite = np.abs(right)[np.isfinite(right)]
-    return bool(np.allclose(left, right, rtol=close, atol=close * finite.max(initial=0.0) + 1e-30, equal_nan=True))
+    return bool(np.allclose(left, right, rtol=0.0, atol=close * finite.max(initial=0.0) + 1e-30, equal_nan=True))
 
 
 def _shaped(value: np.ndarray, result: np.ndarray, close: float) -> str | None:
@@ -222,103 +235,3 @@ def _summed(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     value = value.sum(tuple(range(value.ndim - len(shape))))
     widened = tuple(dim for dim, size in enumerate(shape) if size == 1 and value.shape[dim] != 1)
     return value.sum(widened, keepdims=True)
-
-
-def names_in(expression) -> set[str]:
-    """Return the names in an expression."""
-    match expression:
-        case Name(text):
-            return {text}
-        case Number() | None:
-            return set()
-        case Negated(inner):
-            return names_in(inner)
-        case Joined(_, left, right):
-            return names_in(left) | names_in(right)
-        case Called(_, parts) | Compared(_, parts):
-            return set().union(*map(names_in, parts))
-        case Chosen(inner, where, other):
-            return names_in(inner) | names_in(where) | names_in(other)
-    raise Prose(str(expression))
-
-
-class Drawing:
-    """Writes an expression with values in place of names."""
-
-    def __init__(self, arithmetic: Arithmetic, digits: int = 4):
-        self.arithmetic, self.digits = arithmetic, digits
-
-    def value(self, name: str) -> Block:
-        """Write what a name stands for."""
-        return Block(("π",)) if name == "π" else array_block(self.arithmetic.values[name], self.digits)
-
-    def of(self, expression: Expression, binding: int = 0) -> Block:
-        """Write an expression; in brackets if it holds its parts together less than what stands around it."""
-        match expression:
-            case Number(text):
-                return Block((text,))
-            case Name(text):
-                block = self.value(text)
-                return _bracketed(block) if binding > 3 and block.lines[0].startswith("−") else block
-            case Negated(inner):
-                block = "−" + self.of(inner, UNARY + 1 if binding > 1 else UNARY)
-                return _bracketed(block) if binding > 1 else block
-            case Joined(mark, left, right):
-                return self._joined(mark, left, right, binding)
-            case Called(function, parts):
-                return self._called(function, parts, binding)
-            case Chosen(inner, where, other):
-                ending = ", else 0" if other is None else ", else " + self.of(other)
-                return self.of(inner) + " where " + self._compared(where) + ending
-        raise Prose(str(expression))
-
-    def _joined(self, mark: str, left: Expression, right: Expression, binding: int) -> Block:
-        own = BINDING[mark]
-        if mark == "^":
-            block = self.of(left, own + 1) + self._exponent(right)
-        else:
-            product = mark == "·" and self.arithmetic.is_matrix_product(*map(self.arithmetic.of, (left, right)))
-            block = self.of(left, own) + f" {'@' if product else mark} " + self.of(right, own + (mark in "−/"))
-        return _bracketed(block) if own < binding else block
-
-    def _exponent(self, right: Expression) -> Block:
-        if right in (Number("2"), Number("3")):
-            return Block(("²" if right.text == "2" else "³",))
-        return "^" + (self.of(right) if isinstance(right, (Number, Name)) else _bracketed(self.of(right)))
-
-    def _called(self, function: str, parts: tuple, binding: int) -> Block:
-        if function == "transpose":
-            return self.of(parts[0], 5) + "ᵀ"
-        if function == "abs":
-            return "|" + self.of(parts[0]) + "|"
-        if function == "floor":
-            return "⌊" + self.of(parts[0]) + "⌋"
-        if function in NAMED:
-            block = NAMED[function] + self.of(parts[0], UNARY if function != "sqrt" else 5)
-            return _bracketed(block) if function.startswith("sum") and binding > UNARY else block
-        return f"{function}(" + self.of(parts[0]) + ")"
-
-    def _compared(self, where: Compared) -> Block:
-        block = self.of(where.parts[0])
-        for mark, part in zip(where.marks, where.parts[1:]):
-            block = block + f" {mark} " + self.of(part)
-        return block
-
-
-class Shapes(Drawing):
-    """Writes an expression with shapes in place of the names of arrays."""
-
-    def value(self, name: str) -> Block:
-        """Write the shape of what a name stands for; a single number by its name."""
-        value = self.arithmetic.values[name]
-        return Block((name if np.ndim(value) == 0 else f"{name} {shape_text(np.shape(value))}",))
-
-
-def _bracketed(block: Block) -> Block:
-    return "(" + block + ")"
-
-
-def _block_of(text: str) -> Block:
-    lines = text.splitlines()
-    width = max(map(len, lines))
-    return Block(tuple(line.ljust(width) for line in lines))

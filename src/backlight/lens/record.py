@@ -27,6 +27,8 @@ from backlight.lens.nodes import (
     Write,
     users_of,
 )
+from backlight.lens.replay import Replay
+from backlight.lens.replaying import replay_of
 
 __all__ = [
     "FORMAT",
@@ -89,6 +91,10 @@ class Record:
             return None
         steps = (step for step in self.backwards[backward].steps if step.node == node)
         return next((step.incoming[0] for step in steps if step.incoming), None)
+
+    def replay(self) -> Replay:
+        """Return what happened, step by step, forward and backward (NOTE [A replay] in lens/replay.py)."""
+        return replay_of(self.nodes, self.backwards, title=self.title, engine=self.engine)
 
     def to_json(self, **options) -> str:
         """Return the record as JSON; NaN and infinities in it are strings."""

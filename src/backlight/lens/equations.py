@@ -1,0 +1,154 @@
+"""A node's equations, forward and backward, from what a record knows of it."""
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+
+from backlight.lens.arithmetic import Arithmetic
+from backlight.lens.blocks import Block
+from backlight.lens.filled import Filled, Given, filled
+from backlight.lens.formulas import Expression, Formula, Prose, read
+from backlight.lens.nodes import Edge, Node, Step, Summary
+from backlight.lens.wording import brief, brief_array, drawn, given_of, word_of
+from backlight.lens.written import Writer
+
+# PyTorch's names of what a node saved, as formulas have them
+SAVED_AS = {"self": ("input",), "result": ("out", "output", "result"), "result1": ("out",)}
+MATRICES = frozenset({"Mm", "Mv", "Bmm", "Addmm", "Addbmm", "Baddbmm", "Addmv", "Addr", "Linear", "Matmul", "Ger"})
+DEFAULTS = {"alpha": 1, "beta": 1, "value": 1}
+FORWARDS = {
+    "Abs": ("|input|",),
+    "Add": ("input + other", "input + alpha · other"),
+    "Addmm": ("input + mat1 · mat2", "beta · input + alpha · mat1 · mat2"),
+    "Bmm": ("input · mat2",),
+    "Cos": ("cos(input)",),
+    "Div": ("input / other",),
+    "Exp": ("exp(input)",),
+    "Linear": ("input · weightᵀ + bias", "input · weightᵀ"),
+    "Log": ("log(input)",),
+    "Mean": ("Σ input / n",),
+    "Mm": ("input · mat2",),
+    "Mul": ("input · other",),
+    "Mv": ("input · vec",),
+    "Neg": ("−input",),
+    "Pow": ("input^exponent",),
+    "Reciprocal": ("1 / input",),
+    "Relu": ("input where input > 0, else 0",),
+    "Rsub": ("other − input",),
+    "Sigmoid": ("sigmoid(input)",),
+    "Sin": ("sin(input)",),
+    "Sqrt": ("√input",),
+    "Sub": ("input − other", "input − alpha · other"),
+    "Sum": ("Σ input",),
+    "T": ("inputᵀ",),
+    "Tanh": ("tanh(input)",),
+}
+
+
+class Named(Writer):
+    """Writes an expression with the user's names."""
+
+    def __init__(self, words: Mapping[str, str]):
+        super().__init__(Arithmetic({}))
+        self.words = words
+
+    def value(self, name: str) -> Block:
+        """Write the user's name for what a formula's name stands for."""
+        return Block((self.words.get(name, name),))
+
+    def is_product(self, left: Expression, right: Expression) -> bool:
+        """Write `·` as the formula does: shapes are not looked at."""
+        return False
+
+
+@cache
+def formula(text: str) -> Formula | None:
+    """Read a formula; None where it is prose."""
+    try:
+        return read(text)
+    except Prose:
+        return None
+
+
+class Equations:
+    """Writes the equations of the nodes of a record."""
+
+    def __init__(self, nodes: list[Node]):
+        self.nodes = nodes
+
+    def forward(self, node: Node) -> list[str]:
+        """Return what an op computed: `e = c · d = 5 · 6 = 30`."""
+        values, words = self._known(node)
+        head = f"{node.name} = " if node.name else ""
+        for text in FORWARDS.get(_stem(node), ()) if len(node.outputs) == 1 else ():
+            found = self._filled(node, formula(text), values, node.outputs[0])
+            if found is not None:
+                numbers = {name: brief_array(given.array) for name, given in values.items() if given.is_number}
+                return _lines(f"{head}{_named(formula(text), {**numbers, **words})}", found)
+        inputs = [word_of(self.nodes[edge.to]) if edge else "…" for edge in node.edges]
+        results = [line for output in node.outputs for line in drawn(output)]
+        return _beside(f"{head}{node.label}({', '.join(inputs)}) = ", results or ["?"])
+
+    def derivative(self, node: Node, step: Step, edge: Edge, gradient: Summary | None) -> list[str]:
+        """Return how a node makes the gradient of one input: `grad · other = grad · d = 1 · 6 = 6`."""
+        if gradient is None:
+            return [f"{edge.formula}: no gradient" if edge.formula else "no gradient"]
+        values, words = self._known(node)
+        grads = [one for one in step.incoming if one is not None]
+        parsed = formula(edge.formula) if edge.formula else None
+        head = f"{edge.formula}" if edge.formula else ""
+        if len(grads) == 1 and parsed is not None:
+            values = {**values, "grad": given_of(grads[0])}
+            found = self._filled(node, parsed, values, gradient)
+            if found is not None:
+                named = _named(parsed, words)
+                same = named == _named(parsed, {})
+                return _lines(head if same else f"{head} = {named}", found)
+        arrow = f"{brief(grads[0])} → " if len(grads) == 1 and len(drawn(grads[0])) == 1 else ""
+        return _beside(f"{head}: {arrow}" if head else arrow, drawn(gradient))
+
+    def _filled(self, node: Node, parsed: Formula, values: Mapping[str, Given], result: Summary) -> Filled | None:
+        return filled(parsed, values, given_of(result), result.dtype, matrices=_stem(node) in MATRICES)
+
+    def _known(self, node: Node) -> tuple[dict[str, Given], dict[str, str]]:
+        """Return what the names in a node's formulas stand for, and what the user calls it."""
+        values = {name: Given((), np.float64(value)) for name, value in {**DEFAULTS, **node.options}.items()}
+        words = {}
+        if len(node.outputs) == 1:
+            for name in SAVED_AS["result"]:
+                values[name], words[name] = given_of(node.outputs[0]), word_of(node)
+        for edge in filter(None, node.edges):
+            target = self.nodes[edge.to]
+            if edge.name and edge.output < len(target.outputs):
+                values[edge.name] = given_of(target.outputs[edge.output])
+                words[edge.name] = word_of(target)
+        for kept in node.saved:
+            for name in SAVED_AS.get(kept.name, (kept.name,)):
+                values[name] = given_of(kept.summary)
+                if kept.of is not None:
+                    words[name] = word_of(self.nodes[kept.of])
+        return values, words
+
+
+def _stem(node: Node) -> str:
+    """Return `Mul` of `MulBackward0`."""
+    return node.type.partition("Backward")[0]
+
+
+def _named(parsed: Formula, words: Mapping[str, str]) -> str:
+    return str(Named(words).of(parsed.expression))
+
+
+def _lines(head: str, found: Filled) -> list[str]:
+    """Put an equation behind what it is of; one of several lines beneath it."""
+    lines = found.lines()
+    if len(lines) == 1 and not found.shapes:
+        joint = " = " if found.numbers != found.value or not found.shaped else ": "
+        return [f"{head}{joint}{lines[0]}" if head != lines[0] else head]
+    return [head, *lines]
+
+
+def _beside(head: str, lines: list[str]) -> list[str]:
+    """Put lines behind a beginning."""
+    return [f"{head if not number else ' ' * len(head)}{line}" for number, line in enumerate(lines)]
