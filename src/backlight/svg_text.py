@@ -32,5 +32,13 @@ def _width_of_other(character: str) -> float:
 def text_element(x: float, y: float, text: str, size: float, **attributes) -> str:
     """Return a text element; `attributes` may use `_` for `-`."""
     told = "".join(f" {name.replace('_', '-')}={quoteattr(str(value))}" for name, value in attributes.items())
-    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}"{told}>{escape(shown)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}"{told}>{escape(printable(text))}</text>'
+
+
+def printable(text: str) -> str:
+    """Return a text with a mark in place of what cannot be shown, control characters above all.
+
+    >>> printable("a\\x1b[31m")
+    'a�[31m'
+    """
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from backlight.lens.boxes import LINE, MODULE, PART, REPEAT, WHOLE, Wire
-from backlight.lens.nodes import LEAF, Node, Place
-from backlight.lens.record import Record
+from backlight.lens.nodes import LEAF, Node, Place, Recorded
 from backlight.lens.repeats import repeats
 
 DEEPEST, LONGEST_TITLE = 16, 44
@@ -70,7 +69,7 @@ def running_order(nodes: Sequence[Node]) -> list[int]:
     return order
 
 
-def tree_of(record: Record, wires: Sequence[Wire], ops: Sequence[int], *, by: str, most: int) -> Branch:
+def tree_of(record: Recorded, wires: Sequence[Wire], ops: Sequence[int], *, by: str, most: int) -> Branch:
     """Return the whole as a tree of branches.
 
     Args:
@@ -82,10 +81,11 @@ def tree_of(record: Record, wires: Sequence[Wire], ops: Sequence[int], *, by: st
         whole.parts = list(ops)
     else:
         _fill(whole, ops, _paths(record, ops, by, most))
-        kinds = {op: (record.nodes[op].type, tuple(_shape(record.nodes[leaf]) for leaf in leaves[op])) for op in ops}
+        many = len(ops) + len(leaves["placed"]) > most
+        kinds = {op: _kind(record.nodes, op, leaves[op]) for op in ops}
         for branch in _inside_out(whole):
             _tidy(branch, leaves)
-            if len(ops) > most:
+            if many:
                 _gather(branch, record, kinds, most)
                 _cut(branch, kinds, most)
             _liken(branch, kinds)
@@ -109,7 +109,7 @@ def _leaves_by_user(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[
     return leaves | {"placed": set(first)}
 
 
-def _paths(record: Record, ops: Sequence[int], by: str, most: int) -> list[list[Step]]:
+def _paths(record: Recorded, ops: Sequence[int], by: str, most: int) -> list[list[Step]]:
     """Return the way to each op. A module that itself runs more ops than can be shown is divided by lines."""
     nodes = record.nodes
     if by == "line" or not any(nodes[op].module for op in ops):
@@ -201,7 +201,7 @@ def _joined(outer: Branch, inner: Branch) -> Branch:
     return inner
 
 
-def _gather(branch: Branch, record: Record, kinds: dict, most: int) -> None:
+def _gather(branch: Branch, record: Recorded, kinds: dict, most: int) -> None:
     """Put what repeats in a branch into a group of its own."""
     alike = [part.likeness if isinstance(part, Branch) else kinds[part] for part in branch.parts]
     sizes = [part.size if isinstance(part, Branch) else 1 for part in branch.parts]
@@ -226,7 +226,7 @@ def _stretch(title: str, parts: list["int | Branch"], kinds: dict, most: int) ->
     return branch
 
 
-def _name_of(blocks: list[list["int | Branch"]], record: Record) -> tuple[str, str]:
+def _name_of(blocks: list[list["int | Branch"]], record: Recorded) -> tuple[str, str]:
     """Return what a repeated block is called, and which ones are meant."""
     first, last = blocks[0][0], blocks[-1][0]
     if len(blocks[0]) == 1 and isinstance(first, Branch) and isinstance(last, Branch):
@@ -271,5 +271,7 @@ def _put_leaves(branch: Branch, leaves: dict) -> None:
     branch.parts = parts
 
 
-def _shape(node: Node) -> tuple[int, ...]:
-    return tuple(node.outputs[0].shape) if node.outputs else ()
+def _kind(nodes: Sequence[Node], op: int, leaves: Sequence[int]) -> Hashable:
+    """Return what ops of the same kind share: the type, and the shapes of the parameters that they are first to use."""
+    shapes = [tuple(nodes[leaf].outputs[0].shape) for leaf in leaves if nodes[leaf].parameter and nodes[leaf].outputs]
+    return nodes[op].type, *shapes

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Protocol
 
 LEAF, OP, GIVEN = "leaf", "op", "given"
 
@@ -192,6 +193,17 @@ def options_of(node) -> dict[str, float]:
     """Return the numbers that a node of an engine keeps, by their names in its formulas."""
     found = ((name.removeprefix("_saved_"), getattr(node, name)) for name in _option_names(type(node)))
     return {name: value for name, value in found if isinstance(value, (int, float))}
+
+
+class Recorded(Protocol):
+    """What a picture reads of a `Record`, which itself knows how to show itself as a picture."""
+
+    engine: str
+    title: str
+    nodes: list[Node]
+    backwards: list[Backward]
+    modules: dict[str, str]
+    left_out: int
 
 
 def users_of(nodes: Sequence[Node]) -> list[list[int]]:

@@ -8,10 +8,9 @@ from backlight.lens.boxes import REPEAT, Box, Group, Picture
 from backlight.lens.groups import Branch, running_order, tree_of
 from backlight.lens.labels import describe, describe_group
 from backlight.lens.links import link
-from backlight.lens.nodes import LEAF, Node, Step, Summary
+from backlight.lens.nodes import LEAF, Node, Recorded, Step, Summary
 from backlight.lens.place import place
 from backlight.lens.plumbing import folded, is_plumbing, wires_of
-from backlight.lens.record import Record
 
 __all__ = ["Picture", "picture_of"]
 WAYS, TALLEST, WIDEST = (
@@ -21,7 +20,7 @@ WAYS, TALLEST, WIDEST = (
 )  # the first view fits a screen, if it is made smaller
 
 
-def picture_of(record: Record, *, by: str = "module", most: int = 60, backward: int = -1) -> Picture:
+def picture_of(record: Recorded, *, by: str = "module", most: int = 60, backward: int = -1) -> Picture:
     """Return a record's picture.
 
     Args:
@@ -50,7 +49,7 @@ def picture_of(record: Record, *, by: str = "module", most: int = 60, backward: 
     return picture
 
 
-def _number_of(record: Record, backward: int) -> int | None:
+def _number_of(record: Recorded, backward: int) -> int | None:
     count = len(record.backwards)
     if not count:
         return None
@@ -59,7 +58,7 @@ def _number_of(record: Record, backward: int) -> int | None:
     return backward % count
 
 
-def _boxes(record: Record, beads: set[int], backward: int | None) -> list[Box]:
+def _boxes(record: Recorded, beads: set[int], backward: int | None) -> list[Box]:
     steps = {} if backward is None else {step.node: step for step in record.backwards[backward].steps}
     boxes, seen = [], set()
     for node in record.nodes:
@@ -104,7 +103,7 @@ def _groups(tree: Branch, boxes: Sequence[Box]) -> list[Group]:
     return groups
 
 
-def _add_up(groups: Sequence[Group], boxes: Sequence[Box], record: Record) -> None:
+def _add_up(groups: Sequence[Group], boxes: Sequence[Box], record: Recorded) -> None:
     """Say of each group what is in it, inner ones first, and write it on them."""
     norms: dict[int, list[float]] = {group.id: [] for group in groups}
     for box in boxes:
@@ -141,12 +140,14 @@ def _add(inner: Group, outer: Group) -> None:
 
 
 def _open_some(picture: Picture, most: int) -> None:
-    """Open groups, outer ones and large ones first, while what is seen stays within `most` and fits a screen."""
+    """Open groups while what is seen stays within `most` and fits a screen: outer, large ones first, repeats last."""
     groups = picture.groups
     seen = len(groups[0].children)
-    waiting = sorted(_inner(picture, 0), key=lambda group: -group.ops)
-    for group in waiting:
-        if group.kind == REPEAT or seen + len(group.children) - 1 > most:
+    waiting = _inner(picture, 0)
+    while waiting:
+        first = min(range(len(waiting)), key=lambda place: waiting[place].kind == REPEAT)
+        group = waiting.pop(first)
+        if seen + len(group.children) - 1 > most:
             continue
         group.shown = True
         plan = place(picture)
@@ -154,8 +155,10 @@ def _open_some(picture: Picture, most: int) -> None:
             group.shown = False
             continue
         seen += len(group.children) - 1
-        waiting += sorted(_inner(picture, group.id), key=lambda inner: -inner.ops)
+        waiting += _inner(picture, group.id)
 
 
 def _inner(picture: Picture, group: int) -> list[Group]:
-    return [picture.groups[int(item[1:])] for item in picture.groups[group].children if item[0] == "g"]
+    """Return the groups in a group, large ones first."""
+    found = [picture.groups[int(item[1:])] for item in picture.groups[group].children if item[0] == "g"]
+    return sorted(found, key=lambda one: -one.ops)

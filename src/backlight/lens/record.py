@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from backlight.lens.faces import Faces
 from backlight.lens.nodes import (
     GIVEN,
     LEAF,
@@ -52,7 +53,7 @@ FORMAT = 1
 
 
 @dataclass(slots=True)
-class Record:
+class Record(Faces):
     """A graph and what ran through it (see NOTE [A record]).
 
     Args:

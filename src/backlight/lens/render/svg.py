@@ -8,7 +8,7 @@ from backlight.lens.boxes import Box, Group, Picture
 from backlight.lens.labels import EDGE, LABEL_SIZE, LINE_HEIGHT, LINE_SIZE, title_of
 from backlight.lens.nodes import LEAF
 from backlight.lens.place import Plan, Route, Spot, place
-from backlight.svg_text import FONT, text_element, width_of
+from backlight.svg_text import FONT, printable, text_element, width_of
 
 MARGIN, BEAD_RADIUS, CLOSED_TITLE = 16.0, 3.5, 18.0
 LIGHT = """.paper{fill:#fffdf9}text{fill:#1f1b15}.quiet{fill:#6b6355}.wire{stroke:#8a8172}.head{fill:#8a8172}
@@ -44,7 +44,7 @@ def svg(picture: Picture, plan: Plan | None = None) -> str:
     parts += [_bead(picture, route) for route in plan.routes if route.link.beads]
     parts += [_heading(picture.groups[number], plan.spots[f"g{number}"]) for number in plan.opened[1:]]
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="{-MARGIN:g} {-MARGIN:g} {width:.1f} {height:.1f}"'
-    label = quoteattr(picture.title or "A graph: leaves above, what is computed from them beneath")
+    label = quoteattr(printable(picture.title or "A graph: leaves above, what is computed from them beneath"))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={label}>'
         f"<style>{STYLE}@media (prefers-color-scheme:dark){{{DARK}}}</style>"
@@ -87,7 +87,7 @@ def _box(box: Box, spot: Spot) -> str:
 
 
 def _note(box: Box) -> str:
-    return f"<title>{escape(' · '.join([title_of(box), *box.lines]))}</title>"
+    return f"<title>{escape(printable(' · '.join([title_of(box), *box.lines])))}</title>"
 
 
 def _closed(group: Group, spot: Spot) -> str:
@@ -139,7 +139,7 @@ def _bead(picture: Picture, route: Route) -> str:
     for number, bead in enumerate(beads, 1):
         share = number / (len(beads) + 1)
         x, y = _on_curve(upper, lower, share)
-        name = f"<title>{escape(picture.boxes[bead].label)}</title>"
+        name = f"<title>{escape(printable(picture.boxes[bead].label))}</title>"
         parts.append(f'<circle class="bead" cx="{x:.1f}" cy="{y:.1f}" r="{BEAD_RADIUS:g}">{name}</circle>')
     return "".join(parts)
 

@@ -1,0 +1,55 @@
+"""The faces of a record: how it shows itself as a tree of text, SVG, Graphviz and in notebooks."""
+
+from pathlib import Path
+
+from backlight.lens.boxes import Picture
+from backlight.lens.picture import picture_of
+from backlight.lens.render.dot import dot
+from backlight.lens.render.svg import svg
+from backlight.lens.render.tree import tree
+
+
+class Faces:
+    """What a `Record` can be shown as. Options of all: `by`, `most`, `backward`, as `picture_of` has them."""
+
+    __slots__ = ()
+
+    def picture(self, *, by: str = "module", most: int = 60, backward: int = -1) -> Picture:
+        """Return the picture that all renderers draw: groups, boxes, links, rows; `to_json()` gives it as JSON."""
+        return picture_of(self, by=by, most=most, backward=backward)
+
+    def tree(
+        self,
+        *,
+        by: str = "module",
+        most: int = 60,
+        backward: int = -1,
+        width: int | None = None,
+        color: bool | None = None,
+    ) -> str:
+        """Return the graph as text, from the root up.
+
+        Args:
+            width: columns; by default the terminal's.
+            color: by default if the output is a terminal and NO_COLOR is not set.
+        """
+        return tree(self.picture(by=by, most=most, backward=backward), width=width, color=color)
+
+    def svg(self, path: Path | str | None = None, *, by: str = "module", most: int = 60, backward: int = -1) -> str:
+        """Return the graph as SVG, and write it to a file if a path is given."""
+        return _kept(svg(self.picture(by=by, most=most, backward=backward)), path)
+
+    def dot(self, path: Path | str | None = None, *, by: str = "module", most: int = 60, backward: int = -1) -> str:
+        """Return the graph for Graphviz, and write it to a file if a path is given."""
+        return _kept(dot(self.picture(by=by, most=most, backward=backward)), path)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        """Show the graph in a notebook."""
+        picture = self.picture()
+        return {"image/svg+xml": svg(picture), "text/plain": tree(picture, width=100, color=False)}
+
+
+def _kept(text: str, path: Path | str | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
