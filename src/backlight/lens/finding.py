@@ -22,6 +22,7 @@ class Finding:
         cure: what to try.
         place: the line to look at.
         corrected: that line as it should be, if one can write it down.
+        corrected_at: the line that `corrected` is for, if it is not `place`.
         path: the way through the graph that matters, from the loss, if there is one: `loss ← MulBackward0 ← …`.
         times: how often it was seen; the evidence is of the first time.
     """
@@ -35,5 +36,6 @@ class Finding:
     evidence: tuple[str, ...] = ()
     place: Place | None = None
     corrected: str | None = None
+    corrected_at: Place | None = None
     path: tuple[str, ...] = ()
     times: int = field(default=1, compare=False)

@@ -1,5 +1,6 @@
 """Every kind of detector that a session is given."""
 
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.history import History
 
-DETECTORS: tuple[type[Detector], ...] = ()
+DETECTORS: tuple[type[Detector], ...] = (History,)

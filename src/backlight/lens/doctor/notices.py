@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from backlight.lens.doctor.messages import WARNINGS, rule_of_warning
-from backlight.lens.doctor.places import place_of_frame
+from backlight.lens.doctor.source import spot_of_frame
 
 
 class Notices:
-    """Tells `found(rule, text, place)` of each warning that the doctor knows (NOTE [Seeing warnings …])."""
+    """Tells `found(rule, text, spot)` of each warning that the doctor knows (NOTE [Seeing warnings …])."""
 
     def __init__(self, found: Callable, engines: tuple):
         self.found = found
@@ -45,7 +45,7 @@ class Notices:
         """Take a warning in, and show it if it would have been shown."""
         rule = rule_of_warning(str(message))
         if rule is not None:
-            self.found(rule, str(message), place_of_frame(sys._getframe(1)))
+            self.found(rule, str(message), spot_of_frame(sys._getframe(1)))
             if not self.wanted(message, category, filename, lineno):
                 return
         self.show(message, category, filename, lineno, file, line)

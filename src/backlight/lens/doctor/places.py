@@ -3,7 +3,7 @@
 import linecache
 import os
 import sysconfig
-from types import CodeType, FrameType, TracebackType
+from types import CodeType
 
 from backlight.graph.provenance import GENERATED, PACKAGE, line_number
 from backlight.lens.record import Place
@@ -27,22 +27,3 @@ def place_at(code: CodeType, line: int | None) -> Place:
 def place_of(code: CodeType, lasti: int) -> Place:
     """Return the line of an instruction, as watchers are told of it."""
     return place_at(code, line_number(code, lasti))
-
-
-def place_of_frame(frame: FrameType | None) -> Place | None:
-    """Return the user's innermost line that is running, from `frame` outwards; None if no frame is the user's."""
-    while frame is not None and not is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    return None if frame is None else place_at(frame.f_code, frame.f_lineno)
-
-
-def place_of_traceback(trace: TracebackType | None) -> Place | None:
-    """Return the user's innermost line that an exception passed; the innermost of all if none is the user's."""
-    found = last = None
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        last = code, trace.tb_lineno
-        if is_users(code.co_filename):
-            found = last
-        trace = trace.tb_next
-    return None if last is None else place_at(*(found or last))

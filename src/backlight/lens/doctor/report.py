@@ -1,10 +1,17 @@
-"""What a block under the doctor ended in, as text and as JSON."""
+"""What a block under the doctor ended in: as text, JSON, SARIF, and in a notebook."""
 
 import dataclasses
 import json
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
 
+from backlight.lens.doctor.sarif import sarif
 from backlight.lens.doctor.session import Session
 from backlight.lens.finding import Finding
+
+STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
 
 
 class Report:
@@ -21,29 +28,93 @@ class Report:
     def __len__(self) -> int:
         return len(self.findings)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __str__(self) -> str:
         return "\n\n".join(describe(found) for found in self.findings) or "no findings"
 
     def __repr__(self) -> str:
-        return f"<Report: {len(self)} findings>"
+        return f"<Report: {counted(len(self), 'finding')}>"
 
     def to_json(self, **options) -> str:
         """Return the findings as JSON."""
         return json.dumps({"findings": [dataclasses.asdict(found) for found in self.findings]}, **options)
 
+    def to_sarif(self, **options) -> str:
+        """Return the findings as SARIF 2.1.0, which code hosts and editors read."""
+        return json.dumps(sarif(self.findings), **options)
+
+    def _repr_html_(self) -> str:
+        cards = "".join(card(found) for found in self.findings) or "<p>no findings</p>"
+        return f'<section class="doctor"><style>{STYLE}</style>{cards}</section>'
+
+
+def counted(count: int, thing: str) -> str:
+    """`1 finding`, `2 findings`."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+class Part(NamedTuple):
+    """A line of a finding: what it is (`head`, `place`, `source`, `evidence`, `corrected` …), and its text."""
+
+    kind: str
+    text: str
+
+
+def parts(found: Finding) -> Iterator[Part]:
+    """Give the lines of a finding: what is wrong and where, what was seen, the likely cause, what to try."""
+    times = f" ({found.times} times)" if found.times > 1 else ""
+    yield Part("head", f"{found.title}{times}")
+    if found.place is not None:
+        yield Part("place", f"{found.place.file}:{found.place.line}")
+        if found.place.text:
+            yield Part("source", found.place.text)
+    for seen in found.evidence:
+        yield Part("evidence", seen)
+    if found.path:
+        yield Part("path", " ".join(found.path))
+    yield Part("likely cause", found.cause)
+    yield Part("try", found.cure)
+    if found.corrected:
+        other = found.corrected_at is not None and found.corrected_at != found.place
+        if other:
+            yield Part("place", f"{found.corrected_at.file}:{found.corrected_at.line}")
+            yield Part("source", found.corrected_at.text)
+        yield Part("corrected", found.corrected)
+
 
 def describe(found: Finding) -> str:
-    """Return a finding as text: what is wrong and where, evidence, likely cause, what to try."""
-    lines = [f"{found.rule} {found.level}: {found.title}" + (f" ({found.times} times)" if found.times > 1 else "")]
-    if found.place is not None:
-        lines.append(f"  {found.place.file}:{found.place.line}" + (f": {found.place.text}" if found.place.text else ""))
-    lines += [f"  evidence: {seen}" for seen in found.evidence]
-    if found.path:
-        lines.append(f"  path: {' '.join(found.path)}")
-    lines += [f"  likely cause: {found.cause}", f"  try: {found.cure}"]
-    if found.corrected:
-        lines.append(f"       {found.corrected.strip()}")
-    return "\n".join(lines)
+    """Return a finding as plain text."""
+    return "\n".join(plain_line(found, part) for part in parts(found))
+
+
+def plain_line(found: Finding, part: Part) -> str:
+    """Return one line of a finding as plain text."""
+    if part.kind == "head":
+        return f"{found.rule} {found.level}: {part.text}"
+    if part.kind == "place":
+        return f"  {part.text}"
+    if part.kind in ("source", "corrected"):
+        mark = "+" if part.kind == "corrected" else " "
+        return "\n".join(f"    {mark} {line}" for line in part.text.splitlines())
+    return f"  {part.kind}: {part.text}"
+
+
+def card(found: Finding) -> str:
+    """Return a finding as HTML; everything from the program is text."""
+    rows = []
+    for kind, text in parts(found):
+        name = kind.replace(" ", "-")
+        if kind == "head":
+            rows.append(f'<h4><b class="{found.level}">{found.rule} {found.level}</b> {escape(text)}</h4>')
+        elif kind in ("source", "corrected"):
+            rows.append(f'<pre class="{name}">{escape(text)}</pre>')
+        elif kind == "place":
+            rows.append(f'<p class="place">{escape(text)}</p>')
+        else:
+            rows.append(f'<p class="{name}"><span>{kind}</span> {escape(text)}</p>')
+    return f"<article>{''.join(rows)}</article>"

@@ -42,6 +42,7 @@ class Rule:
         evidence: tuple[str, ...] = (),
         title: str | None = None,
         corrected: str | None = None,
+        corrected_at: Place | None = None,
         path: tuple[str, ...] = (),
         cause: str | None = None,
         cure: str | None = None,
@@ -58,5 +59,6 @@ class Rule:
             evidence=tuple(evidence),
             place=place,
             corrected=corrected,
+            corrected_at=corrected_at if corrected else None,
             path=tuple(path),
         )

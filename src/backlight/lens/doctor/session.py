@@ -5,11 +5,8 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
 
-from backlight.lens.doctor.notices import Notices
-from backlight.lens.doctor.rules import RULES
 from backlight.lens.engines import Engine
 from backlight.lens.finding import NOTE, Finding
-from backlight.lens.record import Place
 
 MISSING = object()
 
@@ -45,13 +42,8 @@ class Session:
         present = self._found.get(key)
         self._found[key] = finding if present is None else dataclasses.replace(present, times=present.times + 1)
 
-    def warned(self, rule: str, text: str, place: Place | None) -> None:
-        """Keep what a warning of the engine is the sign of."""
-        self.add(RULES[rule].found(place=place, evidence=(" ".join(text.split()),)))
-
     def begin(self, kinds: Iterable[Callable[["Session", Engine], Any]] = ()) -> None:
         """Watch the engines with one detector of each kind (NOTE [A detector])."""
-        self._undo.enter_context(Notices(self.warned, self.engines))
         for engine in self.engines:
             for kind in kinds:
                 detector = kind(self, engine)

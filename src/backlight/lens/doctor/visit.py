@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable
 
 from backlight.lens.doctor.detectors import DETECTORS
 from backlight.lens.doctor.exceptions import diagnose
+from backlight.lens.doctor.notices import Notices
+from backlight.lens.doctor.readings import diagnose_warning
 from backlight.lens.doctor.report import Report, describe
 from backlight.lens.doctor.session import Session
+from backlight.lens.doctor.source import Spot
 from backlight.lens.engines import Engine
 
 
@@ -20,6 +23,8 @@ class Visit:
 
     def __enter__(self) -> Report:
         self.session = Session(**self.options)
+        self.notices = Notices(self._warned, self.session.engines)
+        self.notices.__enter__()
         self.session.begin(DETECTORS)
         return Report(self.session)
 
@@ -29,6 +34,11 @@ class Visit:
             self.session.add(found)
             problem.add_note(describe(found))
         self.session.end(problem)
+        self.notices.__exit__(kind, problem, trace)
+
+    def _warned(self, rule: str, text: str, spot: Spot | None) -> None:
+        """Keep what a warning of the engine is the sign of."""
+        self.session.add(diagnose_warning(self.session, rule, text, spot))
 
     def __call__(self, function: Callable) -> Callable:
         """Return the function, run under the doctor each time: what is found goes to stderr."""
@@ -46,14 +56,14 @@ class Visit:
         return visited
 
 
-def doctor(function: Callable | None = None, *, strict: bool = False, notes: bool = False, engines: Iterable = ()):
+def doctor(function: Callable | None = None, *, strict: bool = False, notes: bool = False, engines: Iterable | None = None):
     """Look for mistakes in the use of gradients while a block or a function runs.
 
     Args:
         function: what to run under the doctor each time that it is called; without it, use `with` or `@`.
         strict: also find writes that no engine counts, through `.data` and NumPy, by fingerprints of saved tensors.
         notes: also report what is legal and often misunderstood.
-        engines: what to watch.
+        engines: what to watch; by default every engine that the program has loaded.
 
     Returns:
         A context manager that gives a `Report`, which fills while the block runs; or the decorated function, whose

@@ -1,0 +1,182 @@
+"""Corrected lines, written down from the wrong ones (NOTE [A corrected line]); None wherever it is not certain."""
+
+import ast
+
+from backlight.lens.doctor.source import Spot
+
+ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+OUT_OF_PLACE = frozenset(
+    "abs_ add_ addcdiv_ addcmul_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ div_ exp_ floor_ log_ masked_fill_ mul_ "
+    "neg_ pow_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sin_ sqrt_ square_ sub_ tanh_ tril_ triu_".split()
+)
+OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@"}
+Edit = tuple[int, int, int, str]
+
+
+def insert(line: int, column: int, text: str) -> Edit:
+    """Return the edit that puts a text in."""
+    return line, column, column, text
+
+
+def replace(node: ast.AST, text: str) -> Edit | None:
+    """Return the edit that replaces a piece of syntax, if it is on one line."""
+    return (node.lineno, node.col_offset, node.end_col_offset, text) if node.lineno == node.end_lineno else None
+
+
+def method_of(spot: Spot, *names: str) -> ast.Attribute | None:
+    """Return `x.name` of the call `x.name(...)` that a spot makes, if it is one of these."""
+    call = spot.call
+    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr not in names:
+        return None
+    return call.func
+
+
+def before_method(spot: Spot, added: str, *names: str) -> str | None:
+    """`x.numpy()` → `x.detach().numpy()`."""
+    func = method_of(spot, *names)
+    if func is None:
+        return None
+    column = func.end_col_offset - len(func.attr.encode()) - 1
+    if spot.lines[func.end_lineno - 1].encode()[column : column + 1] != b".":
+        return None
+    return spot.edited(insert(func.end_lineno, column, added))
+
+
+def after_argument(spot: Spot, number: int, added: str) -> str | None:
+    """`np.sin(x)` → `np.sin(x.detach())`."""
+    call = spot.call
+    if call is None or len(call.args) <= number or isinstance(call.args[number], ast.Starred):
+        return None
+    argument = call.args[number]
+    if isinstance(argument, ATOMS):
+        return spot.edited(insert(argument.end_lineno, argument.end_col_offset, added))
+    edit = replace(argument, f"({spot.text(argument)}){added}")
+    return edit and spot.edited(edit)
+
+
+def with_keyword(spot: Spot, name: str, value: str) -> str | None:
+    """`y.backward()` → `y.backward(retain_graph=True)`; a keyword that is there already gets the value."""
+    call = spot.call
+    if call is None:
+        return None
+    present = next((word for word in call.keywords if word.arg == name), None)
+    if present is not None:
+        edit = replace(present.value, value)
+        return edit and spot.edited(edit)
+    line = spot.lines[call.end_lineno - 1].encode()[: call.end_col_offset - 1].rstrip()
+    comma = "" if line.endswith((b"(", b",")) or not line else ", "
+    return spot.edited(insert(call.end_lineno, call.end_col_offset - 1, f"{comma}{name}={value}"))
+
+
+def without_call(spot: Spot, added: str = "") -> str | None:
+    """`torch.tensor(x)` → `x` + what is added: for a call of one argument."""
+    call = spot.call
+    if call is None or len(call.args) != 1 or isinstance(call.args[0], ast.Starred):
+        return None
+    argument = call.args[0]
+    text = spot.text(argument)
+    edit = replace(call, (text if isinstance(argument, ATOMS) else f"({text})") + added)
+    return edit and spot.edited(edit)
+
+
+def under_no_grad(spot: Spot, text: str | None = None) -> str | None:
+    """`a += 1` → `with torch.no_grad(): a += 1`, for a statement that stands on a line of its own."""
+    statement = spot.statement
+    if not isinstance(statement, (ast.AugAssign, ast.Assign, ast.Expr)) or spot.torch is None:
+        return None
+    whole = statement.lineno == statement.end_lineno and alone(spot, statement)
+    return f"with {spot.torch}.no_grad(): {text or spot.text(statement)}" if whole else None
+
+
+def alone(spot: Spot, statement: ast.stmt) -> bool:
+    """Tell whether a statement is all that stands on its line, comments apart."""
+    return spot.lines[statement.lineno - 1].split("#")[0].strip().rstrip(";") == spot.text(statement)
+
+
+def as_in_place(spot: Spot) -> str | None:
+    """`w = w - 0.1 * g` → `w -= 0.1 * g`."""
+    statement = spot.statement
+    if not rebinds(statement):
+        return None
+    target, value = statement.targets[0], statement.value
+    edit = replace(statement, f"{spot.text(target)} {OPERATORS[type(value.op)]}= {spot.text(value.right)}")
+    return edit and edit[3]
+
+
+def rebinds(statement: ast.AST | None) -> bool:
+    """Tell whether a statement is `w = w ⊕ something`."""
+    return (
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Name)
+        and isinstance(statement.value, ast.BinOp)
+        and type(statement.value.op) in OPERATORS
+        and isinstance(statement.value.left, ast.Name)
+        and statement.value.left.id == statement.targets[0].id
+    )
+
+
+def out_of_place(spot: Spot) -> str | None:
+    """`b.add_(1)` → `b = b.add(1)`, `b += 1` → `b = b + 1`, for a plain name."""
+    statement = spot.statement
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        return _spelt_out(spot, statement)
+    func = method_of(spot, *OUT_OF_PLACE)
+    if func is None or not isinstance(func.value, ast.Name) or not isinstance(statement, ast.Expr):
+        return None
+    if statement.value is not spot.call:
+        return None
+    name_end = insert(func.end_lineno, func.end_col_offset, "")
+    drop = (name_end[0], func.end_col_offset - 1, func.end_col_offset, "")
+    return spot.edited(drop, insert(statement.lineno, statement.col_offset, f"{func.value.id} = "))
+
+
+def _spelt_out(spot: Spot, statement: ast.AugAssign) -> str | None:
+    sign = OPERATORS.get(type(statement.op))
+    value = spot.text(statement.value)
+    plain = isinstance(statement.value, (*ATOMS, ast.Constant))
+    edit = replace(
+        statement, f"{statement.target.id} = {statement.target.id} {sign} {value if plain else f'({value})'}"
+    )
+    return edit and sign and spot.edited(edit)
+
+
+def requires_grad_last(spot: Spot) -> str | None:
+    """`w = torch.randn(3, requires_grad=True) * 0.1` → `w = (torch.randn(3) * 0.1).requires_grad_()`."""
+    statement = spot.statement
+    if not isinstance(statement, ast.Assign) or isinstance(statement.value, ast.Call):
+        return None
+    makers = [node for node in ast.walk(statement.value) if makes_leaf(node)]
+    if len(makers) != 1 or statement.lineno != statement.end_lineno:
+        return None
+    removal = _without_keyword(spot, makers[0])
+    value = statement.value
+    if removal is None or parenthesised(spot, value):
+        return None
+    end = insert(value.end_lineno, value.end_col_offset, ").requires_grad_()")
+    return spot.edited(removal, insert(value.lineno, value.col_offset, "("), end)
+
+
+def parenthesised(spot: Spot, value: ast.AST) -> bool:
+    """Tell whether parentheses stand around an expression, which are not part of its position."""
+    before = spot.lines[value.lineno - 1].encode()[: value.col_offset].rstrip()
+    return before.endswith(b"(")
+
+
+def makes_leaf(node: ast.AST) -> bool:
+    """Tell whether syntax is a call with requires_grad=True."""
+    return isinstance(node, ast.Call) and any(
+        word.arg == "requires_grad" and isinstance(word.value, ast.Constant) and word.value.value is True
+        for word in node.keywords
+    )
+
+
+def _without_keyword(spot: Spot, call: ast.Call) -> Edit | None:
+    """Return the edit that drops requires_grad=True where it is the last argument, after others."""
+    word = call.keywords[-1]
+    before = [*call.args, *[other.value for other in call.keywords[:-1]]]
+    if word.arg != "requires_grad" or not before or before[-1].end_lineno != word.end_lineno:
+        return None
+    start = max(value.end_col_offset for value in before)
+    between = spot.lines[word.lineno - 1].encode()[start : word.col_offset]
+    return (word.lineno, start, word.end_col_offset, "") if between.strip() == b"," else None

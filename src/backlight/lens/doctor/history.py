@@ -1,0 +1,113 @@
+"""What happened before a mistake showed: earlier backwards, which nodes they freed, who wrote to which tensor."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from types import CodeType
+
+from backlight.graph.observers import Run
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.session import Session
+from backlight.lens.doctor.source import Spot, spot_of
+from backlight.lens.engines import Engine
+
+RUNS, WRITES, NODES = 1000, 5000, 200_000  # how many of each are remembered
+
+
+@dataclass(slots=True)
+class PastRun:
+    """A backward that ran.
+
+    Args:
+        roots: keys of the nodes that it started from.
+        code, lasti: the user's line.
+        into_grad: whether it was `backward()`, not `grad()`.
+        create_graph: whether it was recorded.
+    """
+
+    roots: frozenset[int]
+    code: CodeType
+    lasti: int
+    into_grad: bool
+    create_graph: bool
+
+    @property
+    def spot(self) -> Spot:
+        """Where the user called it."""
+        return spot_of(self.code, self.lasti)
+
+
+@dataclass(slots=True)
+class PastWrite:
+    """An in-place write.
+
+    Args:
+        memory: a key of the memory that was written to.
+        version: its count after the write.
+        shape: the tensor's.
+        view: whether the tensor was a view of another.
+        name: the op.
+        code, lasti: the user's line.
+    """
+
+    memory: int
+    version: int
+    shape: tuple[int, ...]
+    view: bool
+    name: str
+    code: CodeType
+    lasti: int
+
+    @property
+    def spot(self) -> Spot:
+        """Where the user wrote."""
+        return spot_of(self.code, self.lasti)
+
+
+@dataclass(slots=True)
+class Failure:
+    """A backward that ended in an exception: the run itself, and those before it."""
+
+    run: Run
+    before: list[PastRun] = field(default_factory=list)
+
+
+class History(Detector):
+    """Remembers as much of the past as errors of the graph need to be understood; it finds nothing itself."""
+
+    def __init__(self, session: Session, engine: Engine):
+        super().__init__(session, engine)
+        self.runs: deque[PastRun] = deque(maxlen=RUNS)
+        self.writes: deque[PastWrite] = deque(maxlen=WRITES)
+        self.freed_by: dict[int, PastRun] = {}
+        self.failure: Failure | None = None
+        self._running: dict[int, PastRun] = {}
+
+    def started(self, run: Run) -> None:
+        """Remember a backward."""
+        keys = frozenset(self.engine.key_of(node) for node, _ in run.roots)
+        self._running[run.number] = PastRun(keys, run.code, run.lasti, run.into_grad, run.create_graph)
+
+    def freed(self, run: Run, node) -> None:
+        """Remember which backward freed a node."""
+        key = self.engine.key_of(node)
+        self.freed_by.setdefault(key, self._running[run.number])
+        if len(self.freed_by) > NODES:
+            del self.freed_by[next(iter(self.freed_by))]
+
+    def ended(self, run: Run) -> None:
+        """Remember a backward as one of the past, or as the one that failed."""
+        past = self._running.pop(run.number)
+        if run.problem is not None and self.failure is None:
+            self.failure = Failure(run, list(self.runs))
+        self.runs.append(past)
+
+    def wrote(self, tensor, name: str, code: CodeType, lasti: int) -> None:
+        """Remember who wrote."""
+        memory, version = self.engine.memory_of(tensor)[0], self.engine.version_of(tensor)
+        view = tensor._is_view()
+        self.writes.append(PastWrite(memory, version, tuple(tensor.shape), view, name, code, lasti))
+
+    def failed_with(self, problem: BaseException) -> Failure | None:
+        """Return the backward that an exception came out of."""
+        failure = self.failure
+        return failure if failure is not None and failure.run.problem is problem else None

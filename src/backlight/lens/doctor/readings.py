@@ -1,0 +1,75 @@
+"""Warnings of the engine: what `.grad` was read of, and where the leaf got lost."""
+
+import ast
+
+from backlight.lens.doctor import corrections
+from backlight.lens.doctor.history import History
+from backlight.lens.doctor.repairs import repair
+from backlight.lens.doctor.rules import RULES
+from backlight.lens.doctor.scene import first_sentence, shown
+from backlight.lens.doctor.session import Session
+from backlight.lens.doctor.source import Spot, assignment_to
+from backlight.lens.finding import Finding
+
+
+def diagnose_warning(session: Session, rule: str, text: str, spot: Spot | None) -> Finding:
+    """Return what a warning is the sign of."""
+    said = f"UserWarning: {first_sentence(text)}"
+    if rule == "BL101" and spot is not None:
+        return grad_of_non_leaf(session, spot, said)
+    place = None if spot is None else spot.place
+    return RULES[rule].found(place=place, evidence=(said,), corrected=repair(rule, spot))
+
+
+def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
+    """`.grad` of a non-leaf was read: BL102 or BL409 if the line that made it lost a leaf, else BL101."""
+    read = owner_of_grad(spot)
+    tensor = None if read is None else spot.value(read)
+    made = None if tensor is None else maker(session, tensor, read.id)
+    if made is None:
+        return RULES["BL101"].found(place=spot.place, evidence=(said,))
+    seen = (said, f"{read.id} was made at {shown(made.place)}")
+    if corrections.rebinds(made.statement):
+        rule, corrected = "BL409", corrections.under_no_grad(made, corrections.as_in_place(made))
+    elif any(corrections.makes_leaf(inner) for inner in ast.walk(made.statement.value)):
+        rule, corrected = "BL102", corrections.requires_grad_last(made)
+    else:
+        rule, corrected = "BL101", _retaining(session, made, read.id)
+    return RULES[rule].found(place=spot.place, evidence=seen, corrected=corrected, corrected_at=made.place)
+
+
+def owner_of_grad(spot: Spot) -> ast.Name | None:
+    """Return the name whose `.grad` is read: `c.grad`, `hasattr(c, "grad")`."""
+    node = spot.expression
+    if isinstance(node, ast.Attribute) and node.attr == "grad":
+        node = node.value
+    elif isinstance(node, ast.Call) and len(node.args) > 1 and spot.text(node.func) in ("hasattr", "getattr"):
+        node = node.args[0]
+    return node if isinstance(node, ast.Name) else None
+
+
+def maker(session: Session, tensor, name: str | None) -> Spot | None:
+    """Return the assignment that made a tensor."""
+    for engine in session.engines:
+        if engine.is_tensor(tensor) and tensor.grad_fn is not None:
+            line = engine.line_of(tensor.grad_fn)
+            return None if line is None else assignment_to(name, line.file, line.line, line.function)
+    return None
+
+
+def made_from_leaf(session: Session, tensor) -> Spot | None:
+    """Return the assignment that made a tensor of a leaf which has no name."""
+    made = maker(session, tensor, None)
+    if made is None or not any(corrections.makes_leaf(inner) for inner in ast.walk(made.statement.value)):
+        return None
+    return made
+
+
+def _retaining(session: Session, made: Spot, name: str) -> str | None:
+    """`c = a * 3` → `c = a * 3; c.retain_grad()`, if a backward has run since."""
+    ran = any(detector.runs for detector in session.detectors if isinstance(detector, History))
+    return (
+        f"{made.text(made.statement)}; {name}.retain_grad()"
+        if ran and corrections.alone(made, made.statement)
+        else None
+    )

@@ -1,0 +1,193 @@
+"""The source around an instruction: which expression and which statement it belongs to, and how to rewrite them.
+
+NOTE [A corrected line]
+A line is rewritten by small edits of its own text, at positions that Python's own parser gives; the rest of it stays
+letter for letter. Where the parser does not say exactly what stands there, nothing is written.
+"""
+
+import ast
+import linecache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import islice
+from types import CodeType, FrameType, TracebackType
+
+from backlight.lens.doctor.places import is_users
+from backlight.lens.record import Place
+
+
+@lru_cache(maxsize=64)
+def _parsed(lines: tuple[str, ...]) -> ast.Module | None:
+    """Return the tree of a file, each node with its `parent`; None if it is no Python."""
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+    for outer in ast.walk(tree):
+        for inner in ast.iter_child_nodes(outer):
+            inner.parent = outer
+    return tree
+
+
+Position = tuple[int | None, int | None, int | None, int | None]  # line, last line, column, end column
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A piece of a user's program: what one instruction does.
+
+    Args:
+        file: its file.
+        function: in which function.
+        position: where it stands, as code objects say it.
+        frame: the frame that runs it, while there is one: what names stand for can be looked up in it.
+    """
+
+    file: str
+    function: str
+    position: Position
+    frame: FrameType | None = None
+
+    @property
+    def line(self) -> int:
+        """Its first line."""
+        return self.position[0]
+
+    @property
+    def place(self) -> Place:
+        """Its line, as findings show it."""
+        return Place(self.file, self.line, self.function, linecache.getline(self.file, self.line).strip())
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """All lines of its file."""
+        return tuple(linecache.getlines(self.file))
+
+    @property
+    def tree(self) -> ast.Module | None:
+        """The syntax tree of its file."""
+        return _parsed(self.lines) if self.lines else None
+
+    @cached_property
+    def expression(self) -> ast.AST | None:
+        """The syntax that this instruction is the work of; None if the source is not known."""
+        if self.tree is None or None in self.position:
+            return None
+        found = [node for node in ast.walk(self.tree) if span(node) == self.position]
+        return found[-1] if found else None  # the call, and not the statement that is nothing but the call
+
+    @property
+    def call(self) -> ast.Call | None:
+        """The call that this instruction makes, if it makes one."""
+        return self.expression if isinstance(self.expression, ast.Call) else None
+
+    @cached_property
+    def statement(self) -> ast.stmt | None:
+        """The statement that it is in."""
+        node = self.expression
+        while node is not None and not isinstance(node, ast.stmt):
+            node = getattr(node, "parent", None)
+        return node
+
+    def around(self, kind: type) -> Iterator[ast.AST]:
+        """Give the syntax of a kind that stands around it, nearest first."""
+        node = self.expression
+        while node is not None:
+            if isinstance(node, kind):
+                yield node
+            node = getattr(node, "parent", None)
+
+    def text(self, node: ast.AST) -> str:
+        """Return the text of a piece of syntax."""
+        return ast.get_source_segment("".join(self.lines), node) or ""
+
+    def value(self, node: ast.AST):
+        """Return what a plain name stands for where this runs; None if that is not known."""
+        if self.frame is None or not isinstance(node, ast.Name):
+            return None
+        return self.frame.f_locals.get(node.id, self.frame.f_globals.get(node.id))
+
+    def edited(self, *edits: tuple[int, int, int, str]) -> str | None:
+        """Return the lines of the statement with edits made: each is (line, first column, last column, new text)."""
+        if self.statement is None:
+            return None
+        first, last = self.statement.lineno, self.statement.end_lineno
+        if isinstance(self.statement, (ast.With, ast.For, ast.While, ast.If, ast.FunctionDef, ast.ClassDef)):
+            last = first
+        lines = [self.lines[number - 1].encode() for number in range(first, last + 1)]
+        for number, start, end, new in sorted(edits, reverse=True):
+            if not first <= number <= last:
+                return None
+            line = lines[number - first]
+            lines[number - first] = line[:start] + new.encode() + line[end:]
+        text = b"".join(lines).decode().strip()
+        return text if parses(text) else None
+
+    @property
+    def torch(self) -> str | None:
+        """What its file calls the engine: the name in `import torch` or `import backlight as torch`."""
+        if self.tree is None:
+            return None
+        for node in ast.walk(self.tree):
+            for alias in node.names if isinstance(node, ast.Import) else ():
+                if alias.name in ENGINES:
+                    return alias.asname or alias.name
+        used = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        return next((name for name in ENGINES if name in used), None)
+
+
+ENGINES = ("torch", "backlight")
+
+
+def parses(text: str) -> bool:
+    """Tell whether lines are Python: statements, or the head of a block."""
+    try:
+        ast.parse(text if not text.endswith(":") else f"{text} pass")
+    except SyntaxError:
+        return False
+    return True
+
+
+def span(node: ast.AST) -> tuple[int, int, int, int] | None:
+    """Return where a piece of syntax stands, as code objects say it: line, last line, column, end column."""
+    if not hasattr(node, "lineno"):
+        return None
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def spot_of(code: CodeType, lasti: int, frame: FrameType | None = None) -> Spot:
+    """Return what an instruction does."""
+    position = next(islice(code.co_positions(), lasti // 2, None), (None,) * 4)
+    line = position[0] or code.co_firstlineno
+    return Spot(code.co_filename, code.co_name, (line, *position[1:]), frame)
+
+
+def spot_of_traceback(trace: TracebackType | None) -> Spot | None:
+    """Return the user's innermost instruction that an exception passed; the innermost of all if none is the user's."""
+    found = last = None
+    while trace is not None:
+        last = trace
+        if is_users(trace.tb_frame.f_code.co_filename):
+            found = last
+        trace = trace.tb_next
+    trace = found or last
+    return None if trace is None else spot_of(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_frame)
+
+
+def spot_of_frame(frame: FrameType | None) -> Spot | None:
+    """Return the user's innermost instruction that is running, from `frame` outwards; None if none is the user's."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else spot_of(frame.f_code, frame.f_lasti, frame)
+
+
+def assignment_to(name: str | None, file: str, line: int, function: str = "") -> Spot | None:
+    """Return the statement `name = ...` that stands at a line of a file; for None, the one that assigns to any name."""
+    lines = tuple(linecache.getlines(file))
+    for node in ast.walk(_parsed(lines) or ast.Module()):
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        named = len(targets) == 1 and isinstance(targets[0], ast.Name) and name in (None, targets[0].id)
+        if named and node.lineno <= line <= node.end_lineno:
+            return Spot(file, function, span(node))
+    return None
