@@ -1,0 +1,30 @@
+"""One mistake that people make, as a program, and the finding that the doctor has to end in."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program that makes one mistake, or does something legal that is often misunderstood.
+
+    Args:
+        id: as in the catalogue of messages.
+        title: what it does.
+        source: it, indented; `torch`, `nn`, `F`, `np` and `copy` are there already.
+        rule: the finding that it has to end in.
+        line: at which line of the source, from 1.
+        also: other findings that are right, too.
+        only: the engines that it applies to.
+        why: why not to the others.
+        strict: whether it takes strict mode to see it.
+    """
+
+    id: str
+    title: str
+    source: str
+    rule: str
+    line: int
+    also: tuple[str, ...] = ()
+    only: tuple[str, ...] = ("torch", "backlight")
+    why: str = ""
+    strict: bool = False
