@@ -34,14 +34,16 @@ def test_an_error_becomes_a_finding_and_a_note():
 
 
 def test_a_warning_becomes_a_finding_and_is_shown_as_before():
-    y = torch.ones(3, requires_grad=True) * 2
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
     with pytest.warns(UserWarning, match="not a leaf"), lens.doctor() as report:
         y.grad  # noqa: B018
     assert [(found.rule, found.place.text.split("  #")[0]) for found in report] == [("BL101", "y.grad")]
 
 
 def test_a_warning_that_the_program_silenced_is_a_finding_that_nobody_sees():
-    y = torch.ones(3, requires_grad=True) * 2
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("ignore")
         with lens.doctor() as report:

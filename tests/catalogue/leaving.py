@@ -56,6 +56,7 @@ CASES = (
         """,
         rule="BL503",
         line=1,
+        also=("BL502",),
     ),
     Case(
         "5f",

@@ -10,6 +10,7 @@ import torch as pytorch
 
 from backlight import lens
 from backlight.cli.torch_names import torch_names
+from backlight.lens.engines import engine_named
 from backlight.lens.finding import Finding
 from catalogue.case import Case
 
@@ -37,6 +38,11 @@ def _visit(case: Case, engine: str, space: dict) -> list[Finding]:
     linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
     code = compile(source, name, "exec")
     quiet, known = contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception)
-    with known, quiet, np.errstate(all="ignore"), lens.doctor(strict=case.strict, notes=True) as report:
+    with (
+        known,
+        quiet,
+        np.errstate(all="ignore"),
+        lens.doctor(strict=case.strict, notes=True, engines=[engine_named(engine)]) as report,
+    ):
         exec(code, space)
     return report.findings

@@ -55,7 +55,7 @@ class Node:
 
     def forward_name(self) -> str:
         """Return what PyTorch's messages call the op that made this node: `MulBackward0` is `Mul`."""
-        return type(self).__name__.replace("Backward0", "").replace("Backward", "")
+        return type(self).__name__.removesuffix("0").removesuffix("Backward")
 
     @property
     def next_functions(self) -> tuple:

@@ -6,8 +6,11 @@ from backlight.lens.doctor.source import Spot
 
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 OUT_OF_PLACE = frozenset(
-    "abs_ add_ addcdiv_ addcmul_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ div_ exp_ floor_ log_ masked_fill_ mul_ "
-    "neg_ pow_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sin_ sqrt_ square_ sub_ tanh_ tril_ triu_".split()
+    {
+        *("abs_", "add_", "addcdiv_", "addcmul_", "ceil_", "clamp_", "clip_", "cos_", "div_", "exp_", "floor_", "log_"),
+        *("masked_fill_", "mul_", "neg_", "pow_", "reciprocal_", "relu_", "round_", "rsqrt_", "sigmoid_", "sin_"),
+        *("sqrt_", "square_", "sub_", "tanh_", "tril_", "triu_"),
+    }
 )
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@"}
 Edit = tuple[int, int, int, str]

@@ -26,8 +26,7 @@ def freed(scene: Scene) -> Finding:
         name = "BL205" if scene.spot is not None and reads_saved(scene.spot.expression) else "BL203"
         return RULES[name].found(place=scene.place, evidence=(scene.said,))
     history, failure = failed
-    node = next(stopped_at(history.engine, failure.run, "second time"), None)
-    earlier = None if node is None else history.freed_by.get(history.engine.key_of(node))
+    node, earlier = _freed_before(history, failure)
     here = spot_of_run(failure.run)
     evidence = [scene.said]
     if node is not None:
@@ -40,6 +39,15 @@ def freed(scene: Scene) -> Finding:
     name = _which(history.engine, failure, earlier)
     corrected, where = _keep_or_detach(name, history.engine, node, earlier)
     return RULES[name].found(place=here.place, evidence=tuple(evidence), corrected=corrected, corrected_at=where)
+
+
+def _freed_before(history: History, failure: Failure) -> tuple:
+    """Return the node that a backward stopped at, and the earlier backward that freed it."""
+    for node in stopped_at(history.engine, failure.run, "second time"):
+        earlier = history.freed_by.get(history.engine.key_of(node))
+        if earlier is not failure.past:
+            return node, earlier
+    return None, None
 
 
 def reads_saved(expression: ast.AST | None) -> bool:

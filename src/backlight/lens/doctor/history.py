@@ -1,7 +1,7 @@
 """What happened before a mistake showed: earlier backwards, which nodes they freed, who wrote to which tensor."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import CodeType
 
 from backlight.graph.observers import Run
@@ -65,10 +65,10 @@ class PastWrite:
 
 @dataclass(slots=True)
 class Failure:
-    """A backward that ended in an exception: the run itself, and those before it."""
+    """A backward that ended in an exception: the run itself, and what is remembered of it."""
 
     run: Run
-    before: list[PastRun] = field(default_factory=list)
+    past: PastRun
 
 
 class History(Detector):
@@ -98,7 +98,7 @@ class History(Detector):
         """Remember a backward as one of the past, or as the one that failed."""
         past = self._running.pop(run.number)
         if run.problem is not None and self.failure is None:
-            self.failure = Failure(run, list(self.runs))
+            self.failure = Failure(run, past)
         self.runs.append(past)
 
     def wrote(self, tensor, name: str, code: CodeType, lasti: int) -> None:

@@ -11,18 +11,20 @@ from backlight.lens.doctor.readings import diagnose_warning
 from backlight.lens.doctor.report import Report, describe
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot
-from backlight.lens.engines import Engine
+from backlight.lens.engines import Engine, loaded_engines
 
 
 class Visit:
     """A context manager and decorator; see `doctor`."""
 
-    def __init__(self, *, strict: bool, notes: bool, engines: Iterable[Engine]):
-        self.options = {"strict": strict, "notes": notes, "engines": tuple(engines)}
+    def __init__(self, *, strict: bool, notes: bool, engines: Iterable[Engine] | None):
+        self.options = {"strict": strict, "notes": notes, "engines": engines}
         self.session: Session | None = None
 
     def __enter__(self) -> Report:
-        self.session = Session(**self.options)
+        engines = self.options["engines"]
+        watched = loaded_engines() if engines is None else engines
+        self.session = Session(**{**self.options, "engines": watched})
         self.notices = Notices(self._warned, self.session.engines)
         self.notices.__enter__()
         self.session.begin(DETECTORS)
@@ -56,7 +58,9 @@ class Visit:
         return visited
 
 
-def doctor(function: Callable | None = None, *, strict: bool = False, notes: bool = False, engines: Iterable | None = None):
+def doctor(
+    function: Callable | None = None, *, strict: bool = False, notes: bool = False, engines: Iterable | None = None
+):
     """Look for mistakes in the use of gradients while a block or a function runs.
 
     Args:
