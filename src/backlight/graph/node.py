@@ -55,7 +55,8 @@ class Node:
 
     def forward_name(self) -> str:
         """Return what PyTorch's messages call the op that made this node: `MulBackward0` is `Mul`."""
-        return type(self).__name__.removesuffix("0").removesuffix("Backward")
+        before, _, after = type(self).__name__.removesuffix("0").rpartition("Backward")
+        return before + after
 
     @property
     def next_functions(self) -> tuple:
