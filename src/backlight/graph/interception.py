@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from types import CodeType, FunctionType
 
-from backlight.graph.watching import Observation, local, somebody, tell_call
+from backlight.graph.watching import Observation, local, somebody, tell_call, tell_op
 from backlight.kernels.native import core
 
 getframe = sys._getframe
@@ -20,6 +20,7 @@ class Interception:
     """A function that is reported as one op; what it is made of is not."""
 
     whole = True
+    tell = staticmethod(tell_call)
 
     def __init__(self, function: FunctionType, name: str | None = None):
         self.function = function
@@ -51,7 +52,7 @@ class Interception:
             observation.inside = False
         if out is not NotImplemented and (self.whole or out is not observation.last):
             observation.last = out
-            tell_call(observation, self.name, args, kwargs, out, getframe(1))
+            self.tell(observation, self.name, args, kwargs, out, getframe(1))
         return out
 
 
@@ -59,6 +60,7 @@ class OpInterception(Interception):
     """An op. One that for some inputs is made of other ops is reported as these."""
 
     whole = False
+    tell = staticmethod(tell_op)
 
     def __init__(self, function: FunctionType, op):
         super().__init__(function, op.told_as)
@@ -161,4 +163,4 @@ def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:
     observation = local.observation
     if observation is not None and not observation.inside:
         observation.last = out
-        tell_call(observation, op.told_as, args, kwargs, out, getframe(1))
+        tell_op(observation, op.told_as, args, kwargs, out, getframe(1))

@@ -57,7 +57,10 @@ class ObservedRun:
         observation = self.observation
         if self.tells_ran:
             outputs = (grad,) if node.outputs == 1 else grad or (None,) * node.outputs
-            observation.tell(observation.ran, self.run, node, _tensors(outputs), _tensors(grads))
+            if not self.run.create_graph:
+                outputs = [None if one is None else wrap(one) for one in outputs]
+                grads = [None if one is None else wrap(one) for one in grads]
+            observation.tell(observation.ran, self.run, node, outputs, grads)
         if freed and node.freed_slots and observation.freed:
             observation.tell(observation.freed, self.run, node)
 

@@ -10,6 +10,7 @@ GENERATED = "<backlight "
 
 
 USER_FILES: set[str] = set()  # file names that were seen and are not backlight's own
+_own_files: set[str] = set()  # and those that are
 
 
 class _Latest:
@@ -28,11 +29,13 @@ def user_frame(frame):
     """Return `frame`, or the nearest one further out that is not backlight's own code."""
     while True:
         filename = frame.f_code.co_filename
-        if filename in USER_FILES:
-            return frame
-        if not filename.startswith((PACKAGE, GENERATED)):
-            USER_FILES.add(filename)
-            return frame
+        if filename not in _own_files:
+            if filename in USER_FILES:
+                return frame
+            if not filename.startswith((PACKAGE, GENERATED)):
+                USER_FILES.add(filename)
+                return frame
+            _own_files.add(filename)
         if frame.f_back is None:
             return frame
         frame = frame.f_back

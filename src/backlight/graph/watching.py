@@ -9,6 +9,7 @@ replaced (graph/interception.py).
 import sys
 import threading
 
+from backlight.graph.node import Node
 from backlight.graph.observers import Call, Watcher
 from backlight.graph.provenance import user_frame
 from backlight.graph.state import storage_of
@@ -45,14 +46,13 @@ class Observation:
     reported then. `silent` is set while a watcher runs: then nothing is.
     """
 
-    __slots__ = (*EVENTS, "inside", "silent", "watchers", "runs", "last", "modules", "names")
+    __slots__ = (*EVENTS, "inside", "silent", "watchers", "runs", "last", "modules")
 
     def __init__(self):
         self.inside = self.silent = False
         self.runs = 0
         self.last = None  # what the last reported op returned
         self.modules = []  # (module, path) of those that run, the outermost first
-        self.names = {}  # id of a module inside the outermost one -> (path, module)
         self.tell_only(())
 
     def tell_only(self, watchers: tuple) -> None:
@@ -108,6 +108,16 @@ def count_write(tensor, name: str, place) -> None:
     storage_of(tensor).wrote(name, place)
     if somebody.watches:
         tell_write(tensor, name, place)
+
+
+def tell_op(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:
+    """Report a declared op, whose node knows the user's line."""
+    if observation.called:
+        node = getattr(out, "_edge", None)
+        if isinstance(node, Node):
+            observation.tell(observation.called, Call(name, args, kwargs, out, node.code, node.lasti))
+        else:
+            tell_call(observation, name, args, kwargs, out, frame)
 
 
 def tell_write(tensor, name: str, place) -> None:

@@ -88,14 +88,22 @@ class _ModuleCall(Interception):
 
 def path_of(module, observation) -> str:
     """Return a module's dotted name in the outermost one that runs; `….(Linear)` for one that is not registered."""
-    if not observation.modules:
-        observation.names = None
-        return ""
-    outermost = observation.modules[0][0]
-    if observation.names is None:
-        observation.names = {id(one): (name, one) for name, one in outermost.named_modules()}
-    known = observation.names.get(id(module))
-    if known is not None:
-        return known[0]
-    above = observation.modules[-1][1]
-    return f"{above}.({type(module).__name__})".lstrip(".")
+    running = observation.modules
+    for outer, path in reversed(running):
+        name = _name_in(outer, module)
+        if name is not None:
+            return f"{path}.{name}" if path else name
+    return f"{running[-1][1]}.({type(module).__name__})".lstrip(".") if running else ""
+
+
+def _name_in(outer, module) -> str | None:
+    """Return the dotted name of a module inside another: its own child's, if it is one, else deeper down."""
+    children = outer._modules
+    for name, child in children.items():
+        if child is module:
+            return name
+    for name, child in children.items():
+        below = _name_in(child, module) if child is not None and child._modules else None
+        if below is not None:
+            return f"{name}.{below}"
+    return None
