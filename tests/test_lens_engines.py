@@ -6,13 +6,14 @@ import weakref
 
 import numpy as np
 import pytest
+import torch as rival
 
 import backlight as torch
 from backlight import nn
 from backlight.errors import InputError
 from backlight.graph import engine, interception, watching
 from backlight.graph.observers import Watcher
-from backlight.lens.engines import engine_named, engine_of
+from backlight.lens.engines import engine_named, engine_of, loaded_engines
 from backlight.lens.native import NATIVE
 from backlight.ops.declare import TABLE, op
 from backlight.tensor.graph_methods import GraphMethods
@@ -536,6 +537,15 @@ def test_bfloat16_is_read_as_float32():
 def test_engines_are_found_by_what_they_made():
     a = leaf(1.0)
     assert engine_of(a) is engine_of((a * 2).grad_fn) is engine_of(nn.ReLU()) is engine_named("backlight") is NATIVE
-    assert NATIVE.module is torch
+    assert NATIVE.module is torch and loaded_engines()[0] is NATIVE
+    with pytest.raises(InputError, match="value must be a tensor"):
+        engine_of(3.0)
     with pytest.raises(InputError, match="engine must be backlight or torch, got jax"):
         engine_named("jax")
+
+
+def test_pytorchs_tensors_nodes_and_modules_are_found_too():
+    x = rival.tensor([1.0], requires_grad=True)
+    found = engine_named("torch")
+    assert engine_of(x) is engine_of((x * 2).grad_fn) is engine_of(rival.nn.ReLU()) is found
+    assert loaded_engines() == [NATIVE, found]

@@ -6,7 +6,6 @@ that may import torch for the lens). Nodes are `grad_fn` objects with PyTorch's 
 `variable` of an AccumulateGrad, `metadata`. What the two do not share is behind these methods.
 """
 
-import importlib
 import sys
 from contextlib import AbstractContextManager
 from types import ModuleType
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from backlight.adapters.torch_engine import torch_engine
 from backlight.errors import InputError
 from backlight.graph.node import Node
 from backlight.graph.observers import Kept, Line, Watcher
@@ -63,11 +63,6 @@ class Engine(Protocol):
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
         """Tell a watcher of what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
-
-
-def torch_engine() -> Engine:
-    """Return PyTorch's engine, through its adapter."""
-    return importlib.import_module("backlight.adapters.torch_engine").torch_engine()
 
 
 def loaded_engines() -> list[Engine]:
