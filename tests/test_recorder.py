@@ -15,9 +15,10 @@ from backlight.data import DataLoader, TensorDataset
 from backlight.errors import InputError
 from backlight.optim import SGD, Adam
 from backlight.training import Recorder
-from backlight.training.charts import COLUMNS, LEFT, RIGHT, WIDTH, Series, curves, heat_map
+from backlight.training.charts import LEFT, RIGHT, WIDTH, Series, curves
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.gradient_flow import flow_of, layers_of
+from backlight.training.heat_map import COLUMNS, heat_map
 from backlight.training.report import report
 from backlight.training.run_folder import RunFolder, write_whole
 
@@ -232,7 +233,7 @@ def test_the_page_stands_alone_and_says_what_was_reached(tmp_path):
     for said in ("<h2>Loss</h2>", "<h2>Accuracy</h2>", "<h2>Throughput</h2>", "<h2>Gradient flow</h2>", "0 Linear"):
         assert said in page
     assert "50.00 % at step 6" in page
-    assert page.count("<svg") == page.count("</svg>") == 3 * 2 + 2
+    assert page.count("<svg") == page.count("</svg>") == 3 * 2 + 6
 
 
 def test_the_page_of_a_run_that_has_just_begun_says_so(tmp_path):

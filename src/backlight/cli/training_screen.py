@@ -1,6 +1,5 @@
 """A run in the terminal: a picture that is kept up to date, or, where there is no terminal, a line now and then."""
 
-import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from backlight.errors import InputError
+from backlight.training.sparklines import clock, number, sparkline
 from backlight.training.train import Run
 
 try:
@@ -19,7 +19,6 @@ try:
 except ImportError as problem:
     raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
 
-BARS = "▁▂▃▄▅▆▇█"
 WINDOW = 32  # records that a sparkline shows
 LINES = 20  # about as many lines of a whole run are printed where there is no terminal
 MOST_LAYERS = 16
@@ -92,17 +91,6 @@ class Progress:
         if step <= self.first or not self.seconds:
             return "?"
         return clock((self.run.steps - step) * self.seconds / (step - self.first))
-
-
-def clock(seconds: float) -> str:
-    """Return a time as minutes and seconds, or hours, minutes and seconds.
-
-    >>> clock(65), clock(3725)
-    ('1:05', '1:02:05')
-    """
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
 class PlainLines(Progress):
@@ -197,21 +185,3 @@ class Picture(Progress):
         if len(self.norms) > MOST_LAYERS:
             table.add_row(Text(f"and {len(self.norms) - MOST_LAYERS} layers more", "dim"), "", "")
         return table
-
-
-def number(value: float | None) -> str:
-    """Return a loss for the eye; one that was not finite is recorded as None."""
-    return "not finite" if value is None or not math.isfinite(value) else f"{value:.4f}"
-
-
-def sparkline(values) -> str:
-    """Return numbers as bars between the smallest and the largest of them; a blank for None.
-
-    >>> sparkline([1, 2, None, 3, 8])
-    '▁▂ ▃█'
-    """
-    known = [value for value in values if value is not None]
-    if not known:
-        return ""
-    low, spread = min(known), (max(known) - min(known)) or 1
-    return "".join(" " if value is None else BARS[round((len(BARS) - 1) * (value - low) / spread)] for value in values)

@@ -1,16 +1,14 @@
-"""Curves and heat maps as SVG that takes its colours from the page."""
+"""Curves over steps as SVG that takes its colours from the page."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 WIDTH, HEIGHT = 760, 220
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 24
 MOST_POINTS = 500  # of a curve; more are averaged in groups
-COLUMNS = 120  # most columns of a heat map
-ROW = 18  # height of a heat map's row
-LEVELS = 24  # shades of a heat map
 EVALUATED = ("evaluated", "tested")  # the looks of curves of which each point is marked
 SMOOTH_FROM = 40  # points from which a curve is also drawn smooth
 
@@ -25,7 +23,23 @@ class Series:
     smooth: bool = False
 
 
-def curves(series: Sequence[Series], label: str, *, zero: bool = False) -> str:
+@dataclass(frozen=True)
+class Mark:
+    """A step to mark: what happened there, in a word."""
+
+    step: float
+    text: str
+
+
+def curves(
+    series: Sequence[Series],
+    label: str,
+    *,
+    zero: bool = False,
+    log: bool = False,
+    mark: Mark | None = None,
+    last: float | None = None,
+) -> str:
     """Return curves over steps as one SVG, or nothing if no point is known.
 
     The vertical axis leaves room for all but the most extreme values of long curves, which run out of the picture.
@@ -33,13 +47,17 @@ def curves(series: Sequence[Series], label: str, *, zero: bool = False) -> str:
     Args:
         label: what the picture shows, for those who cannot see it.
         zero: begin the vertical axis at zero.
+        log: let the vertical axis be of powers of ten; what is not positive is left out.
+        mark: a step to draw a line at.
+        last: the last step of the horizontal axis; by default the last one of which something is known.
     """
-    known = [(x, y) for one in series for x, y in one.points if y is not None]
+    shown = [replace(one, points=_logarithms(one.points)) for one in series] if log else series
+    known = [(x, y) for one in shown for x, y in one.points if y is not None]
     if not known:
         return ""
-    last = max(x for x, _ in known)
-    low, high = _limits([y for _, y in known], zero)
-    ticks = nice_ticks(low, high)
+    last = max([x for x, _ in known] + ([mark.step] if mark else []) + ([last] if last else []))
+    low, high = _limits([y for _, y in known], zero and not log)
+    ticks = log_ticks(low, high) if log else nice_ticks(low, high)
     low, high = min(low, ticks[0]), max(high, ticks[-1])
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -48,9 +66,32 @@ def curves(series: Sequence[Series], label: str, *, zero: bool = False) -> str:
 
     frame = f"{LEFT - 5} {TOP - 5} {WIDTH - LEFT - RIGHT + 10} {HEIGHT - TOP - BOTTOM + 10}"
     x, y, width, height = frame.split()
-    drawn = "".join(_curve(one, place) for one in series)
+    drawn = "".join(_curve(one, place) for one in shown)
     inside = f'<svg x="{x}" y="{y}" width="{width}" height="{height}" viewBox="{frame}">{drawn}</svg>'  # it clips
-    return _svg(HEIGHT, label, _axes(ticks, last, place) + inside)
+    marked = mark_at(place(mark.step, low)[0], HEIGHT - BOTTOM, mark.text) if mark else ""
+    hover = {
+        "kind": "curves",
+        "box": [LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM],
+        "last": last,
+        "series": [
+            {"name": one.name, "points": [[x, brief(y)] for x, y in _thinned(one.points) if y is not None]}
+            for one in series
+        ],
+    }
+    return svg_of(HEIGHT, label, _axes(ticks, last, place, log) + inside + marked, hover)
+
+
+def mark_at(x: float, bottom: float, text: str) -> str:
+    """Return a line from the top down to `bottom`, with a word beside it."""
+    anchor, beside = ("end", x - 5) if x > WIDTH / 2 else ("start", x + 5)
+    return (
+        f'<line class="mark-line" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom}"/>'
+        f'<text class="mark-word" x="{beside:.1f}" y="{TOP + 4}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
+
+
+def _logarithms(points: Sequence[tuple]) -> list[tuple]:
+    return [(x, math.log10(y) if y else None) for x, y in points]
 
 
 def _limits(values: list[float], zero: bool) -> tuple[float, float]:
@@ -73,6 +114,25 @@ def nice_ticks(low: float, high: float) -> list[float]:
     return [round(number * apart, 12) for number in range(first, last + 1)]
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return logarithms of round numbers from about `low` to about `high`, which are logarithms too.
+
+    >>> [short(10**tick) for tick in log_ticks(0.4, 2.1)]
+    ['2', '5', '10', '20', '50', '100', '200']
+    >>> [short(10**tick) for tick in log_ticks(-7.5, 2.5)]
+    ['1.0e-8', '1.0e-6', '1.0e-4', '0.01', '1', '100', '10k']
+    """
+    if high - low > 2.5:
+        apart = math.ceil((high - low) / 6)
+        return [float(power) for power in range(apart * math.floor(low / apart), math.ceil(high) + apart, apart)]
+    factors = (1, 2, 5) if high - low > 0.6 else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    marks = [power + math.log10(factor) for power in powers for factor in factors]
+    first = max((mark for mark in marks if mark <= low), default=low)
+    end = min((mark for mark in marks if mark >= high), default=high)
+    return [mark for mark in marks if first <= mark <= end]
+
+
 def short(value: float) -> str:
     """Return a number in few characters: 12,300 as 12.3k.
 
@@ -90,12 +150,13 @@ def short(value: float) -> str:
     return f"{digits.removesuffix('.0')}e{int(power)}"
 
 
-def _axes(ticks: list[float], last: float, place: Callable) -> str:
+def _axes(ticks: list[float], last: float, place: Callable, log: bool) -> str:
     lines = []
     for tick in ticks:
         _, y = place(0, tick)
         lines.append(f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        lines.append(f'<text class="tick" x="{LEFT - 8}" y="{y + 3.5:.1f}" text-anchor="end">{short(tick)}</text>')
+        name = short(10**tick if log else tick)
+        lines.append(f'<text class="tick" x="{LEFT - 8}" y="{y + 3.5:.1f}" text-anchor="end">{name}</text>')
     return "".join(lines) + _steps_below(last, HEIGHT)
 
 
@@ -157,56 +218,13 @@ def _smoothed(points: list[tuple]) -> list[tuple]:
     return smooth
 
 
-def heat_map(rows: dict[str, Sequence[float | None]], last: float, label: str) -> str:
-    """Return positive values as shades, on a scale of powers of ten from the smallest to the largest.
-
-    Args:
-        rows: for each name its values, as many for each, from the first step to the last; None is left blank.
-    """
-    size = math.ceil(max(map(len, rows.values())) / COLUMNS)
-    grid = {
-        name: [_logarithm(values[start : start + size]) for start in range(0, len(values), size)]
-        for name, values in rows.items()
-    }
-    known = [value for values in grid.values() for value in values if value is not None]
-    if not known:
-        return ""
-    low, high = min(known), max(known)
-    columns = max(map(len, grid.values()))
-    left, height = 150, len(grid) * ROW + TOP + BOTTOM
-    wide = (WIDTH - left - RIGHT) / columns
-    levels: dict[int, list[str]] = {}
-    for number, values in enumerate(grid.values()):
-        for column, value in enumerate(values):
-            if value is not None:
-                level = round((LEVELS - 1) * (value - low) / ((high - low) or 1))
-                corner = f"M{left + column * wide:.2f} {TOP + number * ROW}"
-                levels.setdefault(level, []).append(f"{corner}h{wide + 0.3:.2f}v{ROW - 2}h-{wide + 0.3:.2f}z")
-    shades = [
-        f'<path class="shade" style="--share:{level / (LEVELS - 1):.3f}" d="{"".join(cells)}"/>'
-        for level, cells in sorted(levels.items())
-    ]
-    names = [
-        f'<text class="layer" x="{left - 8}" y="{TOP + number * ROW + ROW / 2 + 3:.0f}" text-anchor="end">'
-        f"{escape(_fitting(name))}</text>"
-        for number, name in enumerate(grid)
-    ]
-    ends = (
-        f'<text class="tick" x="{left}" y="{height - 7}">0</text>'
-        f'<text class="tick" x="{WIDTH - RIGHT}" y="{height - 7}" text-anchor="end">step {last:,.0f}</text>'
-    )
-    return _svg(height, label, "".join([*names, *shades, ends]))
+def svg_of(height: float, label: str, content: str, hover: dict) -> str:
+    """Return a picture; the page's script reads `hover` to tell the values under the pointer."""
+    told = escape(json.dumps(hover, allow_nan=False, separators=(",", ":")))
+    box, said = f"0 0 {WIDTH} {height}", escape(label)
+    return f'<svg viewBox="{box}" role="img" aria-label="{said}" data-hover="{told}">{content}</svg>'
 
 
-def _fitting(name: str) -> str:
-    return name if len(name) <= 22 else f"…{name[-21:]}"
-
-
-def _logarithm(values: Sequence[float | None]) -> float | None:
-    """Return the mean of log₁₀ of those values that are known and positive."""
-    logarithms = [math.log10(value) for value in values if value]
-    return sum(logarithms) / len(logarithms) if logarithms else None
-
-
-def _svg(height: float, label: str, content: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">{content}</svg>'
+def brief(value: float | None) -> float | None:
+    """Return a number with five digits: what a reader sees of it."""
+    return None if value is None else float(f"{value:.5g}")

@@ -1,27 +1,55 @@
-"""How gradients flow: the norm of each layer's gradient, and its share of the norm of the layer's weights."""
+"""How gradients flow: each layer's gradient and update, their share of its weights, and what of it is idle.
+
+NOTE [Measuring a step]
+All is measured by PyTorch's methods of tensors, so one code serves both engines, on any device. Gradients are read when
+`optimizer.step()` begins (after clipping, and however early they are cleared), weights before it are copied and
+subtracted from those after it. Off the CPU numbers stay there until the step is taken, and come over all at once.
+"""
 
 import math
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
+
+from backlight.training.idle import IdleUnits
+from backlight.training.silent_hooks import SilentHook
+
+TINY = 1e-28  # squares below this lose digits in float32
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Gradients by layer, None where a layer had none.
+    """A step by layer; None where a layer had no gradient, or where it was not measured.
 
     Args:
         norms: √Σg² over the layer's own parameters.
-        ratios: that over √Σw²; None where all weights are zero.
+        ratios: that over √Σw² of the weights after the step; None where all weights are zero.
+        update_norms: √Σ(w after − w before)².
+        update_ratios: that over √Σw².
+        zeros: the share of the layer's gradients that are exactly 0.
+        dead: the share of its units that were dead for the whole window (NOTE [Dead units] in training/idle.py).
     """
 
     norms: dict[str, float | None]
     ratios: dict[str, float | None]
+    update_norms: dict[str, float | None] = field(default_factory=dict)
+    update_ratios: dict[str, float | None] = field(default_factory=dict)
+    zeros: dict[str, float | None] = field(default_factory=dict)
+    dead: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
         """The norm of all gradients together."""
         return math.sqrt(sum(norm * norm for norm in self.norms.values() if norm is not None))
+
+    @property
+    def first_not_finite(self) -> str | None:
+        """The layer whose gradient the backward reached first, of those that are not finite."""
+        broken = [name for name, norm in self.norms.items() if norm is not None and not math.isfinite(norm)]
+        return broken[-1] if broken else None
 
 
 def layers_of(model) -> dict[str, list]:
@@ -35,21 +63,208 @@ def layers_of(model) -> dict[str, list]:
 
 def flow_of(layers: dict[str, list]) -> Flow:
     """Return the gradients that are there now."""
-    norms, ratios = {}, {}
-    for name, parameters in layers.items():
-        reached = [parameter._grad._data for parameter in parameters if parameter._grad is not None]
-        norms[name] = _norm(reached) if reached else None
-        weight = _norm([parameter._data for parameter in parameters])
-        ratios[name] = norms[name] / weight if reached and weight else None
-    return Flow(norms, ratios)
+    meter = FlowMeter(layers)
+    return meter.take()
 
 
-def _norm(arrays: list) -> float:
-    """Return √Σx² over several arrays: each array's sum in its own precision, the total in float64."""
-    total = 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for array in arrays:
-            flat = np.ravel(array)
-            flat = flat if flat.dtype in (np.float32, np.float64) else flat.astype(np.float32)
-            total += float(np.dot(flat, flat))
-    return math.sqrt(total) if total == total else total
+class FlowMeter:
+    """Measure the steps of optimizers (see NOTE [Measuring a step]).
+
+    A step that is measured in full needs the memory of one copy of the trained weights while `optimizer.step()` runs.
+
+    Args:
+        layers: as `layers_of` gives them.
+        optimizers: whose steps change the weights.
+        updates: whether to measure what they change.
+        window: the number of measured steps after which a unit that was never active counts as dead.
+        begins: is called as `optimizer.step()` begins, with whether that optimizer made a step since the last `take`.
+    """
+
+    def __init__(
+        self,
+        layers: dict[str, list],
+        optimizers: Sequence = (),
+        *,
+        updates: bool = True,
+        window: int = 100,
+        begins: Callable[[bool], None] | None = None,
+    ):
+        self.layers, self.updates = layers, updates
+        self.full = True  # whether the next step is measured in full
+        self.seeking = True  # whether the gradients of one that is not are looked at all the same
+        self.stepped = False  # whether an optimizer made a step since the last `take`
+        self._begins = begins
+        self._units = IdleUnits(window)
+        self._layer_of_bias = {
+            id(own[-1]): name for name, own in layers.items() if len(own) == 2 and own[-1].dim() == 1
+        }
+        self._owned = {id(optimizer): _trained(optimizer, layers) for optimizer in optimizers}
+        self._copies: dict[int, object] = {}
+        self._clear()
+        self.handles = [
+            handle
+            for optimizer in optimizers
+            for handle in (
+                optimizer.register_step_pre_hook(SilentHook(self._before)),
+                optimizer.register_step_post_hook(SilentHook(self._after)),
+            )
+        ]
+
+    def _clear(self) -> None:
+        self._gradients: dict[int, object] = {}  # squares, by the parameter's id
+        self._changes: dict[int, object] = {}
+        self._nonzeros: dict[int, object] = {}
+        self._active: dict[str, object] = {}  # by layer, which units' biases got a gradient other than 0
+        self._made: set[int] = set()
+        self.stepped = False
+
+    # --- while an optimizer makes its step -------------------------------------------------------------------------
+
+    def _before(self, optimizer, args, kwargs) -> None:
+        if self._begins is not None:
+            self._begins(id(optimizer) in self._made)
+        owned = self._owned[id(optimizer)]
+        if not _closure_in(args, kwargs):
+            self._read(owned)
+        if self.full and self.updates:
+            self._copies = {id(parameter): parameter.detach().clone() for parameter in owned}
+
+    def _after(self, optimizer, args, kwargs) -> None:
+        owned = self._owned[id(optimizer)]
+        if _closure_in(args, kwargs):
+            self._read(owned)
+        for parameter in owned:
+            before = self._copies.pop(id(parameter), None)
+            if before is not None:
+                self._changes[id(parameter)] = square_of(before.sub_(parameter.detach()))
+        self._made.add(id(optimizer))
+        self.stepped = True
+
+    def _read(self, parameters: Iterable) -> None:
+        """Note the gradients of parameters."""
+        if not (self.full or self.seeking):
+            return
+        for parameter in parameters:
+            grad = parameter.grad
+            if grad is None:
+                self._gradients[id(parameter)] = None
+                continue
+            grad = _dense(grad)
+            self._gradients[id(parameter)] = square_of(grad)
+            if self.full:
+                self._note_zeros(parameter, grad)
+
+    def _note_zeros(self, parameter, grad) -> None:
+        self._nonzeros[id(parameter)] = grad.bool().sum()
+        layer = self._layer_of_bias.get(id(parameter))
+        if layer is not None:
+            self._active[layer] = grad.bool()
+
+    # --- when a step is over ---------------------------------------------------------------------------------------
+
+    def take(self) -> Flow:
+        """Return what was measured since the last time; gradients that no optimizer's step used as they are now."""
+        unread = [one for one in chain(*self.layers.values()) if id(one) not in self._gradients]
+        self._read(unread)
+        names = list(self.layers)
+        gradients = self._by_layer(self._gradients)
+        if not self.full:
+            self._clear()
+            return Flow(dict(zip(names, map(_root, gradients))), {})
+        self._note_units()
+        squares = {id(parameter): square_of(parameter) for parameter in chain(*self.layers.values())}
+        weights = list(map(_root, self._by_layer(squares)))
+        changes = self._by_layer(self._changes)
+        norms, moved = list(map(_root, gradients)), list(map(_root, changes))
+        flow = Flow(
+            dict(zip(names, norms)),
+            dict(zip(names, map(_share, norms, weights))),
+            dict(zip(names, moved)),
+            dict(zip(names, map(_share, moved, weights))),
+            dict(zip(names, self._zero_shares())),
+            self._units.shares(),
+        )
+        self._clear()
+        return flow
+
+    def _by_layer(self, squares: dict[int, object]) -> list[float | None]:
+        """Return for each layer the sum over its parameters, None if none of them has one."""
+        known = {key: value for key, value in squares.items() if value is not None}
+        values = dict(zip(known, _numbers(known.values())))
+        found = []
+        for parameters in self.layers.values():
+            own = [values[id(parameter)] for parameter in parameters if id(parameter) in values]
+            found.append(sum(own) if own else None)
+        return found
+
+    def _zero_shares(self) -> list[float | None]:
+        values = dict(zip(self._nonzeros, _numbers(self._nonzeros.values())))
+        shares = []
+        for parameters in self.layers.values():
+            own = [parameter for parameter in parameters if id(parameter) in values]
+            size = sum(parameter.numel() for parameter in own)
+            shares.append(1 - sum(values[id(parameter)] for parameter in own) / size if size else None)
+        return shares
+
+    def _note_units(self) -> None:
+        self._units.next_step()
+        for name, active in self._active.items():
+            self._units.note(name, active)
+
+
+def _trained(optimizer, layers: dict[str, list]) -> list:
+    """Return the parameters of an optimizer that are in the layers."""
+    known = {id(parameter) for parameter in chain(*layers.values())}
+    held = chain.from_iterable(group["params"] for group in optimizer.param_groups)
+    return [parameter for parameter in held if id(parameter) in known]
+
+
+def _closure_in(args: tuple, kwargs: dict) -> bool:
+    """Tell whether a step computes its gradients itself."""
+    return any(value is not None for value in (*args, kwargs.get("closure")))
+
+
+def _dense(grad):
+    """Return a gradient without its graph; of a sparse one, the values."""
+    grad = grad.detach()
+    return grad.coalesce().values() if getattr(grad, "is_sparse", False) else grad
+
+
+def square_of(tensor):
+    """Return Σx²: a float, or off the CPU a tensor that becomes one when it is needed."""
+    flat = tensor.detach().reshape(-1)
+    if flat.is_complex():
+        flat = flat.abs()
+    if flat.element_size() < 4:
+        flat = flat.float()
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        square = flat.dot(flat)
+        if flat.device.type != "cpu":
+            return square
+        value = square.item()
+        if TINY < value < math.inf:
+            return value
+        wide = flat.double()
+        return wide.dot(wide).item()
+
+
+def _numbers(values: Iterable) -> list[float]:
+    """Return floats: those that are tensors off the CPU by one copy."""
+    values = list(values)
+    lazy = [value for value in values if not isinstance(value, float)]
+    if not lazy:
+        return values
+    if lazy[0].device.type == "cpu":
+        told = iter([value.item() for value in lazy])
+    else:
+        library = sys.modules[type(lazy[0]).__module__.partition(".")[0]]
+        told = iter(library.stack([value.to(lazy[0].device).float() for value in lazy]).tolist())
+    return [value if isinstance(value, float) else float(next(told)) for value in values]
+
+
+def _root(square: float | None) -> float | None:
+    return None if square is None else math.sqrt(square)
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole

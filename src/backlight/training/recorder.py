@@ -22,10 +22,10 @@ from backlight.errors import InputError, ValueProblem
 from backlight.graph.state import TensorState
 from backlight.tensor.random import default_generator
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
-from backlight.training.gradient_flow import flow_of, layers_of
 from backlight.training.report import report
 from backlight.training.run_folder import CONFIG, REPORT, RunFolder, write_whole
 from backlight.training.scheduled import Scheduled
+from backlight.training.step_meter import StepMeter
 
 
 class Recorder:
@@ -89,10 +89,11 @@ class Recorder:
         self._epoch_began: list | None = None  # the generators' states then
         self._epoch_ended: list | None = None  # their states when its batches ended
         self._resumed: list | None = None  # their states at the checkpoint, until the epoch has been begun again
-        self._layers = layers_of(model)
+        self._meter = StepMeter(model, [optimizer])
         self._stop = False
         self._handler = None
         self._taken_up(existing)
+        self._meter.begin(self._is_due(self.steps + 1))
         self.folder.write_config(self._described(config or {}))
         self._restart_clock()
 
@@ -116,11 +117,13 @@ class Recorder:
         self._scheduled.note_step()
         self._clock_steps += 1
         self._clock_samples = None if samples is None else (self._clock_samples or 0) + samples
-        record = None
-        if self.steps == 1 or self.steps % self.every == 0:
-            record = self._record(loss, metrics)
+        record, loss = None, _number(loss)
+        measured = self._meter.take(self.steps, loss)
+        if self._is_due(self.steps) or "first_not_finite" in measured:
+            record = self._record(loss, metrics, measured)
             self.folder.append(record)
             self._restart_clock()
+        self._meter.begin(self._is_due(self.steps + 1))
         if self._stop:
             self.checkpoint()
             raise KeyboardInterrupt
@@ -214,8 +217,10 @@ class Recorder:
 
     # --- what is written -------------------------------------------------------------------------------------------
 
-    def _record(self, loss, metrics: dict) -> dict:
-        flow = flow_of(self._layers)
+    def _is_due(self, step: int) -> bool:
+        return step == 1 or step % self.every == 0
+
+    def _record(self, loss: float, metrics: dict, measured: dict) -> dict:
         elapsed = max(time.perf_counter() - self._clock, 1e-9)
         unit, done = "samples", self._clock_samples
         if done is None:
@@ -224,13 +229,11 @@ class Recorder:
             "step": self.steps,
             "epoch": self.epoch,
             "seconds": self._seconds(),
-            "loss": _number(loss),
+            "loss": loss,
             **{name: _number(value) for name, value in metrics.items()},
             "lr": self._scheduled.rate,
             f"{unit}_per_second": done / elapsed,
-            "gradient": flow.total,
-            "gradient_norms": flow.norms,
-            "gradient_ratios": flow.ratios,
+            **measured,
         }
 
     def _seconds(self) -> float:
@@ -244,7 +247,7 @@ class Recorder:
             **config,
             "model": repr(self.model),
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
-            "layers": {name: type(self.model.get_submodule(name)).__name__ for name in self._layers if name != "model"},
+            "layers": {name: type(module).__name__ for name, module in self.model.named_modules() if name},
             "optimizer": repr(self.optimizer),
             "schedule": self._scheduled.name,
             "recorded_every": self.every,

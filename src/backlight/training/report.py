@@ -1,15 +1,13 @@
 """A run as one HTML page that stands alone: curves and the flow of gradients, in the light of the reader's choice."""
 
 import datetime
-from html import escape
-from pathlib import Path
-from string import Template
 
-from backlight.training.charts import EVALUATED, Series, curves, heat_map, short
+from backlight.training.charts import EVALUATED, Mark, Series, curves, short
+from backlight.training.page import curve_section, flow_section, page_of, section
 from backlight.training.run_folder import RunFolder
+from backlight.training.step_meter import BY_LAYER, said_of
 
-HERE = Path(__file__).parent
-NOT_METRICS = {"step", "epoch", "seconds", "loss", "lr", "gradient", "gradient_norms", "gradient_ratios"}
+NOT_METRICS = {"step", "epoch", "seconds", "loss", "lr", "gradient", "first_not_finite", *BY_LAYER}
 
 
 def report(folder: RunFolder, when: datetime.datetime | None = None) -> str:
@@ -23,38 +21,26 @@ def report(folder: RunFolder, when: datetime.datetime | None = None) -> str:
     evaluations = [record for record in records if "evaluation" in record]
     when = when or datetime.datetime.now().astimezone()
     config = folder.config()
-    layers = config.get("layers", {})
-    sections = [
-        _measured("loss", steps, evaluations, zero=True),
-        *[_measured(name, steps, evaluations) for name in _metrics_of(steps, evaluations)],
-        _learning_rate(steps),
-        _throughput(steps),
-        _flow(
-            steps,
-            layers,
-            "gradient_norms",
-            "Gradient flow",
-            "The norm of each layer's gradient, in the order of the model. A layer that fades learns little; one that "
-            "glows ever more may run away.",
-        ),
-        _flow(
-            steps,
-            layers,
-            "gradient_ratios",
-            "Gradient to weight",
-            "The same divided by the norm of the layer's weights: how much of itself a layer would be moved by.",
-        ),
-    ]
-    page = Template((HERE / "report.html").read_text(encoding="utf-8"))
-    return page.substitute(
-        title=escape(folder.path.resolve().name),
+    found = next((record["first_not_finite"] for record in steps if "first_not_finite" in record), None)
+    mark = None if found is None else Mark(found["step"], found["kind"])
+
+    def by_layer(quantity: str) -> dict[str, list]:
+        names = dict.fromkeys(name for record in steps for name in record.get(quantity, {}))
+        return {name: [record.get(quantity, {}).get(name) for record in steps] for name in names}
+
+    return page_of(
+        kicker="Run",
+        title=folder.path.resolve().name,
         facts=_facts(config, steps, evaluations, when),
-        notes=_notes(steps),
-        sections="\n".join(filter(None, sections)) or '<p class="note">Nothing has been recorded yet.</p>',
-        model=escape(config.get("model", "")),
-        optimizer=escape(config.get("optimizer", "")),
-        style=(HERE / "report.css").read_text(encoding="utf-8"),
-        script=(HERE / "report.js").read_text(encoding="utf-8"),
+        notes=_notes(steps) + ([] if found is None else [said_of(found) + "."]),
+        sections=[
+            _measured("loss", steps, evaluations, zero=True, mark=mark),
+            *[_measured(name, steps, evaluations) for name in _metrics_of(steps, evaluations)],
+            _learning_rate(steps),
+            _throughput(steps),
+            flow_section(by_layer, [record["step"] for record in steps], config.get("layers", {}), mark),
+        ],
+        printed=[config.get("model", ""), config.get("optimizer", "")],
     )
 
 
@@ -65,7 +51,9 @@ def _metrics_of(steps: list[dict], evaluations: list[dict]) -> list[str]:
     return [name for name in dict.fromkeys(names) if not name.endswith("_per_second")]
 
 
-def _measured(name: str, steps: list[dict], evaluations: list[dict], zero: bool = False) -> str:
+def _measured(
+    name: str, steps: list[dict], evaluations: list[dict], zero: bool = False, mark: Mark | None = None
+) -> str:
     """Return the section of one number that training and evaluations measure."""
     trained = Series("training", _points(steps, name), "first", smooth=True)
     looks = iter(EVALUATED)
@@ -74,9 +62,9 @@ def _measured(name: str, steps: list[dict], evaluations: list[dict], zero: bool 
         for on, found in _by_data(evaluations).items()
     ]
     shown = [series for series in (trained, *evaluated) if any(y is not None for _, y in series.points)]
-    picture = curves(shown, f"{name} over steps", zero=zero)
+    picture = curves(shown, f"{name} over steps", zero=zero, mark=mark)
     key = "".join(f'<span class="key {series.look}">{series.name}</span>' for series in shown)
-    return _section(name.replace("_", " ").capitalize(), picture, key, _last_words(shown))
+    return section(name.replace("_", " ").capitalize(), picture, key, _last_words(shown))
 
 
 def _by_data(evaluations: list[dict]) -> dict[str, list[dict]]:
@@ -101,46 +89,21 @@ def _throughput(steps: list[dict]) -> str:
     words = unit.replace("_", " ")
     ordered = sorted(y for _, y in points if y is not None)
     middle = f"{short(ordered[len(ordered) // 2])} {words} in the median"
-    return _section(
-        "Throughput", curves([Series(words, points, smooth=True)], f"{words} over steps", zero=True), "", middle
-    )
+    return curve_section("Throughput", [Series(words, points, smooth=True)], zero=True, end=middle)
 
 
 def _learning_rate(steps: list[dict]) -> str:
     points = _points(steps, "lr")
     if len({y for _, y in points}) < 2:
         return ""  # it stands among the optimizer's settings
-    return _section("Learning rate", curves([Series("lr", points)], "learning rate over steps", zero=True), "", "")
-
-
-def _flow(steps: list[dict], layers: dict[str, str], what: str, title: str, said: str) -> str:
-    if not steps:
-        return ""
-    names = list(dict.fromkeys(name for record in steps for name in record[what]))
-    rows = {f"{name} {layers.get(name, '')}".strip(): [record[what].get(name) for record in steps] for name in names}
-    known = [value for values in rows.values() for value in values if value]
-    if not known:
-        return ""
-    picture = heat_map(rows, steps[-1]["step"], f"{title} by layer over steps")
-    low, high = (f'<span class="ends">{value:.1e}</span>' for value in (min(known), max(known)))
-    return _section(title, picture, f'{low}<span class="ramp" aria-hidden="true"></span>{high}', "", said)
+    return curve_section("Learning rate", [Series("lr", points)], zero=True)
 
 
 def _points(steps: list[dict], name: str) -> list[tuple]:
     return [(record["step"], record.get(name)) for record in steps]
 
 
-def _section(title: str, picture: str, key: str, end: str, said: str = "") -> str:
-    if not picture:
-        return ""
-    said = f'<p class="said">{said}</p>' if said else ""
-    return (
-        f'<article><header><h2>{escape(title)}</h2><span class="keys">{key}</span>'
-        f'<span class="end">{escape(end)}</span></header>{picture}{said}</article>'
-    )
-
-
-def _facts(config: dict, steps: list[dict], evaluations: list[dict], when: datetime.datetime) -> str:
+def _facts(config: dict, steps: list[dict], evaluations: list[dict], when: datetime.datetime) -> dict:
     """Return what stands in the page's head."""
     last = max((record["step"] for record in [*steps, *evaluations]), default=0)
     seconds = max([record["seconds"] for record in [*steps, *evaluations]], default=0)
@@ -154,7 +117,7 @@ def _facts(config: dict, steps: list[dict], evaluations: list[dict], when: datet
     }
     facts |= _reached(evaluations)
     facts["Written"] = when.strftime("%d %B %Y, %H:%M").lstrip("0")
-    return "".join(f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>" for name, value in facts.items() if value)
+    return facts
 
 
 def _reached(evaluations: list[dict]) -> dict[str, str]:
@@ -172,9 +135,9 @@ def _reached(evaluations: list[dict]) -> dict[str, str]:
     return facts
 
 
-def _notes(steps: list[dict]) -> str:
+def _notes(steps: list[dict]) -> list[str]:
     """Say what a reader must not overlook."""
     lost = [record["step"] for record in steps if record["loss"] is None]
     if not lost:
-        return ""
-    return f'<p class="note">The loss was not a finite number at {len(lost)} steps, first at step {lost[0]:,}.</p>'
+        return []
+    return [f"The loss was not a finite number at {len(lost)} steps, first at step {lost[0]:,}."]

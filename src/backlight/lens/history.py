@@ -1,0 +1,156 @@
+"""What a `lens.Recorder` has seen: a bounded number of steps in memory, all of them in a file.
+
+NOTE [A flow file]
+JSON lines. The first says what was trained: "format", "engine", "title", "model", "parameters", "layers" (name →
+class), "optimizers". Each other line is a step: "step", "seconds", "loss", "lr" (a number for each parameter group),
+"metrics", "gradient" (the norm of all), for each name in `BY_LAYER` a dict by layer, and "first_not_finite" in the
+step that brought the first NaN or inf. What was not finite is the string "nan", "inf" or "-inf"; what there was none of is
+null. A line that was cut short at the end is no line.
+"""
+
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.training.step_meter import BY_LAYER
+
+FORMAT = 1
+DIGITS = 7
+ABSENT, BROKEN = np.float32(np.nan), np.float32(np.inf)  # how "none" and "not finite" are kept
+
+
+class History:
+    """The steps of a run, thinned to at most `keep` of them; those that stay are as they were.
+
+    Args:
+        about: what was trained, the first line of a flow file.
+        keep: the most points in memory; past them every second is dropped, and from then on half as many are taken.
+    """
+
+    def __init__(self, about: dict, keep: int = 1000):
+        self.about, self.keep = about, keep
+        self.points: list[dict] = []  # what a step has but for its layers
+        self.stride, self.count = 1, 0
+        self.last: dict | None = None  # the last step, whole, whether it stayed or not
+        self.found: dict | None = None  # the first value that was not finite
+        self._columns: dict[str, dict[str, int]] = {name: {} for name in BY_LAYER}
+        self._rows: dict[str, list[np.ndarray]] = {name: [] for name in BY_LAYER}
+
+    def append(self, record: dict) -> None:
+        """Take a step in."""
+        self.last, self.found = record, self.found or record.get("first_not_finite")
+        if self.count % self.stride == 0:
+            self.points.append({name: value for name, value in record.items() if name not in BY_LAYER})
+            for name, rows in self._rows.items():
+                rows.append(self._row(name, record.get(name, {})))
+        self.count += 1
+        if len(self.points) > self.keep:
+            self.points = self.points[::2]
+            self._rows = {name: rows[::2] for name, rows in self._rows.items()}
+            self.stride *= 2
+
+    def _row(self, quantity: str, values: dict) -> np.ndarray:
+        columns = self._columns[quantity]
+        row = np.full(max(len(columns), len(values)), ABSENT, np.float32)
+        for name, value in values.items():
+            place = columns.setdefault(name, len(columns))
+            if place >= len(row):
+                row = np.append(row, np.full(place + 1 - len(row), ABSENT, np.float32))
+            if value is not None:
+                row[place] = value if math.isfinite(value) else BROKEN
+        return row
+
+    def by_layer(self, quantity: str) -> dict[str, list[float | None]]:
+        """Return one of `BY_LAYER` as a list for each layer: a value for each of `points`, None where there is none."""
+        rows = self._rows[quantity]
+        return {
+            name: [None if place >= len(row) or np.isnan(row[place]) else float(row[place]) for row in rows]
+            for name, place in self._columns[quantity].items()
+        }
+
+    def clear(self) -> None:
+        """Forget all steps."""
+        self.__init__(self.about, self.keep)
+
+
+def line_of(record: dict) -> str:
+    """Return a step, or what was trained, as a line of a flow file."""
+    return json.dumps(_jsonable(record), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _jsonable(value):
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {str(name): _jsonable(one) for name, one in value.items()}
+    return [_jsonable(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _number(value):
+    return float(value) if isinstance(value, str) else value
+
+
+def _step_of(line: dict) -> dict:
+    """Return a line with its strings for NaN and inf as numbers again."""
+    numbers = {name: _number(line[name]) for name in ("loss", "gradient") if name in line}
+    told = {name: {one: _number(value) for one, value in line.get(name, {}).items()} for name in BY_LAYER}
+    metrics = {name: _number(value) for name, value in line.get("metrics", {}).items()}
+    return {**line, **numbers, **told, "metrics": metrics, "lr": [_number(rate) for rate in line.get("lr", [])]}
+
+
+def read_history(path: Path | str, *, keep: int = 1000, until: int | None = None) -> History:
+    """Read a flow file (see NOTE [A flow file]).
+
+    Args:
+        keep: the most points in memory.
+        until: the last step to read; None for all.
+
+    Raises:
+        InputError: it is no such file.
+    """
+    try:
+        with open(path, encoding="utf-8") as lines:
+            about = json.loads(next(lines, ""))
+            if about.get("lens") != "flow" or about.get("format") != FORMAT:
+                raise ValueError(f"its first line has no format {FORMAT}")
+            history = History(about, keep)
+            for line in lines:
+                if line.endswith("\n") and (until is None or json.loads(line)["step"] <= until):
+                    history.append(_step_of(json.loads(line)))
+    except OSError as problem:
+        raise InputError(f"cannot read {path}: {problem.strerror}") from problem
+    except (ValueError, AttributeError, KeyError, TypeError) as problem:
+        raise InputError(f"{path} must be a file that a lens.Recorder wrote, and is not: {problem}") from problem
+    return history
+
+
+class FlowFile:
+    """A flow file that is being written; each step is appended in one write."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+
+    def begin(self, about: dict) -> None:
+        """Write a new file."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(line_of(about), encoding="utf-8")
+        except OSError as problem:
+            raise InputError(f"cannot write {self.path}: {problem.strerror}") from problem
+
+    def go_back_to(self, step: int) -> None:
+        """Drop the lines after a step, and one that was cut short."""
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        with open(self.path, encoding="utf-8") as lines, open(beside, "w", encoding="utf-8") as out:
+            out.write(next(lines))
+            out.writelines(line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step)
+        os.replace(beside, self.path)
+
+    def append(self, record: dict) -> None:
+        """Add a step."""
+        with open(self.path, "ab", buffering=0) as out:
+            out.write(line_of(record).encode())
