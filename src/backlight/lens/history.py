@@ -4,8 +4,8 @@ NOTE [A flow file]
 JSON lines. The first says what was trained: "format", "engine", "title", "model", "parameters", "layers" (name →
 class), "optimizers". Each other line is a step: "step", "seconds", "loss", "lr" (a number for each parameter group),
 "metrics", "gradient" (the norm of all), for each name in `BY_LAYER` a dict by layer, and "first_not_finite" in the
-step that brought the first NaN or inf. What was not finite is the string "nan", "inf" or "-inf"; what there was none of is
-null. A line that was cut short at the end is no line.
+step that brought the first NaN or inf. What was not finite is the string "nan", "inf" or "-inf"; what there was none
+of is null. A line that was cut short at the end is no line.
 """
 
 import json
