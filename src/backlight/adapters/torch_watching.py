@@ -195,7 +195,7 @@ def _stand_in_for_backward(torch: ModuleType, hub_here) -> None:
         hub = hub_here()
         given = (outputs, gradients, keep_graph, create_graph, inputs, *rest)
         options["accumulate_grad"] = accumulate_grad
-        if hub is None:
+        if hub is None or not _have_graphs(hub.engine, outputs):
             return engines_own(*given, **options)
         frame = user_frame(sys._getframe(1), hub.torch)
         run = WatchedRun(hub, given, accumulate_grad, frame)
@@ -205,6 +205,11 @@ def _stand_in_for_backward(torch: ModuleType, hub_here) -> None:
     for module in (torch.autograd, torch.autograd.graph):
         _undo.append(lambda module=module: setattr(module, "_engine_run_backward", engines_own))
         module._engine_run_backward = run_backward
+
+
+def _have_graphs(engine, outputs) -> bool:
+    """Tell whether a backward can start from all outputs: of the others PyTorch says what is wrong."""
+    return not any(engine.is_tensor(one) and engine.node_of(one) is None for one in outputs)
 
 
 def _stand_in_for_apply(function_class: type, hub_here) -> None:

@@ -1,6 +1,7 @@
 """Errors of a graph that was freed or written to: which backward freed it, which lines saved and wrote."""
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
@@ -116,18 +117,25 @@ def _versions(text: str) -> str:
 
 
 def _writes(history: History, text: str) -> list[PastWrite]:
-    """Return the writes that may have done it: those since the tensor was saved, of its shape, to one memory."""
+    """Return the writes that did it, if that is certain: all since the tensor was saved, to one memory of its size."""
     shape, versions = SHAPE.search(text), VERSIONS.search(text)
     if shape is None or versions is None:
         return []
     sizes = tuple(int(size) for size in shape[1].split(",") if size.strip())
     now, then = int(versions[1]), int(versions[2])
-    found = {}
-    for write in history.writes:
-        if then < write.version <= now and (write.shape == sizes or write.view):
-            found.setdefault(write.memory, []).append(write)
-    exact = [writes for writes in found.values() if len(writes) == now - then and writes[-1].version == now]
-    lines = {tuple((write.code, write.lasti) for write in writes): writes for writes in exact}
+    recent = [write for write in history.writes if then < write.version <= now]
+    same = [write for write in recent if write.shape == sizes]
+    size = math.prod(sizes)  # what was saved may be a view, such as a transposed weight
+    return _at_one_line(same, now) or _at_one_line([one for one in recent if math.prod(one.shape) == size], now)
+
+
+def _at_one_line(writes: list[PastWrite], now: int) -> list[PastWrite]:
+    """Return the writes to one memory that end in a version; none if several memories were written at other lines."""
+    found: dict[int, list[PastWrite]] = {}
+    for write in writes:
+        found.setdefault(write.memory, []).append(write)
+    ended = [one for one in found.values() if one[-1].version == now]
+    lines = {tuple((write.code, write.lasti) for write in one): one for one in ended}
     return next(iter(lines.values())) if len(lines) == 1 else []
 
 

@@ -3,7 +3,7 @@
 import linecache
 import os
 import sysconfig
-from types import CodeType
+from types import CodeType, FrameType
 
 from backlight.graph.provenance import GENERATED, PACKAGE, line_number
 from backlight.lens.record import Place
@@ -27,3 +27,10 @@ def place_at(code: CodeType, line: int | None) -> Place:
 def place_of(code: CodeType, lasti: int) -> Place:
     """Return the line of an instruction, as watchers are told of it."""
     return place_at(code, line_number(code, lasti))
+
+
+def place_of_frame(frame: FrameType | None) -> Place | None:
+    """Return the user's innermost line that is running, from `frame` outwards; None if no frame is the user's."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else place_at(frame.f_code, frame.f_lineno)
