@@ -1,8 +1,8 @@
-"""`backlight run`: a PyTorch script, unchanged, on backlight."""
+"""`backlight run`: a PyTorch script, unchanged, on backlight; and how other commands run one, on either engine."""
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -15,12 +15,20 @@ IMPORTLIB = "importlib"
 INTERRUPTED = 130  # what a shell gives a program that was ended by Ctrl-C
 
 
-def run_script(path: str, args: Sequence[str] = ()) -> int:
-    """Run a script as `python` would, with backlight in place of PyTorch.
+def run_script(
+    path: str,
+    args: Sequence[str] = (),
+    *,
+    engine: str = "backlight",
+    around: AbstractContextManager | None = None,
+) -> int:
+    """Run a script as `python` would, on backlight in place of PyTorch, or on PyTorch itself.
 
     Args:
         path: the script.
         args: what it sees in `sys.argv` after its own name.
+        engine: "backlight" or "torch": what `import torch` gives it.
+        around: a block that the script runs in; it sees the exception that ends it.
 
     Returns:
         The exit code: the script's own, or 1 if it ended with an exception.
@@ -30,9 +38,12 @@ def run_script(path: str, args: Sequence[str] = ()) -> int:
     """
     source = _read(path)
     script = str(Path(path).resolve())
-    with _as_main(script, [path, *args]) as main, torch_names():
+    names = torch_names() if engine == "backlight" else nullcontext()
+    with _as_main(script, [path, *args]) as main, names:
         try:
-            exec(compile(source, script, "exec"), main.__dict__)
+            code = compile(source, script, "exec")
+            with around or nullcontext():
+                exec(code, main.__dict__)
         except SystemExit as stop:
             return _exit_code(stop.code)
         except BaseException as problem:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from backlight.graph.provenance import PACKAGE
 from backlight.lens.doctor.messages import WARNINGS, rule_of_warning
 from backlight.lens.doctor.source import spot_of_frame
 
@@ -43,9 +44,11 @@ class Notices:
 
     def hear(self, message, category, filename: str, lineno: int, file=None, line=None) -> None:
         """Take a warning in, and show it if it would have been shown."""
-        rule = rule_of_warning(str(message))
+        rule, spot = rule_of_warning(str(message)), spot_of_frame(sys._getframe(1))
+        if spot is not None and filename.startswith(PACKAGE):  # seen from where PyTorch is watched
+            filename, lineno = spot.file, spot.line
         if rule is not None:
-            self.found(rule, str(message), spot_of_frame(sys._getframe(1)))
+            self.found(rule, str(message), spot)
             if not self.wanted(message, category, filename, lineno):
                 return
         self.show(message, category, filename, lineno, file, line)

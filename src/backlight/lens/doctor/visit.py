@@ -15,11 +15,19 @@ from backlight.lens.engines import Engine, loaded_engines
 
 
 class Visit:
-    """A context manager and decorator; see `doctor`."""
+    """A context manager and decorator; see `doctor`.
 
-    def __init__(self, *, strict: bool, notes: bool, engines: Iterable[Engine] | None):
+    Args:
+        annotate: whether an exception gets what was found of it as a note, so that a traceback ends in cause and cure.
+    """
+
+    def __init__(
+        self, *, strict: bool = False, notes: bool = False, engines: Iterable[Engine] | None, annotate: bool = True
+    ):
         self.options = {"strict": strict, "notes": notes, "engines": engines}
+        self.annotate = annotate
         self.session: Session | None = None
+        self.report: Report | None = None  # of the last block
 
     def __enter__(self) -> Report:
         engines = self.options["engines"]
@@ -28,15 +36,25 @@ class Visit:
         self.notices = Notices(self._warned, self.session.engines)
         self.notices.__enter__()
         self.session.begin(DETECTORS)
-        return Report(self.session)
+        self.report = Report(self.session)
+        return self.report
 
     def __exit__(self, kind, problem: BaseException | None, trace) -> None:
-        found = None if problem is None else diagnose(problem, self.session)
-        if found is not None:
-            self.session.add(found)
+        try:
+            if problem is not None:
+                self._diagnose(problem)
+        finally:
+            self.session.end(problem)
+            self.notices.__exit__(kind, problem, trace)
+
+    def _diagnose(self, problem: BaseException) -> None:
+        """Keep what an exception is the sign of, and tell it."""
+        found = diagnose(problem, self.session)
+        if found is None:
+            return
+        self.session.add(found)
+        if self.annotate:
             problem.add_note(describe(found))
-        self.session.end(problem)
-        self.notices.__exit__(kind, problem, trace)
 
     def _warned(self, rule: str, text: str, spot: Spot | None) -> None:
         """Keep what a warning of the engine is the sign of."""

@@ -1,0 +1,115 @@
+"""`backlight doctor`: run a script and say what is wrong with its gradients."""
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from backlight.cli.main import Parser
+from backlight.cli.run import INTERRUPTED, run_script
+from backlight.errors import InputError
+from backlight.lens.doctor.report import Report, counted, parts, plain_line
+from backlight.lens.doctor.rules import FAMILIES, explain
+from backlight.lens.doctor.visit import Visit
+from backlight.lens.engines import engine_named
+from backlight.lens.finding import NOTE, Finding
+
+HEALTHY, ILL, CANNOT = 0, 1, 2
+COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36", "place": "2", "corrected": "32", "source": "31"}
+
+
+def doctor(argv: Sequence[str]) -> int:
+    """Run the command; return 0 if nothing was found, 1 for errors and warnings, 2 if the script cannot be judged."""
+    own, passed = split(argv)
+    given = _arguments().parse_args(own)
+    given.arguments = passed
+    if given.explain is not None:
+        print(explain(given.explain), end="")
+        return HEALTHY
+    if given.list:
+        print(listed())
+        return HEALTHY
+    if given.script is None:
+        raise InputError("script must be the path of a Python file; --explain and --list need none")
+    return _examine(given)
+
+
+def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split arguments at the first `--`: what is before it is the command's, what follows the script's."""
+    argv = list(argv)
+    end = argv.index("--") if "--" in argv else len(argv)
+    return argv[:end], argv[end + 1 :]
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = Parser(prog="backlight doctor", description="Run a script and say what is wrong with its gradients.")
+    parser.add_argument("script", nargs="?", help="a Python file")
+    parser.usage = "%(prog)s script.py [options] [-- what the script sees in sys.argv]"
+    parser.add_argument(
+        "--engine",
+        choices=("torch", "backlight"),
+        help="what `import torch` gives the script; by default PyTorch if it is installed",
+    )
+    parser.add_argument("--strict", action="store_true", help="also find writes that no engine counts, by fingerprints")
+    parser.add_argument("--notes", action="store_true", help="also report what is legal and often misunderstood")
+    parser.add_argument("--json", action="store_true", help="print the findings as the last line of stdout, as JSON")
+    parser.add_argument("--sarif", metavar="FILE", help="write the findings to a file, as SARIF 2.1.0")
+    parser.add_argument("--explain", metavar="ID", help="explain a rule, by its id or name, and stop")
+    parser.add_argument("--list", action="store_true", help="list all rules, and stop")
+    return parser
+
+
+def _examine(given: argparse.Namespace) -> int:
+    name = given.engine or ("torch" if importlib.util.find_spec("torch") else "backlight")
+    visit = Visit(strict=given.strict, notes=given.notes, engines=[engine_named(name)], annotate=False)
+    ended = run_script(given.script, given.arguments, engine=name, around=visit)
+    sys.stdout.flush()
+    if ended == INTERRUPTED:
+        return INTERRUPTED
+    report = visit.report
+    if given.sarif is not None:
+        _write(given.sarif, report.to_sarif(indent=1))
+    if given.json:
+        print(report.to_json())
+    else:
+        _show(report, ended)
+    if any(found.level != NOTE for found in report):
+        return ILL
+    return CANNOT if ended else HEALTHY
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise InputError(f"can't write {path!r}: {problem.strerror}; give --sarif another file") from problem
+
+
+def _show(report: Report, ended: int) -> None:
+    """Print the findings on stderr."""
+    colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    for found in report:
+        print(file=sys.stderr)
+        for part in parts(found):
+            print(_painted(found, part, colours), file=sys.stderr)
+    summary = counted(len(report), "finding") if len(report) else "no findings"
+    if ended and not len(report):
+        summary += f", but the script ended with exit code {ended}: what came after that was not seen"
+    print(f"\ndoctor: {summary}", file=sys.stderr)
+
+
+def _painted(found: Finding, part, colours: bool) -> str:
+    line = plain_line(found, part)
+    code = COLOURS.get(found.level if part.kind == "head" else part.kind)
+    return f"\033[{code}m{line}\033[0m" if colours and code else line
+
+
+def listed() -> str:
+    """Return all rules, a line each, by family."""
+    lines = []
+    for prefix, (name, rules) in FAMILIES.items():
+        lines += ["", f"{prefix}xx  {name}"]
+        lines += [f"  {rule.id}  {rule.level:8}{rule.slug}" for rule in rules]
+    return "\n".join(lines[1:])
