@@ -39,7 +39,9 @@ ONLY_PYTORCHS = {
         }
         for kind in ("FlashAttentionForCpu", "FlashAttention", "EfficientAttention", "CudnnAttention")
     },
-    "MmBackward0": {"input": "grad · otherᵀ", "other": "inputᵀ · grad"},
+    "MmBackward0": {"input": "grad · mat2ᵀ", "mat2": "inputᵀ · grad"},
+    "MulBackward1": {"input": "grad · other"},
+    "DivBackward1": {"input": "grad / other"},
     "NllLossBackward0": {"input": "−grad · weight at the target, 0 elsewhere"},
     "NllLoss2DBackward0": {"input": "−grad · weight at the target, 0 elsewhere"},
     "FusedDropoutBackward0": {"input": "grad · mask / (1 − p)"},
@@ -50,7 +52,8 @@ ONLY_PYTORCHS = {
 def our_formulas() -> dict[str, dict[str, str]]:
     """Return the formulas of our own ops by the names of their nodes: of several with one name, the op called so."""
     found = {declared.node_name: declared.formulas() for declared in TABLE.values()}
-    named = {camel(declared.name) + "Backward0": declared.formulas() for declared in TABLE.values()}
+    called_so = (declared for declared in TABLE.values() if declared.node_name == camel(declared.name) + "Backward0")
+    named = {declared.node_name: declared.formulas() for declared in called_so}
     return {name: named.get(name, formulas) for name, formulas in found.items()}
 
 

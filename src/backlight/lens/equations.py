@@ -16,6 +16,7 @@ from backlight.lens.written import Writer
 # PyTorch's names of what a node saved, as formulas have them
 SAVED_AS = {"self": ("input",), "result": ("out", "output", "result"), "result1": ("out",)}
 MATRICES = frozenset({"Mm", "Mv", "Bmm", "Addmm", "Addbmm", "Baddbmm", "Addmv", "Addr", "Linear", "Matmul", "Ger"})
+LINE = 66  # characters of a line with an equation, about
 DEFAULTS = {"alpha": 1, "beta": 1, "value": 1}
 FORWARDS = {
     "Abs": ("|input|",),
@@ -87,8 +88,11 @@ class Equations:
                 numbers = {name: brief_array(given.array) for name, given in values.items() if given.is_number}
                 return _lines(f"{head}{_named(formula(text), {**numbers, **words})}", found)
         inputs = [word_of(self.nodes[edge.to]) if edge else "…" for edge in node.edges]
-        results = [line for output in node.outputs for line in drawn(output)]
-        return _beside(f"{head}{node.label}({', '.join(inputs)}) = ", results or ["?"])
+        call = f"{head}{node.label}({', '.join(inputs)})"
+        known = [output for output in node.outputs if output.values is not None or output.norm is not None]
+        if not known:
+            return [f"{call}; its values were not recorded"]
+        return _beside(f"{call} = ", [line for output in known for line in drawn(output)])
 
     def derivative(self, node: Node, step: Step, edge: Edge, gradient: Summary | None) -> list[str]:
         """Return how a node makes the gradient of one input: `grad · other = grad · d = 1 · 6 = 6`."""
@@ -102,9 +106,8 @@ class Equations:
             values = {**values, "grad": given_of(grads[0])}
             found = self._filled(node, parsed, values, gradient)
             if found is not None:
-                named = _named(parsed, words)
-                same = named == _named(parsed, {})
-                return _lines(head if same else f"{head} = {named}", found)
+                general, named = _named(parsed, {}), _named(parsed, words)
+                return _lines(head if found.shaped else general, found, "" if named == general else named)
         arrow = f"{brief(grads[0])} → " if len(grads) == 1 and len(drawn(grads[0])) == 1 else ""
         return _beside(f"{head}: {arrow}" if head else arrow, drawn(gradient))
 
@@ -140,13 +143,19 @@ def _named(parsed: Formula, words: Mapping[str, str]) -> str:
     return str(Named(words).of(parsed.expression))
 
 
-def _lines(head: str, found: Filled) -> list[str]:
-    """Put an equation behind what it is of; one of several lines beneath it."""
+def _lines(head: str, found: Filled, named: str = "") -> list[str]:
+    """Put an equation behind what it is of; beneath it where one line would be too long, or holds matrices."""
     lines = found.lines()
-    if len(lines) == 1 and not found.shapes:
-        joint = " = " if found.numbers != found.value or not found.shaped else ": "
-        return [f"{head}{joint}{lines[0]}" if head != lines[0] else head]
-    return [head, *lines]
+    if found.shapes or len(lines) > 1:
+        return [f"{head} = {named}" if named else head, *lines]
+    if head == lines[0]:
+        return lines
+    signs = [" = "] if named else []
+    joint = ": " if found.shaped and found.numbers == found.value else " = "
+    terms, signs = [head, *([named] if named else []), lines[0]], [*signs, joint]
+    if sum(map(len, terms)) <= LINE:
+        return ["".join(sign + term for sign, term in zip(["", *signs], terms))]
+    return [head, *(sign.strip().ljust(2) + term for sign, term in zip(signs, terms[1:]))]
 
 
 def _beside(head: str, lines: list[str]) -> list[str]:

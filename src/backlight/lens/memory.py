@@ -30,10 +30,10 @@ class Memory:
             self.keeping.add(node.id)
         return bool(counted)
 
-    def drop(self, node: Node) -> int:
-        """Let a node drop what it saved; return how many bytes nobody keeps any more."""
+    def drop(self, node: Node) -> int | None:
+        """Let a node drop what it saved; return how many bytes nobody keeps any more, None if it keeps nothing."""
         if node.id not in self.keeping:
-            return 0
+            return None
         self.keeping.discard(node.id)
         before = self.held
         for memory in self._counted(node):

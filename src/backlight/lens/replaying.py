@@ -60,7 +60,7 @@ class _Builder:
             if kept:
                 names = listed([self._kept_word(node, one) for one in node.saved])
                 parts.append(
-                    Part("memory", "keeps", (f"{names} for backward: {size_text(self.memory.held)} held in all",))
+                    Part("memory", "keeps", (f"{names}; {size_text(self.memory.held)} held for backward now",))
                 )
             value = brief(node.outputs[0]) if node.outputs else None
             yield self.moment(
@@ -119,7 +119,10 @@ class _Backward:
 
     def _begin(self) -> Moment:
         roots = listed([word_of(self.nodes[id]) for id in self.backward.roots])
-        lines = [f"{len(self.firing)} nodes will fire, each when all that used its result have"]
+        count = len(self.firing)
+        lines = [
+            f"{count} nodes will fire, each when all that used its result have" if count > 1 else "1 node will fire"
+        ]
         if not self.backward.into_grad:
             lines.append("autograd.grad: gradients are returned, no .grad is written")
         if self.backward.create_graph:
@@ -136,8 +139,16 @@ class _Backward:
         written = [step for step in self.backward.steps if step.grad_after is not None]
         lines = tuple(f"{word_of(self.nodes[step.node])}.grad = {brief(step.grad_after)}" for step in written)
         parts = [Part("grad", "written", lines)] if written else []
+        if not self.backward.into_grad:
+            parts.append(Part("grad", "returned", tuple(self._returned()) or ("nothing",)))
         parts.append(Part("memory", "memory", (f"{size_text(self.builder.memory.held)} still held for backward",)))
         return self._moment(END, f"{self._name} is done", parts)
+
+    def _returned(self) -> Iterator[str]:
+        """Give what autograd.grad returns: what arrived where nothing fired."""
+        for (id, _), pieces in self.arrivals.items():
+            if id not in self.firing and any(one.gradient is not None for one in pieces):
+                yield f"{_total(pieces) or 'a gradient'} for {word_of(self.nodes[id])}"
 
     def _fire(self, step: Step) -> Moment:
         node = self.nodes[step.node]
@@ -146,10 +157,10 @@ class _Backward:
         parts += self._formulas(node, step)
         if step.grad_after is not None:
             parts.append(_accumulated(word_of(node), step, "retained in "))
-        freed = 0 if self.backward.keep_graph else self.builder.memory.drop(node)
-        if freed or (node.saved and not self.backward.keep_graph):
+        freed = None if self.backward.keep_graph else self.builder.memory.drop(node)
+        if freed is not None:
             parts.append(Part("memory", "frees", (self._freed(freed),)))
-        return self._told(FIRE, f"{self._name}: {function_of(node)} fires", parts, step, flows=flows, freed=freed)
+        return self._told(FIRE, f"{self._name}: {function_of(node)} fires", parts, step, flows=flows, freed=freed or 0)
 
     def _grad(self, step: Step) -> Moment:
         node = self.nodes[step.node]

@@ -37,6 +37,10 @@ def brief(summary: Summary | None) -> str:
     array = given_of(summary).array
     if array is not None and can_be_drawn(array) and (array.ndim < 2 or array.size <= INLINE):
         return brief_array(array)
+    if not summary.shape:
+        return (
+            "a number" if summary.norm is None else number_text(summary.norm if summary.mean is None else summary.mean)
+        )
     told = [f"{shape_text(tuple(summary.shape))}"]
     if summary.norm is not None:
         told.append(f"of norm {number_text(summary.norm)}")
