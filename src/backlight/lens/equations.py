@@ -21,14 +21,14 @@ DEFAULTS = {"alpha": 1, "beta": 1, "value": 1}
 FORWARDS = {
     "Abs": ("|input|",),
     "Add": ("input + other", "input + alpha · other"),
-    "Addmm": ("input + mat1 · mat2", "beta · input + alpha · mat1 · mat2"),
+    "Addmm": ("input · weightᵀ + bias", "input + mat1 · mat2", "beta · input + alpha · mat1 · mat2"),
     "Bmm": ("input · mat2",),
     "Cos": ("cos(input)",),
     "Div": ("input / other",),
     "Exp": ("exp(input)",),
     "Linear": ("input · weightᵀ + bias", "input · weightᵀ"),
     "Log": ("log(input)",),
-    "Mean": ("Σ input / n",),
+    "Mean": ("(Σ input) / n",),
     "Mm": ("input · mat2",),
     "Mul": ("input · other",),
     "Mv": ("input · vec",),
@@ -86,7 +86,8 @@ class Equations:
             found = self._filled(node, formula(text), values, node.outputs[0])
             if found is not None:
                 numbers = {name: brief_array(given.array) for name, given in values.items() if given.is_number}
-                return _lines(f"{head}{_named(formula(text), {**numbers, **words})}", found)
+                named = _named(formula(text), {**numbers, **words})
+                return _lines(f"{head}{named}", found) + _result(found, node.outputs[0])
         inputs = [word_of(self.nodes[edge.to]) if edge else "…" for edge in node.edges]
         call = f"{head}{node.label}({', '.join(inputs)})"
         known = [output for output in node.outputs if output.values is not None or output.norm is not None]
@@ -101,15 +102,15 @@ class Equations:
         values, words = self._known(node)
         grads = [one for one in step.incoming if one is not None]
         parsed = formula(edge.formula) if edge.formula else None
-        head = f"{edge.formula}" if edge.formula else ""
         if len(grads) == 1 and parsed is not None:
             values = {**values, "grad": given_of(grads[0])}
             found = self._filled(node, parsed, values, gradient)
             if found is not None:
                 general, named = _named(parsed, {}), _named(parsed, words)
-                return _lines(head if found.shaped else general, found, "" if named == general else named)
+                told = edge.formula if found.shaped or not parsed.rest else general
+                return _lines(told, found, "" if named == general else named) + _result(found, gradient)
         arrow = f"{brief(grads[0])} → " if len(grads) == 1 and len(drawn(grads[0])) == 1 else ""
-        return _beside(f"{head}: {arrow}" if head else arrow, drawn(gradient))
+        return _beside(f"{edge.formula}: {arrow}" if edge.formula else arrow, drawn(gradient))
 
     def _filled(self, node: Node, parsed: Formula, values: Mapping[str, Given], result: Summary) -> Filled | None:
         return filled(parsed, values, given_of(result), result.dtype, matrices=_stem(node) in MATRICES)
@@ -143,10 +144,15 @@ def _named(parsed: Formula, words: Mapping[str, str]) -> str:
     return str(Named(words).of(parsed.expression))
 
 
+def _result(found: Filled, result: Summary) -> list[str]:
+    """Return the result beneath an equation of shapes."""
+    return [] if found.numbers or not (result.values or result.norm is not None) else _beside("= ", drawn(result))
+
+
 def _lines(head: str, found: Filled, named: str = "") -> list[str]:
     """Put an equation behind what it is of; beneath it where one line would be too long, or holds matrices."""
     lines = found.lines()
-    if found.shapes or len(lines) > 1:
+    if len(lines) > 1 or not found.numbers:
         return [f"{head} = {named}" if named else head, *lines]
     if head == lines[0]:
         return lines

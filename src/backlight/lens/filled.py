@@ -70,7 +70,7 @@ class Filled:
             )
         if self.shaped:
             ending = ending + f", {self.shaped}: " + block_of(self.result)
-        return ([self.shapes] if self.shapes else []) + str(ending).splitlines()
+        return ([self.shapes] if "@" in self.shapes else []) + str(ending).splitlines()
 
 
 def filled(formula: Formula, names: Mapping[str, Given], result: Given, dtype: str = "float32", *, matrices=False):
@@ -152,7 +152,8 @@ class _Filling:
         drawn = [arithmetic.values[name] for name in names_in(self.formula.expression)]
         if not all(map(can_be_drawn, [*drawn, value, self.result.array])):
             return Filled("", "=", "", shapes) if shapes else None
-        for digits in DIGITS:
+        flat = max(map(np.ndim, [value, *drawn])) < 2
+        for digits in DIGITS if flat else (3, *DIGITS):
             block = Writer(arithmetic, digits).of(self.formula.expression)
             relation = self._relation(arithmetic.values, value, digits)
             if relation and block.width <= WIDEST:

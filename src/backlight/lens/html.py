@@ -9,7 +9,6 @@ puts back what is left out (lens/page/record.js). What a person wrote gets on th
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -35,34 +34,45 @@ SCRIPTS = (  # in this order: each may use at once what stands before it
     "search",
     "details",
     "keys",
+    "replay",
     "page",
 )
+STYLES = ("page", "replay")
 
 EMPTY = ("", [], {}, ())
 
 
-def page_of(record: Record, *, backward: int = -1, replay: Mapping | None = None) -> str:
+def page_of(record: Record, *, backward: int = -1, replay: bool = False) -> str:
     """Return a record as an HTML page.
 
     Args:
         backward: the number of the backward whose gradients are shown first; by default the last.
-        replay: what the panel that replays it needs beside the record.
+        replay: whether the page opens on the replay, at the beginning of the first backward.
     """
     picture = picture_of(record, backward=backward)
     places: dict[tuple, int] = {}
     data = {
         "record": _plain(record, places),
         "picture": picture.as_dict(),
-        "replay": replay,
+        "replay": _replay(record, replay),
         "places": [dict(zip(("file", "line", "function", "text"), place)) for place in places],
     }
     return Template(_read("page.html")).substitute(
         title=escape(record.title or "graph"),
         versions=escape(" · ".join(f"{name} {version}" for name, version in record.versions.items())),
-        style=_read("page.css"),
+        style="\n".join(_read(f"{name}.css") for name in STYLES),
         script=script(),
         data=island(data),
     )
+
+
+def _replay(record: Record, opened: bool) -> dict:
+    """Return the steps of the replay; what is empty is left out."""
+    steps = record.replay().as_dict()["steps"]
+    return {
+        "open": opened,
+        "steps": [{name: one for name, one in step.items() if one is not None and one not in EMPTY} for step in steps],
+    }
 
 
 def island(data) -> str:

@@ -72,6 +72,8 @@ class _Builder:
             return word_of(self.nodes[kept.of])
         if kept.name.startswith("result"):
             return "its result"
+        if kept.name == "self":
+            return "its input"
         return kept.name if kept.summary.shape or kept.summary.values is None else brief(kept.summary)
 
     def _forward_title(self, node: Node) -> str:
@@ -304,7 +306,8 @@ def _total(pieces: list[_Arrival]) -> str | None:
 
 
 def _with_ending(lines: list[str], ending: str) -> list[str]:
-    return [*lines[:-1], lines[-1] + ending]
+    """Say where lines come from: behind the line, beneath several."""
+    return [lines[0] + ending] if len(lines) == 1 else [*lines, *filter(None, [ending.removeprefix(", ")])]
 
 
 def place_text(place: Place | None) -> str:
