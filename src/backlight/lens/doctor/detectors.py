@@ -2,5 +2,7 @@
 
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.history import History
+from backlight.lens.doctor.origins import Origins
+from backlight.lens.doctor.second_order import Gradients
 
-DETECTORS: tuple[type[Detector], ...] = (History,)
+DETECTORS: tuple[type[Detector], ...] = (History, Origins, Gradients)

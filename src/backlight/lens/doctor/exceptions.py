@@ -11,6 +11,7 @@ from backlight.lens.doctor.rules import RULES
 from backlight.lens.doctor.scene import Scene, shown
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import spot_of_traceback
+from backlight.lens.doctor.unrecorded import without_graph
 from backlight.lens.finding import Finding
 
 
@@ -74,6 +75,7 @@ def non_leaf_to_optimise(scene: Scene) -> Finding:
 SPECIAL: dict[str, Callable[[Scene], Finding]] = {
     "BL201": non_scalar,
     "BL203": graph_errors.freed,
+    "BL208": without_graph,
     "BL301": on_leaf,
     "BL304": graph_errors.modified,
     "BL601": unused,

@@ -24,6 +24,7 @@ ERRORS = _messages(
     (r"grad can be implicitly created only for real scalar outputs", "BL202"),
     (r"Trying to backward through the graph a second time", "BL203"),
     (r"element \d+ of tensors does not require grad and does not have a grad_fn", "BL208"),
+    (r"trying to differentiate twice a function that was marked with @once_differentiable", "BL605"),
     (r"Mismatch in shape: grad_output\[\d+\] has a shape of", "BL213"),
     (r"got \d+ tensors and \d+ gradients", "BL214"),
     (r"a view of a leaf Variable that requires grad is being used in an in-place operation", "BL303"),

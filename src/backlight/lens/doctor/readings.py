@@ -12,13 +12,18 @@ from backlight.lens.doctor.source import Spot, assignment_to
 from backlight.lens.finding import Finding
 
 
-def diagnose_warning(session: Session, rule: str, text: str, spot: Spot | None) -> Finding:
-    """Return what a warning is the sign of."""
+def diagnose_warning(session: Session, rule: str, text: str, spot: Spot | None) -> Finding | None:
+    """Return what a warning is the sign of; None where another finding says it better."""
+    if rule == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func) not in NUMBERS:
+        return None  # torch.tensor([a, b]) reads each as a number: BL506
     said = f"UserWarning: {first_sentence(text)}"
     if rule == "BL101" and spot is not None:
         return grad_of_non_leaf(session, spot, said)
     place = None if spot is None else spot.place
     return RULES[rule].found(place=place, evidence=(said,), corrected=repair(rule, spot))
+
+
+NUMBERS = ("float", "complex")
 
 
 def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:

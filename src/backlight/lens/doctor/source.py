@@ -6,6 +6,7 @@ letter for letter. Where the parser does not say exactly what stands there, noth
 """
 
 import ast
+import dataclasses
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,6 +49,10 @@ class Spot:
     function: str
     position: Position
     frame: FrameType | None = None
+
+    def without_frame(self) -> "Spot":
+        """Return it without the frame, to be kept."""
+        return dataclasses.replace(self, frame=None)
 
     @property
     def line(self) -> int:

@@ -58,7 +58,9 @@ class Visit:
 
     def _warned(self, rule: str, text: str, spot: Spot | None) -> None:
         """Keep what a warning of the engine is the sign of."""
-        self.session.add(diagnose_warning(self.session, rule, text, spot))
+        found = diagnose_warning(self.session, rule, text, spot)
+        if found is not None:
+            self.session.add(found)
 
     def __call__(self, function: Callable) -> Callable:
         """Return the function, run under the doctor each time: what is found goes to stderr."""
