@@ -20,6 +20,7 @@ COMMANDS = {  # each but `run` and `info` is the function of its name in the fil
     "evaluate": "measure how far explanations of a model can be believed",
     "batch": "score and explain all pairs of a data set, in parts that survive a kill",
     "run": "run a PyTorch script, unchanged, on backlight",
+    "graph": "run a script, on PyTorch or backlight, and draw the graph of its backward",
     "doctor": "run a script, on PyTorch or backlight, and say what is wrong with its gradients",
     "train": "train a model that a file describes, and show how it goes",
     "info": "show the versions and the threads that backlight runs with",

@@ -17,6 +17,7 @@ from string import Template
 from backlight.lens.nodes import Place, Summary
 from backlight.lens.picture import picture_of
 from backlight.lens.record import Record
+from backlight.lens.render.tree import tree
 
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (  # in this order: each may use at once what stands before it
@@ -38,18 +39,18 @@ SCRIPTS = (  # in this order: each may use at once what stands before it
     "page",
 )
 STYLES = ("page", "replay")
-
 EMPTY = ("", [], {}, ())
 
 
-def page_of(record: Record, *, backward: int = -1, replay: bool = False) -> str:
+def page_of(record: Record, *, by: str = "module", backward: int = -1, replay: bool = False) -> str:
     """Return a record as an HTML page.
 
     Args:
+        by: how nodes are grouped, as in `picture_of`.
         backward: the number of the backward whose gradients are shown first; by default the last.
         replay: whether the page opens on the replay, at the beginning of the first backward.
     """
-    picture = picture_of(record, backward=backward)
+    picture = picture_of(record, by=by, backward=backward)
     places: dict[tuple, int] = {}
     data = {
         "record": _plain(record, places),
@@ -63,6 +64,7 @@ def page_of(record: Record, *, backward: int = -1, replay: bool = False) -> str:
         style="\n".join(_read(f"{name}.css") for name in STYLES),
         script=script(),
         data=island(data),
+        tree=escape(tree(picture, width=100, color=False)),
     )
 
 

@@ -2,7 +2,7 @@
 
 const frame = at("frame"), stage = at("stage");
 const camera = { x: 0, y: 0, scale: 1, moved: false };
-const LEAST = 0.05, MOST = 4;
+const LEAST = 0.02, MOST = 4;
 const bounded = (scale) => Math.min(MOST, Math.max(LEAST, scale));
 
 const applyCamera = () => {

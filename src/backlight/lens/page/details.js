@@ -52,7 +52,7 @@ const savedRow = (kept) => make("li", {}, code(kept.name), " ", code(shapeText(k
 const placeRow = (place) => make("li", {}, make("div", { class: "where" }, make("bdi", {}, `${place.file}:${place.line}`), place.function ? ` in ${place.function}` : ""), place.text ? make("pre", {}, place.text) : null);
 const writeRow = (write) => make("li", {}, code(write.op), ` made version ${write.version}`, write.place ? make("ul", { class: "places" }, placeRow(write.place)) : null);
 
-// The formulas on one way from the root to a node, and buttons that go through all ways.
+// The formulas on one path from the root to a node, and buttons that go through all paths.
 const wayTable = (ways, number) => {
   const row = ({ id, edge }) => {
     const { name, formula } = nodes[id].edges[edge];
@@ -61,7 +61,7 @@ const wayTable = (ways, number) => {
   return make("ol", { class: "way" }, wayNumbered(ways, number).map(row), make("li", {}, link(ways.target)));
 };
 const waysSection = (ways) => {
-  if (!ways.roots.length) return section("Ways from the root", sentences(whyNone(ways.target)));
+  if (!ways.roots.length) return section("Paths from the root", sentences(whyNone(ways.target)));
   let number = 0n;
   const holder = make("div", {}), told = make("span", { class: "told", role: "status" });
   const turn = (step) => {
@@ -69,10 +69,10 @@ const waysSection = (ways) => {
     told.textContent = `${(number + 1n).toLocaleString("en")} of ${ways.count.toLocaleString("en")}`;
     holder.replaceChildren(wayTable(ways, number));
   };
-  const buttons = ways.count > 1n ? make("p", { class: "turns" }, make("button", { type: "button", "aria-label": "the way before", onclick: () => turn(-1n) }, "‹"), told, make("button", { type: "button", "aria-label": "the next way", onclick: () => turn(1n) }, "›")) : null;
+  const buttons = ways.count > 1n ? make("p", { class: "turns" }, make("button", { type: "button", "aria-label": "the path before", onclick: () => turn(-1n) }, "‹"), told, make("button", { type: "button", "aria-label": "the next path", onclick: () => turn(1n) }, "›")) : null;
   turn(0n);
   const more = ways.count > 1n ? "Its gradient is the sum over all of them; along each, these are multiplied:" : "Along it, these are multiplied:";
-  return section(`${ways.count.toLocaleString("en")} ${ways.count === 1n ? "way" : "ways"} from ${ways.roots.map((id) => nameOf(nodes[id])).join(", ")}`, make("p", { class: "quiet" }, more), buttons, holder);
+  return section(`${ways.count.toLocaleString("en")} ${ways.count === 1n ? "path" : "paths"} from ${ways.roots.map((id) => nameOf(nodes[id])).join(", ")}`, make("p", { class: "quiet" }, more), buttons, holder);
 };
 
 const describeNode = (node) => {
@@ -81,13 +81,13 @@ const describeNode = (node) => {
   const lit = lighting.ways;
   return [
     make("header", {}, make("p", { class: "kicker" }, [isLeaf(node) ? (node.parameter ? "parameter" : "leaf") : node.type, node.root ? " · root" : ""].join("")), make("h2", {}, title)),
-    make("p", { class: "acts" }, make("button", { type: "button", class: "ways", "aria-pressed": String(Boolean(lit)), onclick: () => select(`n${node.id}`, { ways: !lit }) }, "Ways from the root", make("kbd", {}, "p"))),
+    make("p", { class: "acts" }, make("button", { type: "button", class: "ways", "aria-pressed": String(Boolean(lit)), onclick: () => select(`n${node.id}`, { ways: !lit }) }, "Paths from the root", make("kbd", {}, "p"))),
     lit ? waysSection(lit) : null,
     section(isLeaf(node) ? "Value" : node.outputs.length > 1 ? "Outputs" : "Output", node.outputs.map(summaryFacts)),
     gradientSection(node),
     section(isLeaf(node) ? "" : "Derivatives", isLeaf(node) ? null : make("ul", { class: "formulas" }, node.edges.map((edge, number) => edge && formulaRow(node, edge, number)))),
     node.saved.length ? section(`Saved for backward · ${bytesText(savedOf([node.id]))}`, make("ul", { class: "saved" }, node.saved.map(savedRow)), step?.freed ? make("p", { class: "quiet" }, `${bytesText(step.freed)} were freed when it had run.`) : null) : null,
-    writes.length || node.version ? section("In-place writes", make("p", { class: "quiet" }, `Version ${node.version} when it was made.`), make("ul", {}, writes.map(writeRow))) : null,
+    writes.length ? section("In-place writes", make("ul", {}, writes.map(writeRow))) : null,
     node.hooks.length ? section("Hooks", make("ul", {}, node.hooks.map((hook) => make("li", {}, code(hook))))) : null,
     section("Where", node.module || node.module_type ? make("p", {}, code(node.module || "the model"), node.module_type ? ` · ${node.module_type}` : "") : null,
       node.place ? make("ul", { class: "places" }, placeRow(node.place), node.stack.filter(Boolean).map(placeRow)) : none("the line is not known")),
@@ -95,6 +95,7 @@ const describeNode = (node) => {
       fact("node", `${node.id}`), fact("type", node.type), users[node.id].length ? fact("read by", [...new Set(usersOf(node.id))].slice(0, 12).map((id) => [link(id), " "])) : null,
       step ? fact("fired", `${(step.number + 1).toLocaleString("en")} of ${run().steps.length.toLocaleString("en")}`) : null,
       node.seconds !== null ? fact("forward", timeText(node.seconds)) : null, step && step.seconds !== null ? fact("backward", timeText(step.seconds)) : null,
+      node.version ? fact("version", `${node.version} when it was made`) : null,
       node.order > 1 ? fact("order", `made by a backward: ${node.order}`) : null)),
   ];
 };
@@ -131,7 +132,7 @@ const describeRecord = () => {
     broken.length ? section("NaN or inf", make("p", { class: "alarm" }, `⚠ in ${many(broken.length, "node")}, first made:`), make("p", {}, broken.slice(0, 12).map((id) => [link(id), " "]))) : null,
     without.length && run() ? section("No gradient yet", make("p", {}, without.slice(0, 12).map((node) => [link(node.id), " "]))) : null,
     run()?.place ? section("Backward was called at", make("ul", { class: "places" }, placeRow(run().place))) : null,
-    make("p", { class: "quiet hint" }, "Click a node to see its values, gradient, formulas and source line; a group to open it; a leaf to light all ways from the root to it. Press ", make("kbd", {}, "?"), " for the keys."),
+    make("p", { class: "quiet hint" }, "Click a node to see its values, gradient, formulas and source line; a group to open it; a leaf to light all paths from the root to it. Press ", make("kbd", {}, "?"), " for the keys."),
   ];
 };
 

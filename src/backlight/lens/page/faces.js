@@ -23,7 +23,9 @@ const valueText = (id) => {
   const told = stateOf(id)?.value;
   if (told !== undefined) return told ?? ABSENT;
   const made = nodes[id].outputs[0];
-  return made?.values === undefined ? null : brief(made);
+  if (made?.values === undefined) return null;
+  const whole = listed(made.values);
+  return whole.length <= 24 ? whole : null;
 };
 const gradientText = (id) => {
   const told = stateOf(id)?.gradient;
@@ -65,7 +67,7 @@ const LIMITS = { n: [76, 236], g: [132, 300] };
 const closedSize = (item) => {
   const group = groupOf(item), [head, name] = headOf(item);
   const rows = group ? rowsOfGroup(group) : rowsOf(Number(item.slice(1)));
-  const wide = rows.map(([what, text]) => widthOf(text, "row") + (what ? widthOf(what, "small") + 14 : 0));
+  const wide = rows.map(([what, text, kind]) => widthOf(text, "row") * (kind === "broken" ? 1.12 : 1) + (what ? widthOf(what, "small") + 14 : 0));
   const top = widthOf(head, "head") + (name ? widthOf(name, "name") + 14 : 0) + (group ? 20 : 0) + (nodeOf(item)?.root ? 42 : 0);
   const [least, most] = LIMITS[item[0]];
   return { width: Math.round(Math.min(most, Math.max(least, top, ...wide) + 24)), height: 30 + rows.length * 16 + 6 };

@@ -40,7 +40,8 @@ const clicked = (event) => {
   if (item[0] === "g") {
     const box = now.get(item), [x, y] = spot(event);
     if (isOpen(item) && !event.target.closest(".head")) return select(item);
-    toggle(item, { x: ((x - camera.x) / camera.scale - box.x) / box.width, y: (y - camera.y) / camera.scale - box.y });
+    const share = ((x - camera.x) / camera.scale - box.x) / box.width;
+    toggle(item, { x: Math.min(1, Math.max(0, share)), y: Math.min(box.height, Math.max(0, (y - camera.y) / camera.scale - box.y)) });
   }
   select(item);
   elements.get(item)?.focus({ preventScroll: true });

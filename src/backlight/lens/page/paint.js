@@ -113,8 +113,8 @@ const paintLink = (key, points) => {
   const text = curveOf(stops);
   line.setAttribute("d", text);
   touch.setAttribute("d", text);
-  line.setAttribute("marker-end", tip ? "url(#tip)" : "");
-  line.setAttribute("marker-start", tail ? "url(#back)" : "");
+  line.setAttribute("marker-end", tip ? "url(#forward)" : "");
+  line.setAttribute("marker-start", tail ? "url(#backward)" : "");
 };
 
 const paintItem = (item, { x, y, width, height }, opacity) => {

@@ -1,7 +1,7 @@
 // Coordinates: each group's inside is placed by itself, row under row, then all are put together. Ranks and orders come
 // from Python; where an item stands within its row is found here, since boxes that open change their size.
 
-const ROW_GAP = 36, BEAD_GAP = 15, ITEM_GAP = 22, POINT = 7, FRAME = 16, HEADER = 30, SWEEPS = 10;
+const ROW_GAP = 32, BEAD_GAP = 15, ITEM_GAP = 22, POINT = 7, FRAME = 16, HEADER = 30, SWEEPS = 10;
 
 // The best positions of a row: as near as can be to where each item wants to be, in order and without overlap (pooling of
 // adjacent violators). `wanted` are middles, `weights` how much each insists; returns middles.
@@ -27,13 +27,19 @@ const offsetAt = (item, share, port, size) => {
   return isPoint(item) ? 0 : ((share ?? 0.5) - 0.5) * size.width * 0.8;
 };
 
+// A long link is straight; a leaf stands beside the flow and does not bend it.
 // Pairs of items in neighbouring ranks, with where on each the line between them ends.
+const pullOf = (upper, lower) => {
+  if (isPoint(upper) && isPoint(lower)) return 8;
+  if (isPoint(upper) || isPoint(lower)) return 2;
+  return upper[0] === "n" && isLeaf(nodeOf(upper)) ? 0.2 : 1;
+};
 const segmentsOf = (group, sizes) => (group.links ?? []).flatMap((link) => {
   const stops = [link.start, ...(link.bends ?? []), link.end];
   return stops.slice(1).map((lower, place) => {
     const upper = stops[place];
     return {
-      upper, lower, heavy: isPoint(upper) && isPoint(lower) ? 4 : 1,
+      upper, lower, heavy: pullOf(upper, lower),
       from: offsetAt(upper, place === 0 ? link.leaves_at : 0.5, place === 0 ? link.inside_start : null, sizes.get(upper)),
       to: offsetAt(lower, lower === link.end ? link.enters_at : 0.5, lower === link.end ? link.inside_end : null, sizes.get(lower)),
     };

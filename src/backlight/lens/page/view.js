@@ -39,7 +39,7 @@ const arrange = ({ hold = null, fit = false, lasts = GLIDE } = {}) => {
   } else if (fit) fitAll(lasts);
   mark();
   drawLegend();
-  at("count").textContent = `${many(elements.size, "item")} of ${many(nodes.length, "node")} shown`;
+  at("count").textContent = `${many(elements.size, "item")} shown, of ${many(nodes.length, "node")}`;
 };
 
 const setOpen = (id, open) => (open ? opened.add(id) : opened.delete(id));
@@ -51,7 +51,7 @@ const toggle = (item, { x = 0.5, y = HEADER / 2 } = {}) => {
 };
 
 // Open level by level as long as that does not show more than one can look at; close all but the whole.
-const MOST_SEEN = 600;
+const MOST_SEEN = 1500;
 const openAll = () => {
   let left = [...groups].filter((group) => !opened.has(group.id));
   let refused = 0;
@@ -61,7 +61,15 @@ const openAll = () => {
     else refused += 1;
   }
   arrange({ fit: true });
+  goWhereOneCanRead();
   announce(refused ? `Opened what fits ${MOST_SEEN} items; ${many(refused, "group")} stay closed.` : "All groups are open.");
+};
+// Where all would be too small to be read, show the root instead.
+const goWhereOneCanRead = () => {
+  if (Math.min(frame.clientWidth / scene.width, frame.clientHeight / scene.height) > 0.3) return;
+  const root = scene.items.get(selection.item) ?? scene.items.get(rootsShown().map(standInOf)[0]);
+  camera.moved = true;
+  if (root) fly(frame.clientWidth / 2 - (root.x + root.width / 2) * 0.7, frame.clientHeight * 0.75 - root.y * 0.7, 0.7);
 };
 const closeAll = () => {
   for (const id of [...opened]) if (groups[id].parent !== null) opened.delete(id);
@@ -76,7 +84,7 @@ const closeAround = (item) => {
   select(`g${home}`, { focus: true });
 };
 
-// Light the ways to a node, or end that.
+// Light the paths to a node, or end that.
 const lightWays = (id) => {
   const ways = id === null ? null : waysTo(id);
   const any = ways?.roots.length;

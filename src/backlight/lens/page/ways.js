@@ -56,11 +56,11 @@ const whyNone = (id) => {
   if (!ways.roots.length) {
     const ends = [...reached([id], usersOf)].filter((end) => !users[end].length && end !== id);
     return ends.length
-      ? [[`No way leads from ${roots} to ${what}. What was computed from it ends here, and ${roots} was not computed from that:`, ends]]
-      : [[`No way leads from ${roots} to ${what}: no node of this graph uses it.`, []]];
+      ? [[`No path leads from ${roots} to ${what}. What was computed from it ends here, and ${roots} was not computed from that:`, ends]]
+      : [[`No path leads from ${roots} to ${what}: no node of this graph uses it.`, []]];
   }
-  if (!run()) return [[`A way leads from ${roots} to ${what}; no backward has run yet.`, []]];
+  if (!run()) return [[`A path leads from ${roots} to ${what}; no backward has run yet.`, []]];
   const stopped = [...ways.edges].map((edge) => edge.split(":").map(Number)).filter(([from, number]) => stepOf(from) && !handed(from, number));
-  if (stopped.length) return [[`A way leads from ${roots} to ${what}, but these gave no gradient for the input on it:`, stopped.map(([from]) => from)]];
-  return [[`A way leads from ${roots} to ${what}, but this backward did not go it: it was asked for other inputs only, or it ended before.`, []]];
+  if (stopped.length) return [[`A path leads from ${roots} to ${what}, but these gave no gradient for the input on it:`, stopped.map(([from]) => from)]];
+  return [[`A path leads from ${roots} to ${what}, but this backward did not take it: it was asked for other inputs only, or it ended before.`, []]];
 };

@@ -1,0 +1,126 @@
+"""`backlight graph`: run a script, or read a record, and draw the graph of its backward."""
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from backlight.cli.doctor import split
+from backlight.cli.main import Parser
+from backlight.cli.run import INTERRUPTED, run_script
+from backlight.errors import InputError
+from backlight.lens.html import page_of
+from backlight.lens.picture import WAYS, Picture, picture_of
+from backlight.lens.reading import read_record
+from backlight.lens.record import Record
+from backlight.lens.render.dot import dot
+from backlight.lens.render.svg import svg
+from backlight.lens.render.tree import tree
+from backlight.lens.watching import VALUES, Watch, watch
+
+OUTPUTS = ("html", "svg", "dot", "json")
+RECORD = ".json"
+
+
+def graph(argv: Sequence[str]) -> int:
+    """Run the command; return the script's exit code, 1 if it ended with an exception."""
+    own, passed = split(argv)
+    given = _arguments().parse_args(own)
+    for name in OUTPUTS:
+        _check(name, getattr(given, name))
+    if given.source.endswith(RECORD):
+        _draw(read_record(Path(given.source)), given, given.backward)
+        return 0
+    engine = given.engine or ("torch" if importlib.util.find_spec("torch") else "backlight")
+    watched = watch(values=given.values, engine=engine, title=Path(given.source).name, steps=_kept(given.backward))
+    ended = run_script(given.source, passed, engine=engine, around=watched)
+    sys.stdout.flush()
+    if ended == INTERRUPTED or (ended and not _records(watched)):
+        return ended
+    _draw(_chosen(watched, given), given, -1)
+    return ended
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = Parser(prog="backlight graph", description="Draw the graph that a script's backward walks.")
+    parser.usage = "%(prog)s script.py|record.json [options] [-- what the script sees in sys.argv]"
+    parser.add_argument("source", help="a Python script to run, or a record that was saved as JSON")
+    parser.add_argument(
+        "--engine",
+        choices=("torch", "backlight"),
+        help="what `import torch` gives the script; by default PyTorch if it is installed",
+    )
+    parser.add_argument(
+        "--backward",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="draw the graph of the Nth backward; -1, the default, is the last, -2 the one before",
+    )
+    parser.add_argument("--by", choices=WAYS, default=WAYS[0], help="how nodes are grouped; by default by module")
+    parser.add_argument(
+        "--values", choices=VALUES, default=VALUES[0], help="what is kept of tensors; by default a summary"
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a page to explore the graph in, one file")
+    parser.add_argument("--svg", metavar="FILE", help="draw a picture")
+    parser.add_argument("--dot", metavar="FILE", help="write it for Graphviz")
+    parser.add_argument("--json", metavar="FILE", help="save the record, to be drawn or compared later")
+    return parser
+
+
+def _check(name: str, path: str | None) -> None:
+    """Raise before the script runs, and not after hours, if an output cannot be written."""
+    if path is not None and not Path(path).resolve().parent.is_dir():
+        raise InputError(f"--{name} must name a file in a folder that exists, got {path}")
+
+
+def _kept(backward: int) -> int:
+    """Return how many graphs to hold: counted from the end just those, counted from the beginning all."""
+    if backward == 0:
+        raise InputError("--backward must be 1 or more, or -1 or less to count from the last, got 0")
+    return -backward if backward < 0 else sys.maxsize
+
+
+def _records(watched: Watch) -> list[Record]:
+    """Return the graphs that a backward ran through; where none ran, those there are."""
+    ran = [record for record in watched.records if record.backwards]
+    return ran or watched.records
+
+
+def _chosen(watched: Watch, given: argparse.Namespace) -> Record:
+    records = _records(watched)
+    if not records:
+        raise InputError(
+            f"{given.source} must compute something that requires grad, and nothing did: check requires_grad, and that "
+            "it is not all under no_grad()"
+        )
+    place = given.backward - 1 if given.backward > 0 else given.backward
+    if not -len(records) <= place < len(records):
+        raise InputError(f"--backward must be one of the {len(records)} that ran, got {given.backward}")
+    return records[place]
+
+
+def _draw(record: Record, given: argparse.Namespace, backward: int) -> None:
+    """Write what was asked for; print the tree if nothing was."""
+    backward = backward - 1 if backward > 0 else backward
+    made = {
+        "html": lambda: page_of(record, by=given.by, backward=backward),
+        "svg": lambda: svg(_picture(record, given, backward)),
+        "dot": lambda: dot(_picture(record, given, backward)),
+        "json": lambda: record.to_json(),
+    }
+    asked = [name for name in OUTPUTS if getattr(given, name) is not None]
+    for name in asked:
+        path = getattr(given, name)
+        try:
+            Path(path).write_text(made[name](), encoding="utf-8")
+        except OSError as problem:
+            raise InputError(f"can't write {path!r}: {problem.strerror}; give --{name} another file") from problem
+        print(f"The {'page' if name == 'html' else 'record' if name == 'json' else 'picture'} is in {path}")
+    if not asked:
+        print(tree(_picture(record, given, backward)))
+
+
+def _picture(record: Record, given: argparse.Namespace, backward: int) -> Picture:
+    return picture_of(record, by=given.by, backward=backward)
