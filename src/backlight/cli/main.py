@@ -19,6 +19,7 @@ COMMANDS = {  # each but `run` and `info` is the function of its name in the fil
     "matrix": "show what words of query and document bring to the score together",
     "evaluate": "measure how far explanations of a model can be believed",
     "batch": "score and explain all pairs of a data set, in parts that survive a kill",
+    "diff": "show what of a graph is different after a change",
     "run": "run a PyTorch script, unchanged, on backlight",
     "graph": "run a script, on PyTorch or backlight, and draw the graph of its backward",
     "doctor": "run a script, on PyTorch or backlight, and say what is wrong with its gradients",

@@ -42,6 +42,7 @@ class Box:
         nonfinite: how many NaN and inf are in its gradient; the norm is over the others.
         arrived: whether a gradient did; None if no backward was recorded.
         width, height: of the box.
+        look: in a comparison "added", "gone", "changed" or "same"; else "".
     """
 
     id: int
@@ -61,6 +62,7 @@ class Box:
     arrived: bool | None = None
     width: float = 0.0
     height: float = 0.0
+    look: str = ""
 
 
 @dataclass(slots=True)
@@ -130,6 +132,7 @@ class Group:
         leaves, reached: how many leaves are in it, and how many have got a gradient; None if no backward was recorded.
         lines: what stands beneath the title while it is closed.
         width, height: of its box while it is closed.
+        look: as a box's; "changed" if not all in it have the same.
     """
 
     id: int
@@ -153,6 +156,7 @@ class Group:
     lines: list[str] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
+    look: str = ""
 
 
 @dataclass(slots=True)

@@ -19,6 +19,11 @@ DARK = """.paper{fill:#14130f}text{fill:#ece6da}.quiet{fill:#a89e8c}.wire{stroke
 .leaf{fill:#1d3822;stroke:#63b36b}.op{fill:#3a3113;stroke:#cfa833}.given{fill:#2a2720;stroke:#8d8474}
 .closed{fill:#2b2619;stroke:#85774f}.open{fill:#85774f;fill-opacity:.1;stroke:#4a4433}.bead{fill:#14130f;stroke:#a89e8c}
 .root{stroke:#ff9d5c}.rootmark{fill:#ff9d5c}.halo{stroke:#14130f}"""
+LOOKS = """.look-same{fill:#f3f0ea;stroke:#b9b1a2}.look-added{fill:#dcf2d6;stroke:#2e7d32;stroke-width:2}
+.look-gone{fill:#fbe0dc;stroke:#b3261e;stroke-width:2;stroke-dasharray:5 3}
+.look-changed{fill:#fdecc0;stroke:#b07406;stroke-width:2;stroke-dasharray:1.5 2}"""
+DARK_LOOKS = """.look-same{fill:#24211b;stroke:#6f6758}.look-added{fill:#1d3822;stroke:#63b36b}
+.look-gone{fill:#43201c;stroke:#ff8a80}.look-changed{fill:#40310c;stroke:#ffb545}"""
 STYLE = (
     f"text{{font-family:{FONT}}}.wire{{fill:none}}.halo{{fill:none;stroke-width:4;stroke-linejoin:round}}"
     ".label{font-weight:600}.small{font-weight:400}.root{stroke-width:2.5}" + LIGHT
@@ -43,11 +48,12 @@ def svg(picture: Picture, plan: Plan | None = None) -> str:
             parts.append(_closed(picture.groups[number], spot))
     parts += [_bead(picture, route) for route in plan.routes if route.link.beads]
     parts += [_heading(picture.groups[number], plan.spots[f"g{number}"]) for number in plan.opened[1:]]
+    looks, dark_looks = (LOOKS, DARK_LOOKS) if any(box.look for box in picture.boxes) else ("", "")
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="{-MARGIN:g} {-MARGIN:g} {width:.1f} {height:.1f}"'
     label = quoteattr(printable(picture.title or "A graph: leaves above, what is computed from them beneath"))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={label}>'
-        f"<style>{STYLE}@media (prefers-color-scheme:dark){{{DARK}}}</style>"
+        f"<style>{STYLE}{looks}@media (prefers-color-scheme:dark){{{DARK}{dark_looks}}}</style>"
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" orient="auto" '
         'markerUnits="userSpaceOnUse"><path class="head" d="M0,0.8L8,4L0,7.2z"/></marker></defs>'
         f'<rect class="paper" x="{-MARGIN:g}" y="{-MARGIN:g}" width="{width:.1f}" height="{height:.1f}" rx="8"/>'
@@ -69,14 +75,14 @@ def _words(x: float, y: float, text: str, size: float, kind: str, **more) -> str
 
 def _box(box: Box, spot: Spot) -> str:
     middle = spot.x + spot.width / 2
-    root = " root" if box.root else ""
+    kind = box.kind + (" root" if box.root else "") + _look(box.look)
     if box.bead:
         return (
-            f"<g>{_note(box)}{_rect(box.kind, spot, spot.height / 2)}"
+            f"<g>{_note(box)}{_rect(box.kind + _look(box.look), spot, spot.height / 2)}"
             f"{_words(middle, spot.y + spot.height / 2 + 4, box.label, LINE_SIZE, 'small', text_anchor='middle')}</g>"
         )
     radius = 14.0 if box.kind == LEAF else 6.0
-    parts = [_note(box), _rect(box.kind + root, spot, radius)]
+    parts = [_note(box), _rect(kind, spot, radius)]
     if box.root:
         parts.append(_words(spot.x + spot.width + 6, spot.y + spot.height / 2 + 4, "root", LINE_SIZE, "rootmark"))
     parts.append(_words(middle, spot.y + 18, title_of(box), LABEL_SIZE, "label", text_anchor="middle"))
@@ -86,13 +92,19 @@ def _box(box: Box, spot: Spot) -> str:
     return f"<g>{''.join(parts)}</g>"
 
 
+def _look(look: str) -> str:
+    """Return the class of what a comparison says of it."""
+    return f" look-{look}" if look else ""
+
+
 def _note(box: Box) -> str:
     return f"<title>{escape(printable(' · '.join([title_of(box), *box.lines])))}</title>"
 
 
 def _closed(group: Group, spot: Spot) -> str:
     middle = spot.x + spot.width / 2
-    parts = [_rect("closed", spot, 6.0), _rect("closed", spot, 6.0, 3.0, ' fill="none"')]
+    kind = "closed" + _look(group.look)
+    parts = [_rect(kind, spot, 6.0), _rect(kind, spot, 6.0, 3.0, ' fill="none"')]
     parts.append(_words(middle, spot.y + 20, group.title, LABEL_SIZE, "label", text_anchor="middle"))
     for number, line in enumerate(group.lines):
         y = spot.y + 23 + LINE_HEIGHT * (number + 0.8)
@@ -140,7 +152,8 @@ def _bead(picture: Picture, route: Route) -> str:
         share = number / (len(beads) + 1)
         x, y = _on_curve(upper, lower, share)
         name = f"<title>{escape(printable(picture.boxes[bead].label))}</title>"
-        parts.append(f'<circle class="bead" cx="{x:.1f}" cy="{y:.1f}" r="{BEAD_RADIUS:g}">{name}</circle>')
+        look = _look(picture.boxes[bead].look)
+        parts.append(f'<circle class="bead{look}" cx="{x:.1f}" cy="{y:.1f}" r="{BEAD_RADIUS:g}">{name}</circle>')
     return "".join(parts)
 
 

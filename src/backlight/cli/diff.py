@@ -1,0 +1,62 @@
+"""`backlight diff`: what is different between two recorded graphs."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from backlight.cli.main import Parser
+from backlight.errors import InputError
+from backlight.lens.diff import diff as difference
+from backlight.lens.reading import read_record
+
+COLOURS = {"+": "32", "-": "31", "~": "33", "@": "36"}
+
+
+def diff(argv: Sequence[str]) -> int:
+    """Run `backlight diff` with these arguments; return 1 if the records differ, 0 if not.
+
+    Raises:
+        InputError: something that was given cannot be used.
+    """
+    given = _parser().parse_args(argv)
+    before, after = (read_record(Path(path)) for path in (given.before, given.after))
+    found = difference(before, after, tolerance=given.tolerance)
+    if given.svg:
+        _write(given.svg, found.svg())
+    if given.json:
+        print(found.to_json(ensure_ascii=False, indent=1))
+    else:
+        print("\n".join(_coloured(str(found).splitlines(), sys.stdout)))
+    return int(bool(found))
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="backlight diff",
+        description="Show what is different between two recorded graphs: nodes added (+), gone (-) and changed (~). "
+        "The exit code is 1 if anything is, 0 if nothing is.",
+    )
+    parser.add_argument("before", help="a file that Record.save() wrote")
+    parser.add_argument("after", help="another one")
+    parser.add_argument(
+        "--tolerance", type=float, default=1e-4, metavar="X", help="what share of its norm a gradient may differ by"
+    )
+    parser.add_argument("--json", action="store_true", help="print the differences as JSON")
+    parser.add_argument("--svg", metavar="FILE", help="write both graphs as one picture")
+    return parser
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise InputError(f"cannot write {path}: {problem.strerror}") from problem
+
+
+def _coloured(lines: Sequence[str], out: TextIO) -> list[str]:
+    """Return lines in the colours of what they begin with, if they go to a terminal that wants colours."""
+    if not out.isatty() or "NO_COLOR" in os.environ:
+        return list(lines)
+    return [f"\x1b[{COLOURS[line[0]]}m{line}\x1b[0m" if line[:1] in COLOURS else line for line in lines]
