@@ -84,6 +84,7 @@ CASES = (
         """,
         rule="BL506",
         line=1,
+        also=("BL502",),
     ),
     Case(
         "5i",

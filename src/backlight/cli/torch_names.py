@@ -41,6 +41,7 @@ OURS = {
     "torch.nn.utils.convert_parameters": "backlight.nn.utils.vectors",
     "torch.nn.utils.parametrizations": "backlight.nn.utils.parametrizations",
     "torch.nn.utils.parametrize": "backlight.nn.utils.parametrize",
+    "torch.nn.utils.rnn": "backlight.nn.utils.rnn",
     "torch.optim": "backlight.optim",
     "torch.optim.adagrad": "backlight.optim.adagrad",
     "torch.optim.adam": "backlight.optim.adam",

@@ -4,5 +4,6 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.history import History
 from backlight.lens.doctor.origins import Origins
 from backlight.lens.doctor.second_order import Gradients
+from backlight.lens.doctor.silent import Silent
 
-DETECTORS: tuple[type[Detector], ...] = (History, Origins, Gradients)
+DETECTORS: tuple[type[Detector], ...] = (History, Origins, Gradients, Silent)

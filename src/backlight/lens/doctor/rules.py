@@ -9,6 +9,7 @@ from backlight.lens.doctor.families import (
     functions,
     inplace,
     leaving,
+    models,
     modes,
     numbers,
     reading,
@@ -24,8 +25,8 @@ FAMILIES = {
     "BL4": ("requires_grad", requires_grad.RULES),
     "BL5": ("Leaving the engine", leaving.RULES),
     "BL6": ("autograd.grad and modes", modes.RULES),
-    "BL7": ("Training loops and optimisers", training.RULES),
-    "BL8": ("NaN, infinity, zero", numbers.RULES),
+    "BL7": ("Training loops and optimisers", (*training.RULES, *models.RULES)),
+    "BL8": ("NaN, infinity, zero", (*numbers.RULES, *models.NUMBERS)),
     "BL9": ("Hooks, Functions, checkpoints", functions.RULES),
 }
 RULES: dict[str, Rule] = {found.id: found for _, family in FAMILIES.values() for found in family}

@@ -1,0 +1,85 @@
+"""BL72x and BL82x: what goes wrong with a model as a whole, or slowly; no engine says anything of it."""
+
+from backlight.lens.doctor.rule import Rule
+from backlight.lens.finding import WARNING
+
+RULES = (
+    Rule(
+        id="BL720",
+        slug="loss-of-probabilities",
+        title="a loss that takes scores is given probabilities",
+        level=WARNING,
+        explanation="cross_entropy takes the scores and applies log_softmax itself, binary_cross_entropy_with_logits "
+        "a sigmoid. Given what softmax has returned, it applies a second one to numbers between 0 and 1: the loss can "
+        "no longer get small, and gradients are weak. Nothing fails, and training is slow and ends early.",
+        cause="The model ends in softmax or sigmoid, and the loss has one built in.",
+        cure="Give the loss the scores: leave the last softmax or sigmoid out while training.",
+        wrong="loss = F.cross_entropy(torch.softmax(model(x), dim=1), labels)",
+        right="loss = F.cross_entropy(model(x), labels)",
+        reference="torch.nn.CrossEntropyLoss",
+    ),
+    Rule(
+        id="BL721",
+        slug="layers-in-plain-list",
+        title="layers in a plain list or dict are no part of the module",
+        level=WARNING,
+        explanation="A module finds its layers when they are assigned as attributes. A list, tuple or dict is just an "
+        "attribute: the layers in it are not in parameters(), are not saved by state_dict(), not moved by to(), and no "
+        "optimiser changes them.",
+        cause="Layers were collected in a list, tuple or dict of Python's.",
+        cure="Use nn.ModuleList or nn.ModuleDict.",
+        wrong="self.layers = [nn.Linear(8, 8) for _ in range(3)]",
+        right="self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(3)])",
+        reference="torch.nn.ModuleList",
+    ),
+    Rule(
+        id="BL722",
+        slug="train-mode-forgotten",
+        title="the model goes on learning in eval mode",
+        level=WARNING,
+        explanation="eval() makes dropout let everything pass and batch norm use its running statistics, until train() "
+        "is called. A loop that evaluates after each epoch has to switch back.",
+        cause="model.eval() before the evaluation, and no model.train() after it.",
+        cure="Call model.train() at the start of each epoch.",
+        wrong="for epoch in range(9):\n    train(model)\n    model.eval()\n    evaluate(model)",
+        right="for epoch in range(9):\n    model.train()\n    train(model)\n    model.eval()\n    evaluate(model)",
+        reference="torch.nn.Module.eval",
+    ),
+    Rule(
+        id="BL723",
+        slug="dead-relu",
+        title="a relu returns nothing but zeros",
+        level=WARNING,
+        explanation="Where a relu returns 0 its slope is 0 too. If that holds for every unit of a layer and every "
+        "example, no gradient passes it, and what is before it never learns again.",
+        cause="A learning rate that threw the weights far to the negative side, a bias that starts there, or inputs "
+        "that are not normalised.",
+        cure="Use a smaller learning rate, look at the initial weights and the inputs, or use leaky_relu or gelu.",
+        reference="torch.nn.ReLU",
+    ),
+    Rule(
+        id="BL724",
+        slug="exploding-gradient",
+        title="gradients explode",
+        level=WARNING,
+        explanation="Each step makes the next gradient many times larger: in a few more steps numbers overflow and "
+        "all weights are NaN.",
+        cause="The learning rate is too high, or a recurrence multiplies by more than 1 many times.",
+        cure="Use a smaller learning rate, or nn.utils.clip_grad_norm_(model.parameters(), 1.0) before the step.",
+        reference="torch.nn.utils.clip_grad_norm_",
+    ),
+)
+NUMBERS = (
+    Rule(
+        id="BL820",
+        slug="infinite-loss",
+        title="the loss is infinite",
+        level=WARNING,
+        explanation="Every gradient of an infinite loss is infinite or NaN; after the next step so is every weight.",
+        cause="An op left the range of its dtype or the edge of its domain: exp of a large number, log of 0, x / 0.",
+        cure="Keep the op's input inside its domain.",
+        wrong="loss = -torch.log(torch.sigmoid(scores)).mean()",
+        right="loss = F.softplus(-scores).mean()",
+        reference="torch.nn.functional.logsigmoid",
+    ),
+)

@@ -1,0 +1,343 @@
+"""What each tensor was computed from, across detach, no_grad and NumPy too; where the flow of gradients is cut.
+
+NOTE [Flow]
+Each leaf that requires grad gets a number when an op first uses it. A tensor's `leaves` is the set of those that its
+*values* depend on (bits of an int), also where its graph was cut; `cuts` is the set of the cuts on the way. A cut is an
+op some input of which requires grad and whose output does not. Sets are joined at each op by one `|`.
+"""
+
+import sys
+import weakref
+from dataclasses import dataclass
+from types import CodeType
+
+import numpy as np
+
+from backlight.graph.observers import Call, Run
+from backlight.lens.doctor.part import Part, frame_of, is_computed, is_wanting, name_in, root_nodes
+from backlight.lens.doctor.places import place_of
+from backlight.lens.record import Place
+
+MAKERS = {"tensor", "as_tensor", "asarray", "from_numpy", "full", "new_tensor", "new_full", "Tensor", "FloatTensor"}
+LEAVING = {"item", "tolist", "numpy", "__array__", "__float__"}
+QUIET = {"grad", "__repr__", "__format__", "__len__", "backward", "register_hook", "data=", "grad="}
+MANY = 64  # numbers that leave by tolist() and are remembered
+TRIES = 3  # uses of a leaf at which its name is looked for
+NO_NEWS = {0.0, 1.0, -1.0, 2.0, 0.5}  # numbers that a program has anyway
+
+
+@dataclass(slots=True, eq=False)
+class Leaf:
+    """A tensor that requires grad and that no op made.
+
+    Args:
+        number: its bit.
+        tensor: a weak reference.
+        shape: the tensor's.
+        name: the user's variable, once it is found; a parameter's dotted name is known to `Flow.name_of`.
+        code, lasti: the first line that was seen to have it.
+        used: (code, lasti) of the first recorded op that used it.
+        upstream, cuts: what its values came from, if it was made of a detached tensor or of numbers.
+        recorded: whether an op that was recorded used it.
+        reached: whether a gradient got to it.
+        tries: how often its name was looked for.
+    """
+
+    number: int
+    tensor: weakref.ref
+    shape: tuple
+    name: str | None
+    code: CodeType | None
+    lasti: int
+    upstream: int = 0
+    cuts: int = 0
+    recorded: bool = False
+    used: tuple | None = None
+    reached: bool = False
+    tries: int = 0
+
+
+@dataclass(slots=True)
+class Cut:
+    """Where gradients stop: an op, its line, and the leaves behind it; `times` counts calls of that line."""
+
+    name: str
+    code: CodeType
+    lasti: int
+    leaves: int
+    recording: bool
+    times: int = 1
+
+
+class Info:
+    """What is known of one tensor (see NOTE [Flow]): also what made it."""
+
+    __slots__ = ("code", "cuts", "lasti", "leaf", "leaves", "name", "reference")
+
+    def __init__(self, reference, leaves: int, cuts: int, leaf: Leaf | None = None):
+        self.reference, self.leaves, self.cuts, self.leaf = reference, leaves, cuts, leaf
+        self.name, self.code, self.lasti = "", None, 0
+
+
+class Flow(Part):
+    """Follows values from op to op (see NOTE [Flow])."""
+
+    def __init__(self, silent):
+        super().__init__(silent)
+        self.infos: dict[int, Info] = {}
+        self.leaves: list[Leaf] = []
+        self.cuts: list[Cut] = []
+        self.root_cuts = self.root_leaves = 0  # of all tensors that a backward started from
+        self.backwards = 0
+        self.first_backward: Place | None = None
+        self.numbers: dict[float, tuple[int, int]] = {}  # values that left -> (leaves, cuts)
+        self.arrays: dict[int, tuple] = {}  # NumPy arrays of tensors -> (weak reference, leaves, cuts)
+        self.constants: dict[int, tuple] = {}  # what needs no gradient and met what does -> (weak reference, line)
+        self.modules: dict[int, weakref.ref] = {}  # outermost ones that ran
+        self.names: dict[int, tuple] = {}  # parameters -> (weak reference, dotted name)
+        self._cut_at: dict[tuple, int] = {}
+        self._root = None
+
+    def known(self, tensor) -> Info | None:
+        """Return what is known of a tensor."""
+        info = self.infos.get(id(tensor))
+        return info if info is not None and info.reference() is tensor else None
+
+    def of(self, tensor, call: Call | None = None) -> Info:
+        """Return what is known of a tensor, after finding it out."""
+        info = self.known(tensor)
+        if info is None:
+            info = self._new(tensor)
+            if is_computed(tensor):
+                info.leaves = self._leaves_behind(tensor)
+        if info.leaf is None and is_wanting(tensor):
+            self._make_leaf(tensor, info, call)
+        return info
+
+    def _new(self, tensor, leaves: int = 0, cuts: int = 0) -> Info:
+        key, infos = id(tensor), self.infos
+
+        def forget(reference):
+            present = infos.get(key)
+            if present is not None and present.reference is reference:
+                del infos[key]
+
+        info = infos[key] = Info(weakref.ref(tensor, forget), leaves, cuts)
+        return info
+
+    def _make_leaf(self, tensor, info: Info, call: Call | None) -> None:
+        code, lasti = (None, 0) if call is None else (call.code, call.lasti)
+        number = len(self.leaves)
+        leaf = Leaf(number, weakref.ref(tensor), tuple(tensor.shape), None, code, lasti, info.leaves, info.cuts)
+        self.leaves.append(leaf)
+        info.leaf, info.leaves = leaf, info.leaves | 1 << number
+
+    def _leaves_behind(self, tensor) -> int:
+        """Return the leaves of a graph that was made unseen."""
+        found = 0
+        for leaf in self.leaves_of([self.engine.node_of(tensor)[0]]):
+            found |= 1 << self.of(leaf).leaf.number
+        return found
+
+    def leaves_of(self, nodes) -> list:
+        """Return the leaf tensors that the graph behind some nodes ends in."""
+        found, seen, stack = [], set(), list(nodes)
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            variable = getattr(node, "variable", None)
+            if variable is not None and not node.next_functions:
+                found.append(variable)
+            stack += [inner for inner, _ in node.next_functions if inner is not None]
+        return found
+
+    def called(self, call: Call) -> None:
+        """Join the sets of an op's inputs, and note a cut."""
+        if call.name in QUIET:
+            return
+        inputs = self.tensors_in(call.args)
+        if call.kwargs:
+            inputs += self.tensors_in(call.kwargs)
+        leaves = cuts = 0
+        wanted = False
+        infos = [self.of(tensor, call) for tensor in inputs]
+        for tensor, info in zip(inputs, infos):
+            leaves |= info.leaves
+            cuts |= info.cuts
+            wanted = wanted or tensor.requires_grad
+        if call.name in LEAVING:
+            self._left(call, leaves, cuts, wanted)
+            return
+        outs = self.tensors_in(call.out)
+        if call.name in MAKERS:
+            leaves, cuts = self._came_back(call, leaves, cuts)
+        recorded = any(is_computed(out) for out in outs)
+        wanted = wanted or (call.name == "detach_" and leaves != 0)
+        new = outs if call.name == "detach_" else [out for out in outs if all(out is not one for one in inputs)]
+        if wanted and new and not any(out.requires_grad for out in new):
+            cuts |= 1 << self.cut(call, leaves)
+        if recorded:
+            self._recorded(call, inputs, infos)
+        for out in outs:
+            self._made(call, out, leaves, cuts)
+
+    def _recorded(self, call: Call, inputs: list, infos: list[Info]) -> None:
+        """Note the leaves that a recorded op used, and the constants beside them."""
+        for tensor, info in zip(inputs, infos):
+            if info.leaf is not None:
+                self._used(info.leaf, tensor, call)
+            elif not tensor.requires_grad and id(tensor) not in self.constants:
+                self._constant(tensor, call)
+
+    def _constant(self, tensor, call: Call) -> None:
+        key, constants = id(tensor), self.constants
+        constants[key] = weakref.ref(tensor, lambda _: constants.pop(key, None)), call.code, call.lasti
+
+    def _used(self, leaf: Leaf, tensor, call: Call) -> None:
+        """Note where a recorded op first used a leaf, and what the user calls it."""
+        if leaf.recorded and leaf.name is not None:
+            return
+        if not leaf.recorded:
+            leaf.recorded, leaf.used = True, (call.code, call.lasti)
+        if leaf.name is None and id(tensor) not in self.names and leaf.tries < TRIES:
+            leaf.tries += 1
+            leaf.name = name_in(frame_of(call.code), tensor)
+
+    def _made(self, call: Call, out, leaves: int, cuts: int) -> None:
+        info = self.known(out)
+        if info is None:
+            info = self._new(out, leaves, cuts)
+        elif info.leaf is None:
+            info.leaves |= leaves
+            info.cuts |= cuts
+        if call.name != "requires_grad_":
+            info.name, info.code, info.lasti = call.name, call.code, call.lasti
+        if info.leaf is None and is_wanting(out):
+            self._make_leaf(out, info, call)
+
+    def cut(self, call: Call, leaves: int) -> int:
+        """Note a cut, and return its number: that of its line and op, if there is one already."""
+        key = call.code, call.lasti, call.name
+        number = self._cut_at.get(key)
+        if number is None:
+            number = self._cut_at[key] = len(self.cuts)
+            recording = self.engine.module.is_grad_enabled()
+            self.cuts.append(Cut(call.name, call.code, call.lasti, leaves, recording))
+        else:
+            self.cuts[number].leaves |= leaves
+            self.cuts[number].times += 1
+        return number
+
+    def _left(self, call: Call, leaves: int, cuts: int, wanted: bool) -> None:
+        """Remember numbers and arrays that leave the graph."""
+        if not leaves:
+            return
+        cuts |= 1 << self.cut(call, leaves)
+        if isinstance(call.out, np.ndarray):
+            self.arrays[id(call.out)] = weakref.ref(call.out), leaves, cuts
+            return
+        for number in _numbers_in(call.out):
+            if number not in NO_NEWS:
+                before = self.numbers.get(number, (0, 0))
+                self.numbers[number] = before[0] | leaves, before[1] | cuts
+        while len(self.numbers) > 4096:
+            del self.numbers[next(iter(self.numbers))]
+
+    def _came_back(self, call: Call, leaves: int, cuts: int) -> tuple[int, int]:
+        """Return the sets of what a tensor is made from, if it is made of numbers or arrays that left."""
+        source = call.args[-1] if call.name in ("full", "new_full") and len(call.args) > 1 else None
+        source = call.args[0] if source is None and call.args else source
+        array = source
+        while isinstance(array, np.ndarray):
+            found = self.arrays.get(id(array))
+            if found is not None and found[0]() is array:
+                return leaves | found[1], cuts | found[2]
+            array = array.base
+        for number in _numbers_in(source):
+            found = self.numbers.get(number)
+            if found is not None:
+                leaves, cuts = leaves | found[0], cuts | found[1]
+        return leaves, cuts
+
+    def going_back(self, tensor, keep, place) -> None:
+        """Note what a backward starts from."""
+        self._root = self.of(tensor)
+
+    def started(self, run: Run) -> None:
+        """Note what the root was computed from; find the leaves that will be reached, where no event tells."""
+        self.backwards += 1
+        if self.first_backward is None:
+            self.first_backward = place_of(run.code, run.lasti)
+        roots = [self._root] if self._root is not None else self._infos_of(root_nodes(run))
+        self._root = None
+        for info in roots:
+            self.root_leaves |= info.leaves
+            self.root_cuts |= info.cuts
+        if run.inputs is not None:
+            for leaf in self.leaves_of(root_nodes(run)):
+                self.of(leaf).leaf.reached = True
+
+    def _infos_of(self, nodes: list) -> list[Info]:
+        """Return what is known of the tensors that nodes made."""
+        keys = {id(node) for node in nodes}
+        found = []
+        for info in list(self.infos.values()):
+            tensor = info.reference()
+            if tensor is not None and tensor.requires_grad and id(tensor.grad_fn) in keys:
+                found.append(info)
+        return found
+
+    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+        """Note that a leaf was reached."""
+        info = self.of(tensor)
+        if info.leaf is not None:
+            info.leaf.reached = True
+
+    def name_of(self, tensor) -> str:
+        """Return what to call a leaf: a parameter's dotted name, the user's variable, or its shape."""
+        named = self.names.get(id(tensor))
+        if named is not None and named[0]() is tensor:
+            return named[1]
+        info = self.known(tensor)
+        if info is not None and info.leaf is not None and info.leaf.name:
+            return info.leaf.name
+        name = name_in(sys._getframe(1), tensor)
+        if name is not None:
+            return name
+        return f"a tensor of shape {tuple(tensor.shape)}"
+
+    def entered(self, module, path: str) -> None:
+        """Learn the names of an outermost module's parameters, when it first runs."""
+        if path or (id(module) in self.modules and self.modules[id(module)]() is module):
+            return
+        self.modules[id(module)] = weakref.ref(module)
+        for name, parameter in module.named_parameters():
+            self.names.setdefault(id(parameter), (weakref.ref(parameter), name))
+
+    def leaves_in(self, bits: int) -> list[Leaf]:
+        """Return the leaves of a set."""
+        return [leaf for leaf in self.leaves if bits >> leaf.number & 1]
+
+    def cuts_in(self, bits: int) -> list[Cut]:
+        """Return the cuts of a set."""
+        return [cut for number, cut in enumerate(self.cuts) if bits >> number & 1]
+
+    def cuts_before(self, leaf: Leaf, within: int) -> list[Cut]:
+        """Return the cuts of a set that lie between a leaf and what was computed from it."""
+        return [cut for cut in self.cuts_in(within) if cut.leaves >> leaf.number & 1]
+
+
+def _numbers_in(value) -> list[float]:
+    """Return the floats in a number or in nested lists of them; none if they are too many."""
+    if isinstance(value, float):
+        return [value]
+    if not isinstance(value, (list, tuple)):
+        return []
+    found = []
+    for one in value:
+        found += _numbers_in(one)
+        if len(found) > MANY:
+            return []
+    return found

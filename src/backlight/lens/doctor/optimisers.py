@@ -1,0 +1,140 @@
+"""Optimisers that change nothing of what matters: no gradients, replaced parameters, ties that do not hold."""
+
+import sys
+import weakref
+
+from backlight.lens.doctor.part import Part, code_of, name_in, said
+from backlight.lens.doctor.places import place_of, place_of_frame
+from backlight.lens.doctor.rules import rule
+
+SHOWN = 3
+
+
+class Optimisers(Part):
+    """Compares what optimisers hold with what has gradients."""
+
+    def __init__(self, silent):
+        super().__init__(silent)
+        self.replaced: dict[int, tuple] = {}  # a new parameter -> (weak references of old and new, name, place)
+        self.gone: dict[int, weakref.ref] = {}  # parameters that were replaced
+        self.empty_before: set[int] = set()
+        self.memories: dict[tuple, dict] = {}  # (address, shape) -> leaves that got a gradient in this run
+        self.ties: dict[int, tuple] = {}  # a tensor whose .data was set -> place
+
+    def assigned(self, module, name, new, old, frame) -> None:
+        """Remember which parameters took the place of which."""
+        if old is None or new is None or new is old:
+            return
+        kind = self.engine.module.nn.Module
+        place = place_of_frame(frame)
+        before = dict(old.named_parameters()) if isinstance(old, kind) else {"": old}
+        after = dict(new.named_parameters()) if isinstance(new, kind) else {"": new}
+        olds = [weakref.ref(one) for one in before.values()]
+        self.gone.update((id(one), weakref.ref(one)) for one in before.values())
+        held = {id(one) for one in before.values()}
+        for inner, parameter in after.items():
+            if self.engine.is_tensor(parameter) and id(parameter) not in held:
+                named = ".".join(filter(None, (name_in(frame, module), name, inner)))
+                self.replaced[id(parameter)] = weakref.ref(parameter), olds, named, place
+
+    def is_gone(self, tensor) -> bool:
+        """Tell whether a parameter was replaced by another."""
+        known = self.gone.get(id(tensor))
+        return known is not None and known() is tensor
+
+    def stepping(self, optimizer, params, place) -> None:
+        """Note a step that finds no gradient."""
+        if all(param.grad is None for param in params):
+            self.empty_before.add(id(optimizer))
+
+    def stepped(self, optimizer, params, place) -> None:
+        """Report a step that had no gradient at all, or left replaced parameters behind."""
+        empty = id(optimizer) in self.empty_before and all(param.grad is None for param in params)
+        self.empty_before.discard(id(optimizer))
+        if self._left_behind(optimizer, params, place) or not empty:
+            return
+        name = name_in(sys._getframe(), optimizer) or type(optimizer).__name__
+        flow = self.silent.flow
+        evidence = [f"{name} holds {len(params)} parameter(s), and .grad of each is None at {said(place)}."]
+        evidence.append(
+            "No backward() has run yet."
+            if not flow.backwards
+            else f"{flow.backwards} backward(s) have run; none reached "
+            + ", ".join(flow.name_of(one) for one in params[:SHOWN])
+            + (" …" if len(params) > SHOWN else "")
+            + ", or zero_grad() came after them."
+        )
+        self.session.add(rule("step-without-gradients").found(place=place, evidence=tuple(evidence)))
+
+    def _left_behind(self, optimizer, params: list, place) -> bool:
+        """Report new parameters that have a gradient and no optimiser, whose predecessors this one holds."""
+        if not self.replaced:
+            return False
+        held = {id(param) for param in params}
+        anywhere = {
+            id(param)
+            for one in self.silent.living_optimisers()
+            for group in one.param_groups
+            for param in group["params"]
+        }
+        for reference, olds, name, where in list(self.replaced.values()):
+            new = reference()
+            if new is None or new.grad is None or id(new) in anywhere:
+                continue
+            if any((old := one()) is not None and id(old) in held and old.grad is None for one in olds):
+                self._report_replaced(optimizer, name, where, place)
+                return True
+        return False
+
+    def _report_replaced(self, optimizer, name: str, where, place) -> None:
+        held = name_in(sys._getframe(), optimizer) or type(optimizer).__name__
+        evidence = (
+            f"{name} was replaced at {said(where)}; {held} still holds what was there before.",
+            f"At {said(place)} the new {name} has a gradient and is in no optimiser: no step changes it.",
+        )
+        title = f"{held} holds the {name} that was replaced at {said(where)}"
+        cure = f"make {held} after {said(where)}, or change {name} in place: {name}.data.copy_(...) under no_grad()"
+        found = rule("optimizer-holds-replaced").found(place=where, evidence=evidence, title=title, cure=cure)
+        self.session.add(found)
+
+    def called(self, call) -> None:
+        """Note where `.data` of a tensor was set."""
+        if call.name == "data=" or (call.name == "data" and len(call.args) == 2):
+            tensor = call.args[0]
+            self.ties[id(tensor)] = weakref.ref(tensor), call.code, call.lasti
+
+    def started(self, run) -> None:
+        """Forget the leaves of the run before."""
+        self.memories.clear()
+
+    def accumulated(self, run, tensor, arrived, before) -> None:
+        """Tell of two leaves that share memory and get a gradient each."""
+        values = self.values(tensor)
+        if values is None or not values.size or not tensor.is_leaf:
+            return
+        key = values.__array_interface__["data"][0], values.shape, values.strides
+        leaves = self.memories.setdefault(key, {})
+        leaves[id(tensor)] = weakref.ref(tensor)
+        if len(leaves) == 2:
+            tensors = [one() for one in leaves.values()]
+            if tensors[0] is not None and tensors[1] is not None and tensors[0] is not tensors[1]:
+                self._report_tie(tensors)
+
+    def _report_tie(self, tensors: list) -> None:
+        flow = self.silent.flow
+        names = [flow.name_of(one) for one in tensors]
+        known = next((self.ties[id(one)] for one in tensors if id(one) in self.ties), None)
+        place = None
+        if known is not None:
+            from_code, lasti = known[1:]
+            place = place_of(from_code, lasti)
+        evidence = (
+            f"{names[0]} and {names[1]} are two tensors over the same memory, of shape {tuple(tensors[0].shape)}.",
+            "Each got a .grad of its own in one backward(): an optimiser moves the shared values twice, each time "
+            "by one half of the gradient.",
+        )
+        corrected = None
+        text = "" if place is None else code_of(place)
+        if text.count(".data") == 2 and " = " in text:
+            corrected = text.replace(".data", "")
+        self.session.add(rule("tied-through-data").found(place=place, evidence=evidence, corrected=corrected))

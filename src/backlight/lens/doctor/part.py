@@ -1,0 +1,146 @@
+"""What the parts of the silent detector share: events beyond a watcher's, and careful reading of a program's state.
+
+NOTE [Careful reading]
+A part looks at a program's tensors and never changes what the program sees: it writes nothing, makes no hooks, keeps
+no tensor alive (weak references and numbers only), and reads values through `Part.values`, which gives None for what
+cannot be read cheaply.
+"""
+
+import io
+import sys
+import tokenize
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from backlight.graph.observers import Run, Watcher
+from backlight.lens.doctor.places import is_users, place_of
+from backlight.lens.record import Place
+
+DEPTH = 3  # how deep tensors may lie in lists and dicts
+
+
+class Part(Watcher):
+    """One kind of mistake that no engine tells of; a subclass overrides the events that it needs.
+
+    Args:
+        silent: the detector that it is a part of (lens/doctor/silent.py).
+    """
+
+    def __init__(self, silent):
+        self.silent = silent
+        self.session = silent.session
+        self.engine = silent.engine
+
+    def begin(self) -> None:
+        """The block begins: patch what has to be patched."""
+
+    def end(self, problem: BaseException | None) -> None:
+        """The block has ended: look at what is left."""
+
+    def stepping(self, optimizer, params: list, place: Place | None) -> None:
+        """`optimizer.step()` begins."""
+
+    def stepped(self, optimizer, params: list, place: Place | None) -> None:
+        """`optimizer.step()` has ended."""
+
+    def cleared(self, optimizer, params: list, place: Place | None) -> None:
+        """`optimizer.zero_grad()` has ended."""
+
+    def read_grad(self, tensor, grad, frame: FrameType) -> None:
+        """The user's own code, which runs in `frame`, read `.grad`."""
+
+    def going_back(self, tensor, keep: bool, place: Place | None) -> None:
+        """`tensor.backward()` is called."""
+
+    def assigned(self, module, name: str, value, old, frame: FrameType) -> None:
+        """An attribute of a module was set; `old` is the parameter or module that had its place."""
+
+    def values(self, tensor) -> np.ndarray | None:
+        """Return a tensor's values, or None if it has none in main memory."""
+        if getattr(tensor, "is_meta", False) or getattr(tensor, "is_sparse", False):
+            return None
+        return self.engine.array(tensor)
+
+    def tensors_in(self, value, depth: int = DEPTH) -> list:
+        """Return the tensors in a value: itself, or in lists, tuples and dicts."""
+        if self.engine.is_tensor(value):
+            return [value]
+        if depth == 0 or not isinstance(value, (list, tuple, dict)):
+            return []
+        inside = value.values() if isinstance(value, dict) else value
+        return [one for part in inside for one in self.tensors_in(part, depth - 1)]
+
+
+def root_nodes(run: Run) -> list:
+    """Return the nodes that a backward starts from."""
+    return [root[0] for root in run.roots if root is not None]
+
+
+def is_computed(tensor) -> bool:
+    """Tell whether a tensor has a graph; not of a view made under no_grad() and written to since: PyTorch refuses."""
+    try:
+        return tensor.requires_grad and not tensor.is_leaf
+    except RuntimeError:
+        return False
+
+
+def is_wanting(tensor) -> bool:
+    """Tell whether a tensor is a leaf that requires grad."""
+    try:
+        return tensor.requires_grad and tensor.is_leaf
+    except RuntimeError:
+        return False
+
+
+def frame_of(code: CodeType) -> FrameType | None:
+    """Return the innermost frame that runs a code object."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame
+
+
+def name_in(frame: FrameType | None, value: Any) -> str | None:
+    """Return the user's variable that holds a value, in a frame or those outside of it."""
+    while frame is not None:
+        for names in (frame.f_locals, frame.f_globals):
+            for name, held in list(names.items()):
+                if held is value and name.isidentifier() and is_users(frame.f_code.co_filename):
+                    return name
+        frame = frame.f_back
+    return None
+
+
+def code_of(place: Place) -> str:
+    """Return a line without its comment."""
+    text = place.text
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                return text[: token.start[1]].rstrip()
+    except (tokenize.TokenError, SyntaxError):
+        return text
+    return text
+
+
+def said(place: Place | None) -> str:
+    """Return a line as evidence names it: `train.py:12`."""
+    return "an unknown line" if place is None else f"{place.file.rpartition('/')[2]}:{place.line}"
+
+
+def said_at(code: CodeType, lasti: int) -> str:
+    """Return the line of an instruction as evidence names it."""
+    return said(place_of(code, lasti))
+
+
+def plain(name: str) -> str:
+    """Return a function's name without what marks it as a method or as in place: `__iadd__`, `add_` → `add`."""
+    name = name.strip("_")
+    return {"iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "div", "truediv": "div"}.get(name, name)
+
+
+def short(number: float) -> str:
+    """Return a number in a few digits."""
+    return f"{number:.4g}"

@@ -1,0 +1,111 @@
+"""`total += loss`: a sum over iterations that keeps the graph of each alive.
+
+NOTE [Which sums are kept for nothing]
+A sum of losses is healthy if something differentiates it: several tasks, steps through time. It is a mistake if no
+backward ever reaches it, or if each summand has had a backward of its own. Only sums of single numbers are looked at,
+made by the same line each time, whose summands do not depend on the sum so far (a recurrence does).
+"""
+
+import weakref
+from dataclasses import dataclass, field
+
+from backlight.graph.observers import Call, Run
+from backlight.lens.doctor.memory_writes import sequence_of
+from backlight.lens.doctor.part import Part, code_of, is_computed, plain
+from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.rules import rule
+
+ENOUGH = 3
+DEEP = 20_000
+
+
+@dataclass(slots=True)
+class Total:
+    """A sum that one line adds to."""
+
+    reference: weakref.ref
+    code: object
+    lasti: int
+    added: int = 1
+    nodes: int = 0
+    numbers: set = field(default_factory=set)  # sequence numbers of its additions
+    reached: bool = False
+    recurrent: bool = False
+
+
+class Totals(Part):
+    """Follows sums (see NOTE [Which sums are kept for nothing])."""
+
+    def __init__(self, silent):
+        super().__init__(silent)
+        self.totals: dict[tuple, Total] = {}
+
+    def called(self, call: Call) -> None:
+        """Note an addition to a sum."""
+        if plain(call.name) != "add" or len(call.args) != 2 or not self.engine.is_tensor(call.out):
+            return
+        out, key = call.out, (call.code, call.lasti)
+        if not is_computed(out) or out.numel() != 1:
+            return
+        first, second = call.args
+        total = self.totals.get(key)
+        if total is not None and (first is total.reference() or second is total.reference()):
+            if not total.reached and not total.recurrent:
+                self._add(total, out, second if first is total.reference() else first)
+        elif not self._is_number(first) and not self._is_number(second):
+            return
+        else:
+            self.totals[key] = Total(weakref.ref(out), call.code, call.lasti, numbers={sequence_of(out.grad_fn)})
+
+    def _is_number(self, value) -> bool:
+        return not self.engine.is_tensor(value) or not value.requires_grad
+
+    def _add(self, total: Total, out, summand) -> None:
+        total.reference = weakref.ref(out)
+        total.added += 1
+        total.numbers.add(sequence_of(out.grad_fn))
+        if total.added == ENOUGH and self.engine.is_tensor(summand) and summand.requires_grad:
+            total.nodes, total.recurrent = self._look_behind(summand, total.numbers)
+
+    def _look_behind(self, summand, numbers: set) -> tuple[int, bool]:
+        """Return how many nodes a summand's graph has, and whether the sum so far is among them."""
+        seen, stack = set(), [self.engine.node_of(summand)[0]]
+        while stack and len(seen) < DEEP:
+            node = stack.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            if node.next_functions and sequence_of(node) in numbers:
+                return len(seen), True
+            stack += [inner for inner, _ in node.next_functions]
+        return len(seen), False
+
+    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+        """Note that a sum is differentiated."""
+        if self.totals and node.next_functions:
+            number = sequence_of(node)
+            for total in self.totals.values():
+                if number in total.numbers:
+                    total.reached = True
+
+    def end(self, problem) -> None:
+        """Report sums that nothing differentiated."""
+        for total in self.totals.values():
+            if total.added < ENOUGH or total.reached or total.recurrent:
+                continue
+            place = place_of(total.code, total.lasti)
+            evidence = (
+                f"The line has added {total.added} times; the sum has a graph, and no backward() went through it.",
+                f"Each summand brings {total.nodes} node(s) with what they saved: all {total.added} are still alive."
+                if total.reference() is not None
+                else f"Each summand brought {total.nodes} node(s), which lived as long as the sum.",
+            )
+            found = rule("total-loss-keeps-graphs").found(place=place, evidence=evidence, corrected=_detached(place))
+            self.session.add(found)
+
+
+def _detached(place) -> str | None:
+    """Return `total += loss.item()` for `total += loss`."""
+    name, sign, value = code_of(place).rpartition("+=")
+    value = value.strip()
+    return f"{name.split(';')[-1].strip()} += {value}.item()" if sign and value.isidentifier() else None
