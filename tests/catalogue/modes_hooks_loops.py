@@ -135,7 +135,7 @@ CASES = (
         """,
         rule="BL801",
         line=4,
-        also=("BL914",),
+        also=("BL805", "BL914"),
     ),
     Case(
         "7m",
