@@ -73,10 +73,15 @@ def test_modules_become_groups_that_hold_their_parameters():
     picture = picture_of(stack(2))
     assert titles(picture, MODULE) == ["blocks", "blocks.0", "blocks.1", "up", "down", "up", "down"]
     up = picture.groups[4]
-    assert (up.detail, up.parameters, up.leaves) == ("Linear", 64 * 64 + 64, 3)
-    assert {picture.boxes[int(item[1:])].label for item in up.children} == {
-        "x", "blocks.0.up.weight", "blocks.0.up.bias", "addmm",
-    }  # fmt: skip
+    assert (up.detail, up.parameters, up.leaves) == ("Linear", 64 * 64 + 64, 2)
+    assert {picture.boxes[int(item[1:])].label for item in up.children} == {"weight", "bias", "addmm"}
+    assert picture.groups[0].children[0] == "n0"  # what the model is given stands outside of it
+
+
+def test_a_leaf_stands_beside_its_first_use_where_no_parameters_are_known():
+    nodes = [leaf(0, "x"), op(1, [0], module="a"), op(2, [1], module="a"), op(3, [0, 2], module="b", root=True)]
+    picture = picture_of(Record("torch", nodes))
+    assert picture.groups[picture.boxes[0].group].title == "a"
 
 
 def test_blocks_of_a_deep_model_become_one_group_times_their_number():

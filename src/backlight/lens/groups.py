@@ -15,7 +15,7 @@ from backlight.lens.boxes import LINE, MODULE, PART, REPEAT, WHOLE, Wire
 from backlight.lens.nodes import LEAF, Node, Place, Recorded
 from backlight.lens.repeats import repeats
 
-DEEPEST, LONGEST_TITLE = 16, 44
+DEEPEST, LONGEST_TITLE, MOST_GIVEN = 16, 44, 8
 HOLDERS = ("", "ModuleList", "ModuleDict", "Sequential")
 
 
@@ -85,22 +85,31 @@ def tree_of(record: Recorded, wires: Sequence[Wire], ops: Sequence[int], *, by: 
         kinds = {op: _kind(record.nodes, op, leaves[op]) for op in ops}
         for branch in _inside_out(whole):
             _tidy(branch, leaves)
+            if branch is whole and len(whole.parts) == 1 and isinstance(whole.parts[0], Branch):
+                _unwrap(whole)
             if many:
                 _gather(branch, record, kinds, most)
                 _cut(branch, kinds, most)
             _liken(branch, kinds)
     for branch in _inside_out(whole):
         _put_leaves(branch, leaves)
-    whole.parts += [node.id for node in record.nodes if node.kind == LEAF and node.id not in leaves["placed"]]
+    others = [node.id for node in record.nodes if node.kind == LEAF and node.id not in leaves["placed"]]
+    whole.parts = [*others, *whole.parts]
     return whole
 
 
 def _leaves_by_user(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[int]) -> dict:
-    """Return the leaves that stand beside each op: those that it is the first to use; "placed" holds all of them."""
+    """Return the leaves that stand beside each op: those that it is the first to use; "placed" holds all of them.
+
+    Where a model's parameters are known, the few other leaves are what it is given: they stand outside of it.
+    """
     turn = {op: number for number, op in enumerate(ops)}
     first: dict[int, int] = {}
+    given = {node.id for node in nodes if node.kind == LEAF and not node.parameter}
+    if len(given) > MOST_GIVEN or not any(node.parameter for node in nodes):
+        given = set()
     for wire in wires:
-        if nodes[wire.start].kind == LEAF:
+        if nodes[wire.start].kind == LEAF and wire.start not in given:
             first[wire.start] = min(first.get(wire.start, wire.end), wire.end, key=turn.__getitem__)
     leaves: dict = {op: [] for op in ops}
     for wire in wires:
@@ -110,10 +119,11 @@ def _leaves_by_user(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[
 
 
 def _paths(record: Recorded, ops: Sequence[int], by: str, most: int) -> list[list[Step]]:
-    """Return the way to each op. A module that itself runs more ops than can be shown is divided by lines."""
+    """Return the way to each op. What itself runs more ops than can be shown is divided by lines."""
     nodes = record.nodes
     if by == "line" or not any(nodes[op].module for op in ops):
-        return [_order(nodes[op]) + _lines(nodes[op]) for op in ops]
+        lines = by == "line" or len(ops) > most  # a small graph of no module is drawn as it is
+        return [_order(nodes[op]) + (_lines(nodes[op]) if lines else []) for op in ops]
     counts: dict[str, int] = {}
     for op in ops:
         counts[nodes[op].module] = counts.get(nodes[op].module, 0) + 1
@@ -187,6 +197,12 @@ def _tidy(branch: Branch, leaves: dict) -> None:
         else:
             parts.append(part)
     branch.parts = parts
+
+
+def _unwrap(whole: Branch) -> None:
+    """Do without a line or a stretch that all ops are in."""
+    if whole.parts[0].kind in (LINE, PART):
+        whole.parts = whole.parts[0].parts
 
 
 def _joined(outer: Branch, inner: Branch) -> Branch:

@@ -37,8 +37,9 @@ def picture_of(record: Recorded, *, by: str = "module", most: int = 60, backward
     wires = wires_of(record.nodes, beads)
     ops = [one for one in running_order(record.nodes) if one not in beads and record.nodes[one].kind != LEAF]
     tree = tree_of(record, wires, ops, by=by, most=most)
-    boxes = _boxes(record, beads, backward)
+    boxes = [_box(node) for node in record.nodes]
     groups = _groups(tree, boxes)
+    _measure(boxes, record, backward)
     for number, wire in enumerate(wires):
         for bead in wire.beads:
             boxes[bead].wire, boxes[bead].group = number, boxes[wire.end].group
@@ -58,32 +59,36 @@ def _number_of(record: Recorded, backward: int) -> int | None:
     return backward % count
 
 
-def _boxes(record: Recorded, beads: set[int], backward: int | None) -> list[Box]:
+def _box(node: Node) -> Box:
+    box = Box(node.id, node.kind, node.label or node.type, node.name, root=node.root, parameter=node.parameter)
+    box.bead = is_plumbing(node) and not (node.root or node.hooks)
+    box.seconds = node.seconds
+    return box
+
+
+def _measure(boxes: Sequence[Box], record: Recorded, backward: int | None) -> None:
+    """Say of each box what it saved and which gradient it got, and write it on them."""
     steps = {} if backward is None else {step.node: step for step in record.backwards[backward].steps}
-    boxes, seen = [], set()
-    for node in record.nodes:
-        gradient = _gradient(node, steps.get(node.id))
-        box = Box(node.id, node.kind, node.label or node.type, node.name, root=node.root, parameter=node.parameter)
-        box.bead = is_plumbing(node) and not (node.root or node.hooks)
-        box.seconds = node.seconds
+    latest = backward in (None, len(record.backwards) - 1)
+    seen = set()
+    for box, node in zip(boxes, record.nodes):
         for saved in node.saved:
             box.bytes += saved.bytes if saved.memory not in seen else 0
             seen.add(saved.memory)
+        gradient = _gradient(node, steps.get(node.id), latest)
         if gradient is not None:
             box.gradient, box.nonfinite = gradient.norm, (gradient.nans or 0) + (gradient.infs or 0)
         box.arrived = gradient is not None if backward is not None or gradient is not None else None
         describe(box, node.outputs[0] if node.outputs else None, gradient)
-        boxes.append(box)
-    return boxes
 
 
-def _gradient(node: Node, step: Step | None) -> Summary | None:
-    """Return a leaf's `.grad` after a backward, another node's incoming gradient; None if there is none."""
-    if step is None:
-        return None
-    if node.kind == LEAF and step.grad_after is not None:
+def _gradient(node: Node, step: Step | None, latest: bool) -> Summary | None:
+    """Return a leaf's `.grad` after a backward (the latest, or none: at the end), another node's incoming gradient."""
+    if node.kind == LEAF and step is not None and step.grad_after is not None:
         return step.grad_after
-    return next((one for one in step.incoming if one is not None), None)
+    if node.kind == LEAF and latest and node.grad is not None:
+        return node.grad
+    return next((one for one in step.incoming if one is not None), None) if step is not None else None
 
 
 def _groups(tree: Branch, boxes: Sequence[Box]) -> list[Group]:
@@ -99,8 +104,15 @@ def _groups(tree: Branch, boxes: Sequence[Box]) -> list[Group]:
             else:
                 group.children.append(f"n{part}")
                 boxes[part].group = number
+                boxes[part].label = _within(boxes[part], branch)
         groups.append(group)
     return groups
+
+
+def _within(box: Box, branch: Branch) -> str:
+    """Return a parameter's name as the module that it stands in calls it."""
+    whole = box.kind == LEAF and branch.path and box.label.startswith(f"{branch.path}.")
+    return box.label.removeprefix(f"{branch.path}.") if whole else box.label
 
 
 def _add_up(groups: Sequence[Group], boxes: Sequence[Box], record: Recorded) -> None:
