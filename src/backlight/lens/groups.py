@@ -6,27 +6,18 @@ one group hands to another always comes from an earlier stretch, and groups neve
 called at two moments is two groups.
 """
 
-import heapq
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 
 from backlight.lens.boxes import LINE, MODULE, PART, REPEAT, WHOLE, Wire
-from backlight.lens.nodes import LEAF, Node, Place, Recorded
+from backlight.lens.nodes import LEAF, Node, Recorded
+from backlight.lens.paths import Step, depth_of, passing, paths_of
 from backlight.lens.repeats import repeats
 
-DEEPEST, LONGEST_TITLE, MOST_GIVEN = 16, 44, 8
+MOST_GIVEN, DEEP = 8, 24
+DIGITS = re.compile(r"\d+")
 HOLDERS = ("", "ModuleList", "ModuleDict", "Sequential")
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of the way from the whole to an op: a module's name, or a line."""
-
-    kind: str
-    key: Hashable
-    title: str
-    detail: str = ""
 
 
 @dataclass(slots=True)
@@ -49,26 +40,6 @@ class Branch:
     likeness: Hashable = None
 
 
-def running_order(nodes: Sequence[Node]) -> list[int]:
-    """Return the ids so that inputs come before users, and else as they are numbered."""
-    missing = [sum(edge is not None for edge in node.edges) for node in nodes]
-    users: list[list[int]] = [[] for _ in nodes]
-    for node in nodes:
-        for edge in node.edges:
-            if edge is not None:
-                users[edge.to].append(node.id)
-    ready = [node.id for node in nodes if not missing[node.id]]
-    order = []
-    while ready:
-        node = heapq.heappop(ready)
-        order.append(node)
-        for user in users[node]:
-            missing[user] -= 1
-            if not missing[user]:
-                heapq.heappush(ready, user)
-    return order
-
-
 def tree_of(record: Recorded, wires: Sequence[Wire], ops: Sequence[int], *, by: str, most: int) -> Branch:
     """Return the whole as a tree of branches.
 
@@ -80,15 +51,16 @@ def tree_of(record: Recorded, wires: Sequence[Wire], ops: Sequence[int], *, by: 
     if by == "none":
         whole.parts = list(ops)
     else:
-        _fill(whole, ops, _paths(record, ops, by, most))
-        many = len(ops) + len(leaves["placed"]) > most
+        _fill(whole, ops, paths_of(record, ops, by, most))
+        many = len(ops) + len(leaves["placed"]) > most or depth_of(wires) > DEEP
+        across = passing(record.nodes, wires, ops)
         kinds = {op: _kind(record.nodes, op, leaves[op]) for op in ops}
         for branch in _inside_out(whole):
             _tidy(branch, leaves)
             if branch is whole and len(whole.parts) == 1 and isinstance(whole.parts[0], Branch):
                 _unwrap(whole)
             if many:
-                _gather(branch, record, kinds, most)
+                _gather(branch, record, kinds, across, most)
                 _cut(branch, kinds, most)
             _liken(branch, kinds)
     for branch in _inside_out(whole):
@@ -116,50 +88,6 @@ def _leaves_by_user(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[
         if first.get(wire.start) == wire.end and wire.start not in leaves[wire.end]:
             leaves[wire.end].append(wire.start)
     return leaves | {"placed": set(first)}
-
-
-def _paths(record: Recorded, ops: Sequence[int], by: str, most: int) -> list[list[Step]]:
-    """Return the way to each op. What itself runs more ops than can be shown is divided by lines."""
-    nodes = record.nodes
-    if by == "line" or not any(nodes[op].module for op in ops):
-        lines = by == "line" or len(ops) > most  # a small graph of no module is drawn as it is
-        return [_order(nodes[op]) + (_lines(nodes[op]) if lines else []) for op in ops]
-    counts: dict[str, int] = {}
-    for op in ops:
-        counts[nodes[op].module] = counts.get(nodes[op].module, 0) + 1
-    return [
-        _order(nodes[op])
-        + _modules(nodes[op], record.modules)
-        + (_lines(nodes[op]) if counts[nodes[op].module] > most else [])
-        for op in ops
-    ]
-
-
-def _order(node: Node) -> list[Step]:
-    return [] if node.order == 1 else [Step(PART, node.order, f"recorded backward, order {node.order}")]
-
-
-def _modules(node: Node, classes: dict[str, str]) -> list[Step]:
-    names = node.module.split(".") if node.module else []
-    steps = []
-    for number, name in enumerate(names[:DEEPEST], 1):
-        path = ".".join(names[:number])
-        known = classes.get(path, node.module_type if path == node.module else "")
-        title = ".".join(names[max(0, number - 2) : number]) if name.isdigit() else name
-        steps.append(Step(MODULE, path, title, known))
-    return steps
-
-
-def _lines(node: Node) -> list[Step]:
-    places = [*reversed(node.stack), node.place] if node.place is not None else []
-    return [Step(LINE, (one.file, one.line, one.function), *_words(one)) for one in places[-DEEPEST:]]
-
-
-def _words(place: Place) -> tuple[str, str]:
-    where = f"{PurePath(place.file).name}:{place.line}"
-    text = " ".join(place.text.split())
-    title = text if len(text) <= LONGEST_TITLE else text[: LONGEST_TITLE - 1] + "…"
-    return title or where, f"{where} in {place.function}" if place.function else where
 
 
 def _fill(whole: Branch, ops: Sequence[int], paths: Sequence[Sequence[Step]]) -> None:
@@ -217,11 +145,17 @@ def _joined(outer: Branch, inner: Branch) -> Branch:
     return inner
 
 
-def _gather(branch: Branch, record: Recorded, kinds: dict, most: int) -> None:
+def _first(part: "int | Branch") -> int:
+    while isinstance(part, Branch):
+        part = part.parts[0]
+    return part
+
+
+def _gather(branch: Branch, record: Recorded, kinds: dict, across: dict[int, int], most: int) -> None:
     """Put what repeats in a branch into a group of its own."""
     alike = [part.likeness if isinstance(part, Branch) else kinds[part] for part in branch.parts]
     sizes = [part.size if isinstance(part, Branch) else 1 for part in branch.parts]
-    found = repeats(alike, sizes)
+    found = repeats(alike, sizes, [across[_first(part)] for part in branch.parts])
     for one in reversed(found):
         parts = branch.parts[one.start : one.end]
         blocks = [parts[start : start + one.period] for start in range(0, len(parts), one.period)]
@@ -267,10 +201,11 @@ def _cut(branch: Branch, kinds: dict, most: int) -> None:
 
 
 def _liken(branch: Branch, kinds: dict) -> None:
-    """Give a branch its size and what those of the same structure share: class, and its parts' structure in order."""
+    """Give a branch its size and what those of the same structure share: class, name without numbers, parts."""
     branch.size = _size(branch.parts)
     parts = tuple(part.likeness if isinstance(part, Branch) else kinds[part] for part in branch.parts)
-    branch.likeness = hash((branch.kind, branch.detail if branch.kind == MODULE else "", branch.times, parts))
+    name = (branch.detail, DIGITS.sub("", branch.title)) if branch.kind == MODULE else ()
+    branch.likeness = hash((branch.kind, name, branch.times, parts))
 
 
 def _size(parts: Sequence["int | Branch"]) -> int:

@@ -9,6 +9,7 @@ from backlight.svg_text import width_of
 
 LABEL_SIZE, LINE_SIZE, LINE_HEIGHT, EDGE = 14.0, 11.0, 15.0, 10.0
 FEW, BEAD = 4, 10.0  # numbers that are written out; a bead's size
+LONGEST = 36  # of a title, in characters
 NOT_YET = "no gradient yet"
 
 
@@ -35,7 +36,8 @@ def title_of(box: Box) -> str:
     >>> title_of(Box(0, "op", "×", name="e"))
     'e = ×'
     """
-    return f"{box.name} = {box.label}" if box.name and box.name != box.label and box.kind != LEAF else box.label
+    whole = f"{box.name} = {box.label}" if box.name and box.name != box.label and box.kind != LEAF else box.label
+    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…"
 
 
 def describe_group(group: Group) -> None:

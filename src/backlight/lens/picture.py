@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 from backlight.errors import InputError
 from backlight.lens.boxes import REPEAT, Box, Group, Picture
-from backlight.lens.groups import Branch, running_order, tree_of
+from backlight.lens.groups import Branch, tree_of
 from backlight.lens.labels import describe, describe_group
 from backlight.lens.links import link
 from backlight.lens.nodes import LEAF, Node, Recorded, Step, Summary
+from backlight.lens.paths import running_order
 from backlight.lens.place import place
 from backlight.lens.plumbing import folded, is_plumbing, wires_of
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from backlight.lens.boxes import Group, Link, Picture
 from backlight.lens.nodes import LEAF
 
-GAP, BEND_GAP, ROW_GAP, MOST_ROW_GAP, PAD, HEADER, LEAD = 22.0, 12.0, 32.0, 84.0, 16.0, 30.0, 7.0
+GAP, BEND_GAP, ROW_GAP, MOST_ROW_GAP, PAD, HEADER, LEAD, SLOPE = 22.0, 12.0, 32.0, 84.0, 16.0, 30.0, 7.0, 0.08
 SWEEPS = ("down", "up", "down", "up", "both", "up", "down")
 LEAF_PULL, PULL, BEND_PULL, STRAIGHT_PULL = 0.2, 1.0, 2.0, 8.0
 
@@ -207,8 +207,10 @@ class Inside:
         self.top, y = [], HEADER if inner else 0.0
         for number, height in enumerate(heights):
             port = number in (0, len(self.rows) - 1)
-            if 0 < number < len(self.rows) - 1 and number > 1:
-                y += min(ROW_GAP + 0.08 * across[number - 1], MOST_ROW_GAP)
+            if 1 < number < len(self.rows) - 1:
+                y += min(ROW_GAP + SLOPE * across[number - 1], MOST_ROW_GAP)
+            elif inner and number:
+                y += min(SLOPE * across[number - 1], MOST_ROW_GAP - ROW_GAP)
             self.top.append(0.0 if number == 0 else y)
             y += 0.0 if port else height
         self.heights = heights

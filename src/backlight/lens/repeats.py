@@ -22,14 +22,16 @@ class Repeat:
         return self.start + self.period * self.times
 
 
-def repeats(kinds: Sequence[Hashable], sizes: Sequence[int]) -> list[Repeat]:
+def repeats(kinds: Sequence[Hashable], sizes: Sequence[int], across: Sequence[int] = ()) -> list[Repeat]:
     """Return where blocks repeat, from left to right, none overlapping another.
 
-    Where several fit, the one that covers most; of these the one with the shortest block.
+    Where several fit, the one that covers most; of these the one with the shortest block. Where a block could as well
+    begin a few parts later, it begins where the fewest tensors pass from one to the next.
 
     Args:
         kinds: of each part, equal for parts of the same structure.
         sizes: how many ops each has.
+        across: how many tensors pass from what stands before each part to it and what follows.
 
     >>> repeats("xababab", [1] * 7)
     [Repeat(start=1, period=2, times=3)]
@@ -39,7 +41,8 @@ def repeats(kinds: Sequence[Hashable], sizes: Sequence[int]) -> list[Repeat]:
     before = np.concatenate([[0], np.cumsum(sizes)])
     best: dict[int, Repeat] = {}
     for period in range(1, min(len(row) // 2, LONGEST) + 1):
-        for start, times in _runs(row, period):
+        for start, times, spare in _runs(row, period):
+            start = _narrowest(start, period, times, spare, across)
             found = Repeat(start, period, times)
             enough = 3 if before[start + period] - before[start] < ONCE_MORE else 2
             if times >= enough and (start not in best or best[start].end < found.end):
@@ -47,12 +50,24 @@ def repeats(kinds: Sequence[Hashable], sizes: Sequence[int]) -> list[Repeat]:
     return _apart(sorted(best.values(), key=lambda one: (one.start - one.end, one.period, one.start)))
 
 
-def _runs(row: np.ndarray, period: int) -> list[tuple[int, int]]:
-    """Return (start, times) of what repeats with a period."""
+def _runs(row: np.ndarray, period: int) -> list[tuple[int, int, int]]:
+    """Return (start, times, how many parts later it could begin) of what repeats with a period."""
     same = np.concatenate([[False], row[period:] == row[:-period], [False]])
     edges = np.flatnonzero(same[1:] != same[:-1])
     runs = zip(edges[::2].tolist(), edges[1::2].tolist())
-    return [(start, (end - start) // period + 1) for start, end in runs if end - start >= period]
+    return [
+        (start, (end - start) // period + 1, (end - start) % period) for start, end in runs if end - start >= period
+    ]
+
+
+def _narrowest(start: int, period: int, times: int, spare: int, across: Sequence[int]) -> int:
+    """Return where blocks begin so that the fewest tensors pass between them; of equal places the last."""
+    if not spare or not across:
+        return start
+    costs = {
+        first: sum(across[first + period * turn] for turn in range(times)) for first in range(start, start + spare + 1)
+    }
+    return min(costs, key=lambda first: (costs[first], -first))
 
 
 def _apart(found: Sequence[Repeat]) -> list[Repeat]:

@@ -51,35 +51,58 @@ class Writer:
         self.results = sorted(
             (item for item in self.seen.items if not uses[item]), key=lambda item: not self._root(item)
         )
+        self.turn = {item: at for at, item in enumerate(self.seen.items)}
         self.written: set[str] = set()
+        self.later: set[tuple[str, str]] = set()  # arrows from what the flow leads to anyway
 
     def lines(self) -> Iterator[str]:
         """Write from each result up."""
-        sections: list[tuple[str, str]] = [("", item) for item in self.results]
-        for mark, item in sections:
-            waiting = [(mark, "", item, None)]
+        sections = list(self.results)
+        for result in sections:
+            waiting: list[tuple[str, str, str, Arrow | None]] = [("", "", result, None)] * (result not in self.written)
             while waiting:
                 first, rest, item, arrow = waiting.pop()
                 known = item in self.written
-                late = not known and len(rest) > self.width // 2 and bool(self.seen.into[item])
-                yield self._line(first, item, arrow, " (above)" if known else " (below)" if late else "")
-                if late:
-                    sections.append(("", item))
-                elif not known:
+                narrow = not known and len(rest) > self.width // 2 and bool(self.seen.into[item])
+                later = not known and arrow is not None and (arrow.start, arrow.end) in self.later
+                yield self._line(first, item, arrow, " (above)" if known else " (below)" if narrow or later else "")
+                if narrow:
+                    sections.append(item)
+                elif not known and not later:
                     self.written.add(item)
                     waiting += reversed(self._inputs(item, rest))
 
     def _inputs(self, item: str, rest: str) -> list[tuple[str, str, str, Arrow]]:
         """Return (what stands before its line, before the lines under it, item, arrow) for each input."""
         arrows = self.seen.into[item]
-        flow = [one for one in arrows if one.start not in self.written and self.seen.into[one.start]]
-        on = flow[0] if len(flow) == 1 else None
+        on = self._flow([one for one in arrows if one.start not in self.written and self.seen.into[one.start]])
         side = [one for one in arrows if one is not on]
         found = []
         for place, one in enumerate(side):
             last = place == len(side) - 1 and on is None
             found.append((rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), one.start, one))
         return [*found, (f"{rest}↑ ", rest, on.start, on)] if on else found
+
+    def _flow(self, arrows: list[Arrow]) -> Arrow | None:
+        """Return the one arrow to go on with: if there is only one, or it leads to all the others too."""
+        nearest = max(arrows, key=lambda one: self.turn[one.start], default=None)
+        others = [one for one in arrows if one is not nearest]
+        if any(not self._leads(nearest.start, one.start) for one in others):
+            return None
+        self.later.update((one.start, one.end) for one in others)
+        return nearest
+
+    def _leads(self, item: str, wanted: str) -> bool:
+        """Tell whether an item was computed from another."""
+        waiting, seen_already = [item], {item}
+        while waiting:
+            for arrow in self.seen.into[waiting.pop()]:
+                if arrow.start == wanted:
+                    return True
+                if arrow.start not in seen_already and self.turn[arrow.start] > self.turn[wanted]:
+                    seen_already.add(arrow.start)
+                    waiting.append(arrow.start)
+        return False
 
     def _line(self, before: str, item: str, arrow: Arrow | None, after: str) -> str:
         name, facts, paint = self._words(item)
