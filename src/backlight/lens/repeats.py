@@ -54,19 +54,16 @@ def _runs(row: np.ndarray, period: int) -> list[tuple[int, int, int]]:
     """Return (start, times, how many parts later it could begin) of what repeats with a period."""
     same = np.concatenate([[False], row[period:] == row[:-period], [False]])
     edges = np.flatnonzero(same[1:] != same[:-1])
-    runs = zip(edges[::2].tolist(), edges[1::2].tolist())
-    return [
-        (start, (end - start) // period + 1, (end - start) % period) for start, end in runs if end - start >= period
-    ]
+    runs = [(start, end - start) for start, end in zip(edges[::2].tolist(), edges[1::2].tolist())]
+    return [(start, long // period + 1, long % period) for start, long in runs if long >= period]
 
 
 def _narrowest(start: int, period: int, times: int, spare: int, across: Sequence[int]) -> int:
     """Return where blocks begin so that the fewest tensors pass between them; of equal places the last."""
     if not spare or not across:
         return start
-    costs = {
-        first: sum(across[first + period * turn] for turn in range(times)) for first in range(start, start + spare + 1)
-    }
+    starts = range(start, start + spare + 1)
+    costs = {first: sum(across[first : first + period * times : period]) for first in starts}
     return min(costs, key=lambda first: (costs[first], -first))
 
 

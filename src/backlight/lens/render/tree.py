@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 
-from backlight.lens.boxes import Picture
+from backlight.lens.boxes import MODULE, Picture
 from backlight.lens.labels import title_of
 from backlight.lens.nodes import LEAF, OP
 from backlight.lens.render.seen import Arrow, Seen, seen
@@ -123,7 +123,7 @@ class Writer:
             return f"▣ {group.title}", "".join(f"  {line}" for line in group.lines), BOLD
         box = self.picture.boxes[int(item[1:])]
         group = self.picture.groups[box.group]
-        inside = f"  in {group.title}" if group.parent is not None and box.kind != LEAF else ""
+        inside = f"  in {group.title}" if group.kind == MODULE and box.kind != LEAF else ""
         facts = "".join(f"  {line}" for line in box.lines) + inside + ("  ◀ root" if box.root else "")
         if box.kind == LEAF:
             return f"● {box.name or box.label}", facts, GREEN
