@@ -89,9 +89,9 @@ def test_gradients_are_written_on_the_edges_along_which_they_go(show):
 
 def test_a_gradient_that_is_not_complete_is_not_shown_as_if_it_were(show):
     page = show(seed_record(), at="#step-8")
-    assert "10 + …" in face(page, 1) and "—" in face(page, 0)
+    assert "10 …" in face(page, 1) and "—" in face(page, 0)
     page.press("ArrowRight")
-    assert "16" in face(page, 1) and "+ …" not in face(page, 1)
+    assert "16" in face(page, 1) and "…" not in face(page, 1)
 
 
 def test_no_gradient_yet_is_a_dash_and_never_zero(show):

@@ -22,6 +22,7 @@ COMMANDS = {  # each but `run` and `info` is the function of its name in the fil
     "diff": "show what of a graph is different after a change",
     "run": "run a PyTorch script, unchanged, on backlight",
     "graph": "run a script, on PyTorch or backlight, and draw the graph of its backward",
+    "replay": "step through the forward and the backward of a script, or of a saved record",
     "doctor": "run a script, on PyTorch or backlight, and say what is wrong with its gradients",
     "train": "train a model that a file describes, and show how it goes",
     "info": "show the versions and the threads that backlight runs with",

@@ -21,15 +21,22 @@ const tracesAt = (number) => {
     }
     for (const { end, gradient, total, waiting } of step.flows) {
       if (gradient === "none") continue;
-      Object.assign(of(end), { state: "ready", gradient: waiting ? `${total} + …` : total });
+      Object.assign(of(end), { state: "ready", gradient: waiting ? `${total} …` : total });
     }
   }
   return states;
 };
 
+// A label on an edge is a few characters: of what is longer, the shape.
+const labelOf = ({ end, output, gradient }) => {
+  if (gradient === "none") return "";
+  const made = nodes[end].outputs[output];
+  return gradient.length > 16 && made ? shapeText(made.shape) : gradient;
+};
+
 // The edges along which something goes in a step: inputs of an op in the forward, gradients in the backward.
 const goingAt = (step) => {
-  if (step.kind !== "forward") return step.flows.map(({ start, end, gradient }) => ({ from: start, to: end, label: gradient === "none" ? "" : gradient }));
+  if (step.kind !== "forward") return step.flows.map((flow) => ({ from: flow.start, to: flow.end, label: labelOf(flow) }));
   return nodes[step.node].edges.filter(Boolean).map(({ to }) => ({ from: step.node, to, label: "" }));
 };
 

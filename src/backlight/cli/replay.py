@@ -1,0 +1,99 @@
+"""`backlight replay`: step through the forward and the backward of a script, or of a record that was saved."""
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from backlight.cli.doctor import split
+from backlight.cli.main import Parser
+from backlight.cli.run import INTERRUPTED, run_script
+from backlight.errors import InputError
+from backlight.lens.html import page_of
+from backlight.lens.reading import read_record
+from backlight.lens.record import Record
+from backlight.lens.replay import BEGIN, Replay
+from backlight.lens.watching import watch
+
+
+def replay(argv: Sequence[str]) -> int:
+    """Run the command; return the script's exit code, or 0."""
+    own, passed = split(argv)
+    given = _arguments().parse_args(own)
+    record, ended = _record_of(given, passed)
+    if ended == INTERRUPTED:
+        return INTERRUPTED
+    if not record.nodes:
+        raise InputError(
+            f"{given.source!r} must compute something that requires grad: nothing was recorded, so there is no step"
+        )
+    whole = record.replay()
+    if given.html is not None:
+        _write(given.html, page_of(record, replay=True))
+        print(f"replay: {len(whole.steps)} steps in {given.html}", file=sys.stderr)
+    elif given.json:
+        print(_chosen(whole, given.backward).to_json())
+    elif sys.stdin.isatty() and sys.stdout.isatty():
+        screen = importlib.import_module("backlight.cli.replay_screen")
+        screen.walk(screen.ReplayScreen(whole, record.nodes, _begin_of(whole, given.backward)))
+    else:
+        print(_chosen(whole, given.backward).text())
+    return ended
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="backlight replay",
+        description="Step through what a script computed and what its backward did with it. In a terminal: → and ← for "
+        "the next step and the one before, q to quit; elsewhere all steps are printed.",
+    )
+    parser.usage = "%(prog)s script.py|record.json [options] [-- what the script sees in sys.argv]"
+    parser.add_argument("source", help="a Python file to run, or a record that Record.save() wrote")
+    parser.add_argument(
+        "--engine",
+        choices=("torch", "backlight"),
+        help="what `import torch` gives the script; by default PyTorch if it is installed",
+    )
+    parser.add_argument("--backward", type=int, metavar="N", help="begin at, or print only, backward N (from 1)")
+    parser.add_argument("--html", metavar="FILE", help="write a page that stands alone and opens on the replay")
+    parser.add_argument("--json", action="store_true", help="print the steps as JSON")
+    return parser
+
+
+def _record_of(given: argparse.Namespace, passed: list[str]) -> tuple[Record, int]:
+    """Return the record, read or newly made, and the exit code of the script that made it."""
+    if given.source.endswith(".json"):
+        return read_record(Path(given.source)), 0
+    name = given.engine or ("torch" if importlib.util.find_spec("torch") else "backlight")
+    watching = watch(engine=name, title=Path(given.source).name)
+    ended = run_script(given.source, passed, engine=name, around=watching)
+    sys.stdout.flush()
+    return watching.record, ended
+
+
+def _begin_of(whole: Replay, number: int | None) -> int:
+    """Return the step at which a backward begins; the first step if none is asked for."""
+    if number is None:
+        return 0
+    begins = [step.number for step in whole.steps if step.kind == BEGIN]
+    if not 1 <= number <= len(begins):
+        raise InputError(f"backward must be one of the {len(begins)} that were recorded, got {number}: count from 1")
+    return begins[number - 1]
+
+
+def _chosen(whole: Replay, number: int | None) -> Replay:
+    """Return the steps that are asked for: all, or those of one backward."""
+    if number is None:
+        return whole
+    _begin_of(whole, number)
+    return replace(whole, steps=tuple(step for step in whole.steps if step.backward == number - 1))
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise InputError(f"can't write {path!r}: {problem.strerror}; give --html another file") from problem
