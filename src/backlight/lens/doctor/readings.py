@@ -14,7 +14,7 @@ from backlight.lens.finding import Finding
 
 def diagnose_warning(session: Session, rule: str, text: str, spot: Spot | None) -> Finding | None:
     """Return what a warning is the sign of; None where another finding says it better."""
-    if rule == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func) not in NUMBERS:
+    if rule == "BL502" and spot is not None and spot.call is not None and spot.text(spot.call.func).endswith(COPIES):
         return None  # torch.tensor([a, b]) reads each as a number: BL506
     said = f"UserWarning: {first_sentence(text)}"
     if rule == "BL101" and spot is not None:
@@ -23,7 +23,7 @@ def diagnose_warning(session: Session, rule: str, text: str, spot: Spot | None) 
     return RULES[rule].found(place=place, evidence=(said,), corrected=repair(rule, spot))
 
 
-NUMBERS = ("float", "complex")
+COPIES = ("tensor", "as_tensor")
 
 
 def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:

@@ -12,6 +12,16 @@ RULES = (
         cure="Compute the values first and set requires_grad last; give the optimiser the leaf.",
         says="can't optimize a non-leaf Tensor",
         reference="torch.optim",
+        explanation="An optimiser writes new values into what it is given. A tensor that an op computed would"
+        " be computed anew by the next forward, and has no .grad; only leaves can be optimised.",
+        wrong="""
+            w = torch.randn(3, requires_grad=True) * 0.1
+            torch.optim.SGD([w], lr=0.1)
+        """,
+        right="""
+            w = (torch.randn(3) * 0.1).requires_grad_()
+            torch.optim.SGD([w], lr=0.1)
+        """,
     ),
     Rule(
         id="BL702",
@@ -22,6 +32,23 @@ RULES = (
         cure="Keep layers in nn.ModuleList or nn.ModuleDict, tensors in nn.Parameter.",
         says="optimizer got an empty parameter list",
         reference="torch.nn.ModuleList",
+        explanation="parameters() finds nn.Parameter and modules that are attributes of the module. A list, "
+        "tuple or dict hides what is in it; nn.ModuleList, nn.ModuleDict and nn.ParameterList do "
+        "not. A generator such as model.parameters() can be used once.",
+        wrong="""
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layers = [nn.Linear(2, 2)]
+            torch.optim.SGD(Model().parameters(), lr=0.1)
+        """,
+        right="""
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layers = nn.ModuleList([nn.Linear(2, 2)])
+            torch.optim.SGD(Model().parameters(), lr=0.1)
+        """,
     ),
     Rule(
         id="BL703",
@@ -31,6 +58,24 @@ RULES = (
         cause="backward() adds to .grad, and nothing has reset it since the last step.",
         cure="Call optimizer.zero_grad() before each backward(), or set .grad to None.",
         reference="torch.optim.Optimizer.zero_grad",
+        explanation="backward() adds to .grad, so that several losses or several small batches can share one "
+        "step. Without zero_grad() the gradients of all iterations before go into every step: its"
+        " direction is an old average and its length grows.",
+        wrong="""
+            w = torch.ones(1, requires_grad=True)
+            optimizer = torch.optim.SGD([w], lr=0.1)
+            for step in range(3):
+                (w * 2).sum().backward()
+                optimizer.step()
+        """,
+        right="""
+            w = torch.ones(1, requires_grad=True)
+            optimizer = torch.optim.SGD([w], lr=0.1)
+            for step in range(3):
+                optimizer.zero_grad()
+                (w * 2).sum().backward()
+                optimizer.step()
+        """,
     ),
     Rule(
         id="BL704",
@@ -40,6 +85,23 @@ RULES = (
         cause="set_to_none=True is the default since PyTorch 2.0.",
         cure="Nothing needs to change; pass set_to_none=False for zeros.",
         reference="torch.optim.Optimizer.zero_grad",
+        explanation="None costs no memory and lets optimisers leave out parameters that got no gradient, "
+        "which a zero would not: with momentum or weight decay a zero gradient still moves a "
+        "parameter.",
+        wrong="""
+            layer = nn.Linear(1, 1)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            layer(torch.ones(1, 1)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            print(layer.weight.grad)
+        """,
+        right="""
+            layer = nn.Linear(1, 1)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            layer(torch.ones(1, 1)).sum().backward()
+            optimizer.step()
+        """,
     ),
     Rule(
         id="BL705",
@@ -49,6 +111,19 @@ RULES = (
         cause="backward() was not called since the last zero_grad(), or did not reach these parameters.",
         cure="Call backward() between zero_grad() and step().",
         reference="torch.optim.Optimizer.step",
+        explanation="step() leaves parameters alone whose .grad is None. If all are, it does nothing, and "
+        "training stands still without a word.",
+        wrong="""
+            layer = nn.Linear(1, 1)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            optimizer.step()
+        """,
+        right="""
+            layer = nn.Linear(1, 1)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            layer(torch.ones(1, 1)).sum().backward()
+            optimizer.step()
+        """,
     ),
     Rule(
         id="BL706",
@@ -59,6 +134,22 @@ RULES = (
         cure="Call optimizer.step() first, then scheduler.step().",
         says="Detected call of `lr_scheduler.step()` before `optimizer.step()`.",
         reference="torch.optim, How to adjust learning rate",
+        explanation="A schedule sets the learning rate for the next step. Stepped first, it replaces the "
+        "first learning rate before it was used once.",
+        wrong="""
+            layer = nn.Linear(1, 1)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+            schedule.step()
+        """,
+        right="""
+            layer = nn.Linear(1, 1)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+            layer(torch.ones(1, 1)).sum().backward()
+            optimizer.step()
+            schedule.step()
+        """,
     ),
     Rule(
         id="BL707",
@@ -67,6 +158,29 @@ RULES = (
         level=WARNING,
         cause="The forward does not use them, or detach(), .data, .item() or NumPy lies between them and the loss.",
         cure="Use them in the forward, remove what cuts, or freeze them with requires_grad_(False).",
+        explanation="A parameter that the loss does not depend on has .grad None for ever and is never "
+        "changed, without a word. Either the forward forgot a layer, or something on the way "
+        "cuts: detach(), .data, .item(), NumPy, no_grad(), argmax.",
+        wrong="""
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 2)
+                def forward(self, x):
+                    return self.first(x)
+            model = Model()
+            model(torch.ones(1, 2)).sum().backward()
+        """,
+        right="""
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 2)
+                def forward(self, x):
+                    return self.second(self.first(x))
+            model = Model()
+            model(torch.ones(1, 2)).sum().backward()
+        """,
     ),
     Rule(
         id="BL708",
@@ -76,6 +190,23 @@ RULES = (
         cause="A parameter or layer was replaced after the optimiser was made.",
         cure="Make the optimiser after the last change of the model, or write into it with .copy_() under no_grad().",
         reference="torch.optim, Constructing it",
+        explanation="An optimiser holds the parameters that it was given. If the model gets new ones later (a"
+        " new head, .to() on old versions, a loaded layer), the optimiser goes on changing the "
+        "old ones, which nothing uses.",
+        wrong="""
+            layer = nn.Linear(1, 1)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            layer.weight = nn.Parameter(torch.ones(1, 1))
+            layer(torch.ones(1, 1)).sum().backward()
+            optimizer.step()
+        """,
+        right="""
+            layer = nn.Linear(1, 1)
+            layer.weight = nn.Parameter(torch.ones(1, 1))
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            layer(torch.ones(1, 1)).sum().backward()
+            optimizer.step()
+        """,
     ),
     Rule(
         id="BL709",
@@ -85,6 +216,22 @@ RULES = (
         cause="The sum is itself recorded, and its graph reaches all losses.",
         cure="Add numbers: total += loss.item(), or loss.detach().",
         reference="PyTorch's documentation, Frequently Asked Questions, My model reports out of memory",
+        explanation="loss is a tensor with a graph, and total += loss records an addition: the total refers "
+        "to the graph of every iteration, so that memory grows with each. A number has no graph.",
+        wrong="""
+            layer = nn.Linear(1, 1)
+            total = 0
+            for step in range(5):
+                loss = layer(torch.ones(1, 1)).sum()
+                total += loss
+        """,
+        right="""
+            layer = nn.Linear(1, 1)
+            total = 0
+            for step in range(5):
+                loss = layer(torch.ones(1, 1)).sum()
+                total += loss.item()
+        """,
     ),
     Rule(
         id="BL710",
@@ -94,6 +241,20 @@ RULES = (
         cause="Assigning .data shares the storage; each parameter still has its own .grad.",
         cure="Tie the parameter itself: b.weight = a.weight.",
         reference="torch.nn.Parameter",
+        explanation="b.weight.data = a.weight.data lets two parameters share their memory. Each still gets "
+        "its own gradient, of its own uses, and an optimiser steps both: the shared weights move "
+        "twice, each time by a part of the gradient. Tied weights are one parameter that two "
+        "modules hold.",
+        wrong="""
+            a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+            b.weight.data = a.weight.data
+            (a(torch.ones(1, 2)) + b(torch.ones(1, 2))).sum().backward()
+        """,
+        right="""
+            a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+            b.weight = a.weight
+            (a(torch.ones(1, 2)) + b(torch.ones(1, 2))).sum().backward()
+        """,
     ),
     Rule(
         id="BL711",
@@ -104,6 +265,15 @@ RULES = (
         cure="Give both the same shape: .squeeze(1) on the one or .unsqueeze(1) on the other.",
         says="Using a target size (torch.Size([4])) that is different to the input size (torch.Size([4, 1])).",
         reference="torch.nn.functional.mse_loss",
+        explanation="(n, 1) against (n) broadcasts to a table of n × n: every prediction is compared with "
+        "every target, and the model learns to predict their mean. It is the output of "
+        "nn.Linear(…, 1) and a plain vector of targets that meet like this.",
+        wrong="""
+            F.mse_loss(torch.ones(4, 1, requires_grad=True), torch.zeros(4))
+        """,
+        right="""
+            F.mse_loss(torch.ones(4, 1, requires_grad=True).squeeze(1), torch.zeros(4))
+        """,
     ),
     Rule(
         id="BL712",
@@ -114,6 +284,14 @@ RULES = (
         cure="Pass it: dim=-1 for the last.",
         says="Implicit dimension choice for softmax has been deprecated.",
         reference="torch.nn.functional.softmax",
+        explanation="Without dim an old rule guesses: 0 for tensors of 0, 1 or 3 dims, else 1. For a batch of"
+        " sequences that is the wrong one.",
+        wrong="""
+            F.softmax(torch.ones(2, 2))
+        """,
+        right="""
+            F.softmax(torch.ones(2, 2), dim=-1)
+        """,
     ),
     Rule(
         id="BL713",
@@ -123,6 +301,16 @@ RULES = (
         cure="Convert them: target.long(); or give class probabilities of the input's shape.",
         says="expected target dtype to be Long or Byte, but got Float",
         reference="torch.nn.functional.cross_entropy",
+        explanation="Targets are class numbers, of integer type, one for each row of scores; or probabilities"
+        " of the scores' own shape.",
+        wrong="""
+            scores = torch.randn(2, 3, requires_grad=True)
+            F.cross_entropy(scores, torch.tensor([0.0, 1.0]))
+        """,
+        right="""
+            scores = torch.randn(2, 3, requires_grad=True)
+            F.cross_entropy(scores, torch.tensor([0, 1]))
+        """,
     ),
     Rule(
         id="BL714",
@@ -132,5 +320,18 @@ RULES = (
         cure="Use them, freeze them before wrapping, or pass find_unused_parameters=True.",
         says="Expected to have finished reduction in the prior iteration before starting a new one.",
         reference="torch.nn.parallel.DistributedDataParallel",
+        explanation="Each process waits until all gradients have arrived before it exchanges them. A "
+        "parameter that the loss does not depend on never arrives. In a single process the same "
+        "mistake is silent: BL707.",
+        wrong="""
+            model = nn.parallel.DistributedDataParallel(model)  # of which one layer is not used
+            for batch in batches:
+                model(batch).sum().backward()
+        """,
+        right="""
+            model = nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)
+            for batch in batches:
+                model(batch).sum().backward()
+        """,
     ),
 )
