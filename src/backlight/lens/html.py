@@ -1,9 +1,10 @@
 """A record as one HTML page that stands alone: styles, script and data are in it, and it asks no network.
 
 NOTE [The page's data]
-The page holds one JSON text with the parts `record`, `picture` and, if there is one, `replay`. In `record`, what is
-None or empty is left out, and a line of source is a number: its place in `places`, where each stands once. The script
-puts back what is left out (lens/page/record.js). What a person wrote gets on the page as text only, never as HTML.
+The page holds one JSON text with the parts `record`, `picture` and `replay`. What is None or empty is left out, and
+numbers have seven figures. A line of source, and a summary of a tensor, is a number: its place in `places` or
+`summaries`, where each stands once: what a node hands on and what the next one gets is the same. The script puts back
+what is left out (lens/page/record.js). What a person wrote gets on the page as text only, never as HTML.
 """
 
 import dataclasses
@@ -13,9 +14,10 @@ from functools import cache
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 from backlight.lens.nodes import Place, Summary
-from backlight.lens.picture import picture_of
+from backlight.lens.picture import Picture, picture_of
 from backlight.lens.record import Record
 from backlight.lens.render.tree import tree
 
@@ -39,7 +41,16 @@ SCRIPTS = (  # in this order: each may use at once what stands before it
     "page",
 )
 STYLES = ("page", "replay")
-EMPTY = ("", [], {}, ())
+EMPTY = (None, "", [], {}, ())
+AS_THEY_ARE = {str, int, bool, type(None)}
+
+
+class Spot(NamedTuple):
+    """What the page needs of a picture's box: the rest it draws by itself."""
+
+    id: int
+    group: int
+    bead: bool
 
 
 def page_of(record: Record, *, by: str = "module", backward: int = -1, replay: bool = False) -> str:
@@ -51,12 +62,12 @@ def page_of(record: Record, *, by: str = "module", backward: int = -1, replay: b
         replay: whether the page opens on the replay, at the beginning of the first backward.
     """
     picture = picture_of(record, by=by, backward=backward)
-    places: dict[tuple, int] = {}
+    tables = Tables()
     data = {
-        "record": _plain(record, places),
-        "picture": picture.as_dict(),
-        "replay": _replay(record, replay),
-        "places": [dict(zip(("file", "line", "function", "text"), place)) for place in places],
+        "record": tables.plain(record),
+        "picture": tables.plain(_without_faces(picture)),
+        "replay": {"open": replay, "steps": tables.plain(record.replay().steps)},
+        **tables.as_dict(),
     }
     return Template(_read("page.html")).substitute(
         title=escape(record.title or "graph"),
@@ -68,13 +79,9 @@ def page_of(record: Record, *, by: str = "module", backward: int = -1, replay: b
     )
 
 
-def _replay(record: Record, opened: bool) -> dict:
-    """Return the steps of the replay; what is empty is left out."""
-    steps = record.replay().as_dict()["steps"]
-    return {
-        "open": opened,
-        "steps": [{name: one for name, one in step.items() if one is not None and one not in EMPTY} for step in steps],
-    }
+def _without_faces(picture: Picture) -> Picture:
+    """Return a picture with only where its boxes stand: the page draws them by itself."""
+    return dataclasses.replace(picture, boxes=[Spot(box.id, box.group, box.bead) for box in picture.boxes])
 
 
 def island(data) -> str:
@@ -94,23 +101,43 @@ def _read(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def _plain(value, places: dict[tuple, int]):
-    """Return a part of a record as JSON has it (see NOTE [The page's data])."""
-    if isinstance(value, Place):
-        return places.setdefault((value.file, value.line, value.function, value.text), len(places))
-    if isinstance(value, (list, tuple)):
-        return [_plain(one, places) for one in value]
-    if isinstance(value, dict):
-        return {name: _plain(one, places) for name, one in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    names = _names_of(type(value))
-    if not names:
-        return value
-    found = ((name, getattr(value, name)) for name in names)
-    if isinstance(value, Summary):  # an empty tensor has values, and False is one
-        return {name: _plain(one, places) for name, one in found if one is not None}
-    return {name: _plain(one, places) for name, one in found if not (one is None or one is False or one in EMPTY)}
+class Tables:
+    """What stands many times in a record, once each, and numbered."""
+
+    def __init__(self):
+        self.places: dict[tuple, int] = {}
+        self.summaries: dict[str, tuple[int, dict]] = {}
+
+    def plain(self, value):
+        """Return a part of a record or of a picture as JSON has it (see NOTE [The page's data])."""
+        kind = type(value)
+        if kind in AS_THEY_ARE:
+            return value
+        if isinstance(value, float):
+            return float(f"{value:.7g}") if math.isfinite(value) else str(value)
+        if kind is list or isinstance(value, tuple):
+            return [self.plain(one) for one in value]
+        if kind is dict:
+            return {name: self.plain(one) for name, one in value.items()}
+        if kind is Place:
+            return self.places.setdefault((value.file, value.line, value.function, value.text), len(self.places))
+        if kind is Summary:
+            return self._summary(value)
+        fields = [(name, getattr(value, name)) for name in _names_of(kind)]
+        return {name: self.plain(one) for name, one in fields if one not in EMPTY} if fields else value
+
+    def _summary(self, value: Summary) -> int:
+        fields = {name: self.plain(getattr(value, name)) for name in _names_of(Summary)}
+        told = {name: one for name, one in fields.items() if one is not None}
+        number, _ = self.summaries.setdefault(repr(told), (len(self.summaries), told))
+        return number
+
+    def as_dict(self) -> dict:
+        """Return the tables as lists."""
+        return {
+            "places": [dict(zip(("file", "line", "function", "text"), place)) for place in self.places],
+            "summaries": [told for _, told in self.summaries.values()],
+        }
 
 
 @cache

@@ -20,16 +20,17 @@ const shownStates = { of: null, edges: [] };
 const stateOf = (id) => shownStates.of?.get(id) ?? null;
 
 const valueText = (id) => {
-  const told = stateOf(id)?.value;
-  if (told !== undefined) return told ?? ABSENT;
   const made = nodes[id].outputs[0];
   if (made?.values === undefined) return null;
   const whole = listed(made.values);
-  return whole.length <= 24 ? whole : null;
+  if (whole.length > 24) return null; // its box has no room for one, in the replay neither
+  if (!shownStates.of) return whole;
+  const told = stateOf(id);
+  return (told?.value === undefined && told ? whole : told?.value) ?? ABSENT;
 };
 const gradientText = (id) => {
-  const told = stateOf(id)?.gradient;
-  if (told !== undefined) return told ?? ABSENT;
+  const told = stateOf(id);
+  if (shownStates.of && (!told || told.gradient !== undefined)) return told?.gradient ?? ABSENT;
   return gradientOf(id) ? brief(gradientOf(id)) ?? "arrived" : ABSENT;
 };
 

@@ -88,6 +88,19 @@ const printed = () => {
   fitAll(0);
 };
 
+// Where the first view would be too small to be read on this screen, its smallest groups are closed, as far as it takes.
+const LEGIBLE = 0.6, FEWEST = 5, BARS = 80;
+const closeUntilLegible = () => {
+  const fits = () => Math.min(frame.clientWidth / scene.width, (frame.clientHeight - BARS) / scene.height) > LEGIBLE;
+  const innermost = () => [...opened].filter((id) => groups[id].parent !== null && !groups.some((one) => one.parent === id && opened.has(one.id)));
+  while (!fits() && seenWith(opened) > FEWEST) {
+    const [smallest] = innermost().sort((one, other) => inside[one].length - inside[other].length);
+    if (smallest === undefined) break;
+    opened.delete(smallest);
+    scene = placeAll(closedSize);
+  }
+};
+
 const begin = () => {
   const asked = location.hash.slice(1);
   if (asked === "dark" || asked === "light") html.dataset.theme = asked;
@@ -108,6 +121,9 @@ const begin = () => {
   listenToSearch();
   listenToKeys();
   listenToTips();
+  scene = placeAll(closedSize);
+  closeUntilLegible();
+  scene = { items: new Map(), links: [], width: 0, height: 0 };
   setMode("kind");
   fitAll(0);
   describe(null);

@@ -3,8 +3,9 @@
 
 const picture = data.picture;
 const groups = picture.groups;
-const wires = picture.wires;
-const boxes = new Map(picture.boxes.map((box) => [box.id, box]));
+const wires = picture.wires ?? [];
+const boxes = new Map((picture.boxes ?? []).map(([id, group, bead]) => [id, { id, group, bead }]));
+for (const group of groups) group.parent ??= null;
 const groupOf = (item) => (item[0] === "g" ? groups[Number(item.slice(1))] : null);
 const nodeOf = (item) => (item[0] === "n" ? nodes[Number(item.slice(1))] : null);
 const isPoint = (item) => "iob".includes(item[0]);

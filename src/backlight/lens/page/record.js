@@ -8,19 +8,26 @@ const NODE = { name: null, parameter: false, edges: [], outputs: [], module: "",
 const STEP = { incoming: [], outgoing: [], grad_before: null, grad_after: null, changes: [], freed: 0, seconds: null };
 const placed = (number) => (number === undefined || number === null ? null : data.places[number]);
 
+const summed = (number) => (number === undefined || number === null ? null : data.summaries[number]);
 for (const name of ["backwards", "writes"]) record[name] ??= [];
 for (const write of record.writes) write.place = placed(write.place);
 for (const node of nodes) {
   for (const [name, value] of Object.entries(NODE)) if (node[name] === undefined) node[name] = value;
   node.place = placed(node.place);
   node.stack = node.stack.map(placed);
+  node.outputs = node.outputs.map(summed);
+  node.grad = summed(node.grad);
   for (const edge of node.edges) if (edge) Object.assign(edge, { output: 0, name: "", formula: "", ...edge });
-  for (const kept of node.saved) Object.assign(kept, { of: null, version: 0, written: 0, ...kept });
+  for (const kept of node.saved) Object.assign(kept, { of: null, version: 0, written: 0, ...kept, summary: summed(kept.summary) });
 }
 for (const backward of record.backwards) {
   backward.place = placed(backward.place);
   backward.steps ??= [];
-  backward.steps.forEach((step, number) => Object.assign(step, { ...STEP, ...step, number }));
+  backward.steps.forEach((step, number) => {
+    Object.assign(step, { ...STEP, ...step, number });
+    for (const name of ["incoming", "outgoing"]) step[name] = step[name].map(summed);
+    for (const holder of [step, ...step.changes]) for (const name of ["grad_before", "grad_after", "before", "after"]) if (name in holder) holder[name] = summed(holder[name]);
+  });
   backward.stepOf = new Map(backward.steps.map((step) => [step.node, step]));
 }
 
@@ -40,8 +47,10 @@ const stepOf = (id) => run()?.stepOf.get(id) ?? null;
 
 // What arrived at a node in the backward that is shown (of several outputs the first that got something), or null.
 const arrived = (id) => stepOf(id)?.incoming.find(Boolean) ?? null;
-// What the user finds in `.grad`: of leaves, and of others whose gradient is retained.
-const gradientKept = (id) => stepOf(id)?.grad_after ?? null;
+// What the user finds in `.grad`, of leaves and of others whose gradient is retained: as the backward that is shown left
+// it, or, where that did not come by and none came after it, as it is in the end.
+const isLastRun = () => shownRun.number === null || shownRun.number === record.backwards.length - 1;
+const gradientKept = (id) => stepOf(id)?.grad_after ?? (isLastRun() && !stepOf(id) ? nodes[id].grad : null);
 const gradientOf = (id) => (isLeaf(nodes[id]) ? gradientKept(id) ?? arrived(id) : arrived(id));
 // What a node handed along one of its edges.
 const handed = (id, number) => stepOf(id)?.outgoing[number] ?? null;

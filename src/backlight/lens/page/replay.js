@@ -40,7 +40,7 @@ const goingAt = (step) => {
   return nodes[step.node].edges.filter(Boolean).map(({ to }) => ({ from: step.node, to, label: "" }));
 };
 
-const partElement = ({ kind, heading, lines }) => [
+const partElement = ({ kind, heading = "", lines = [] }) => [
   make("dt", { class: kind }, heading),
   make("dd", { class: kind }, make("pre", {}, lines.join("\n"))),
 ];
@@ -69,7 +69,7 @@ const goTo = (number, { quietly = false } = {}) => {
   view.show(tracesAt(replaying.at), { edges: goingAt(step) });
   sayStep(step);
   if (step.node !== undefined) view.reveal(step.node);
-  if (!quietly) view.announce(`Step ${step.number + 1}: ${step.title}. ${step.parts.map(({ heading, lines }) => `${heading} ${lines.join(", ")}`).join(". ")}`);
+  if (!quietly) view.announce(`Step ${step.number + 1}: ${step.title}. ${step.parts.map(({ heading = "", lines = [] }) => `${heading} ${lines.join(", ")}`).join(". ")}`);
   if (replaying.at === steps.length - 1) pause();
 };
 

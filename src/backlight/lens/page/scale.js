@@ -3,7 +3,7 @@
 const SCALES = {
   kind: { title: "Kind", hue: null },
   gradient: { title: "Gradient norm", hue: "gradient", unit: "‖grad‖, log scale; of a group the largest in it", of: largestNorm, text: (value) => short(value, 3), what: "grad", log: true, none: "no gradient yet" },
-  bytes: { title: "Bytes saved", hue: "bytes", unit: "kept for backward, parameters apart; memory shared counts once", of: savedOf, text: bytesText, what: "saved", none: "nothing saved" },
+  bytes: { title: "Bytes saved", hue: "bytes", unit: "kept for backward, parameters apart; memory shared counts once", of: (ids) => savedOf(ids) || null, text: bytesText, what: "saved", none: "nothing saved" },
   time: { title: "Time", hue: "time", unit: "forward and backward", of: (ids) => sumKnown([timeOf(ids), backwardTimeOf(ids)]), text: timeText, what: "time", none: "not measured" },
 };
 
@@ -28,7 +28,7 @@ const scale = {
   },
   rowOf: (ids) => {
     if (!["bytes", "time"].includes(scale.mode)) return null;
-    const value = scale.chosen.of(ids);
+    const value = scale.mode === "bytes" ? savedOf(ids) : scale.chosen.of(ids);
     return [scale.chosen.what, value === null ? ABSENT : scale.chosen.text(value), value === null ? "absent" : ""];
   },
 };
@@ -44,7 +44,7 @@ const drawLegend = () => {
     make("span", { class: "unit" }, chosen.unit),
   ] : [
     swatch("leaf", "leaf"), swatch("op", "intermediate"), swatch("rooted", "root"), swatch("group", "group"),
-    picture.boxes.some((box) => box.bead) ? swatch("bead", "view or copy") : null,
+    [...boxes.values()].some((box) => box.bead) ? swatch("bead", "view or copy") : null,
     brokenIn(nodes.map((node) => node.id)).length ? swatch("broken", "NaN or inf") : null,
     make("span", { class: "key" }, make("span", { class: "dash" }, ABSENT), "no gradient yet"),
   ]).filter(Boolean));
