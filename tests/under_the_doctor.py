@@ -16,7 +16,7 @@ from backlight.lens.finding import Finding
 from backlight.lens.native import NATIVE
 
 ENGINES = ("torch", "backlight")
-PRELUDE = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+PRELUDE = "import copy\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 _number = itertools.count()
 
 

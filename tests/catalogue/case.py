@@ -1,5 +1,6 @@
 """One mistake that people make, as a program, and the finding that the doctor has to end in."""
 
+import textwrap
 from dataclasses import dataclass
 
 
@@ -28,3 +29,8 @@ class Case:
     only: tuple[str, ...] = ("torch", "backlight")
     why: str = ""
     strict: bool = False
+
+    @property
+    def program(self) -> str:
+        """The source as a script has it."""
+        return textwrap.dedent(self.source).strip("\n") + "\n"

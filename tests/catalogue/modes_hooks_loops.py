@@ -230,6 +230,8 @@ CASES = (
         """,
         rule="BL910",
         line=2,
+        only=("torch",),
+        why="backlight has no saved_tensors_hooks",
     ),
     Case(
         "7v",
@@ -284,6 +286,8 @@ CASES = (
         """,
         rule="BL911",
         line=2,
+        only=("torch",),
+        why="backlight has no torch.utils.checkpoint",
     ),
     Case(
         "7aa",
@@ -295,6 +299,8 @@ CASES = (
         """,
         rule="BL912",
         line=3,
+        only=("torch",),
+        why="backlight has no torch.utils.checkpoint",
     ),
     Case(
         "7bb",

@@ -35,8 +35,6 @@ class GraphMethods:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if bool(value) == (self._edge is not None):
-            return
         if not self.is_leaf:
             advice = (
                 ""
@@ -45,6 +43,8 @@ class GraphMethods:
                 "var_no_grad = var.detach()."
             )
             raise GraphError("you can only change requires_grad flags of leaf variables." + advice)
+        if bool(value) == (self._edge is not None):
+            return
         if value:
             if not is_float(self._data.dtype):
                 raise GraphError(
@@ -62,7 +62,8 @@ class GraphMethods:
                 "only Tensors of floating point dtype can require gradients; this one is "
                 f"{from_numpy_dtype(self._data.dtype)}: convert it with .float() first"
             )
-        self.requires_grad = requires_grad
+        if self.is_leaf or not requires_grad:
+            self.requires_grad = requires_grad
         return self
 
     @property

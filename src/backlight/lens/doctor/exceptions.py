@@ -17,10 +17,10 @@ from backlight.lens.finding import Finding
 
 def diagnose(problem: BaseException, session: Session) -> Finding | None:
     """Return what an exception is the sign of; None for one that the doctor does not know."""
-    name = rule_of_error(str(problem))
+    scene = Scene(problem, spot_of_traceback(problem.__traceback__), session)
+    name = rule_of_error(str(problem)) or hooks_refused(scene)
     if name is None:
         return None
-    scene = Scene(problem, spot_of_traceback(problem.__traceback__), session)
     return SPECIAL.get(name, lambda scene: plain(name, scene))(scene)
 
 
@@ -30,6 +30,14 @@ def plain(name: str, scene: Scene, *evidence: str) -> Finding:
     spot = scene.spot if failed is None else graph_errors.spot_of_run(failed[1].run)
     place = None if spot is None else spot.place
     return RULES[name].found(place=place, evidence=(scene.said, *evidence), corrected=repair(name, scene.spot))
+
+
+def hooks_refused(scene: Scene) -> str | None:
+    """BL910, whose message is the program's own: it comes out of entering saved_tensors_hooks."""
+    frame = next(scene.frames(), None)
+    entering = frame is not None and frame.f_code.co_name == "__enter__"
+    owner = type(frame.f_locals.get("self")).__name__ if entering else ""
+    return "BL910" if owner == "saved_tensors_hooks" else None
 
 
 def non_scalar(scene: Scene) -> Finding:
