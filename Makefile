@@ -39,7 +39,7 @@ demo-train: $(VENV)/.demo
 test: $(VENV)/.test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
 
-# Takes about twelve minutes on an idle machine; writes benchmarks/results.json and the tables of docs/performance.md.
+# Takes about twenty minutes on an idle machine, Graphviz's dot for rivals of the lens if it is there; writes benchmarks/results.json and the tables of docs/performance.md.
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run_all.py
 	$(BIN)/python benchmarks/draw.py

@@ -31,8 +31,9 @@ SUITES = {
     "double_backward": "double_backward.py",
     "growth": "growth.py",
     "import": "import_time.py",
+    "lens_pictures": "lens_pictures.py",
 }
-LIBRARIES = ("backlight", "numpy", "torch", "transformers", "jax")
+LIBRARIES = ("backlight", "numpy", "torch", "transformers", "jax", "torchviz", "torchview", "torchlens")
 
 
 def run_suite(suite: str, arguments: Sequence[str] = ()) -> dict:

@@ -6,6 +6,7 @@ Source: Adobe, Core 14 AFM files, Helvetica.
 """
 
 import unicodedata
+from functools import lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
@@ -18,6 +19,7 @@ WIDTHS = (  # of the characters from 32 to 126, in thousandths of the size
 BY_CHARACTER = {chr(32 + place): int(width) / 1000 for place, width in enumerate(WIDTHS.split())}
 
 
+@lru_cache(maxsize=16_384)
 def width_of(text: str, size: float) -> float:
     """Return how wide a text is, in the units of the size."""
     return size * sum(BY_CHARACTER.get(character) or _width_of_other(character) for character in text)
