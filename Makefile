@@ -41,25 +41,6 @@ test: $(VENV)/.test
 
 # Takes about twenty minutes on an idle machine; writes benchmarks/results.json and the tables of docs/performance.md.
 # The lens's rivals need Graphviz's program dot; a row says so where it is missing.
-bench: $(VENV)/.test
-	$(PIP) --editable '.[bench]'
-	@touch $@
-
-demo: $(VENV)/.demo
-	@mkdir -p out
-	@$(BIN)/backlight explain "$(QUERY)" examples/passages --top 5 --html out/report.html
-
-# Trains on FashionMNIST, whose images Debian packages; RESUME=--resume goes on where a run was stopped.
-RESUME ?= --replace
-demo-train: $(VENV)/.demo
-	@test -d /usr/share/datasets/fashion-mnist || { apt-get update -qq && apt-get install -y -qq dataset-fashion-mnist; } \
-		|| echo "apt cannot install dataset-fashion-mnist here: put FashionMNIST's idx files into data/FashionMNIST/raw"
-	$(BIN)/backlight train examples/train/fashion_mnist_mlp.toml $(RESUME)
-
-test: $(VENV)/.test
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
-
-# Takes about twenty minutes on an idle machine, Graphviz's dot for rivals of the lens if it is there; writes benchmarks/results.json and the tables of docs/performance.md.
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run_all.py
 	$(BIN)/python benchmarks/draw.py
