@@ -176,6 +176,15 @@ def test_what_a_watcher_does_is_not_reported_to_it():
     assert log.events == [("called", "mul")]
 
 
+def test_nothing_is_told_of_what_is_done_unobserved():
+    def program():
+        with NATIVE.unobserved():
+            leaf(1.0).mul(2).sum().backward()
+        leaf(1.0)
+
+    assert watched(program).events == [("called", "tensor")]
+
+
 # --- modules ----------------------------------------------------------------------------------------------------------
 
 

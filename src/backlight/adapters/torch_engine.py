@@ -2,7 +2,8 @@
 
 import itertools
 import threading
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from types import ModuleType
 
@@ -119,6 +120,19 @@ class TorchEngine:
         if hub is None:
             hub = self.hubs.hub = Hub(self)
         return Block(hub, watcher)
+
+    @contextmanager
+    def unobserved(self) -> Iterator[None]:
+        """Tell no watcher of what this thread does inside the block."""
+        hub = getattr(self.hubs, "hub", None)
+        silent = hub is not None and hub.silent
+        if hub is not None:
+            hub.silent = True
+        try:
+            yield
+        finally:
+            if hub is not None:
+                hub.silent = silent
 
 
 @cache

@@ -275,7 +275,10 @@ def report(hub: Hub, name: str, args: tuple, kwargs: dict, out, before: int, fra
     torch = hub.torch
     frame = user_frame(frame, torch)
     place = frame.f_code, frame.f_lasti
-    stack = [node for one in tensors_in(out, torch.Tensor) if (node := _node_that_made(one)) is not None]
+    try:
+        stack = [one.grad_fn for one in tensors_in(out, torch.Tensor) if one.requires_grad and one.grad_fn is not None]
+    except RuntimeError:  # a view made under no_grad() and written to since: PyTorch refuses to tell what it comes from
+        return
     leaf_class = hub.engine._leaf_class
     while stack:
         node = stack.pop()
@@ -286,14 +289,6 @@ def report(hub: Hub, name: str, args: tuple, kwargs: dict, out, before: int, fra
             metadata[LINE] = place
             stack.extend(inner for inner, _ in node.next_functions if inner is not None)
     hub.tell("called", Call(name, args, kwargs, out, *place))
-
-
-def _node_that_made(tensor):
-    """Return a tensor's node; None for a view made under no_grad() and written to since: PyTorch refuses to tell."""
-    try:
-        return tensor.grad_fn
-    except RuntimeError:
-        return None
 
 
 def tensors_in(value, tensor_class: type) -> list:

@@ -8,6 +8,8 @@ replaced (graph/interception.py).
 
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from backlight.graph.node import Node
 from backlight.graph.observers import Call, Watcher
@@ -72,6 +74,16 @@ class Observation:
                 listener(*event)
         finally:
             self.silent, self.inside = False, inside
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Report nothing that is done inside the block."""
+        before = self.silent, self.inside
+        self.silent = self.inside = True
+        try:
+            yield
+        finally:
+            self.silent, self.inside = before
 
 
 def _wants(watcher, event: str) -> bool:

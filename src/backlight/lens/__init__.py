@@ -6,3 +6,4 @@ from backlight.lens.history import History, read_history
 from backlight.lens.reading import read_record
 from backlight.lens.recorder import Recorder
 from backlight.lens.watching import Watch, capture, watch
+from backlight.lens.why import path, why

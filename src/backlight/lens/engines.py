@@ -64,6 +64,9 @@ class Engine(Protocol):
     def observe(self, watcher: Watcher) -> AbstractContextManager:
         """Tell a watcher of what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
 
+    def unobserved(self) -> AbstractContextManager:
+        """Tell no watcher of what this thread does inside the block: what the lens itself does to answer."""
+
 
 def loaded_engines() -> list[Engine]:
     """Return the engines that the program can have tensors of: ours, and PyTorch's once it has been imported."""

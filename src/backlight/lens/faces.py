@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from backlight.lens.answer import Answer
+from backlight.lens.answering import answer_to
 from backlight.lens.boxes import Picture
+from backlight.lens.case import case_in
 from backlight.lens.picture import picture_of
 from backlight.lens.render.dot import dot
 from backlight.lens.render.svg import svg
@@ -42,6 +45,14 @@ class Faces:
     def dot(self, path: Path | str | None = None, *, by: str = "module", most: int = 60, backward: int = -1) -> str:
         """Return the graph for Graphviz, and write it to a file if a path is given."""
         return _kept(dot(self.picture(by=by, most=most, backward=backward)), path)
+
+    def why(self, name_or_id: str | int) -> Answer:
+        """Say why the gradient of a tensor is None, 0, NaN or huge, or what it is made of (see `lens.why`).
+
+        Args:
+            name_or_id: a variable's or parameter's name, or a node's number.
+        """
+        return answer_to(case_in(self, name_or_id))
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         """Show the graph in a notebook."""

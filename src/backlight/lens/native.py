@@ -1,7 +1,7 @@
 """Our own engine as the lens sees it (NOTE [An engine] in lens/engines.py)."""
 
 import importlib
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 
 import numpy as np
@@ -12,6 +12,7 @@ from backlight.graph.node import AccumulateGrad, node_and_number, public_edge
 from backlight.graph.observers import Kept, Line, Watcher, line_at
 from backlight.graph.state import TensorState, edge_of, writable
 from backlight.graph.storage import InferenceStorage
+from backlight.graph.watching import local
 from backlight.kernels.halves import is_half, widened
 from backlight.lens.native_calls import note_functions
 
@@ -102,6 +103,10 @@ class NativeEngine:
         """Tell a watcher of what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
         note_functions()
         return Observe(watcher)
+
+    def unobserved(self) -> AbstractContextManager:
+        """Tell no watcher of what this thread does inside the block."""
+        return nullcontext() if local.observation is None else local.observation.silence()
 
 
 def name_of(hook) -> str:

@@ -182,11 +182,39 @@ class Write:
     place: Place | None = None
 
 
+# Why what an op gave has no graph: `Cut.reason`.
+DETACHES, NUMBER, NO_DERIVATIVE, UNRECORDED = "detached", "a number", "not differentiable", "not recorded"
+
+
+@dataclass(slots=True)
+class Cut:
+    """A call that gave what has no graph, though it read a tensor that has one.
+
+    Args:
+        node: the node whose output it read.
+        op: `detach`, `item`, `argmax`.
+        reason: "detached", "a number" (or an array), "not differentiable", "not recorded" (under no_grad()).
+        into: the first node that what it gave, or what was computed from that, went into; None if none was seen.
+    """
+
+    node: int
+    op: str
+    reason: str
+    into: int | None = None
+    place: Place | None = None
+
+
 @cache
 def _option_names(node_class: type) -> tuple[str, ...]:
     """Return the names of what nodes of a class keep that is no tensor: tensors can also be had unpacked."""
     kept = (name for name in dir(node_class) if name.startswith("_saved_") and "_sym_" not in name)
-    return tuple(name for name in kept if not hasattr(node_class, f"_raw{name}"))
+    freed = getattr(node_class, "freed_slots", ())  # our engine's tensors, which may be gone
+    slots = {"_saved_self": "input", "_saved_result": "out"}
+    return tuple(
+        name
+        for name in kept
+        if not hasattr(node_class, f"_raw{name}") and slots.get(name, name.removeprefix("_saved_")) not in freed
+    )
 
 
 def options_of(node) -> dict[str, float]:
@@ -203,6 +231,7 @@ class Recorded(Protocol):
     nodes: list[Node]
     backwards: list[Backward]
     modules: dict[str, str]
+    cuts: list[Cut]
     left_out: int
 
 

@@ -18,6 +18,7 @@ from backlight.lens.nodes import (
     LEAF,
     OP,
     Backward,
+    Cut,
     Edge,
     HookChange,
     Node,
@@ -37,6 +38,7 @@ __all__ = [
     "LEAF",
     "OP",
     "Backward",
+    "Cut",
     "Edge",
     "HookChange",
     "Node",
@@ -64,6 +66,7 @@ class Record(Faces):
         writes: in-place writes that were seen.
         left_out: nodes that were not recorded since the limit was reached.
         title: a script's name, or what the user calls it.
+        cuts: where what was computed left the graph, each line once.
         modules: the class of each module that ran, by its dotted path, "" for the outermost: {"layer.0": "Linear"}.
     """
 
@@ -75,6 +78,7 @@ class Record(Faces):
     left_out: int = 0
     title: str = ""
     modules: dict[str, str] = field(default_factory=dict)
+    cuts: list[Cut] = field(default_factory=list)
 
     @property
     def roots(self) -> list[Node]:

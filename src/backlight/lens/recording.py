@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from backlight.graph.observers import Call, Run, Watcher, line_at
 from backlight.graph.provenance import PACKAGE
 from backlight.lens.building import Builder, Options, Spot
+from backlight.lens.cutting import Cutting
 from backlight.lens.engines import Engine
 from backlight.lens.names import Naming
 from backlight.lens.nodes import LEAF, Node, Place, Write
@@ -49,6 +50,7 @@ class Recording(Watcher):
         self.builder = Builder(self.engine, self.options)
         self.record: Record = self.builder.record
         self.naming = Naming(self.engine, self.models)
+        self.cutting = Cutting(self.engine, self.builder)
         self.runs: dict[int, RunRecording] = {}
         self.ended_order = 0  # of the last backward, if it was itself recorded
         self.settled = 0  # so many nodes belong to their modules
@@ -67,10 +69,15 @@ class Recording(Watcher):
             self._note_hooks(call.args[0])
             return
         returned = self.ended_order if call.name == "grad" else 0
-        for tensor in self._tensors(call.out):
+        tensors = self._tensors(call.out)
+        if not any(tensor.requires_grad for tensor in tensors):
+            self.cutting.called(call, tensors)
+        for tensor in tensors:
             edge = self.engine.node_of(tensor) if tensor.requires_grad and not tensor.is_leaf else None
             if edge is not None:
                 self._note_output(edge, tensor, call, returned)
+                if self.cutting.cut_off:
+                    self.cutting.fed(call, self.builder.id_of(edge[0]))
 
     def _note_hooks(self, tensor) -> None:
         edge = None if tensor.is_leaf else self.engine.node_of(tensor)
@@ -271,6 +278,7 @@ class Recording(Watcher):
             made = self.record.nodes[number]
             made.place, made.stack = places[spots[0]], [places[spot] for spot in spots[1:]]
         self.naming.fill(self.record, self.builder)
+        self.record.cuts = self.cutting.cuts()
         self.builder.fill()
         self.record.versions = {self.engine.name: self.engine.module.__version__}
         return self.record
@@ -280,6 +288,7 @@ class Recording(Watcher):
         self.fill(frame)
         self.builder.let_go()
         self.naming.let_go()
+        self.cutting.let_go()
         self.runs, self.modules, self.watches = {}, [], False
         return self.record
 

@@ -10,6 +10,7 @@ from backlight.lens.engines import engine_named, engine_of, loaded_engines
 from backlight.lens.record import Record
 from backlight.lens.recording import Recording
 
+OPEN: list["Watch"] = []  # those that watch now, in any thread
 VALUES = ("summary", "none", "full")
 
 
@@ -55,9 +56,11 @@ class Watch:
         self.recordings = [Recording(one, self.options, self.models, self.steps) for one in engines]
         for one in self.recordings:
             self.blocks.enter_context(one.engine.observe(one))
+        OPEN.append(self)
         return self
 
     def __exit__(self, *problem) -> None:
+        OPEN.remove(self)
         self.blocks.close()
         for one in self.recordings:
             one.close(sys._getframe(1))
