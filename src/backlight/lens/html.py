@@ -16,9 +16,8 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-from backlight.lens.nodes import Place, Summary
+from backlight.lens.nodes import Place, Recorded, Summary
 from backlight.lens.picture import Picture, picture_of
-from backlight.lens.record import Record
 from backlight.lens.render.tree import tree
 
 HERE = Path(__file__).parent / "page"
@@ -53,7 +52,7 @@ class Spot(NamedTuple):
     bead: bool
 
 
-def page_of(record: Record, *, by: str = "module", backward: int = -1, replay: bool = False) -> str:
+def page_of(record: Recorded, *, by: str = "module", backward: int = -1, replay: bool = False) -> str:
     """Return a record as an HTML page.
 
     Args:
