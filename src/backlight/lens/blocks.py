@@ -74,8 +74,8 @@ def array_block(array: np.ndarray, digits: int = 4) -> Block:
     if np.ndim(array) == 0:
         return Block((number_text(float(array), digits),))
     if np.ndim(array) == 1:
-        return Block((f"[{', '.join(number_text(float(one), digits) for one in array)}]",))
-    rows = [[number_text(float(one), digits) for one in row] for row in array]
+        return Block((f"[{', '.join(number_text(float(one), digits) for one in array.tolist())}]",))
+    rows = [[number_text(one, digits) for one in row] for row in np.asarray(array, float).tolist()]
     widths = [max(map(len, column)) for column in zip(*rows)]
     return Block(tuple(f"[ {'  '.join(text.rjust(width) for text, width in zip(row, widths))} ]" for row in rows))
 

@@ -10,6 +10,7 @@ stand alone.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from backlight.lens.formulas import Formula, Joined, Name, Prose
 from backlight.lens.written import ShapeWriter, Writer, names_in
 
 DIGITS = (4, 6, 9)
-WIDEST = 100
+WIDEST = 100  # characters that an expression may take
+NARROWEST = 3  # that a number takes, with what parts it from the next
 CLOSE = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-7}
 WRITTEN = 1e-3  # how far a rounded line may be from the gradient, in relation to its largest element
 
@@ -142,21 +144,21 @@ class _Filling:
         return used.union(*(names_in(part) for part in parts.values())) - set(parts)
 
     def _computed(self, arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, Arithmetic]:
-        arithmetic = Arithmetic(dict(arrays), matrices=self.matrices, dim=self.dim)
-        for name, part in self.formula.parts:
-            arithmetic.values[name] = arithmetic.of(part)
-        return np.asarray(arithmetic.of(self.formula.expression), float), arithmetic
+        return computed(self.formula, arrays, self.matrices, self.dim)
 
     def _written(self, value: np.ndarray, arithmetic: Arithmetic, shaped: str) -> Filled | None:
-        shapes = self._shapes(arithmetic.values, self.result.shape)
+        shapes = _with_shapes(self.formula, arithmetic.values, self.result.shape, self.matrices)
         drawn = [arithmetic.values[name] for name in names_in(self.formula.expression)]
-        if not all(map(can_be_drawn, [*drawn, value, self.result.array])):
+        columns = sum(np.shape(one)[-1] for one in [*drawn, value] if np.ndim(one))
+        if columns * NARROWEST > WIDEST or not all(map(can_be_drawn, [*drawn, value, self.result.array])):
             return Filled("", "=", "", shapes) if shapes else None
         flat = max(map(np.ndim, [value, *drawn])) < 2
         for digits in DIGITS if flat else (3, *DIGITS):
             block = Writer(arithmetic, digits).of(self.formula.expression)
+            if block.width > WIDEST:
+                break
             relation = self._relation(arithmetic.values, value, digits)
-            if relation and block.width <= WIDEST:
+            if relation:
                 result = str(array_block(self.result.array, digits)) if shaped else ""
                 return Filled(str(block), relation, str(array_block(value, digits)), shapes, shaped, result)
         return Filled("", "=", "", shapes) if shapes else None
@@ -175,29 +177,50 @@ class _Filling:
         return ""
 
     def _by_shapes(self) -> Filled | None:
-        """Fill in shapes only, where they fit: dims of any size stand for themselves as small numbers."""
-        sizes = sorted({size for given in (*self.names.values(), self.result) for size in given.shape} - {1})
-        small = {1: 1, **{size: number + 2 for number, size in enumerate(sizes)}}
-        arrays = {name: np.ones([small[size] for size in given.shape]) for name, given in self.names.items()}
-        value, _ = self._computed(arrays)
-        if list(value.shape) != [small[size] for size in self.result.shape]:
-            return None
-        shapes = {name: np.broadcast_to(0.0, given.shape) for name, given in self.names.items()}
-        written = self._shapes(shapes, self.result.shape)
+        """Fill in shapes only, where they fit."""
+        shapes = tuple((name, self.names[name].shape) for name in sorted(self._used() & set(self.names)))
+        written = _shapes_only(self.formula, shapes, self.result.shape, self.matrices, self.dim)
         return Filled("", "=", "", written) if written else None
 
-    def _shapes(self, values: Mapping[str, np.ndarray], result: tuple[int, ...]) -> str:
-        used = names_in(self.formula.expression)
-        if used == {"grad"} or all(np.ndim(values.get(name, 0.0)) < 2 for name in used):
-            return ""
-        parts = {name: np.broadcast_to(0.0, result) for name, _ in self.formula.parts}
-        drawing = ShapeWriter(Arithmetic({**parts, **values}, matrices=self.matrices))
-        return f"{drawing.of(self.formula.expression)} → {shape_text(result)}"
+
+def computed(
+    formula: Formula, arrays: Mapping[str, np.ndarray], matrices: bool, dim: int | None
+) -> tuple[np.ndarray, Arithmetic]:
+    """Compute a formula, its named parts first; return its value and what computes with these values."""
+    arithmetic = Arithmetic(dict(arrays), matrices=matrices, dim=dim)
+    for name, part in formula.parts:
+        arithmetic.values[name] = arithmetic.of(part)
+    return np.asarray(arithmetic.of(formula.expression), float), arithmetic
+
+
+@lru_cache(4096)  # a model repeats its blocks
+def _shapes_only(
+    formula: Formula, shapes: tuple[tuple[str, tuple[int, ...]], ...], result: tuple[int, ...], matrices: bool, dim
+) -> str:
+    """Write a formula with shapes if they fit: dims of any size stand for themselves as small numbers."""
+    sizes = sorted({size for _, shape in (*shapes, ("", result)) for size in shape} - {1})
+    small = {1: 1, **{size: number + 2 for number, size in enumerate(sizes)}}
+    arrays = {name: np.ones([small[size] for size in shape]) for name, shape in shapes}
+    value, _ = computed(formula, arrays, matrices, dim)
+    if list(value.shape) != [small[size] for size in result]:
+        return ""
+    return _with_shapes(formula, {name: np.broadcast_to(0.0, shape) for name, shape in shapes}, result, matrices)
+
+
+def _with_shapes(formula: Formula, values: Mapping[str, np.ndarray], result: tuple[int, ...], matrices: bool) -> str:
+    """Write a formula with shapes, where one is of a matrix and the shapes say something."""
+    used = names_in(formula.expression)
+    if used == {"grad"} or all(np.ndim(values.get(name, 0.0)) < 2 for name in used):
+        return ""
+    parts = {name: np.broadcast_to(0.0, result) for name, _ in formula.parts}
+    writer = ShapeWriter(Arithmetic({**parts, **values}, matrices=matrices))
+    return f"{writer.of(formula.expression)} → {shape_text(result)}"
 
 
 def rounded(array: np.ndarray, digits: int) -> np.ndarray:
     """Round to significant digits, as they are written."""
-    return np.vectorize(lambda one: float(f"{one:.{digits}g}"), otypes=[float])(np.asarray(array, float))
+    array = np.asarray(array, float)
+    return np.array([float(f"{one:.{digits}g}") for one in array.ravel().tolist()]).reshape(array.shape)
 
 
 def same(left: np.ndarray, right: np.ndarray, close: float) -> bool:

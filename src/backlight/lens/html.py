@@ -40,6 +40,7 @@ SCRIPTS = (  # in this order: each may use at once what stands before it
     "page",
 )
 STYLES = ("page", "replay")
+MOST_REPLAYED = 1000  # nodes of a record whose replay comes with every page
 EMPTY = (None, "", [], {}, ())
 AS_THEY_ARE = {str, int, bool, type(None)}
 
@@ -65,7 +66,7 @@ def page_of(record: Recorded, *, by: str = "module", backward: int = -1, replay:
     data = {
         "record": tables.plain(record),
         "picture": tables.plain(_without_faces(picture)),
-        "replay": {"open": replay, "steps": tables.plain(record.replay().steps)},
+        "replay": _replay(record, replay, tables),
         **tables.as_dict(),
     }
     return Template(_read("page.html")).substitute(
@@ -81,6 +82,13 @@ def page_of(record: Recorded, *, by: str = "module", backward: int = -1, replay:
 def _without_faces(picture: Picture) -> Picture:
     """Return a picture with only where its boxes stand: the page draws them by itself."""
     return dataclasses.replace(picture, boxes=[Spot(box.id, box.group, box.bead) for box in picture.boxes])
+
+
+def _replay(record: Record, opened: bool, tables) -> dict:
+    """Return the steps of the replay; a large record has them only if that is asked for."""
+    if len(record.nodes) > MOST_REPLAYED and not opened:
+        return {"left_out": len(record.nodes)}
+    return {"open": opened, "steps": tables.plain(record.replay().steps)}
 
 
 def island(data) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from backlight.lens.blocks import shape_text
 from backlight.lens.equations import Equations
 from backlight.lens.filled import same
 from backlight.lens.memory import Memory
@@ -101,6 +102,7 @@ class _Backward:
             for edge in filter(None, self.nodes[id].edges):
                 self.users[edge.to].append(id)
         self.arrivals: dict[tuple[int, int], list[_Arrival]] = defaultdict(list)
+        self.totals: dict[tuple[int, int], np.ndarray | None] = {}  # their sums
         self.waiting = {id: len(self.users[id]) for id in self.firing}  # users that have still to fire
         self.ready = {id for id, users in self.waiting.items() if not users}  # ops that nothing keeps from firing
 
@@ -148,9 +150,14 @@ class _Backward:
 
     def _returned(self) -> Iterator[str]:
         """Give what autograd.grad returns: what arrived where nothing fired."""
-        for (id, _), pieces in self.arrivals.items():
-            if id not in self.firing and any(one.gradient is not None for one in pieces):
-                yield f"{_total(pieces) or 'a gradient'} for {word_of(self.nodes[id])}"
+        for target, pieces in self.arrivals.items():
+            given = [one.gradient for one in pieces if one.gradient is not None]
+            if target[0] not in self.firing and given:
+                total, shape = self.totals[target], tuple(given[0].shape)
+                told = brief(given[0]) if len(given) == 1 else f"a sum of shape {shape_text(shape)}"
+                if total is not None:
+                    told = brief(Summary(shape, given[0].dtype, values=np.asarray(total).tolist()))
+                yield f"{told} for {word_of(self.nodes[target[0]])}"
 
     def _fire(self, step: Step) -> Moment:
         node = self.nodes[step.node]
@@ -243,11 +250,21 @@ class _Backward:
         for edge, gradient in zip(node.edges, step.outgoing):
             if edge is None:
                 continue
-            pieces = self.arrivals[edge.to, edge.output]
-            pieces.append(_Arrival(node.id, gradient))
+            self.arrivals[edge.to, edge.output].append(_Arrival(node.id, gradient))
             waiting = self._count_down(edge.to)
-            total = _total(pieces) or brief(gradient)
+            total = self._add_up((edge.to, edge.output), gradient) or brief(gradient)
             yield Flow(node.id, edge.to, edge.output, edge.name, edge.formula, brief(gradient), total, waiting)
+
+    def _add_up(self, target: tuple[int, int], gradient: Summary | None) -> str | None:
+        """Add a gradient to what has arrived; return the sum in short, None where values were not recorded."""
+        if gradient is None:
+            return None
+        array, before = given_of(gradient).array, self.totals.get(target, 0.0)
+        if array is None or before is None:
+            self.totals[target] = None
+            return None
+        self.totals[target] = before + array
+        return brief(Summary(gradient.shape, gradient.dtype, values=np.asarray(self.totals[target]).tolist()))
 
     def _count_down(self, id: int) -> int:
         """Note that a user of a node has fired; return how many have still to."""
@@ -293,16 +310,6 @@ def _is_sum(pieces: list[_Arrival], whole: Summary) -> bool:
     """Tell whether pieces add up to a whole, as far as values were recorded: where not, whether they may be shown."""
     arrays = _values([one.gradient for one in pieces] + [whole])
     return arrays is not None and same(np.asarray(sum(arrays[:-1])), arrays[-1], ROUNDING)
-
-
-def _total(pieces: list[_Arrival]) -> str | None:
-    """Return the sum of what has arrived, in short; None where values were not recorded."""
-    given = [one.gradient for one in pieces if one.gradient is not None]
-    arrays = _values(given)
-    if not arrays:
-        return None
-    values = np.asarray(sum(arrays)).tolist()
-    return brief(Summary(given[0].shape, given[0].dtype, values=values))
 
 
 def _with_ending(lines: list[str], ending: str) -> list[str]:

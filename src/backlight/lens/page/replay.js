@@ -157,6 +157,10 @@ const drawReplay = () => {
 
 // `#step-7` in the address opens the replay there; a page that was made for the replay opens at its first backward.
 const beginReplay = () => {
+  if (data.replay?.left_out) {
+    view.slot.hidden = false;
+    view.slot.append(make("p", { id: "replay-left-out" }, make("strong", {}, "Replay"), ` Its steps would make this page of ${many(nodes.length, "node")} large: `, make("code", {}, "backlight replay"), " steps through it in a terminal, and with ", make("code", {}, "--html"), " makes a page with them."));
+  }
   if (!steps.length) return;
   drawReplay();
   view.slot.hidden = false;
