@@ -1,270 +1,26 @@
-"""From the facts about a gradient to an answer: the first explanation that fits them."""
+"""From the facts about a gradient to an answer."""
 
+from backlight.lens.absent import CURE, answered, cut_lines, no_way, way_of, why_none
 from backlight.lens.answer import Answer
 from backlight.lens.case import Case
-from backlight.lens.culprits import Culprit, growth, odd_backward, odd_forward, suspect, zero_at
-from backlight.lens.doctor.rules import RULES
-from backlight.lens.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut, Summary
-from backlight.lens.ways import all_zero, at, described, has_odd, magnitude, size_of
+from backlight.lens.culprits import Culprit, growth
+from backlight.lens.nodes import Summary
+from backlight.lens.non_finite import odd_backward, odd_forward
+from backlight.lens.vanishing import suspect, zero_at
+from backlight.lens.ways import all_zero, described, has_odd, magnitude, size_of
 
 HUGE = 1e3  # a gradient whose elements are so large in the mean, and so many times the values, is called huge
-CUT = {
-    DETACHES: "returns a tensor without a graph",
-    NUMBER: "returns Python numbers or an array, which have no graph",
-    NO_DERIVATIVE: "has no derivative",
-    UNRECORDED: "ran while recording was off: under no_grad(), inference_mode() or set_grad_enabled(False)",
-}
-CURE = {
-    DETACHES: "Remove it, or use its result only where no gradient is wanted.",
-    NUMBER: "Keep the loss a tensor until backward(); use item() for printing only.",
-    NO_DERIVATIVE: "Use a smooth form: softmax instead of argmax, a margin instead of a comparison.",
-    UNRECORDED: "Compute the loss outside of that block.",
-}
 
 
 def answer_to(case: Case) -> Answer:
     """Answer for one tensor."""
     if case.grad is None:
-        return _why_none(case)
+        return why_none(case)
     if has_odd(case.grad):
         return _why_odd(case)
     if all_zero(case.grad):
         return _why_zero(case)
     return _why_huge(case) if _is_huge(case) else _made_of(case)
-
-
-def _answer(
-    case: Case, question: str, verdict: str, *, rule: str = "", cause="", cure="", evidence=(), path=()
-) -> Answer:
-    """Return an answer, and with it the finding of the rule that fits."""
-    finding = None
-    if rule:
-        known = RULES[rule]
-        cause, cure = cause or known.cause, cure or known.cure
-        finding = known.found(
-            place=case.place, evidence=tuple(evidence), title=verdict, cause=cause, cure=cure, path=tuple(path)
-        )
-    return Answer(question, verdict, tuple(evidence), cause, cure, tuple(path), finding)
-
-
-def _way(case: Case) -> tuple[str, ...]:
-    """Return the way from the root, with gradients where they are known."""
-    if case.ways is None:
-        return ()
-    return tuple(described(node, case.ways.incoming(node.id)) for node in case.ways.way())
-
-
-# --- None -------------------------------------------------------------------------------------------------------------
-
-
-def _why_none(case: Case) -> Answer:
-    for explain in (
-        _requires_none,
-        _is_no_leaf,
-        _loss_has_no_graph,
-        _not_reached,
-        _given_to_grad,
-        _stopped,
-        _gone,
-        _not_yet,
-    ):
-        found = explain(case, f"Why is {case.grads} None?")
-        if found is not None:
-            return found
-    return _answer(
-        case,
-        f"Why is {case.grads} None?",
-        f"No backward has written it, or it was set to None since; {case.name} is a leaf and requires grad.",
-        cause="Nothing here knows of a backward.",
-        cure=f"Ask why({case.name}, loss), or inside `with lens.watch():`, so that the graph can be looked at.",
-    )
-
-
-def _requires_none(case: Case, question: str) -> Answer | None:
-    if case.requires_grad:
-        return None
-    if case.cut is not None:
-        return _answer(
-            case,
-            question,
-            f"{case.name} has no graph: `{case.cut.op}` at {at(case.cut.place)} {CUT[case.cut.reason]}",
-            rule="BL103",
-            cause="What it was computed from requires grad; it itself does not.",
-            cure=CURE[case.cut.reason],
-        )
-    if not case.floats:
-        verdict = f"{case.name} is {case.dtype}: only floating point tensors have gradients"
-        return _answer(
-            case, question, verdict, rule="BL103", cure="Make it of floats: .float(), before the computation."
-        )
-    return _answer(
-        case,
-        question,
-        f"{case.name} does not require grad, so no gradient is computed for it",
-        rule="BL103",
-        cause="It was made without requires_grad=True, frozen, detached, or computed under no_grad().",
-    )
-
-
-def _is_no_leaf(case: Case, question: str) -> Answer | None:
-    if case.is_leaf or case.retains_grad:
-        return None
-    place = "" if case.place is None else f" at {at(case.place)}"
-    leaves = [] if case.ways is None or case.node is None else _leaves_behind(case)
-    evidence = [f"it was computed from the leaf {name}, which has {has}" for name, has in leaves[:3]]
-    return _answer(
-        case,
-        question,
-        f"{case.name} is no leaf: {case.made} made it{place}, and only leaves keep their gradient",
-        rule="BL101",
-        evidence=evidence,
-        path=_way(case),
-    )
-
-
-def _leaves_behind(case: Case) -> list[tuple[str, str]]:
-    nodes = case.ways.record.nodes
-    stack, seen, found = [case.node.id], set(), []
-    while stack:
-        number = stack.pop()
-        if number in seen:
-            continue
-        seen.add(number)
-        node = nodes[number]
-        if not node.edges and node.name:
-            found.append((node.name, "no .grad" if node.grad is None else f"a .grad of {magnitude(node.grad)}"))
-        stack.extend(edge.to for edge in node.edges if edge is not None)
-    return found
-
-
-def _loss_has_no_graph(case: Case, question: str) -> Answer | None:
-    loss = case.loss
-    if loss is None or (loss.requires_grad and not loss.is_leaf):
-        return None
-    verdict, cure = no_way(case), ""
-    if loss.requires_grad:
-        return _answer(case, question, verdict, rule="BL212")
-    rule = "BL208"
-    cut = loss.cut or (case.cuts[0] if case.cuts else None)
-    if cut is not None:
-        rule = {UNRECORDED: "BL211", NO_DERIVATIVE: "BL209"}.get(cut.reason, "BL210")
-        cure = CURE[cut.reason]
-    return _answer(case, question, verdict, rule=rule, cure=cure, evidence=_cut_lines(case.cuts))
-
-
-def _not_reached(case: Case, question: str) -> Answer | None:
-    if case.ways is None or case.ways.way() or not case.ways.roots:
-        return None
-    cuts = case.cuts
-    return _answer(
-        case,
-        question,
-        no_way(case),
-        rule="BL707" if case.parameter else "",
-        cause=f"What is computed from it leaves the graph there: `{cuts[0].op}` {CUT[cuts[0].reason]}." if cuts else "",
-        cure=CURE[cuts[0].reason] if cuts else "",
-        evidence=[*_cut_lines(cuts), *_ends(case)],
-    )
-
-
-def no_way(case: Case) -> str:
-    """Say why the graph of the loss does not reach a tensor."""
-    loss = case.loss
-    name = "backward's root" if loss is None else loss.name
-    if not case.requires_grad:
-        return f"{case.name} does not require grad: no graph leads to it"
-    if loss is not None and loss.requires_grad and loss.is_leaf:
-        return f"{name} is itself a leaf: it was made of numbers, with requires_grad=True, and has no graph"
-    if loss is not None and not loss.requires_grad:
-        cut = f": `{loss.cut.op}` at {at(loss.cut.place)} {CUT[loss.cut.reason]}" if loss.cut is not None else ""
-        return f"{name} has no graph{cut or ': it does not require grad'}"
-    if case.cuts:
-        first = case.cuts[0]
-        return f"the graph of {name} does not reach {case.name}: `{first.op}` at {at(first.place)} cuts it off"
-    return f"the graph of {name} does not reach {case.name}: nothing in it was computed from this tensor"
-
-
-def _cut_lines(cuts: list[Cut]) -> list[str]:
-    return [f"`{cut.op}` at {at(cut.place)} {CUT[cut.reason]}" for cut in cuts[:4]]
-
-
-def _ends(case: Case) -> list[str]:
-    """Return the leaves that the loss does reach."""
-    nodes = case.ways.record.nodes
-    names = [nodes[one].name or "a leaf" for one in sorted(case.ways.reached) if not nodes[one].edges]
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return [f"the leaves that it does reach: {', '.join(names[:5])}{more}"] if names else ["it reaches no leaf at all"]
-
-
-def _stopped(case: Case, question: str) -> Answer | None:
-    """A backward ran and reached the tensor's graph, and no gradient came along."""
-    ways = case.ways
-    if ways is None or ways.backward is None or case.node is None or case.node.id in ways.steps:
-        return None
-    if ways.backward.problem is not None:
-        verdict = f"backward stopped before it came to {case.name}: {ways.backward.problem.splitlines()[0]}"
-        return _answer(
-            case, question, verdict, cause="An exception ended the run.", cure="See the exception.", path=_way(case)
-        )
-    last = next((node for node in reversed(ways.way()) if node.id in ways.steps), None)
-    if last is None:
-        return None
-    return _answer(
-        case,
-        question,
-        f"no gradient came further than {described(last)}",
-        cause="The op (or a Function's backward) handed on None for this input, or other inputs were asked for.",
-        cure="Return a gradient for this input in backward(), or leave inputs= out.",
-        path=_way(case),
-    )
-
-
-def _given_to_grad(case: Case, question: str) -> Answer | None:
-    if case.ways is None or case.ways.backward is None or case.ways.backward.into_grad:
-        return None
-    return _answer(
-        case,
-        question,
-        f"autograd.grad() at {at(case.ways.backward.place)} returns gradients and writes no .grad",
-        cause="Only backward() adds to .grad.",
-        cure="Use what autograd.grad() returned, or call backward().",
-        path=_way(case),
-    )
-
-
-def _gone(case: Case, question: str) -> Answer | None:
-    ran = case.ways is not None and case.node is not None and case.node.id in case.ways.steps
-    if not ran and not (case.loss is not None and case.loss.freed):
-        return None
-    arrived = case.ways.incoming(case.node.id) if ran else None
-    evidence = [f"a gradient had arrived: {magnitude(arrived)}"] if arrived is not None else []
-    return _answer(
-        case,
-        question,
-        f"backward has run and reached {case.name}; its .grad was set to None since",
-        rule="BL704",
-        cause="zero_grad() came after backward(), and sets .grad to None.",
-        cure="Read .grad between backward() and zero_grad().",
-        evidence=evidence,
-        path=_way(case),
-    )
-
-
-def _not_yet(case: Case, question: str) -> Answer | None:
-    if case.ways is None or not case.ways.way() or case.ways.backward is not None:
-        return None
-    name = "the loss" if case.loss is None else case.loss.name
-    return _answer(
-        case,
-        question,
-        f"backward() of {name} has not run; its graph does reach {case.name}",
-        cause="There is no gradient yet.",
-        cure=f"Call {name}.backward()." if case.loss is not None else "Call backward() of the loss.",
-        path=_way(case),
-    )
-
-
-# --- 0, NaN, huge -----------------------------------------------------------------------------------------------------
 
 
 def _why_zero(case: Case) -> Answer:
@@ -277,21 +33,21 @@ def _why_zero(case: Case) -> Answer:
     if culprit is not None:
         return _blaming(case, question, culprit)
     if case.ways is not None and case.node is not None and not case.ways.way():
-        return _answer(
+        return answered(
             case,
             question,
             f"no backward that was seen reached {case.name}: its .grad was set to 0",
             cause=no_way(case),
             cure="; ".join(CURE[cut.reason] for cut in case.cuts[:1]) or "Compute the loss from it.",
-            evidence=_cut_lines(case.cuts),
+            evidence=cut_lines(case.cuts),
         )
-    return _answer(
+    return answered(
         case,
         question,
         f"all {size_of(case.grad)} elements are 0, and no node here shows why",
         cause="The loss does not change with it, or zero_grad(set_to_none=False) came after backward().",
         cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
-        path=_way(case),
+        path=way_of(case),
     )
 
 
@@ -301,7 +57,7 @@ def _why_odd(case: Case) -> Answer:
     if case.ways is not None:
         culprit = odd_forward(case.ways) or odd_backward(case.ways)
     if culprit is None:
-        return _answer(
+        return answered(
             case,
             question,
             f"{magnitude(case.grad)} elements are not finite, and where that began was not seen",
@@ -315,7 +71,7 @@ def _why_odd(case: Case) -> Answer:
 
 def _blaming(case: Case, question: str, culprit: Culprit, rule: str = "") -> Answer:
     verdict = culprit.what[0].upper() + culprit.what[1:]
-    return _answer(
+    return answered(
         case,
         question,
         verdict,
@@ -323,7 +79,7 @@ def _blaming(case: Case, question: str, culprit: Culprit, rule: str = "") -> Ans
         cause=culprit.cause,
         cure=culprit.cure,
         evidence=culprit.seen,
-        path=_way(case),
+        path=way_of(case),
     )
 
 
@@ -347,27 +103,27 @@ def _why_huge(case: Case) -> Answer:
     evidence += [f"its .grad was added to {added} times since it was made"] if added else []
     if added and not (grown and grown[0][1] > added + 1):
         verdict = f"gradients of {added + 1} backwards are added up in it"
-        return _answer(case, question, verdict, rule="BL703", evidence=evidence, path=_way(case))
+        return answered(case, question, verdict, rule="BL703", evidence=evidence, path=way_of(case))
     if grown:
         start = case.ways.incoming(case.ways.way()[0].id)
         total = f"{case.grad.norm / start.norm:.4g} times" if start is not None and start.norm else "grown"
-        return _answer(
+        return answered(
             case,
             question,
             f"it is {total} what backward started with: {described(grown[0][0])} alone gives {grown[0][1]:.4g} times",
             evidence=evidence,
             cause="Large factors on the way multiply.",
             cure="Scale these values down (normalise, initialise smaller, mean instead of sum), or clip gradients.",
-            path=_way(case),
+            path=way_of(case),
         )
-    return _answer(
+    return answered(
         case,
         question,
         f"its elements are {_mean_size(case.grad):.4g} large in the mean",
         evidence=evidence,
         cause="Large values on the way, or a loss that sums over many elements.",
         cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
-        path=_way(case),
+        path=way_of(case),
     )
 
 
@@ -395,7 +151,7 @@ def _made_of(case: Case) -> Answer:
     parts = len(evidence) - len(changes) - bool(added)
     verdict = f"{magnitude(case.grad)} over {size_of(case.grad)} elements"
     verdict += f": the sum of {parts} gradients" if parts > 1 else ", from one use" if parts == 1 else ""
-    return _answer(
+    return answered(
         case,
         question,
         verdict,
@@ -405,5 +161,5 @@ def _made_of(case: Case) -> Answer:
         if added
         else "",
         evidence=evidence,
-        path=_way(case),
+        path=way_of(case),
     )

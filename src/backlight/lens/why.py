@@ -4,8 +4,9 @@ import sys
 from dataclasses import dataclass
 
 from backlight.errors import InputError
+from backlight.lens.absent import no_way
 from backlight.lens.answer import Answer
-from backlight.lens.answering import answer_to, no_way
+from backlight.lens.answering import answer_to
 from backlight.lens.case import case_in
 from backlight.lens.engines import engine_of
 from backlight.lens.live_case import case_of
