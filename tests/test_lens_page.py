@@ -1,10 +1,26 @@
 """The page of a graph in a real browser: groups, search, ways, keys, colours, themes, widths, hostile names."""
 
+import dataclasses
+import itertools
+
 import pytest
 
 from backlight.lens.html import page_of
-from backlight.lens.record import LEAF, OP, Backward, Edge, Node, Place, Record, Step, Summary
+from backlight.lens.record import (
+    LEAF,
+    OP,
+    Backward,
+    Edge,
+    Node,
+    Place,
+    Record,
+    SavedTensor,
+    Step,
+    Summary,
+    Write,
+)
 from browser import Browser
+from lens_records import stack
 
 HOSTILE = "</script><img src=x onerror=\"document.title='broken in'\"><!--"
 
@@ -95,3 +111,344 @@ def test_what_a_person_wrote_is_text_and_never_html(show):
     page.click("[data-item=n0]")
     assert HOSTILE in text(page, "#panel h2")
     assert page.run("document.querySelectorAll('img').length") == 0
+
+
+def seen(page) -> list[str]:
+    return page.run("[...document.querySelectorAll('.item')].map((one) => one.dataset.item)")
+
+
+def marked(page, mark: str) -> set[str]:
+    return set(page.run(f"[...document.querySelectorAll('.item.{mark}')].map((one) => one.dataset.item)"))
+
+
+def place_of(page, selector: str) -> list[float]:
+    box = f"document.querySelector({selector!r}).getBoundingClientRect()"
+    return page.run(f"(({{ x, y, width, height }}) => [x, y, width, height])({box})")
+
+
+def settled(page) -> None:
+    """Wait until nothing glides any more."""
+    page.run("new Promise((done) => setTimeout(done, 350))")
+
+
+def look_for(page, words: str) -> None:
+    page.run("document.getElementById('search').focus()")
+    for letter in words:
+        page.press(letter)
+
+
+def chosen(page) -> str:
+    return page.run("document.querySelector('.item.selected')?.dataset.item")
+
+
+def test_leaves_intermediates_and_the_root_are_told_apart(show):
+    page = show(expression())
+    assert page.run("[...document.querySelectorAll('.item.leaf')].map((one) => one.dataset.item)") == ["n0", "n1", "n5"]
+    assert page.run("[...document.querySelectorAll('.item.op')].length") == 4
+    assert page.run("[...document.querySelectorAll('.item.rooted')].map((one) => one.dataset.item)") == ["n4"]
+    colours = {
+        page.run(f"getComputedStyle(document.querySelector('[data-item={item}]')).backgroundColor")
+        for item in ("n0", "n2")
+    }
+    assert len(colours) == 2
+
+
+def test_boxes_lie_apart_and_inputs_above_what_reads_them(show):
+    page = show(expression())
+    boxes = {item: place_of(page, f"[data-item={item}]") for item in seen(page)}
+    for one, other in itertools.combinations(boxes.values(), 2):
+        aside = one[0] + one[2] <= other[0] or other[0] + other[2] <= one[0]
+        assert aside or one[1] + one[3] <= other[1] or other[1] + other[3] <= one[1]
+    assert boxes["n0"][1] < boxes["n2"][1] < boxes["n4"][1]
+
+
+def test_the_first_view_shows_few_items_and_nothing_else_is_in_the_page(show):
+    page = show(stack(500))
+    assert len(seen(page)) <= 60
+    assert page.run("document.querySelectorAll('*').length") < 1500
+
+
+def test_a_click_opens_a_group_under_the_pointer_and_a_second_one_closes_it(show):
+    page = show(stack(3))
+    before, group = seen(page), page.run("document.querySelector('.item.group:not(.open)').dataset.item")
+    x, y, width, height = place_of(page, f"[data-item={group}]")
+    page.click(f"[data-item={group}]")
+    settled(page)
+    assert len(seen(page)) > len(before)
+    left, top, wide, _ = place_of(page, f"[data-item={group}] > .head")
+    assert left <= x + width / 2 <= left + wide and top <= y + height / 2 <= top + 60
+    assert page.run(f"document.querySelector('[data-item={group}]').getAttribute('aria-expanded')") == "true"
+    page.click(f"[data-item={group}] > .head")
+    settled(page)
+    assert sorted(seen(page)) == sorted(before)
+
+
+def test_enter_opens_and_closes_and_keeps_the_focus(show):
+    page = show(stack(3))
+    group = page.run("document.querySelector('.item.group:not(.open)').dataset.item")
+    page.run(f"document.querySelector('[data-item={group}]').focus()")
+    before = len(seen(page))
+    page.press("Tab")
+    page.run(f"document.querySelector('[data-item={group}]').click()")
+    settled(page)
+    after = len(seen(page))
+    page.press("Enter", "\r")
+    settled(page)
+    assert len(seen(page)) == before != after
+    assert page.run("document.activeElement.dataset.item") == group
+
+
+def test_open_all_and_close_all(show):
+    page = show(stack(3))
+    page.run("document.getElementById('open-all').click()")
+    assert marked(page, "group:not(.open)") == set()
+    page.run("document.getElementById('close-all').click()")
+    assert marked(page, "open") == set()
+
+
+def test_open_all_stops_at_what_one_can_look_at(show):
+    page = show(stack(500))
+    page.run("document.getElementById('open-all').click()")
+    assert 60 < len(seen(page)) <= 1600
+    assert "stay closed" in text(page, "#said")
+
+
+def test_a_leaf_lights_all_paths_from_the_root_and_lists_their_formulas(show):
+    page = show(expression())
+    page.click("[data-item=n1]")
+    assert marked(page, "lit") == {"n1", "n2", "n3", "n4"}
+    assert marked(page, "dimmed") == {"n0", "n5", "n6"}
+    assert "2 paths from e" in text(page, "#panel").lower()
+    assert text(page, ".way").split("\n") == ["e", "self: grad · other", "c", "other: grad", "b"]
+    page.click(".turns button:last-child")
+    assert text(page, ".way").split("\n") == ["e", "other: grad · self", "d", "self: grad · other", "b"]
+    page.press("Escape")
+    assert marked(page, "dimmed") == set()
+
+
+def test_where_no_path_leads_the_page_says_why(show):
+    page = show(expression())
+    page.click("[data-item=n5]")
+    said = text(page, "#panel")
+    assert "No path leads from “e” to “z”" in said and "y" in said
+    assert marked(page, "dimmed") == set()
+
+
+def test_a_gradient_that_stopped_on_its_way_is_explained(show):
+    record = expression()
+    record.backwards[0].steps = record.backwards[0].steps[:2]  # c, a and b never ran
+    record.backwards[0].steps[0].outgoing[0] = None
+    page = show(record)
+    page.click("[data-item=n0]")
+    assert "these gave no gradient for the input on it: e" in " ".join(text(page, "#panel").split())
+
+
+def test_search_counts_hits_goes_to_them_and_opens_what_hides_them(show):
+    page = show(stack(3))
+    page.press("/")
+    look_for(page, "blocks.2.up.weight")
+    assert text(page, "#hits") == "1 hit"
+    page.press("Enter", "\r")
+    settled(page)
+    assert text(page, "#hits") == "1 of 1"
+    assert text(page, "#panel h2") == "blocks.2.up.weight"
+    assert page.run("document.querySelector('.item.current').checkVisibility()")
+    page.press("Escape")
+    assert text(page, "#hits") == ""
+
+
+def test_search_finds_ops_lines_and_says_where_nothing_is_found(show):
+    page = show(stack(2))
+    look_for(page, "tanh")
+    assert text(page, "#hits") == "2 hits"
+    look_for(page, "zzz")
+    assert text(page, "#hits") == "nothing found"
+    assert page.run("document.getElementById('next').disabled")
+
+
+def test_arrows_walk_along_edges(show):
+    page = show(expression())
+    page.press("r")
+    assert chosen(page) == "n4"
+    page.press("ArrowUp")
+    assert chosen(page) in ("n2", "n3")
+    page.press("ArrowUp")
+    assert chosen(page) in ("n0", "n1")
+    page.press("ArrowDown")
+    page.press("ArrowDown")
+    assert chosen(page) == "n4"
+    page.press("ArrowUp")
+    first = chosen(page)
+    page.press("ArrowRight" if first == "n2" else "ArrowLeft")
+    assert {first, chosen(page)} == {"n2", "n3"}
+    assert page.run("document.activeElement.dataset.item") == chosen(page)
+    assert page.run("document.querySelectorAll('.item[tabindex=\"0\"]').length") == 1
+
+
+def test_keys_zoom_fit_turn_arrows_and_show_help(show):
+    page = show(expression())
+    first = text(page, "#zoom")
+    page.press("+")
+    settled(page)
+    assert int(text(page, "#zoom").split()[0]) > int(first.split()[0])
+    page.press("0")
+    settled(page)
+    assert text(page, "#zoom") == "100 %"
+    page.press("f")
+    settled(page)
+    assert text(page, "#zoom") == first
+    page.press("g")
+    assert page.run("document.getElementById('flow').getAttribute('aria-pressed')") == "true"
+    page.press("?")
+    assert page.run("document.getElementById('keys').open")
+    page.run("document.getElementById('keys').close()")
+
+
+def test_gradient_direction_turns_the_arrows_and_shows_where_gradients_went(show):
+    page = show(expression())
+    ends = "[...document.querySelectorAll('.line')].filter((one) => one.getAttribute('marker-{}')).length"
+    assert page.run(ends.format("end")) == 6 and page.run(ends.format("start")) == 0
+    page.click("#flow")
+    assert page.run(ends.format("end")) == 0 and page.run(ends.format("start")) == 6
+    assert page.run("document.querySelectorAll('.link.went').length") == 5  # no gradient went to z
+
+
+def test_the_wheel_zooms_at_the_pointer_and_a_drag_moves(show):
+    page = show(expression())
+    x, y = place_of(page, "[data-item=n2]")[:2]
+    page.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-200)
+    page.until("parseInt(document.getElementById('zoom').textContent) > 126")
+    assert place_of(page, "[data-item=n2]")[:2] == pytest.approx([x, y], abs=1)
+    before = place_of(page, "[data-item=n2]")
+    for kind, px in (("mousePressed", 40), ("mouseMoved", 70), ("mouseMoved", 140), ("mouseReleased", 140)):
+        page.call("Input.dispatchMouseEvent", type=kind, x=px, y=300, button="left", buttons=1, clickCount=1)
+    assert place_of(page, "[data-item=n2]")[0] == pytest.approx(before[0] + 100, abs=1)
+    assert chosen(page) is None
+
+
+def test_colours_follow_the_gradient_norm_and_the_legend_has_its_ends(show):
+    page = show(expression())
+    page.click("[data-mode=gradient]")
+    share = "Number(document.querySelector('[data-item={}]').style.getPropertyValue('--share'))"
+    assert page.run(share.format("n1")) == 1 > page.run(share.format("n2")) > page.run(share.format("n4"))
+    assert page.run("document.querySelector('[data-item=n5]').dataset.hue") == "none"
+    assert text(page, "#legend").split()[0] == "1" and "16" in text(page, "#legend").split()
+    assert page.run("document.querySelectorAll('[data-mode=time]').length") == 0  # no time was measured
+
+
+def test_nan_is_flagged_with_a_sign(show):
+    record = expression()
+    record.backwards[0].steps[2].incoming = [Summary((3,), "float32", 1.0, 1.0, 1.0, 1.0, 1, 1, 0, [1.0, "nan", "inf"])]
+    page = show(record)
+    assert marked(page, "broken") == {"n2"}
+    assert "⚠" in text(page, "[data-item=n2]") and "NaN" in text(page, "[data-item=n2]")
+    assert "NaN or inf" in text(page, "#legend")
+    page.click("[data-item=n2]")
+    assert "⚠ 1 NaN, 1 inf of 3" in text(page, "#panel")
+
+
+def test_the_panel_tells_formulas_saved_tensors_writes_hooks_and_the_line(show):
+    record = expression()
+    record.nodes[4].hooks = ["clip"]
+    record.nodes[4].saved = [SavedTensor("self", number(5.0), 4, 7, of=2, version=0, written=1)]
+    record.writes = [Write(4, "mul_", 1, Place("seed.py", 9, "<module>", "e.mul_(2)"))]
+    record.nodes[4].module, record.nodes[4].module_type = "layers.0", "Product"
+    page = show(record)
+    page.click("[data-item=n4]")
+    said = " ".join(text(page, "#panel").split())
+    for part in (
+        "self: grad · other",
+        "to c · 6",
+        "saved for backward · 4 B",
+        "written to since it was saved: version 1, saved at 0",
+        "mul_ made version 1",
+        "clip",
+        "layers.0 · Product",
+        "seed.py:5",
+        "e = c * d",
+        "fired 1 of 5",
+    ):
+        assert part.lower() in said.lower(), part
+
+
+def test_a_group_tells_its_totals(show):
+    page = show(stack(3))
+    page.run("document.querySelector('.item.group').click()")
+    said = " ".join(text(page, "#panel").split())
+    assert "parameters" in said and "saved" in said and "largest" in said
+
+
+def test_several_backwards_can_be_looked_at(show):
+    record = expression()
+    second = Backward([4], [Step(4, [number(1.0)], [number(6.0), number(5.0)])])
+    page = show(dataclasses.replace(record, backwards=[*record.backwards, second]))
+    assert text(page, "[data-item=n2]").split()[-1] == "—"
+    page.run(
+        "(runs => { runs.value = '0'; runs.dispatchEvent(new Event('change')); })(document.getElementById('runs'))"
+    )
+    assert text(page, "[data-item=n2]").split()[-1] == "6"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_sticks_out_and_text_is_readable(show, scheme, width):
+    page = show(stack(3), width)
+    page.prefer(scheme)
+    assert page.run("document.documentElement.scrollWidth") <= width
+    panel, graph = place_of(page, "#panel"), place_of(page, "#frame")
+    assert panel[1] >= graph[1] + graph[3] if width == 400 else panel[0] >= graph[0] + graph[2]
+    for selector in (".item.op .symbol", ".item.group .symbol", "#panel h2", "#legend .key", "#count"):
+        contrast = page.run(CONTRAST.replace("SELECTOR", repr(selector)))
+        assert contrast is None or contrast >= 4.5, (selector, contrast)
+
+
+# The contrast of a text to the nearest ground behind it; null if it is not seen.
+CONTRAST = """(() => {
+    const one = document.querySelector(SELECTOR);
+    if (!one || !one.checkVisibility()) return null;
+    const canvas = Object.assign(document.createElement('canvas'), { width: 1, height: 1 });
+    const context = canvas.getContext('2d', { willReadFrequently: true });
+    const linear = (part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    const light = (...colours) => {
+        for (const colour of colours) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
+        const seen = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+        const [red, green, blue] = seen.map((part) => linear(part / 255));
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    };
+    const grounds = [];
+    for (let home = one; home; home = home.parentElement) grounds.unshift(getComputedStyle(home).backgroundColor);
+    const ground = light(...grounds), ink = light(...grounds, getComputedStyle(one).color);
+    return (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05);
+})()"""
+
+
+def test_with_reduced_motion_nothing_glides(show):
+    page = show(stack(3))
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    group = page.run("document.querySelector('.item.group:not(.open)').dataset.item")
+    page.run(f"document.querySelector('[data-item={group}]').click()")
+    first = place_of(page, f"[data-item={group}]")
+    settled(page)
+    assert place_of(page, f"[data-item={group}]") == first
+
+
+def test_items_have_roles_names_and_levels(show):
+    page = show(stack(3))
+    assert page.run("document.getElementById('stage').getAttribute('role')") == "tree"
+    for name in ("aria-label", "aria-level", "aria-selected", "tabindex"):
+        assert page.run(f"document.querySelectorAll('.item[role=treeitem][{name}]').length") == len(seen(page))
+    unnamed = "[...document.querySelectorAll('button')].filter((one) => !one.textContent.trim() && !one.ariaLabel)"
+    assert page.run(f"{unnamed}.length") == 0
+
+
+def test_printed_the_graph_is_there_and_the_buttons_are_not(show):
+    page = show(expression())
+    page.prefer("print")
+    assert page.run("document.querySelector('[data-item=n4]').checkVisibility()")
+    assert not page.run("document.getElementById('tools').checkVisibility()")
+
+
+def test_five_thousand_nodes_are_open_in_a_moment(show):
+    page = show(stack(500))
+    took = page.run("performance.getEntriesByType('navigation')[0].loadEventEnd")
+    assert took < 5_000  # half a second on a machine that does nothing else

@@ -2,6 +2,7 @@
 
 const frame = at("frame"), stage = at("stage");
 const camera = { x: 0, y: 0, scale: 1, moved: false };
+const BUTTONS = 44; // the height that they take, with their margins
 const LEAST = 0.02, MOST = 4;
 const bounded = (scale) => Math.min(MOST, Math.max(LEAST, scale));
 
@@ -39,9 +40,10 @@ const zoomAt = (factor, x = frame.clientWidth / 2, y = frame.clientHeight / 2, l
 // Show the whole picture; a small one is not blown up.
 const fitAll = (lasts = 220) => {
   const { width, height } = scene, margin = Math.min(40, frame.clientWidth * 0.04);
-  const scale = bounded(Math.min(1.25, (frame.clientWidth - 2 * margin) / width, (frame.clientHeight - 2 * margin) / height));
+  const room = frame.clientHeight - BUTTONS;
+  const scale = bounded(Math.min(1.25, (frame.clientWidth - 2 * margin) / width, (room - margin) / height));
   camera.moved = false;
-  fly((frame.clientWidth - width * scale) / 2, (frame.clientHeight - height * scale) / 2, scale, lasts);
+  fly((frame.clientWidth - width * scale) / 2, (room + margin / 2 - height * scale) / 2, scale, lasts);
 };
 // Show one to one, around what is selected or the middle.
 const fullSize = () => zoomAt(1 / camera.scale, undefined, undefined, 200);
@@ -76,7 +78,7 @@ const listenToCamera = () => {
     zoomAt(Math.exp(-Math.max(-160, Math.min(160, event.deltaY * lines)) * (event.ctrlKey ? 0.01 : 0.002)), ...spot(event));
   }, { passive: false });
   frame.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 && event.button !== 1) return;
+    if ((event.button !== 0 && event.button !== 1) || event.target.closest("#zooms")) return;
     pointers.set(event.pointerId, spot(event));
     if (pointers.size === 1) dragged = false;
   });

@@ -41,7 +41,7 @@ const gradientSection = (node) => {
 
 const formulaRow = (node, edge, number) => {
   const gone = handed(node.id, number);
-  return make("li", {}, make("div", { class: "formula" }, make("span", { class: "input" }, edge.name || `input ${number}`), " ", code(edge.formula || "no formula is known")),
+  return make("li", {}, make("div", { class: "formula" }, make("span", { class: "input" }, `${edge.name || `input ${number}`}:`), " ", code(edge.formula || "no formula is known")),
     make("div", { class: "to" }, "to ", link(edge.to), run() ? [" · ", gone ? make("span", { class: isBroken(gone) ? "broken" : "" }, brief(gone, 40) ?? "a gradient") : make("span", { class: "absent" }, `${ABSENT} none`)] : null));
 };
 
@@ -56,7 +56,7 @@ const writeRow = (write) => make("li", {}, code(write.op), ` made version ${writ
 const wayTable = (ways, number) => {
   const row = ({ id, edge }) => {
     const { name, formula } = nodes[id].edges[edge];
-    return make("li", {}, link(id), make("div", { class: "formula" }, make("span", { class: "input" }, name || `input ${edge}`), " ", code(formula || "no formula is known")));
+    return make("li", {}, link(id), make("div", { class: "formula" }, make("span", { class: "input" }, `${name || `input ${edge}`}:`), " ", code(formula || "no formula is known")));
   };
   return make("ol", { class: "way" }, wayNumbered(ways, number).map(row), make("li", {}, link(ways.target)));
 };

@@ -34,6 +34,7 @@ const drawRuns = () => {
 
 // A click opens or closes a group around the pointer, and selects; one on the ground selects nothing.
 const clicked = (event) => {
+  if (event.target.closest("#zooms")) return;
   const element = event.target.closest(".item");
   if (!element) return event.target.closest(".link") ? clickedLink(event.target.closest(".link")) : select(null);
   const item = element.dataset.item;

@@ -176,7 +176,6 @@ const glideTo = (shown, from, old, lasts) => {
     if (t < 1) glide = requestAnimationFrame(step);
   };
   step(length ? begin : Infinity);
-  if (length) glide = requestAnimationFrame(step);
 };
 
 // What the replay writes on edges: the numbers that go along them.

@@ -1,18 +1,30 @@
 // Search: by name, op, module, shape, file or line; the hits are counted, and the keys go from one to the next.
 
 const found = { nodes: null, order: [], current: null };
-const searchable = nodes.map((node) => [
-  node.name, node.label, node.type, node.module, node.module_type, placeText(node.place), node.place?.text, node.place?.function,
-  node.outputs[0] ? shapeText(node.outputs[0].shape) : "", node.hooks.join(" "), isLeaf(node) ? "leaf" : "", node.parameter ? "parameter" : "", node.root ? "root" : "",
-].filter(Boolean).join("\n").toLowerCase());
-const groupTexts = groups.map((group) => [group.title, group.detail].filter(Boolean).join("\n").toLowerCase());
+const textOf = (...parts) => parts.filter(Boolean).join("\n").toLowerCase();
+const searchable = nodes.map((node) => ({
+  own: textOf(node.name, node.label),
+  names: textOf(node.name, node.label, node.type.replace(/Backward\d*$|^AccumulateGrad$/, ""), node.module, node.module_type, node.outputs[0] && shapeText(node.outputs[0].shape), ...node.hooks, isLeaf(node) ? "leaf" : "", node.parameter ? "parameter" : "", node.root ? "root" : ""),
+  source: textOf(placeText(node.place), node.place?.text, node.place?.function),
+}));
+const groupTexts = groups.map((group) => textOf(group.title, group.detail));
 
-// Every word must be found in a node, or in the title of a group around it.
+// A word of one or two letters is the whole of a name, or each `w` would find everything; a longer one is a part of one.
+const isIn = (text, word) => (word.length > 2 ? text.includes(word) : text.split(/[^\p{L}\p{N}_×÷+−·]+/u).includes(word));
+// How well a node answers: by its own name, by other names, by the line or a group around it; 0 where it does not.
+const answers = (id, word) => {
+  const { own, names, source } = searchable[id];
+  if (own === word) return 4;
+  if (isIn(own, word)) return 3;
+  if (isIn(names, word)) return 2;
+  return word.length > 2 && (source.includes(word) || around(`n${id}`).some((group) => groupTexts[group].includes(word))) ? 1 : 0;
+};
+
+// Every word must be found; the best answers come first.
 const search = (text) => {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const holds = (id, word) => searchable[id].includes(word) || around(`n${id}`).some((group) => groupTexts[group].includes(word));
-  const hits = words.length ? [...boxes.keys()].filter((id) => words.every((word) => holds(id, word))) : [];
-  // the forward's end first: the root is where one looks from
+  const scores = new Map(words.length ? [...boxes.keys()].map((id) => [id, Math.min(...words.map((word) => answers(id, word)))]) : []);
+  const hits = [...boxes.keys()].filter((id) => scores.get(id)).sort((one, other) => scores.get(other) - scores.get(one) || one - other);
   Object.assign(found, { nodes: words.length ? new Set(hits) : null, order: hits, current: null });
   at("hits").textContent = words.length ? (hits.length ? many(hits.length, "hit") : "nothing found") : "";
   for (const button of [at("next"), at("previous")]) button.disabled = !hits.length;
