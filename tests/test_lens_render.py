@@ -80,6 +80,7 @@ def test_files_are_written_where_a_path_is_given(tmp_path):
     record = expression()
     assert record.svg(tmp_path / "a.svg") == (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert record.dot(tmp_path / "a.dot") == (tmp_path / "a.dot").read_text(encoding="utf-8")
+    assert record.html(tmp_path / "a.html") == (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 def test_a_notebook_gets_a_picture_and_text():

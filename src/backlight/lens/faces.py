@@ -1,4 +1,4 @@
-"""The faces of a record: how it shows itself as a tree of text, SVG, Graphviz and in notebooks."""
+"""The faces of a record: how it shows itself as a page, a tree of text, SVG, for Graphviz and in notebooks."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from backlight.lens.answer import Answer
 from backlight.lens.answering import answer_to
 from backlight.lens.boxes import Picture
 from backlight.lens.case import case_in
+from backlight.lens.html import page_of
 from backlight.lens.picture import picture_of
 from backlight.lens.render.dot import dot
 from backlight.lens.render.svg import svg
@@ -45,6 +46,21 @@ class Faces:
     def dot(self, path: Path | str | None = None, *, by: str = "module", most: int = 60, backward: int = -1) -> str:
         """Return the graph for Graphviz, and write it to a file if a path is given."""
         return _kept(dot(self.picture(by=by, most=most, backward=backward)), path)
+
+    def html(
+        self,
+        path: Path | str | None = None,
+        *,
+        by: str = "module",
+        backward: int = -1,
+        replay: bool = False,
+    ) -> str:
+        """Return the graph as an HTML page that stands alone, and write it to a file if a path is given.
+
+        Args:
+            replay: whether the page opens on the replay.
+        """
+        return _kept(page_of(self, by=by, backward=backward, replay=replay), path)
 
     def why(self, name_or_id: str | int) -> Answer:
         """Say why the gradient of a tensor is None, 0, NaN or huge, or what it is made of (see `lens.why`).

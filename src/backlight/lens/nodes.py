@@ -234,6 +234,9 @@ class Recorded(Protocol):
     cuts: list[Cut]
     left_out: int
 
+    def replay(self):
+        """Return what happened, step by step."""
+
 
 def users_of(nodes: Sequence[Node]) -> list[list[int]]:
     """Return for each node the ids of those that have an edge to it."""
