@@ -344,7 +344,6 @@ w.data.fill_(100.0)
 h.data.fill_(1.0)
 (w * w).backward()
 """,
-        corrected="h.fill_(100.0)",
     ),
     Mistake(
         "NumPy write to a saved tensor",

@@ -1,27 +1,18 @@
 """Every mistake of the catalogue ends in its finding, at its line, on PyTorch and on backlight."""
 
-import functools
-import warnings
-
 import pytest
 
 from backlight.lens.doctor.rules import RULES
-from backlight.lens.finding import NOTE, Finding
+from backlight.lens.finding import NOTE
 from catalogue import CASES
 from catalogue.case import Case
-from under_the_doctor import ENGINES, findings_of
+from catalogue.found import found_in
+from under_the_doctor import ENGINES
 
 MISSES: dict[tuple[str, str], str] = {}  # (case, engine) -> why the doctor does not find it
 # How many cases there are for each engine, how many end in their finding, and how many of these without --notes.
 COUNTS = {"torch": (125, 125, 112), "backlight": (116, 116, 104)}
 PAIRS = [(case, engine) for case in CASES for engine in case.only]
-
-
-@functools.cache
-def found_in(case: Case, engine: str) -> tuple[Finding, ...]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return tuple(findings_of(case.program, engine, strict=case.strict, notes=True))
 
 
 def is_right(case: Case, engine: str) -> bool:

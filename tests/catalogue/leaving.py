@@ -56,7 +56,6 @@ CASES = (
         """,
         rule="BL503",
         line=1,
-        also=("BL502",),
     ),
     Case(
         "5f",

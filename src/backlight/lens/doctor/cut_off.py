@@ -79,10 +79,7 @@ class CutOff(Part):
             f"{name}.grad is None, {flow.backwards} backward(s) later.",
         )
         title = f".grad of {name} is None: it does not require grad"
-        corrected = f"{name}.requires_grad_()  # before it is used"
-        found = rule("grad-without-requires-grad").found(
-            place=place, evidence=evidence, title=title, corrected=corrected
-        )
+        found = rule("grad-without-requires-grad").found(place=place, evidence=evidence, title=title)
         self.session.add(found)
 
     def end(self, problem) -> None:

@@ -80,12 +80,19 @@ def non_leaf_to_optimise(scene: Scene) -> Finding:
     )
 
 
+def several_to_one(scene: Scene) -> Finding:
+    """BL503: PyTorch warns of the conversion first, and then refuses it."""
+    scene.session.drop("BL502", scene.place)
+    return plain("BL503", scene)
+
+
 SPECIAL: dict[str, Callable[[Scene], Finding]] = {
     "BL201": non_scalar,
     "BL203": graph_errors.freed,
     "BL208": without_graph,
     "BL301": on_leaf,
     "BL304": graph_errors.modified,
+    "BL503": several_to_one,
     "BL601": unused,
     "BL701": non_leaf_to_optimise,
 }

@@ -230,9 +230,7 @@ class MemoryWrites(Part):
         write = self.writes.get(memory)
         if write is not None and sequence_of(node) < write.after:
             evidence.append(f"{write.op} at {said(write.place)} wrote through .data, which counts no version.")
-            text = code_of(write.place)
-            corrected = text.replace(".data", "") if text.count(".data") == 1 else None
-            found = rule("data-write-to-saved").found(place=write.place, evidence=tuple(evidence), corrected=corrected)
+            found = rule("data-write-to-saved").found(place=write.place, evidence=tuple(evidence))
         else:
             place = self.exposed.get(memory)
             if place is not None:

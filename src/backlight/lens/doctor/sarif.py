@@ -86,7 +86,8 @@ def _fix(found: Finding) -> dict | None:
         return None
     lines = linecache.getlines(place.file)
     whole = lines[place.line - 1].rstrip("\n") if place.line <= len(lines) else ""
-    if whole.strip() != place.text:
+    opens_block = found.corrected.endswith(":") and not whole.rstrip().endswith(":")
+    if whole.strip() != place.text or opens_block:
         return None
     start = len(whole) - len(whole.lstrip()) + 1
     region = {"startLine": place.line, "startColumn": start, "endLine": place.line, "endColumn": len(whole) + 1}

@@ -7,6 +7,7 @@ from typing import Any
 
 from backlight.lens.engines import Engine
 from backlight.lens.finding import NOTE, Finding
+from backlight.lens.record import Place
 
 MISSING = object()
 
@@ -41,6 +42,11 @@ class Session:
         key = _key(finding)
         present = self._found.get(key)
         self._found[key] = finding if present is None else dataclasses.replace(present, times=present.times + 1)
+
+    def drop(self, rule: str, place: Place | None) -> None:
+        """Forget a finding that another one at the same line says better."""
+        if place is not None:
+            self._found.pop((rule, place.file, place.line), None)
 
     def begin(self, kinds: Iterable[Callable[["Session", Engine], Any]] = ()) -> None:
         """Watch the engines with one detector of each kind (NOTE [A detector])."""

@@ -105,7 +105,6 @@ class Totals(Part):
 
 
 def _detached(place) -> str | None:
-    """Return `total += loss.item()` for `total += loss`."""
-    name, sign, value = code_of(place).rpartition("+=")
-    value = value.strip()
-    return f"{name.split(';')[-1].strip()} += {value}.item()" if sign and value.isidentifier() else None
+    """Return `total += loss.item()` for `total += loss`; what stands before it on the line stays."""
+    _, sign, value = code_of(place).rpartition("+=")
+    return f"{code_of(place).rstrip()}.item()" if sign and value.strip().isidentifier() else None

@@ -1,0 +1,16 @@
+"""What the doctor finds in a case: each is run once for all tests."""
+
+import functools
+import warnings
+
+from backlight.lens.finding import Finding
+from catalogue.case import Case
+from under_the_doctor import findings_of
+
+
+@functools.cache
+def found_in(case: Case, engine: str) -> tuple[Finding, ...]:
+    """Return all findings of a case on one engine, notes too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tuple(findings_of(case.program, engine, strict=case.strict, notes=True))
