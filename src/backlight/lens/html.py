@@ -84,7 +84,7 @@ def _without_faces(picture: Picture) -> Picture:
     return dataclasses.replace(picture, boxes=[Spot(box.id, box.group, box.bead) for box in picture.boxes])
 
 
-def _replay(record: Record, opened: bool, tables: "Tables") -> dict:
+def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:
     """Return the steps of the replay; a large record has them only if that is asked for."""
     if len(record.nodes) > MOST_REPLAYED and not opened:
         return {"left_out": len(record.nodes)}
