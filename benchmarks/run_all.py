@@ -32,6 +32,7 @@ SUITES = {
     "growth": "growth.py",
     "import": "import_time.py",
     "lens_pictures": "lens_pictures.py",
+    "lens_recorder": "lens_recorder.py",
 }
 LIBRARIES = ("backlight", "numpy", "torch", "transformers", "jax", "torchviz", "torchview", "torchlens")
 

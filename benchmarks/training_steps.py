@@ -91,8 +91,12 @@ NETWORKS = {
 }
 
 
-def training(name: str, network: Network):
-    """Return a function that does one step and returns the loss."""
+def training(name: str, network: Network, watched: Callable | None = None):
+    """Return a function that does one step and returns the loss.
+
+    Args:
+        watched: makes of the model and the optimizer what is called with the loss after the optimizer's step.
+    """
     module = library(name)
     rng = np.random.default_rng(0)
     model = network.make(module)
@@ -104,11 +108,13 @@ def training(name: str, network: Network):
     targets = module.tensor(rng.integers(0, CLASSES, network.shape[0]))
     loss_of = module.nn.CrossEntropyLoss()
     optimizer = module.optim.SGD(model.parameters(), lr=1e-3)
+    note = watched(model, optimizer) if watched else lambda loss: None
 
     def step():
         loss = loss_of(model(inputs), targets)
         loss.backward()
         optimizer.step()
+        note(loss)
         optimizer.zero_grad()
         return loss
 

@@ -274,6 +274,7 @@ QUICK = {
     "saliency": "1 pair, 16 tokens",
     "import_time": "import",
     "lens_pictures": "layout, 24 nodes",
+    "lens_recorder": "MLP on PyTorch",
 }
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from backlight.training.idle import IdleUnits
 from backlight.training.silent_hooks import SilentHook
 
+SAMPLE = 1 << 16  # gradients of a parameter, evenly spaced, among which those that are 0 are counted
 TINY = 1e-28  # squares below this lose digits in float32
 
 
@@ -29,7 +30,7 @@ class Flow:
         ratios: that over √Σw² of the weights after the step; None where all weights are zero.
         update_norms: √Σ(w after − w before)².
         update_ratios: that over √Σw².
-        zeros: the share of the layer's gradients that are exactly 0.
+        zeros: the share of the layer's gradients that are exactly 0; of large parameters by a sample.
         dead: the share of its units that were dead for the whole window (NOTE [Dead units] in training/idle.py).
     """
 
@@ -113,7 +114,7 @@ class FlowMeter:
     def _clear(self) -> None:
         self._gradients: dict[int, object] = {}  # squares, by the parameter's id
         self._changes: dict[int, object] = {}
-        self._nonzeros: dict[int, object] = {}
+        self._nonzeros: dict[int, tuple] = {}  # and among how many they were counted
         self._active: dict[str, object] = {}  # by layer, which units' biases got a gradient other than 0
         self._made: set[int] = set()
         self.stepped = False
@@ -155,7 +156,9 @@ class FlowMeter:
                 self._note_zeros(parameter, grad)
 
     def _note_zeros(self, parameter, grad) -> None:
-        self._nonzeros[id(parameter)] = grad.bool().sum()
+        flat = grad.reshape(-1)
+        sample = flat[:: (flat.numel() // SAMPLE) | 1]
+        self._nonzeros[id(parameter)] = sample.bool().sum(), sample.numel()
         layer = self._layer_of_bias.get(id(parameter))
         if layer is not None:
             self._active[layer] = grad.bool()
@@ -198,12 +201,14 @@ class FlowMeter:
         return found
 
     def _zero_shares(self) -> list[float | None]:
-        values = dict(zip(self._nonzeros, _numbers(self._nonzeros.values())))
+        counts = _numbers(count for count, _ in self._nonzeros.values())
+        sizes = [size for _, size in self._nonzeros.values()]
+        parts = {key: (1 - count / size if size else 0.0) for key, count, size in zip(self._nonzeros, counts, sizes)}
         shares = []
         for parameters in self.layers.values():
-            own = [parameter for parameter in parameters if id(parameter) in values]
-            size = sum(parameter.numel() for parameter in own)
-            shares.append(1 - sum(values[id(parameter)] for parameter in own) / size if size else None)
+            own = [one for one in parameters if id(one) in parts]
+            size = sum(one.numel() for one in own)
+            shares.append(sum(parts[id(one)] * one.numel() for one in own) / size if size else None)
         return shares
 
     def _note_units(self) -> None:
