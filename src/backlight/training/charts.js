@@ -10,7 +10,7 @@
   const text = (value, share) => {
     if (value === null) return "none";
     if (typeof value === "string") return value;
-    if (share) return `${(100 * value).toPrecision(3).replace(/\.?0+$/, "")} %`;
+    if (share) return `${Number((100 * value).toPrecision(3))} %`;
     const size = Math.abs(value);
     return size && (size < 1e-3 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
   };

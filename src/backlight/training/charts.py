@@ -120,7 +120,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     >>> [short(10**tick) for tick in log_ticks(0.4, 2.1)]
     ['2', '5', '10', '20', '50', '100', '200']
     >>> [short(10**tick) for tick in log_ticks(-7.5, 2.5)]
-    ['1.0e-8', '1.0e-6', '1.0e-4', '0.01', '1', '100', '10k']
+    ['1e-8', '1e-6', '1e-4', '0.01', '1', '100', '10k']
     """
     if high - low > 2.5:
         apart = math.ceil((high - low) / 6)

@@ -179,4 +179,4 @@ def ends_of(rows: dict[str, Sequence[float | None]], scale: str) -> tuple[str, s
     limits = (0.0, 1.0) if scale == SHARE else grid_of(rows, range(1, 1 + max(map(len, rows.values())))).limits()
     if scale == SHARE:
         return "0 %", "100 %"
-    return tuple(map(short, limits)) if limits else ("", "")
+    return tuple(short(float(f"{one:.3g}")) for one in limits) if limits else ("", "")
