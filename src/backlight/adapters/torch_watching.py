@@ -307,8 +307,13 @@ def _versions(args: tuple, kwargs: dict, tensor_class: type) -> list[tuple]:
     found = []
     for value in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(value, (tensor_class, list, tuple)):
-            found += [(one, one._version) for one in tensors_in(value, tensor_class) if not one.is_inference()]
+            found += [(one, one._version) for one in tensors_in(value, tensor_class) if _counts_writes(one)]
     return found
+
+
+def _counts_writes(tensor) -> bool:
+    """Tell whether a tensor has a version: one made in inference mode has none, and a lazy one cannot be asked."""
+    return not type(tensor).__name__.startswith("Uninitialized") and not tensor.is_inference()
 
 
 @cache

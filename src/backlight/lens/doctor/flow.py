@@ -148,7 +148,7 @@ class Flow(Part):
                 continue
             seen.add(node)
             variable = getattr(node, "variable", None)
-            if variable is not None and not node.next_functions:
+            if variable is not None and not node.next_functions and self.silent.is_plain(variable):
                 found.append(variable)
             stack += [inner for inner, _ in node.next_functions if inner is not None]
         return found
@@ -291,9 +291,10 @@ class Flow(Part):
 
     def accumulated(self, run: Run, tensor, arrived, before) -> None:
         """Note that a leaf was reached."""
-        info = self.of(tensor)
-        if info.leaf is not None:
-            info.leaf.reached = True
+        if self.silent.is_plain(tensor):
+            info = self.of(tensor)
+            if info.leaf is not None:
+                info.leaf.reached = True
 
     def name_of(self, tensor) -> str:
         """Return what to call a leaf: a parameter's dotted name, the user's variable, or its shape."""

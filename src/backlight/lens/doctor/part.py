@@ -58,15 +58,13 @@ class Part(Watcher):
         """An attribute of a module was set; `old` is the parameter or module that had its place."""
 
     def values(self, tensor) -> np.ndarray | None:
-        """Return a tensor's values, or None if it has none in main memory."""
-        if getattr(tensor, "is_meta", False) or getattr(tensor, "is_sparse", False):
-            return None
-        return self.engine.array(tensor)
+        """Return a tensor's values, or None if they are not to be had."""
+        return self.engine.array(tensor) if self.silent.is_plain(tensor) else None
 
     def tensors_in(self, value, depth: int = DEPTH) -> list:
-        """Return the tensors in a value: itself, or in lists, tuples and dicts."""
+        """Return the plain tensors in a value: itself, or in lists, tuples and dicts."""
         if self.engine.is_tensor(value):
-            return [value]
+            return [value] if self.silent.is_plain(value) else []
         if depth == 0 or not isinstance(value, (list, tuple, dict)):
             return []
         inside = value.values() if isinstance(value, dict) else value

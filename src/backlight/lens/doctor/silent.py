@@ -8,6 +8,7 @@ the events of optimisers, of reading `.grad` and of calling backward(), and is d
 
 import sys
 import threading
+import warnings
 import weakref
 from functools import wraps
 
@@ -46,6 +47,7 @@ PARTS = (
     Totals,
     Trends,
 )
+WRAPPED = "is_functorch_wrapped_tensor"
 EVENTS = tuple(name for name in {**vars(Watcher), **vars(Part)} if not name.startswith("_"))
 
 
@@ -69,9 +71,10 @@ class Silent(Detector):
         for kind in PARTS:
             self.parts[kind] = kind(self)
         self.listeners = {
-            event: tuple(getattr(part, event) for part in self.parts.values() if _overrides(part, event))
-            for event in EVENTS
+            event: [getattr(part, event) for part in self.parts.values() if _overrides(part, event)] for event in EVENTS
         }
+        self.failed: dict[type, Exception] = {}  # parts that could not go on
+        self._is_wrapped = getattr(getattr(getattr(engine.module, "_C", None), "_functorch", None), WRAPPED, None)
         for event in vars(Watcher):
             if self.listeners.get(event):
                 setattr(self, event, self._passing_on(event))
@@ -89,12 +92,31 @@ class Silent(Detector):
                 return
             self.busy = True
             try:
-                for listener in listeners:
-                    listener(*told)
+                for listener in tuple(listeners):
+                    try:
+                        listener(*told)
+                    except Exception as problem:
+                        self._give_up(listener.__self__, problem)
             finally:
                 self.busy = False
 
         return pass_on
+
+    def _give_up(self, part: Part, problem: Exception) -> None:
+        """Tell a part nothing more: what goes wrong in it must not stop the user's program."""
+        self.failed[type(part)] = problem
+        for listeners in self.listeners.values():
+            listeners[:] = [one for one in listeners if one.__self__ is not part]
+
+    def is_plain(self, tensor) -> bool:
+        """Tell whether a tensor has a shape and values in memory: no sparse, nested, meta, lazy one, no vmap's."""
+        if getattr(tensor, "is_nested", False) or getattr(tensor, "is_meta", False):
+            return False
+        if getattr(tensor, "is_quantized", False) or getattr(tensor, "is_sparse", False):
+            return False
+        if self._is_wrapped is not None and self._is_wrapped(tensor):
+            return False
+        return not type(tensor).__name__.startswith("Uninitialized")
 
     def tell(self, event: str, *told) -> None:
         """Pass one of a part's own events on, unless it comes from another thread or from a part."""
@@ -120,8 +142,11 @@ class Silent(Detector):
         self.busy = True
         for handle in self.handles:
             handle.remove()
-        for part in self.parts.values():
-            part.end(problem)
+        for kind, part in self.parts.items():
+            if kind not in self.failed and Flow not in self.failed:
+                part.end(problem)
+        for kind, failure in self.failed.items():
+            warnings.warn(f"the doctor's {kind.__name__} could not go on, and found no more: {failure!r}", stacklevel=2)
 
     def _watched_grad(self, engines_own):
         silent = self
@@ -162,9 +187,7 @@ class Silent(Detector):
             if silent.busy:
                 engines_own(module, name, value)
                 return
-            state = vars(module)
-            old = state.get("_parameters", {}).get(name)
-            old = state.get("_modules", {}).get(name) if old is None else old
+            old = _registered(module, name)
             engines_own(module, name, value)
             silent.tell("assigned", module, name, value, old, sys._getframe(1))
 
@@ -232,6 +255,15 @@ class Silent(Detector):
 def params_of(optimizer) -> list:
     """Return the parameters of all groups."""
     return [param for group in optimizer.param_groups for param in group["params"]]
+
+
+def _registered(module, name: str):
+    """Return the parameter or module that has a name in a module."""
+    state = vars(module)
+    for table in (state.get("_parameters"), state.get("_modules")):
+        if isinstance(table, dict) and name in table:
+            return table[name]
+    return None
 
 
 def _overrides(part: Part, event: str) -> bool:
