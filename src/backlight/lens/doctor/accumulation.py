@@ -54,7 +54,7 @@ class Accumulation(Part):
         self.again: tuple | None = None
         self.doubled: list[tuple] = []
 
-    def stepping(self, optimizer, params, place) -> None:
+    def stepping(self, optimizer, params, grads, place) -> None:
         """Count a step that uses old gradients once more."""
         self.optimised.update(map(id, params))
         stale = [self.stale.pop(id(param)) for param in params if id(param) in self.stale]
@@ -77,14 +77,13 @@ class Accumulation(Part):
         found = rule("forgotten-zero-grad").found(place=stale.place, evidence=evidence, corrected=corrected)
         self.session.add(found)
 
-    def stepped(self, optimizer, params, place) -> None:
+    def stepped(self, optimizer, params, grads, place) -> None:
         """Note which gradients are used up."""
-        for param in params:
-            grad = param.grad
+        for param, grad in zip(params, grads):
             if grad is not None:
                 self.used[id(param)] = Used(weakref.ref(grad), self.engine.version_of(grad))
 
-    def cleared(self, optimizer, params, place) -> None:
+    def cleared(self, optimizer, params, grads, place) -> None:
         """Forget what was cleared."""
         for param in params:
             self.stale.pop(id(param), None)
@@ -170,8 +169,7 @@ class Accumulation(Part):
                 return
 
     def _is_optimised(self, key: int) -> bool:
-        living = self.silent.living_optimisers()
-        return any(id(param) == key for one in living for group in one.param_groups for param in group["params"])
+        return key in self.silent.optimised()
 
 
 def _norm(values: np.ndarray | None) -> float:

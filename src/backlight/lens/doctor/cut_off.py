@@ -40,13 +40,13 @@ class CutOff(Part):
         """Note which modules run."""
         self.ran.add(id(module))
 
-    def stepping(self, optimizer, params, place) -> None:
+    def stepping(self, optimizer, params, grads, place) -> None:
         """Note parameters without a gradient beside others that have one."""
-        if not any(param.grad is not None for param in params):
+        if all(grad is None for grad in grads):
             return
         self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
-        for param in params:
-            if param.grad is None and param.requires_grad:
+        for param, grad in zip(params, grads):
+            if grad is None and param.requires_grad:
                 self._expect(param, f"the optimiser that steps at {said(place)} holds it", place)
 
     def read_grad(self, tensor, grad, frame) -> None:

@@ -157,9 +157,9 @@ class Flow(Part):
         """Join the sets of an op's inputs, and note a cut."""
         if call.name in QUIET:
             return
-        inputs = self.tensors_in(call.args)
-        if call.kwargs:
-            inputs += self.tensors_in(call.kwargs)
+        inputs, outs = self.silent.inputs, self.silent.outs
+        if not inputs and not outs:
+            return
         leaves = cuts = 0
         wanted = False
         infos = [self.of(tensor, call) for tensor in inputs]
@@ -170,7 +170,6 @@ class Flow(Part):
         if call.name in LEAVING:
             self._left(call, leaves, cuts, wanted)
             return
-        outs = self.tensors_in(call.out)
         if call.name in MAKERS:
             leaves, cuts = self._came_back(call, leaves, cuts)
         recorded = any(is_computed(out) for out in outs)

@@ -16,6 +16,8 @@ FACTORIES = {"ones", "zeros", "rand", "randn", "tensor", "full", "empty", "arang
 class GradModes(Part):
     """Watches how modes are made, and what runs in them."""
 
+    calls = frozenset(FACTORIES)
+
     def __init__(self, silent):
         super().__init__(silent)
         self.evaluated: dict[int, tuple] = {}
@@ -94,13 +96,13 @@ class GradModes(Part):
         """Note a model in eval mode whose output is recorded."""
         if path or module.training or not self.engine.module.is_grad_enabled():
             return
-        if any(is_computed(one) for one in self.tensors_in(out)):
+        if any(is_computed(one) for one in self.silent.tensors_in(out)):
             place = place_of_frame(sys._getframe(1))
             self.evaluated.setdefault((place.file, place.line) if place else (), (place, type(module).__name__))
 
-    def cleared(self, optimizer, params, place) -> None:
+    def cleared(self, optimizer, params, grads, place) -> None:
         """Remember what zero_grad set to None."""
-        self.cleared_params = {id(param): place for param in params if param.grad is None}
+        self.cleared_params = {id(param): place for param, grad in zip(params, grads) if grad is None}
 
     def accumulated(self, run, tensor, arrived, before) -> None:
         """Forget what has a gradient again."""

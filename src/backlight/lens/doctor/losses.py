@@ -3,7 +3,7 @@
 import weakref
 
 from backlight.graph.observers import Call
-from backlight.lens.doctor.part import Part, plain, said_at
+from backlight.lens.doctor.part import Part, said_at
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
 
@@ -22,6 +22,8 @@ MEASURES = {"pow", "square", "abs", "abs_"}
 class Losses(Part):
     """Follows what softmax and differences become."""
 
+    calls = frozenset({*CHANCES, *KEPT_BY, *WRONG, *MEASURES, "sub", "rsub"})
+
     def __init__(self, silent):
         super().__init__(silent)
         self.chances: dict[int, tuple] = {}  # tensors of probabilities -> (weak reference, op, code, lasti)
@@ -29,7 +31,7 @@ class Losses(Part):
 
     def called(self, call: Call) -> None:
         """Follow a call."""
-        name = plain(call.name)
+        name = self.silent.name
         if not call.args or not self.engine.is_tensor(call.args[0]):
             return
         first = call.args[0]

@@ -79,7 +79,7 @@ class MemoryWrites(Part):
                 if self.engine.is_tensor(call.out) and call.out is not args[0]:
                     self._follow_alias(args[0], call.out)
         if self.session.strict:
-            for out in self.tensors_in(call.out):
+            for out in self.silent.outs:
                 if is_computed(out):
                     self._take_prints(self.engine.node_of(out)[0])
 

@@ -62,7 +62,7 @@ class ModuleSlips(Part):
         if not path:
             self.seen[id(module)] = weakref.ref(module), module.training
 
-    def stepped(self, optimizer, params, place) -> None:
+    def stepped(self, optimizer, params, grads, place) -> None:
         """Count the steps that a model takes in each mode."""
         held = {id(param) for param in params}
         for key, (reference, training) in list(self.seen.items()):
@@ -96,12 +96,7 @@ class ModuleSlips(Part):
         """Report layers with parameters in a plain list, which no module has and no optimiser."""
         layers = [one for one in _inside(getattr(module, name, None)) if isinstance(one, self.engine.module.nn.Module)]
         known = {id(one) for model in self._models(module) for one in model.modules()}
-        optimised = {
-            id(param)
-            for one in self.silent.living_optimisers()
-            for group in one.param_groups
-            for param in group["params"]
-        }
+        optimised = self.silent.optimised()
         ran = {id(one) for reference in self.running if (one := reference()) is not None}
         lost = []
         for layer in layers:

@@ -14,13 +14,15 @@ import numpy as np
 
 from backlight.graph.observers import Call, Run
 from backlight.lens.doctor.causes import Cause, cause_of, forward_name
-from backlight.lens.doctor.part import Part, is_computed, plain, said, said_at, short
+from backlight.lens.doctor.part import Part, is_computed, said, said_at, short
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
 from backlight.lens.record import Place
 
 GIVEN = {"masked_fill", "full", "full_like", "fill", "new_full", "where", "empty", "empty_like", "new_empty", "pad"}
 LOOKS = {"isnan", "isinf", "isfinite", "nan_to_num", "__repr__", "__format__", "allclose", "isclose", "equal"}
+VIEWS = {"view", "reshape", "transpose", "permute", "getitem", "squeeze", "unsqueeze", "flatten", "detach", "data", "T"}
+VIEWS |= {"expand", "contiguous", "chunk", "split", "unbind", "narrow", "select", "requires_grad_", "mT", "view_as"}
 RISKY = {"sqrt", "rsqrt", "log", "log2", "log10", "log1p", "div", "reciprocal", "pow", "norm", "vector_norm"}
 RISKY |= {"acos", "asin", "atan2", "std", "var", "cdist", "exp", "arccos", "arcsin"}
 
@@ -75,16 +77,16 @@ class NonFinite(Part):
 
     def called(self, call: Call) -> None:
         """Look at what an op returns."""
-        name = plain(call.name)
+        name = self.silent.name
         if name in LOOKS or call.name in LOOKS:
             self._handle(call)
             return
-        outs = [one for one in self.tensors_in(call.out) if one.is_floating_point()]
-        if not outs:
+        outs = [one for one in self.silent.outs if one.is_floating_point()]
+        if not outs or (name in VIEWS and not self.troubled):
             return
         if name in RISKY:
             self._note_risk(call, name, outs[0])
-        inputs = self.tensors_in(call.args) + (self.tensors_in(call.kwargs) if call.kwargs else [])
+        inputs = self.silent.inputs
         sick = [known for one in inputs if (known := self._known(one)) is not None]
         bad = [(one, kind) for one in outs if (kind := self._kind(one)) is not None]
         if not bad:
@@ -98,7 +100,7 @@ class NonFinite(Part):
 
     def _handle(self, call: Call) -> None:
         """A program that looks for NaN knows of it."""
-        for one in self.tensors_in(call.args):
+        for one in self.silent.inputs:
             known = self._known(one)
             if known is not None and known[0] is not None and not call.name.startswith("__"):
                 known[0].handled = True

@@ -13,6 +13,8 @@ SHOWN = 3
 class Optimisers(Part):
     """Compares what optimisers hold with what has gradients."""
 
+    calls = frozenset({"data", "data="})
+
     def __init__(self, silent):
         super().__init__(silent)
         self.replaced: dict[int, tuple] = {}  # a new parameter -> (weak references of old and new, name, place)
@@ -42,14 +44,14 @@ class Optimisers(Part):
         known = self.gone.get(id(tensor))
         return known is not None and known() is tensor
 
-    def stepping(self, optimizer, params, place) -> None:
+    def stepping(self, optimizer, params, grads, place) -> None:
         """Note a step that finds no gradient."""
-        if all(param.grad is None for param in params):
+        if all(grad is None for grad in grads):
             self.empty_before.add(id(optimizer))
 
-    def stepped(self, optimizer, params, place) -> None:
+    def stepped(self, optimizer, params, grads, place) -> None:
         """Report a step that had no gradient at all, or left replaced parameters behind."""
-        empty = id(optimizer) in self.empty_before and all(param.grad is None for param in params)
+        empty = id(optimizer) in self.empty_before and all(grad is None for grad in grads)
         self.empty_before.discard(id(optimizer))
         if self._left_behind(optimizer, params, place) or not empty:
             return
@@ -71,12 +73,7 @@ class Optimisers(Part):
         if not self.replaced:
             return False
         held = {id(param) for param in params}
-        anywhere = {
-            id(param)
-            for one in self.silent.living_optimisers()
-            for group in one.param_groups
-            for param in group["params"]
-        }
+        anywhere = self.silent.optimised()
         for reference, olds, name, where in list(self.replaced.values()):
             new = reference()
             if new is None or new.grad is None or id(new) in anywhere:

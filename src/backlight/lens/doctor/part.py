@@ -9,6 +9,7 @@ cannot be read cheaply.
 import io
 import sys
 import tokenize
+from functools import cache
 from types import CodeType, FrameType
 from typing import Any
 
@@ -18,8 +19,6 @@ from backlight.graph.observers import Run, Watcher
 from backlight.lens.doctor.places import is_users, place_of
 from backlight.lens.record import Place
 
-DEPTH = 3  # how deep tensors may lie in lists and dicts
-
 
 class Part(Watcher):
     """One kind of mistake that no engine tells of; a subclass overrides the events that it needs.
@@ -27,6 +26,8 @@ class Part(Watcher):
     Args:
         silent: the detector that it is a part of (lens/doctor/silent.py).
     """
+
+    calls: frozenset[str] | None = None  # of the calls that it wants to be told of, plain or not; None for all
 
     def __init__(self, silent):
         self.silent = silent
@@ -39,13 +40,13 @@ class Part(Watcher):
     def end(self, problem: BaseException | None) -> None:
         """The block has ended: look at what is left."""
 
-    def stepping(self, optimizer, params: list, place: Place | None) -> None:
-        """`optimizer.step()` begins."""
+    def stepping(self, optimizer, params: list, grads: list, place: Place | None) -> None:
+        """`optimizer.step()` begins; `grads` are the `.grad`s of the parameters."""
 
-    def stepped(self, optimizer, params: list, place: Place | None) -> None:
+    def stepped(self, optimizer, params: list, grads: list, place: Place | None) -> None:
         """`optimizer.step()` has ended."""
 
-    def cleared(self, optimizer, params: list, place: Place | None) -> None:
+    def cleared(self, optimizer, params: list, grads: list, place: Place | None) -> None:
         """`optimizer.zero_grad()` has ended."""
 
     def read_grad(self, tensor, grad, frame: FrameType) -> None:
@@ -60,15 +61,6 @@ class Part(Watcher):
     def values(self, tensor) -> np.ndarray | None:
         """Return a tensor's values, or None if they are not to be had."""
         return self.engine.array(tensor) if self.silent.is_plain(tensor) else None
-
-    def tensors_in(self, value, depth: int = DEPTH) -> list:
-        """Return the plain tensors in a value: itself, or in lists, tuples and dicts."""
-        if self.engine.is_tensor(value):
-            return [value] if self.silent.is_plain(value) else []
-        if depth == 0 or not isinstance(value, (list, tuple, dict)):
-            return []
-        inside = value.values() if isinstance(value, dict) else value
-        return [one for part in inside for one in self.tensors_in(part, depth - 1)]
 
 
 def root_nodes(run: Run) -> list:
@@ -133,6 +125,7 @@ def said_at(code: CodeType, lasti: int) -> str:
     return said(place_of(code, lasti))
 
 
+@cache
 def plain(name: str) -> str:
     """Return a function's name without what marks it as a method or as in place: `__iadd__`, `add_` → `add`."""
     name = name.strip("_")

@@ -11,7 +11,7 @@ from types import CodeType
 
 from backlight.graph.observers import Call
 from backlight.lens.doctor.bytecode import stored_in
-from backlight.lens.doctor.part import Part, code_of, frame_of, is_wanting, name_in, plain, said
+from backlight.lens.doctor.part import Part, code_of, frame_of, is_wanting, name_in, said
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
 from backlight.lens.record import Place
@@ -22,6 +22,8 @@ UPDATES = {"sub", "add", "rsub"}
 
 class Rebinding(Part):
     """Follows gradients into updates (see NOTE [When a rebound name is a mistake])."""
+
+    calls = frozenset(SCALING)
 
     def __init__(self, silent):
         super().__init__(silent)
@@ -35,8 +37,8 @@ class Rebinding(Part):
 
     def called(self, call: Call) -> None:
         """Follow what is computed from gradients."""
-        name = plain(call.name)
-        if not self.slopes or name not in SCALING or not self.engine.is_tensor(call.out):
+        name = self.silent.name
+        if not self.slopes or not self.engine.is_tensor(call.out):
             return
         tensors = [one for one in call.args if self.engine.is_tensor(one)]
         leaf = next((known for one in tensors if (known := self._leaf_of(one)) is not None), None)

@@ -14,6 +14,8 @@ COPIES = {"tensor", "as_tensor", "asarray", "new_tensor"}
 class Rebuilt(Part):
     """Finds leaves that stand where a computed tensor should, and values that leave the graph on the way."""
 
+    calls = frozenset({*COPIES, "tolist"})
+
     def __init__(self, silent):
         super().__init__(silent)
         self.reads: dict[int, tuple] = {}  # leaves whose .grad was read and None -> (weak reference, place)
@@ -21,7 +23,7 @@ class Rebuilt(Part):
     def called(self, call: Call) -> None:
         """Tell of torch.tensor([...]) of tensors that require grad, and of tolist()."""
         if call.name in COPIES and call.args and isinstance(call.args[0], (list, tuple)):
-            lost = [one for one in self.tensors_in(call.args[0]) if one.requires_grad]
+            lost = [one for one in self.silent.tensors_in(call.args[0]) if one.requires_grad]
             if lost and self.engine.module.is_grad_enabled():
                 self._report_list(call, lost)
         elif call.name == "tolist" and call.args and call.args[0].requires_grad:
@@ -74,11 +76,11 @@ class Rebuilt(Part):
             name = name_in(frame, tensor)
             self.reads.setdefault(id(tensor), (weakref.ref(tensor), place_of_frame(frame), name))
 
-    def stepping(self, optimizer, params, place) -> None:
+    def stepping(self, optimizer, params, grads, place) -> None:
         """Note parameters of an optimiser that have no gradient while others have."""
-        if any(param.grad is not None for param in params):
-            for param in params:
-                if param.grad is None and param.requires_grad:
+        if any(grad is not None for grad in grads):
+            for param, grad in zip(params, grads):
+                if grad is None and param.requires_grad:
                     self.reads.setdefault(id(param), (weakref.ref(param), place, None))
 
     def end(self, problem) -> None:

@@ -2,17 +2,16 @@
 
 NOTE [One detector, many parts]
 Parts build on one another (all on `Flow`, which knows what each tensor was computed from), so that they must be told in
-order. `Silent` is what the session makes of each engine; it passes every event on to those parts that override it, adds
-the events of optimisers, of reading `.grad` and of calling backward(), and is deaf while it reads values itself.
+order. `Silent` is what the session makes of each engine; it passes every event on to those parts that override it, and
+is deaf while it reads values itself. Of calls only those that a part names reach it (`Part.calls`), and the tensors of
+a call are looked for once, for all. A part that fails is told nothing more: it must not stop the user's program.
 """
 
-import sys
 import threading
 import warnings
 import weakref
-from functools import wraps
 
-from backlight.graph.observers import Watcher
+from backlight.graph.observers import Call, Watcher
 from backlight.lens.doctor.accumulation import Accumulation
 from backlight.lens.doctor.cut_off import CutOff
 from backlight.lens.doctor.detector import Detector
@@ -23,8 +22,8 @@ from backlight.lens.doctor.memory_writes import MemoryWrites
 from backlight.lens.doctor.module_slips import ModuleSlips
 from backlight.lens.doctor.non_finite import NonFinite
 from backlight.lens.doctor.optimisers import Optimisers
-from backlight.lens.doctor.part import Part
-from backlight.lens.doctor.places import is_users, place_of_frame
+from backlight.lens.doctor.part import Part, plain
+from backlight.lens.doctor.patches import Patches
 from backlight.lens.doctor.rebinding import Rebinding
 from backlight.lens.doctor.rebuilt import Rebuilt
 from backlight.lens.doctor.saved_hooks import SavedHooks
@@ -47,36 +46,39 @@ PARTS = (
     Totals,
     Trends,
 )
+EVENTS = tuple(name for name in {**vars(Watcher), **vars(Part)} if not name.startswith("_") and name != "calls")
+DEPTH = 3  # how deep tensors may lie in lists and dicts
 WRAPPED = "is_functorch_wrapped_tensor"
-EVENTS = tuple(name for name in {**vars(Watcher), **vars(Part)} if not name.startswith("_"))
-
-
-class _WatchedProperty(property):
-    """A property that says its name: PyTorch hands what stands in the class to a TorchFunctionMode."""
-
-    __name__ = "grad"
+READS_ONLY = {"grad", "__repr__", "__format__", "__len__", "__hash__"}  # calls that no part wants
 
 
 class Silent(Detector):
-    """See NOTE [One detector, many parts]."""
+    """See NOTE [One detector, many parts].
+
+    Attributes:
+        name, inputs, outs: of the call that is told of: its plain name, its tensors.
+        stepping: how many optimisers' steps run, one inside the other.
+    """
 
     def __init__(self, session, engine):
         super().__init__(session, engine)
         self.thread = threading.get_ident()
         self.busy = False  # whether a part runs
+        self.stepping = 0
+        self.name, self.inputs, self.outs = "", [], []
         self.optimisers: dict[int, weakref.ref] = {}
-        self.starting = None  # what backward() is being called on
-        self.handles: list = []  # of PyTorch's hooks
-        self.parts: dict[type, Part] = {}
-        for kind in PARTS:
-            self.parts[kind] = kind(self)
+        self.patches = Patches(self)
+        self.failed: dict[type, Exception] = {}  # parts that could not go on
+        self.parts: dict[type, Part] = {kind: kind(self) for kind in PARTS}
         self.listeners = {
             event: [getattr(part, event) for part in self.parts.values() if _overrides(part, event)] for event in EVENTS
         }
-        self.failed: dict[type, Exception] = {}  # parts that could not go on
+        self._of_name: dict[str, tuple] = {}  # a call's name -> who wants it
+        self._tensor = engine.module.Tensor
+        self._recording = engine.module.is_grad_enabled
         self._is_wrapped = getattr(getattr(getattr(engine.module, "_C", None), "_functorch", None), WRAPPED, None)
         for event in vars(Watcher):
-            if self.listeners.get(event):
+            if self.listeners.get(event) and event != "called":
                 setattr(self, event, self._passing_on(event))
 
     @property
@@ -88,28 +90,67 @@ class Silent(Detector):
         listeners = self.listeners[event]
 
         def pass_on(*told):
-            if self.busy:
-                return
-            self.busy = True
-            try:
-                for listener in tuple(listeners):
-                    try:
-                        listener(*told)
-                    except Exception as problem:
-                        self._give_up(listener.__self__, problem)
-            finally:
-                self.busy = False
+            if not self.busy:
+                self._tell(listeners, told)
 
         return pass_on
 
+    def _tell(self, listeners, told: tuple) -> None:
+        self.busy = True
+        try:
+            for listener in tuple(listeners):
+                try:
+                    listener(*told)
+                except Exception as problem:
+                    self._give_up(listener.__self__, problem)
+        finally:
+            self.busy = False
+
     def _give_up(self, part: Part, problem: Exception) -> None:
-        """Tell a part nothing more: what goes wrong in it must not stop the user's program."""
         self.failed[type(part)] = problem
+        self._of_name.clear()
         for listeners in self.listeners.values():
             listeners[:] = [one for one in listeners if one.__self__ is not part]
 
+    def called(self, call: Call) -> None:
+        """Tell of a call, those who want it; nothing of what an optimiser computes in its step."""
+        if self.busy or call.name in READS_ONLY or (self.stepping and not self._recording()):
+            return
+        self.inputs, self.outs = self.tensors_in(call.args), self.tensors_in(call.out)
+        if call.kwargs:
+            self.inputs += self.tensors_in(call.kwargs)
+        known = self._of_name.get(call.name)
+        if known is None:
+            known = self._of_name[call.name] = plain(call.name), self._who_wants(call.name)
+        self.name = known[0]
+        self._tell(known[1], (call,))
+        self.inputs, self.outs = [], []
+
+    def _who_wants(self, name: str) -> tuple:
+        either = {name, plain(name)}
+        return tuple(
+            one for one in self.listeners["called"] if one.__self__.calls is None or either & one.__self__.calls
+        )
+
+    def tensors_in(self, value, depth: int = DEPTH) -> list:
+        """Return the plain tensors in a value: itself, or in lists, tuples and dicts."""
+        if isinstance(value, self._tensor):
+            return [value] if self.is_plain(value) else []
+        if depth == 0 or not isinstance(value, (list, tuple, dict)):
+            return []
+        found = []
+        for one in value.values() if isinstance(value, dict) else value:
+            if isinstance(one, self._tensor):
+                if self.is_plain(one):
+                    found.append(one)
+            elif isinstance(one, (list, tuple, dict)):
+                found += self.tensors_in(one, depth - 1)
+        return found
+
     def is_plain(self, tensor) -> bool:
         """Tell whether a tensor has a shape and values in memory: no sparse, nested, meta, lazy one, no vmap's."""
+        if self.flow.known(tensor) is not None:
+            return True
         if getattr(tensor, "is_nested", False) or getattr(tensor, "is_meta", False):
             return False
         if getattr(tensor, "is_quantized", False) or getattr(tensor, "is_sparse", False):
@@ -120,156 +161,36 @@ class Silent(Detector):
 
     def tell(self, event: str, *told) -> None:
         """Pass one of a part's own events on, unless it comes from another thread or from a part."""
-        if self.busy or threading.get_ident() != self.thread:
-            return
-        self._passing_on(event)(*told)
-
-    def begin(self) -> None:
-        """Patch optimisers, `.grad` and backward(), and let the parts begin."""
-        torch = self.engine.module
-        self.session.patch(torch.Tensor, "grad", self._watched_grad)
-        self.session.patch(torch.Tensor, "backward", self._watched_backward)
-        optimizer = torch.optim.Optimizer
-        self.session.patch(optimizer, "__init__", self._watched_construction)
-        self.session.patch(optimizer, "zero_grad", self._watched_clearing)
-        self.session.patch(torch.nn.Module, "__setattr__", self._watched_assignment)
-        self._watch_steps(optimizer)
-        for part in self.parts.values():
-            part.begin()
-
-    def end(self, problem: BaseException | None) -> None:
-        """Let the parts look at what is left."""
-        self.busy = True
-        for handle in self.handles:
-            handle.remove()
-        for kind, part in self.parts.items():
-            if kind not in self.failed and Flow not in self.failed:
-                part.end(problem)
-        for kind, failure in self.failed.items():
-            warnings.warn(f"the doctor's {kind.__name__} could not go on, and found no more: {failure!r}", stacklevel=2)
-
-    def _watched_grad(self, engines_own):
-        silent = self
-
-        def grad(tensor):
-            found = engines_own.__get__(tensor)
-            if not silent.busy:
-                frame = sys._getframe(1)
-                if is_users(frame.f_code.co_filename):
-                    silent.tell("read_grad", tensor, found, frame)
-            return found
-
-        return _WatchedProperty(grad, engines_own.__set__, engines_own.__delete__, engines_own.__doc__)
-
-    def _watched_backward(self, engines_own):
-        silent = self
-
-        @wraps(engines_own)
-        def backward(tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-            given = (tensor, gradient, retain_graph, create_graph, inputs)
-            if silent.starting is tensor:  # PyTorch has handed the call to a TorchFunctionMode, which calls again
-                return engines_own(*given)
-            keep = bool(create_graph if retain_graph is None else retain_graph)
-            silent.tell("going_back", tensor, keep, place_of_frame(sys._getframe(1)))
-            before, silent.starting = silent.starting, tensor
-            try:
-                return engines_own(*given)
-            finally:
-                silent.starting = before
-
-        return backward
-
-    def _watched_assignment(self, engines_own):
-        silent = self
-
-        @wraps(engines_own)
-        def set_attribute(module, name, value):
-            if silent.busy:
-                engines_own(module, name, value)
-                return
-            old = _registered(module, name)
-            engines_own(module, name, value)
-            silent.tell("assigned", module, name, value, old, sys._getframe(1))
-
-        return set_attribute
-
-    def _watched_construction(self, engines_own):
-        silent = self
-
-        @wraps(engines_own)
-        def construct(optimizer, *args, **kwargs):
-            engines_own(optimizer, *args, **kwargs)
-            silent.know(optimizer)
-
-        return construct
+        if not self.busy and threading.get_ident() == self.thread:
+            self._tell(self.listeners[event], told)
 
     def know(self, optimizer) -> None:
         """Remember an optimiser, without keeping it alive."""
         if id(optimizer) not in self.optimisers or self.optimisers[id(optimizer)]() is not optimizer:
             self.optimisers[id(optimizer)] = weakref.ref(optimizer)
 
-    def living_optimisers(self) -> list:
-        """Return the optimisers that the program made or used and still has."""
-        return [one for reference in self.optimisers.values() if (one := reference()) is not None]
+    def optimised(self) -> dict[int, object]:
+        """Return the parameters of the optimisers that the program made or used and still has, by their ids."""
+        living = [one for reference in self.optimisers.values() if (one := reference()) is not None]
+        return {id(param): param for one in living for group in one.param_groups for param in group["params"]}
 
-    def _watched_clearing(self, engines_own):
-        silent = self
+    def begin(self) -> None:
+        """Patch optimisers, `.grad` and backward(), and let the parts begin."""
+        self.patches.begin()
+        for part in self.parts.values():
+            part.begin()
 
-        @wraps(engines_own)
-        def zero_grad(optimizer, *args, **kwargs):
-            out = engines_own(optimizer, *args, **kwargs)
-            silent.tell("cleared", optimizer, params_of(optimizer), place_of_frame(sys._getframe(1)))
-            return out
-
-        return zero_grad
-
-    def _watch_steps(self, optimizer: type) -> None:
-        """Hear of steps: by PyTorch's hooks for all optimisers, or by patching `step` of those that are ours."""
-        module = sys.modules[optimizer.__module__]
-        if hasattr(module, "register_optimizer_step_pre_hook"):
-            before = module.register_optimizer_step_pre_hook(lambda one, *rest: self._step(one, "stepping"))
-            after = module.register_optimizer_step_post_hook(lambda one, *rest: self._step(one, "stepped"))
-            self.handles += [before, after]
-            return
-        for kind in _all_kinds(optimizer):
-            if "step" in vars(kind):
-                self.session.patch(kind, "step", self._watched_step)
-
-    def _watched_step(self, engines_own):
-        silent = self
-
-        @wraps(engines_own)
-        def step(optimizer, *args, **kwargs):
-            silent._step(optimizer, "stepping")
-            out = engines_own(optimizer, *args, **kwargs)
-            silent._step(optimizer, "stepped")
-            return out
-
-        return step
-
-    def _step(self, optimizer, event: str) -> None:
-        self.know(optimizer)
-        self.tell(event, optimizer, params_of(optimizer), place_of_frame(sys._getframe(1)))
-
-
-def params_of(optimizer) -> list:
-    """Return the parameters of all groups."""
-    return [param for group in optimizer.param_groups for param in group["params"]]
-
-
-def _registered(module, name: str):
-    """Return the parameter or module that has a name in a module."""
-    state = vars(module)
-    for table in (state.get("_parameters"), state.get("_modules")):
-        if isinstance(table, dict) and name in table:
-            return table[name]
-    return None
+    def end(self, problem: BaseException | None) -> None:
+        """Let the parts look at what is left."""
+        self.busy = True
+        self.patches.end()
+        for kind, part in self.parts.items():
+            if kind not in self.failed and Flow not in self.failed:
+                part.end(problem)
+        for kind, failure in self.failed.items():
+            warnings.warn(f"the doctor's {kind.__name__} could not go on, and found no more: {failure!r}", stacklevel=2)
 
 
 def _overrides(part: Part, event: str) -> bool:
     inherited = getattr(Part, event, None)
     return getattr(type(part), event, None) not in (None, inherited)
-
-
-def _all_kinds(kind: type) -> list[type]:
-    return [kind, *(below for one in kind.__subclasses__() for below in _all_kinds(one))]

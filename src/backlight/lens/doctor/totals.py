@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from backlight.graph.observers import Call, Run
 from backlight.lens.doctor.memory_writes import sequence_of
-from backlight.lens.doctor.part import Part, code_of, is_computed, plain
+from backlight.lens.doctor.part import Part, code_of, is_computed
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
 
@@ -36,13 +36,15 @@ class Total:
 class Totals(Part):
     """Follows sums (see NOTE [Which sums are kept for nothing])."""
 
+    calls = frozenset({"add"})
+
     def __init__(self, silent):
         super().__init__(silent)
         self.totals: dict[tuple, Total] = {}
 
     def called(self, call: Call) -> None:
         """Note an addition to a sum."""
-        if plain(call.name) != "add" or len(call.args) != 2 or not self.engine.is_tensor(call.out):
+        if len(call.args) != 2 or not self.engine.is_tensor(call.out):
             return
         out, key = call.out, (call.code, call.lasti)
         if not is_computed(out) or out.numel() != 1:

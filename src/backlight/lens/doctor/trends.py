@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from backlight.graph.observers import Call, Run
-from backlight.lens.doctor.part import Part, plain, short
+from backlight.lens.doctor.part import Part, short
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
 
@@ -40,6 +40,8 @@ class Growth:
 class Trends(Part):
     """Follows activations and norms over steps (see NOTE [How long is long])."""
 
+    calls = frozenset({"relu"})
+
     def __init__(self, silent):
         super().__init__(silent)
         self.layers: dict[tuple, Layer] = {}
@@ -58,7 +60,7 @@ class Trends(Part):
 
     def called(self, call: Call) -> None:
         """Look at what a rectifier returns."""
-        if plain(call.name) != "relu" or not self.engine.is_tensor(call.out) or not call.out.requires_grad:
+        if not self.engine.is_tensor(call.out) or not call.out.requires_grad:
             return
         path = self.paths[-1] if self.paths else ""
         layer = self.layers.setdefault((call.code, call.lasti, path), Layer(path))
@@ -79,7 +81,7 @@ class Trends(Part):
         if growth is None or growth.reference() is not tensor:
             growth = self.growths[key] = Growth(weakref.ref(tensor))
         with np.errstate(all="ignore"):
-            norm = float(np.linalg.norm(values.ravel().astype(np.float64, copy=False)))
+            norm = abs(np.vdot(values, values)) ** 0.5
         norms = growth.norms
         growth.norms = [*norms, norm] if norms and norm >= GROWTH * norms[-1] > 0 else [norm]
         if len(growth.norms) > IN_A_ROW and norm > HUGE:
