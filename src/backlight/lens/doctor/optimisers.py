@@ -106,10 +106,10 @@ class Optimisers(Part):
 
     def accumulated(self, run, tensor, arrived, before) -> None:
         """Tell of two leaves that share memory and get a gradient each."""
-        values = self.values(tensor)
-        if values is None or not values.size or not tensor.is_leaf:
+        if not tensor.is_leaf or not tensor.numel() or self.values(tensor) is None:
             return
-        key = values.__array_interface__["data"][0], values.shape, values.strides
+        memory = self.engine.memory_of(tensor)[0]  # of the tensor itself: its values may be a copy
+        key = memory, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
         leaves = self.memories.setdefault(key, {})
         leaves[id(tensor)] = weakref.ref(tensor)
         if len(leaves) == 2:

@@ -14,9 +14,17 @@ RULES = (
         "no longer get small, and gradients are weak. Nothing fails, and training is slow and ends early.",
         cause="The model ends in softmax or sigmoid, and the loss has one built in.",
         cure="Give the loss the scores: leave the last softmax or sigmoid out while training.",
-        wrong="loss = F.cross_entropy(torch.softmax(model(x), dim=1), labels)",
-        right="loss = F.cross_entropy(model(x), labels)",
         reference="torch.nn.CrossEntropyLoss",
+        wrong="""
+            model = nn.Linear(4, 3)
+            labels = torch.tensor([0, 2])
+            F.cross_entropy(torch.softmax(model(torch.randn(2, 4)), dim=1), labels).backward()
+        """,
+        right="""
+            model = nn.Linear(4, 3)
+            labels = torch.tensor([0, 2])
+            F.cross_entropy(model(torch.randn(2, 4)), labels).backward()
+        """,
     ),
     Rule(
         id="BL721",
@@ -28,9 +36,33 @@ RULES = (
         "optimiser changes them.",
         cause="Layers were collected in a list, tuple or dict of Python's.",
         cure="Use nn.ModuleList or nn.ModuleDict.",
-        wrong="self.layers = [nn.Linear(8, 8) for _ in range(3)]",
-        right="self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(3)])",
         reference="torch.nn.ModuleList",
+        wrong="""
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layers = [nn.Linear(8, 8), nn.Linear(8, 8)]
+                    self.head = nn.Linear(8, 1)
+                def forward(self, x):
+                    for layer in self.layers:
+                        x = layer(x)
+                    return self.head(x)
+            model = Model()
+            model(torch.randn(2, 8)).sum().backward()
+        """,
+        right="""
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layers = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 8)])
+                    self.head = nn.Linear(8, 1)
+                def forward(self, x):
+                    for layer in self.layers:
+                        x = layer(x)
+                    return self.head(x)
+            model = Model()
+            model(torch.randn(2, 8)).sum().backward()
+        """,
     ),
     Rule(
         id="BL722",
@@ -41,9 +73,32 @@ RULES = (
         "is called. A loop that evaluates after each epoch has to switch back.",
         cause="model.eval() before the evaluation, and no model.train() after it.",
         cure="Call model.train() at the start of each epoch.",
-        wrong="for epoch in range(9):\n    train(model)\n    model.eval()\n    evaluate(model)",
-        right="for epoch in range(9):\n    model.train()\n    train(model)\n    model.eval()\n    evaluate(model)",
         reference="torch.nn.Module.eval",
+        wrong="""
+            model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.1), nn.Linear(4, 1))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for epoch in range(3):
+                for step in range(2):
+                    optimizer.zero_grad()
+                    model(torch.ones(2, 3)).sum().backward()
+                    optimizer.step()
+                model.eval()
+                with torch.no_grad():
+                    model(torch.ones(2, 3))
+        """,
+        right="""
+            model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.1), nn.Linear(4, 1))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for epoch in range(3):
+                model.train()
+                for step in range(2):
+                    optimizer.zero_grad()
+                    model(torch.ones(2, 3)).sum().backward()
+                    optimizer.step()
+                model.eval()
+                with torch.no_grad():
+                    model(torch.ones(2, 3))
+        """,
     ),
     Rule(
         id="BL723",
@@ -56,6 +111,24 @@ RULES = (
         "that are not normalised.",
         cure="Use a smaller learning rate, look at the initial weights and the inputs, or use leaky_relu or gelu.",
         reference="torch.nn.ReLU",
+        wrong="""
+            body, head = nn.Linear(3, 8), nn.Linear(8, 1)
+            with torch.no_grad():
+                body.bias.fill_(-100.0)
+            for step in range(25):
+                body.zero_grad()
+                head.zero_grad()
+                head(torch.relu(body(torch.rand(4, 3)))).sum().backward()
+        """,
+        right="""
+            body, head = nn.Linear(3, 8), nn.Linear(8, 1)
+            with torch.no_grad():
+                body.bias.fill_(0.1)
+            for step in range(25):
+                body.zero_grad()
+                head.zero_grad()
+                head(torch.relu(body(torch.rand(4, 3)))).sum().backward()
+        """,
     ),
     Rule(
         id="BL724",
@@ -67,6 +140,22 @@ RULES = (
         cause="The learning rate is too high, or a recurrence multiplies by more than 1 many times.",
         cure="Use a smaller learning rate, or nn.utils.clip_grad_norm_(model.parameters(), 1.0) before the step.",
         reference="torch.nn.utils.clip_grad_norm_",
+        wrong="""
+            w = torch.ones(2, requires_grad=True)
+            optimizer = torch.optim.SGD([w], lr=20.0)
+            for step in range(8):
+                optimizer.zero_grad()
+                (w ** 2).sum().backward()
+                optimizer.step()
+        """,
+        right="""
+            w = torch.ones(2, requires_grad=True)
+            optimizer = torch.optim.SGD([w], lr=0.2)
+            for step in range(8):
+                optimizer.zero_grad()
+                (w ** 2).sum().backward()
+                optimizer.step()
+        """,
     ),
 )
 NUMBERS = (
@@ -78,8 +167,16 @@ NUMBERS = (
         explanation="Every gradient of an infinite loss is infinite or NaN; after the next step so is every weight.",
         cause="An op left the range of its dtype or the edge of its domain: exp of a large number, log of 0, x / 0.",
         cure="Keep the op's input inside its domain.",
-        wrong="loss = -torch.log(torch.sigmoid(scores)).mean()",
-        right="loss = F.softplus(-scores).mean()",
         reference="torch.nn.functional.logsigmoid",
+        wrong="""
+            scores = torch.tensor([-200.0, 1.0], requires_grad=True)
+            loss = -torch.log(torch.sigmoid(scores)).mean()
+            loss.backward()
+        """,
+        right="""
+            scores = torch.tensor([-200.0, 1.0], requires_grad=True)
+            loss = F.softplus(-scores).mean()
+            loss.backward()
+        """,
     ),
 )

@@ -169,7 +169,11 @@ RULES = (
                 def forward(self, x):
                     return self.first(x)
             model = Model()
-            model(torch.ones(1, 2)).sum().backward()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(3):
+                optimizer.zero_grad()
+                model(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
         """,
         right="""
             class Model(nn.Module):
@@ -179,7 +183,11 @@ RULES = (
                 def forward(self, x):
                     return self.second(self.first(x))
             model = Model()
-            model(torch.ones(1, 2)).sum().backward()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(3):
+                optimizer.zero_grad()
+                model(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
         """,
     ),
     Rule(
