@@ -87,6 +87,7 @@ def test_a_layer_norm_is_added_and_the_layer_behind_it_keeps_its_nodes_though_it
     assert pairs["0.weight"] == "0.weight"
     assert found.totals["parameter elements"] == (21, 29)
     text = str(found)
+    assert "\n+ 3 nodes added\n~ " in text
     assert "@@ 2 LayerNorm @@\n+ leaf 2.weight  (4) float32\n+ leaf 2.bias" in text
     assert "@@ 3 Linear, before: 2 @@" in text
     assert "relu in 1 → native_layer_norm in 2" in text

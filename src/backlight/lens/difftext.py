@@ -24,6 +24,7 @@ def lines_of(found) -> Iterator[str]:
     for name, (before, after) in found.totals.items():
         if before != after:
             yield f"{CHANGED} {name}: {before:,} → {after:,}"
+    yield from _counts(found)
     renamed = _renamed(found)
     heading = None
     for mark, node, details in _entries(found):
@@ -38,6 +39,16 @@ def lines_of(found) -> Iterator[str]:
         yield "@@ lines of source @@"
     for (before, after), count in lines.items():
         yield f"{CHANGED} {before} → {after}: {count} node{'s' if count > 1 else ''}"
+
+
+def _counts(found) -> Iterator[str]:
+    """Yield how many nodes differ, and in what."""
+    for sign, nodes, word in ((ADDED, found.added, "added"), (GONE, found.gone, "gone")):
+        if nodes:
+            yield f"{sign} {len(nodes):,} nodes {word}"
+    kinds = Counter(change.what for one in found.changed for change in one.changes)
+    if kinds:
+        yield f"{CHANGED} {len(found.changed):,} changed: {', '.join(f'{what} {n:,}' for what, n in kinds.most_common())}"
 
 
 def _entries(found) -> Iterator[tuple[str, Node, list[str]]]:

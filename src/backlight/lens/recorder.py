@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from backlight.errors import ArgumentError, InputError, ValueProblem
+from backlight.lens.engines import engine_of
 from backlight.lens.flow_page import flow_page
 from backlight.lens.history import FlowFile, History, read_history
 from backlight.lens.live import Live
@@ -188,7 +189,7 @@ class Recorder:
         return {
             "lens": "flow",
             "format": 1,
-            "engine": _engine_of(model),
+            "engine": engine_of(model).name,
             "title": title or type(model).__name__,
             "model": repr(model),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -238,12 +239,6 @@ def _check_parts(model, optimizers: list) -> None:
                 "optimizer must hold parameters of the model that require grad, got none of them: make it from "
                 "model.parameters(), after the model is complete"
             )
-
-
-def _engine_of(model) -> str:
-    """Return the library whose tensors a model's parameters are."""
-    names = [kind.__module__.partition(".")[0] for kind in type(next(iter(model.parameters()))).__mro__]
-    return next((name for name in names if name in ("backlight", "torch")), names[0])
 
 
 def _number(value, name: str) -> float | None:
