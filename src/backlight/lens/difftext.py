@@ -45,10 +45,11 @@ def _counts(found) -> Iterator[str]:
     """Yield how many nodes differ, and in what."""
     for sign, nodes, word in ((ADDED, found.added, "added"), (GONE, found.gone, "gone")):
         if nodes:
-            yield f"{sign} {len(nodes):,} nodes {word}"
+            yield f"{sign} {len(nodes):,} node{'s' if len(nodes) > 1 else ''} {word}"
     kinds = Counter(change.what for one in found.changed for change in one.changes)
     if kinds:
-        yield f"{CHANGED} {len(found.changed):,} changed: {', '.join(f'{what} {n:,}' for what, n in kinds.most_common())}"
+        listed = ", ".join(f"{what} {count:,}" for what, count in kinds.most_common())
+        yield f"{CHANGED} {len(found.changed):,} nodes changed: {listed}"
 
 
 def _entries(found) -> Iterator[tuple[str, Node, list[str]]]:
