@@ -6,12 +6,10 @@ from backlight.lens.doctor.rules import RULES
 from backlight.lens.finding import NOTE
 from catalogue import CASES
 from catalogue.case import Case
-from catalogue.found import found_in
+from catalogue.found import COUNTS, found_in
 from under_the_doctor import ENGINES
 
 MISSES: dict[tuple[str, str], str] = {}  # (case, engine) -> why the doctor does not find it
-# How many cases there are for each engine, how many end in their finding, and how many of these without --notes.
-COUNTS = {"torch": (125, 125, 112), "backlight": (116, 116, 104)}
 PAIRS = [(case, engine) for case in CASES for engine in case.only]
 
 

@@ -242,7 +242,7 @@ RULES = (
         title="saved_tensors_hooks inside disable_saved_tensors_hooks",
         cause="The block around forbids them.",
         cure="Move one of the two blocks.",
-        says="",
+        says="what disable_saved_tensors_hooks was given as its message",
         reference="torch.autograd.graph.disable_saved_tensors_hooks",
         explanation="disable_saved_tensors_hooks(message) forbids hooks inside its block, for code that could"
         " not work with them; the error is the message that it was given.",
