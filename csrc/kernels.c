@@ -19,6 +19,7 @@
 #include "attention.c"
 #include "matrices.c"
 #include "steps.c"
+#include "summaries.c"
 #include "recurrence.c"
 #include "windows.c"
 

@@ -15,10 +15,12 @@
 #include "recurrence.h"
 #include "rows.h"
 #include "steps.h"
+#include "summaries.h"
 #include "windows.h"
 
 #define KERNELS(K) \
-  ARITHMETIC(K) DRAWS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RECURRENCE(K) ROWS(K) STEPS(K) WINDOWS(K)
+  ARITHMETIC(K) DRAWS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RECURRENCE(K) ROWS(K) STEPS(K) SUMMARIES(K) \
+  WINDOWS(K)
 
 #define POINTER(name, result, arguments) result(*name) arguments;
 struct table {

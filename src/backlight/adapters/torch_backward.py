@@ -69,7 +69,8 @@ class WatchedRun:
             if node.__class__ is leaf_class:
                 self._hook_leaf(node)
                 continue
-            self.handles.append(node.register_hook(self._teller(node, retained.get(self.engine.key_of(node), ()))))
+            kept = retained.get(self.engine.key_of(node), ()) if retained else ()
+            self.handles.append(node.register_hook(self._teller(node, kept)))
             hooked = node.metadata.get(HOOKS)
             if hooked is not None:
                 for number, hooks in hooked.items():

@@ -92,7 +92,8 @@ class TorchEngine:
 
     def saved_by(self, node) -> list[Kept]:
         """Return what a node saved; where hooks packed it, it is not unpacked, which could run anything."""
-        return [kept for name in saved_names(node.__class__) for kept in _kept(node, name)]
+        names = saved_names(node.__class__)
+        return [kept for name in names for kept in _kept(node, name)] if names else []
 
     def saves(self, node) -> bool:
         """Tell whether a node of this class may save tensors."""

@@ -15,16 +15,25 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FrameType,
+    FunctionType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import NamedTuple
 
 from backlight.adapters.torch_backward import HOOKS, WatchedRun
 from backlight.graph.observers import Call, Watcher
 from backlight.graph.provenance import GENERATED, PACKAGE
+from backlight.graph.watching import EVENTS, TO_NUMBERS, wants
 
 LINE = "backlight.line"
-EVENTS = tuple(name for name in vars(Watcher) if not name.startswith("_"))
 _blocks_open = 0
 _patching = threading.RLock()
 
@@ -51,8 +60,13 @@ class Hub:
         """Have these watchers, and no others."""
         self.watchers = watchers
         for event in EVENTS:
-            self.listeners[event] = tuple(getattr(one, event) for one in watchers if _wants(one, event))
+            self.listeners[event] = tuple(getattr(one, event) for one in watchers if wants(one, event))
         self.mode.hears_writes = bool(self.listeners["wrote"])
+        self.ask_what_is_wanted()
+
+    def ask_what_is_wanted(self) -> None:
+        """Find out whether somebody wants to be told of all calls."""
+        self.mode.hears_all = not all(one.only_nodes for one in self.watchers if wants(one, "called"))
 
     def tell(self, event: str, *told) -> None:
         """Call those who want an event."""
@@ -109,11 +123,6 @@ def _note_retained(hub: Hub, tensor) -> None:
 
 
 NOTED = {"register_hook": _note_hook, "retain_grad": _note_retained}
-
-
-def _wants(watcher: Watcher, event: str) -> bool:
-    """Tell whether a watcher overrides the method of an event."""
-    return getattr(type(watcher), event) is not getattr(Watcher, event) or event in vars(watcher)
 
 
 class Block:
@@ -240,34 +249,79 @@ def _mode_class(torch: ModuleType) -> type:
         def __init__(self, hub: Hub):
             super().__init__()
             self.hub = hub
-            self.hears_writes = False
+            self.hears_writes = self.hears_all = False
 
         def __torch_function__(self, function, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
             hub = self.hub
             if hub.silent:
-                return function(*args, **kwargs)
-            name = getattr(function, "__name__", "")
+                return function(*args, **kwargs) if kwargs else function(*args)
+            kind = KINDS.get(function) or kind_of(function)
+            versions = _NO_VERSIONS
+            if self.hears_writes and (kind.writes or (kwargs and ("out" in kwargs or kwargs.get("inplace")))):
+                versions = _versions(args, kwargs, tensor_class)
             before = sequence_number()
-            if name == "__get__":
-                out = function(*args, **kwargs)
-                if isinstance(out, tensor_class):
-                    report(hub, function.__self__.__name__, args, kwargs, out, before, sys._getframe(1))
-                return out
-            versions = _versions(args, kwargs, tensor_class) if self.hears_writes else ()
-            out = function(*args, **kwargs)
-            if name == "__set__":
-                name = function.__self__.__name__
-            elif name in NOTED:
-                NOTED[name](hub, args[0])
-            frame = user_frame(sys._getframe(1), torch)
-            for tensor, version in versions:
-                if tensor._version != version:
-                    hub.tell("wrote", tensor, name, frame.f_code, frame.f_lasti)
-            report(hub, name, args, kwargs, out, before, frame)
+            out = function(*args, **kwargs) if kwargs else function(*args)
+            made = sequence_number() != before or kind.noted is not None or self.hears_all
+            made = made or _leaves_graph(kind, args, kwargs, out, tensor_class)
+            if made or versions:
+                frame = user_frame(sys._getframe(1), torch)
+                for tensor, version in versions:
+                    if tensor._version != version:
+                        hub.tell("wrote", tensor, kind.name, frame.f_code, frame.f_lasti)
+                if not made:
+                    return out
+                if kind.noted is not None:
+                    kind.noted(hub, args[0])
+                if not kind.reads or isinstance(out, tensor_class):
+                    report(hub, kind.name, args, kwargs or {}, out, before, frame)
+                    hub.ask_what_is_wanted()
             return out
 
     return Calls
+
+
+class Kind(NamedTuple):
+    """What is known of a function of PyTorch: its name, whether it reads an attribute, whether it may write."""
+
+    name: str
+    reads: bool
+    writes: bool
+    noted: Callable | None
+    to_number: bool = False
+
+
+KINDS: dict[Callable, Kind] = {}
+_NO_VERSIONS: tuple = ()
+# Without an underscore at its end, and yet it may write: an argument `inplace` can stand without its name, norms count
+# batches, embeddings are scaled to `max_norm`.
+MAY_WRITE = {
+    *("relu", "relu6", "elu", "selu", "celu", "silu", "mish", "rrelu", "leaky_relu", "threshold", "hardtanh"),
+    *("hardswish", "hardsigmoid", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout"),
+    *("feature_alpha_dropout", "feature_dropout", "batch_norm", "instance_norm", "embedding", "embedding_bag"),
+}
+
+
+def kind_of(function: Callable) -> Kind:
+    """Return what is known of a function. One that is neither PyTorch's builtin nor plain Python may always write."""
+    name = getattr(function, "__name__", "") or type(function).__name__
+    if name in ("__get__", "__set__"):
+        kind = Kind(function.__self__.__name__, name == "__get__", False, None)
+    else:
+        plain = isinstance(function, (FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType))
+        dunder = name.startswith(("__i", "__set", "__del"))
+        writes = not plain or dunder or name in MAY_WRITE or (name.endswith("_") and not name.endswith("__"))
+        kind = Kind(name, False, writes, NOTED.get(name), name in TO_NUMBERS)
+    KINDS[function] = kind
+    return kind
+
+
+def _leaves_graph(kind: Kind, args: tuple, kwargs: dict | None, out, tensor_class: type) -> bool:
+    """Tell whether a call read a tensor that has a graph and returned what has none: `item()`, an op in no_grad()."""
+    if not kind.to_number and not (isinstance(out, tensor_class) and not out.requires_grad):
+        return False
+    return any(one.requires_grad for one in tensors_in(args, tensor_class)) or (
+        bool(kwargs) and any(one.requires_grad for one in tensors_in(kwargs, tensor_class))
+    )
 
 
 def report(hub: Hub, name: str, args: tuple, kwargs: dict, out, before: int, frame: FrameType) -> None:
@@ -302,7 +356,7 @@ def tensors_in(value, tensor_class: type) -> list:
     return [one for inner in value for one in tensors_in(inner, tensor_class)]
 
 
-def _versions(args: tuple, kwargs: dict, tensor_class: type) -> list[tuple]:
+def _versions(args: tuple, kwargs: dict | None, tensor_class: type) -> list[tuple]:
     """Return each tensor that a call might write to, with its version."""
     found = []
     for value in (*args, *kwargs.values()) if kwargs else args:

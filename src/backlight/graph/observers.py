@@ -92,7 +92,14 @@ class Run:
 
 
 class Watcher:
-    """Somebody who is told what a program does (see NOTE [Watching]); a subclass overrides what it wants to know."""
+    """Somebody who is told what a program does (see NOTE [Watching]); a subclass overrides what it wants to know.
+
+    `only_nodes` says that of calls it wants those that may have made nodes, those that read what has a graph and return
+    what has none, and those that register hooks: an engine may leave the others out, which are most of them. It may
+    become False while the watcher is told of a call, and then holds for the next.
+    """
+
+    only_nodes = False
 
     def called(self, call: Call) -> None:
         """An op returned; `call.out` has its node already."""

@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from backlight.graph.node import Node
 from backlight.graph.observers import Call, Watcher
 from backlight.graph.provenance import user_frame
-from backlight.graph.state import storage_of
+from backlight.graph.state import LEAF, TensorState, storage_of
 from backlight.graph.storage import InferenceStorage
 
-EVENTS = tuple(name for name in vars(Watcher) if not name.startswith("_"))
+EVENTS = tuple(name for name, what in vars(Watcher).items() if not name.startswith("_") and callable(what))
+
+
+TO_NUMBERS = {"item", "tolist", "numpy", "__array__", "__float__", "__int__", "__bool__", "__index__", "__complex__"}
 
 
 class _Somebody:
@@ -61,7 +64,7 @@ class Observation:
         """Set who is told."""
         self.watchers = watchers
         for event in EVENTS:
-            setattr(self, event, tuple(getattr(one, event) for one in watchers if _wants(one, event)))
+            setattr(self, event, tuple(getattr(one, event) for one in watchers if wants(one, event)))
 
     def tell(self, listeners: tuple, *event) -> None:
         """Call those who want an event; what they do themselves is not reported."""
@@ -86,7 +89,7 @@ class Observation:
             self.silent, self.inside = before
 
 
-def _wants(watcher, event: str) -> bool:
+def wants(watcher, event: str) -> bool:
     """Tell whether a watcher overrides the method of an event."""
     return getattr(type(watcher), event) is not getattr(Watcher, event) or event in getattr(watcher, "__dict__", ())
 
@@ -94,8 +97,24 @@ def _wants(watcher, event: str) -> bool:
 def tell_call(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:
     """Report an op that returned, seen from `frame`, which may be the engine's own."""
     if observation.called and not observation.silent:
+        if all(one.only_nodes for one in observation.watchers) and not _concerns_graph(name, args, kwargs, out):
+            return
         place = user_frame(frame)
         observation.tell(observation.called, Call(name, args, kwargs, out, place.f_code, place.f_lasti))
+
+
+def _concerns_graph(name: str, args: tuple, kwargs: dict, out) -> bool:
+    """Tell whether a call made a node, or read a tensor that has a graph and returned what has none."""
+    if not isinstance(out, TensorState):
+        return not isinstance(out, (bool, int, float)) or name in TO_NUMBERS
+    if out._edge is not None:
+        return out._edge is not LEAF
+    return any(isinstance(one, TensorState) and one._edge is not None for one in flat((*args, *kwargs.values())))
+
+
+def flat(values) -> list:
+    """Return arguments with lists among them taken apart."""
+    return [inner for one in values for inner in (one if isinstance(one, (list, tuple)) else (one,))]
 
 
 def reports_ops() -> bool:

@@ -8,6 +8,7 @@ engine: nodes are known by `engine.key_of`. When the record is closed it holds n
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import CodeType
+from typing import NamedTuple
 
 from backlight.lens.engines import Engine
 from backlight.lens.marks import label_of
@@ -62,10 +63,9 @@ class Builder:
 
     def known_tensor(self, tensor) -> int | None:
         """Return the number of the node that a tensor is the first output of, None if it is not in the record."""
-        if id(tensor) in self.leaves:
-            return self.leaves[id(tensor)][1]
         if tensor.is_leaf:
-            return None
+            known = self.leaves.get(id(tensor))
+            return None if known is None else known[1]
         node, number = self.engine.node_of(tensor)
         return self.id_of(node) if number == 0 else None
 
@@ -87,66 +87,68 @@ class Builder:
 
     def _add(self, node) -> Node:
         """Add one op; its inputs are in the record already, but for leaves and for what was left out."""
-        edges = [self._edge(*edge) for edge in node.next_functions]
-        made = self._new(OP if node.next_functions else GIVEN, node.name())
+        kind = _kind_of(node, self.engine)
+        given = node.next_functions
+        edges = [None if inner is None else self._edge(inner, number) for inner, number in given]
+        made = self._new(OP if given else GIVEN, kind.type, kind.label)
         made.edges = edges
-        self._name_edges(made, node)
+        formulas = kind.formulas
+        if len(formulas) == 1 != len(edges):
+            formulas *= len(edges)
+        if len(formulas) == len(edges):
+            for edge, (name, formula) in zip(edges, formulas):
+                if edge is not None:
+                    edge.name, edge.formula = name, formula
         made.options = options_of(node)
         self.ids[self.engine.key_of(node)] = made.id
         self._add_saved(made, node)
-        for metadata in getattr(node, "_input_metadata", ()):
-            made.outputs.append(Summary(tuple(metadata.shape), dtype_name(metadata.dtype)))
         return made
 
-    def _new(self, kind: str, node_type: str) -> Node:
-        made = Node(len(self.record.nodes), kind, node_type.rpartition("::")[2], label_of(node_type))
+    def _new(self, kind: str, node_type: str, label: str) -> Node:
+        made = Node(len(self.record.nodes), kind, node_type, label)
         self.record.nodes.append(made)
         return made
 
-    def _edge(self, node, number: int) -> Edge | None:
-        if node is None:
-            return None
+    def _edge(self, node, number: int) -> Edge:
         to = self.leaf(node.variable).id if _is_leaf(node) else self.ids.get(self.engine.key_of(node))
         return Edge(self._cut_end() if to is None else to, number)
 
     def _cut_end(self) -> int:
         """Return the node that stands for all that was left out."""
         if NOT_RECORDED not in self.ids:
-            made = self._new(GIVEN, "left out")
+            made = self._new(GIVEN, "left out", "…")
             self.ids[NOT_RECORDED] = made.id
         return self.ids[NOT_RECORDED]
-
-    def _name_edges(self, made: Node, node) -> None:
-        formulas = list(self.engine.formulas_of(node).items())
-        if len(formulas) == 1:
-            formulas *= len(made.edges)
-        if len(formulas) == len(made.edges):
-            for edge, (name, formula) in zip(made.edges, formulas):
-                if edge is not None:
-                    edge.name, edge.formula = name, formula
 
     def leaf(self, tensor) -> Node:
         """Return the node of a leaf, which is added when it is first met."""
         known = self.leaves.get(id(tensor))
         if known is not None:
             return self.record.nodes[known[1]]
-        made = self._new(LEAF, "AccumulateGrad")
-        made.label = "leaf"
+        made = self._new(LEAF, "AccumulateGrad", "leaf")
         self.leaves[id(tensor)] = (tensor, made.id)
         made.version = self.engine.version_of(tensor)
         made.outputs = [self.summary(tensor)]
-        number = self.memory_number(tensor)
+        number = self._memory_of(tensor, made.version)[0]
         self.pinned.add(number)
         self.made_in.setdefault(number, made.id)
         return made
 
     def set_output(self, made: Node, number: int, tensor) -> None:
         """Note an output of a node, as it is now."""
-        while len(made.outputs) <= number:
-            made.outputs.append(shape_of(tensor))
-        made.outputs[number] = self.summary(tensor)
+        outputs = made.outputs
+        while len(outputs) <= number:
+            outputs.append(shape_of(tensor))
+        outputs[number] = self.summary(tensor)
         made.version = self.engine.version_of(tensor)
-        self.made_in[self.memory_number(tensor)] = made.id
+        self.made_in[self._memory_of(tensor, made.version)[0]] = made.id
+
+    def learn_shapes(self, added: list[tuple[Node, object]]) -> None:
+        """Note the outputs' shapes of nodes whose outputs nobody was told of, as far as the engine knows them."""
+        for made, node in added:
+            if not made.outputs:
+                known = getattr(node, "_input_metadata", ())
+                made.outputs = [shape_of(one) for one in known]
 
     def summary(self, tensor) -> Summary:
         """Return a tensor's summary, as detailed as was asked for."""
@@ -160,38 +162,44 @@ class Builder:
         made.shape = tuple(tensor.shape)
         return made
 
-    def memory_number(self, tensor) -> int:
-        """Return the number of a tensor's memory, which its views have too."""
-        key, _ = self.engine.memory_of(tensor)
+    def _memory_of(self, tensor, version: int) -> tuple[int, int]:
+        """Return the number of a tensor's memory, which its views have too, and its size."""
+        key, size = self.engine.memory_of(tensor)
         number = self.memories.get(key)
         if number is None:
             number = self.memories[key] = len(self.written)
-            self.written.append(self.engine.version_of(tensor))
+            self.written.append(version)
             self.holders.append(0)
             self.keys.append(key)
-        return number
+        return number, size
 
     def _add_saved(self, made: Node, node) -> None:
         for name, tensor, _ in self.engine.saved_by(node):
             if tensor is None:
                 continue
-            number = self.memory_number(tensor)
-            edge = self.engine.node_of(tensor)
             version = self.engine.version_of(tensor)
-            size = self.engine.memory_of(tensor)[1]
-            of = None if edge is None else self.id_of(edge[0])
-            made.saved.append(
-                SavedTensor(name, self._summary_of_saved(tensor, of, edge), size, number, of, version, version)
-            )
+            number, size = self._memory_of(tensor, version)
+            of, output = self._maker_of(tensor)
+            summary = self._summary_of_saved(tensor, of, output)
+            made.saved.append(SavedTensor(name, summary, size, number, of, version, version))
             self.written[number] = max(self.written[number], version)
             self.holders[number] += 1
 
-    def _summary_of_saved(self, tensor, of: int | None, edge) -> Summary:
+    def _maker_of(self, tensor) -> tuple[int | None, int]:
+        """Return the node that made a tensor, and as which output."""
+        if not tensor.requires_grad:
+            return None, 0
+        if tensor.is_leaf:
+            return self.leaves.get(id(tensor), (None, None))[1], 0
+        node, output = self.engine.node_of(tensor)
+        return self.id_of(node), output
+
+    def _summary_of_saved(self, tensor, of: int | None, output: int) -> Summary:
         """Return what is known already of the values, else their summary."""
         if of is not None:
             outputs = self.record.nodes[of].outputs
-            if edge[1] < len(outputs) and outputs[edge[1]].shape == tuple(tensor.shape):
-                return outputs[edge[1]]
+            if output < len(outputs) and outputs[output].shape == tuple(tensor.shape):
+                return outputs[output]
         return self.summary(tensor)
 
     def free(self, made: Node) -> int:
@@ -217,6 +225,27 @@ class Builder:
     def let_go(self) -> None:
         """Hold nothing of the engine's any longer."""
         self.leaves = {}
+
+
+class _Kind(NamedTuple):
+    """What all nodes of a class have in common."""
+
+    type: str
+    label: str
+    formulas: list[tuple[str, str]]
+
+
+_kinds: dict[type, _Kind] = {}
+
+
+def _kind_of(node, engine: Engine) -> _Kind:
+    kind = _kinds.get(node.__class__)
+    if kind is None:
+        name = node.name()
+        kind = _Kind(name.rpartition("::")[2], label_of(name), list(engine.formulas_of(node).items()))
+        if node.__class__.__name__ == kind.type:  # nodes that PyTorch has no class for share one
+            _kinds[node.__class__] = kind
+    return kind
 
 
 def _is_leaf(node) -> bool:

@@ -6,6 +6,7 @@ from types import CodeType
 from typing import Any
 
 from backlight.graph.observers import Call, line_at
+from backlight.graph.watching import flat
 from backlight.lens.building import Builder
 from backlight.lens.engines import Engine
 from backlight.lens.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut, Place
@@ -64,7 +65,7 @@ class Cutting:
         """Note a call that returned nothing that has a graph, if it read what has one, or what was cut off."""
         if call.name in LOOKS:
             return
-        tensors = [one for one in _flat((*call.args, *call.kwargs.values())) if self.engine.is_tensor(one)]
+        tensors = [one for one in flat((*call.args, *call.kwargs.values())) if self.engine.is_tensor(one)]
         read = [one for one in tensors if one.requires_grad]
         reason = self._reason(call.name, out) if read else None
         by = None
@@ -77,7 +78,7 @@ class Cutting:
 
     def fed(self, call: Call, node: int) -> None:
         """Note that a node of the record read tensors: those that were cut off have come into it."""
-        for one in _flat((*call.args, *call.kwargs.values())) if self.cut_off else ():
+        for one in flat((*call.args, *call.kwargs.values())) if self.cut_off else ():
             by = self.that_cut(one)
             if by is not None and by.into is None:
                 by.into = node
@@ -127,8 +128,3 @@ class Cutting:
     def let_go(self) -> None:
         """Hold no tensor any longer."""
         self.seen, self.cut_off = {}, {}
-
-
-def _flat(values) -> list:
-    """Return arguments with lists among them taken apart."""
-    return [inner for one in values for inner in (one if isinstance(one, (list, tuple)) else (one,))]

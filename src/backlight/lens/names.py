@@ -10,7 +10,6 @@ NOTE [Where names come from]
 import dis
 import sys
 from collections.abc import Iterator
-from functools import lru_cache
 from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 
@@ -150,10 +149,15 @@ def _joined(*parts: str) -> str:
     return ".".join(part for part in parts if part)
 
 
-@lru_cache(maxsize=1000)
+_known_stores: dict[int, tuple[CodeType, dict[int, str]]] = {}  # by the id of the code: to hash code is slow
+
+
 def _stores(code: CodeType) -> dict[int, str]:
     """Return for each instruction that is followed by a store the name of the variable."""
-    return dict(_pairs(code))
+    known = _known_stores.get(id(code))
+    if known is None:
+        known = _known_stores[id(code)] = code, dict(_pairs(code))
+    return known[1]
 
 
 def _pairs(code: CodeType) -> Iterator[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 import importlib
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -68,9 +69,8 @@ class NativeEngine:
         """Return the tensors that a node keeps for backward, by PyTorch's names."""
         if hasattr(node, "ctx"):
             return _saved_by_function(node)
-        names = sorted(name for name in dir(type(node)) if name.startswith("_saved_"))
         found = []
-        for name in names:
+        for name in saved_names(type(node)):
             found += _kept(name.removeprefix("_saved_"), node, name)
         return found
 
@@ -107,6 +107,12 @@ class NativeEngine:
     def unobserved(self) -> AbstractContextManager:
         """Tell no watcher of what this thread does inside the block."""
         return nullcontext() if local.observation is None else local.observation.silence()
+
+
+@cache
+def saved_names(node_class: type) -> tuple[str, ...]:
+    """Return the names under which nodes of a class show what they saved."""
+    return tuple(sorted(name for name in dir(node_class) if name.startswith("_saved_")))
 
 
 def name_of(hook) -> str:

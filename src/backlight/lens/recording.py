@@ -35,6 +35,8 @@ def _of_library(module_class: type) -> bool:
 class Recording(Watcher):
     """A record of one engine that grows by events."""
 
+    only_nodes = True
+
     def __init__(self, engine: Engine, options: Options, models: tuple = (), keep: int | None = None):
         self.engine = engine
         self.options = options
@@ -72,9 +74,10 @@ class Recording(Watcher):
         tensors = self._tensors(call.out)
         if not any(tensor.requires_grad for tensor in tensors):
             self.cutting.called(call, tensors)
+            self.only_nodes = not self.cutting.cut_off  # what is computed from them must be followed
         for tensor in tensors:
-            edge = self.engine.node_of(tensor) if tensor.requires_grad and not tensor.is_leaf else None
-            if edge is not None:
+            if tensor.requires_grad and not tensor.is_leaf:
+                edge = self.engine.node_of(tensor)
                 self._note_output(edge, tensor, call, returned)
                 if self.cutting.cut_off:
                     self.cutting.fed(call, self.builder.id_of(edge[0]))
@@ -97,7 +100,7 @@ class Recording(Watcher):
     def _note_output(self, edge: tuple, tensor, call: Call, order: int) -> None:
         """Note what an op returned; `order` is above 0 for what a recorded backward did."""
         node, number = edge
-        builder = self.builder
+        builder, added = self.builder, []
         known = builder.id_of(node)
         if known is None:
             if self.over:
@@ -106,13 +109,15 @@ class Recording(Watcher):
             if builder.full:
                 self.record.left_out += 1
                 return
-            self._place(builder.add_graph([node]), call.code, call.lasti, order + 1)
-            known = builder.id_of(node)
+            added = builder.add_graph([node])
+            self._place(added, call.code, call.lasti, order + 1)
+            known = added[-1][0].id
             if tensor is call.out and not (self.modules and self.modules[-1].of_library):
                 self.naming.made(known, call.code, call.lasti)
         elif number < len(self.record.nodes[known].outputs) and self._has_values(self.record.nodes[known], number):
             return  # it was handed through
         builder.set_output(self.record.nodes[known], number, tensor)
+        builder.learn_shapes(added)
 
     def _has_values(self, made: Node, number: int) -> bool:
         return self.options.values == "none" or made.outputs[number].nans is not None
@@ -154,11 +159,15 @@ class Recording(Watcher):
 
     def left(self, module, path: str, out) -> None:
         """Note that it does no longer."""
-        while self.modules:
+        ended = None
+        while self.modules and (ended is None or ended.module is not module):
             ended = self.modules.pop()
-            if ended.module is module:
-                break
-        if _of_library(type(module)) and not (self.modules and self.modules[-1].of_library):
+        if (
+            self.options.names
+            and ended is not None
+            and ended.of_library
+            and not (self.modules and self.modules[-1].of_library)
+        ):
             self._name_result(out)
 
     def _name_result(self, out) -> None:
@@ -171,8 +180,7 @@ class Recording(Watcher):
     def started(self, run: Run) -> None:
         """Begin a backward; what it runs through is added if it is not known yet."""
         builder = self.builder
-        for made, node in builder.add_graph([node for node, _ in run.roots if not builder.full]):
-            self._place_as_told(made, node)
+        self._add_as_told([node for node, _ in run.roots if not builder.full])
         roots = [self._root(node) for node, _ in run.roots]
         if all(root is None for root in roots):
             return
@@ -182,10 +190,13 @@ class Recording(Watcher):
         if self.options.names:
             self.naming.read_frame(_frame_of(run.code), builder)
 
-    def _place_as_told(self, made: Node, node) -> None:
-        line = self.engine.line_of(node)
-        if line is not None:
-            made.place = Place(*line)
+    def _add_as_told(self, roots: list) -> None:
+        """Add a graph that was not seen being made; our engine knows its lines, PyTorch those of an earlier block."""
+        added = self.builder.add_graph(roots)
+        for made, node in added:
+            line = self.engine.line_of(node)
+            made.place = None if line is None else Place(*line)
+        self.builder.learn_shapes(added)
 
     def _root(self, node) -> int | None:
         known = self.builder.id_of(node)
@@ -210,9 +221,11 @@ class Recording(Watcher):
             edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
             if edge is None or self.builder.full:
                 continue
-            for made, _ in self.builder.add_graph([edge[0]]):
+            added = self.builder.add_graph([edge[0]])
+            for made, _ in added:
                 self.builder.spots[made.id] = _stack(run.code, run.lasti)
                 made.order = self._order()
+            self.builder.learn_shapes(added[:-1])
             self.builder.set_output(self.record.nodes[self.builder.id_of(edge[0])], edge[1], grad)
         for made in self.record.nodes[self.settled :]:
             if made.order > 1:
@@ -237,8 +250,8 @@ class Recording(Watcher):
 
     def accumulated(self, run: Run, tensor, arrived, before) -> None:
         """Note what was added to a `.grad`."""
-        begun, edge = self.runs.get(run.number), self.engine.node_of(tensor)
-        known = None if edge is None else self.builder.id_of(edge[0])
+        begun, builder = self.runs.get(run.number), self.builder
+        known = builder.known_tensor(tensor) if tensor.is_leaf else builder.id_of(self.engine.node_of(tensor)[0])
         if begun is not None and known is not None:
             begun.accumulated(known, before, tensor.grad)
             if run.create_graph:
@@ -270,13 +283,10 @@ class Recording(Watcher):
             return self.record
         if frame is not None and self.options.names:
             self.naming.read_frame(frame, self.builder, globals_too=True)
-        places: dict[Spot, Place] = {}
         for number, spots in self.builder.spots.items():
-            for spot in spots:
-                if spot not in places:
-                    places[spot] = Place(*line_at(*spot))
             made = self.record.nodes[number]
-            made.place, made.stack = places[spots[0]], [places[spot] for spot in spots[1:]]
+            if made.place is None:
+                made.place, *made.stack = [_place_at(spot) for spot in spots]
         self.naming.fill(self.record, self.builder)
         self.record.cuts = self.cutting.cuts()
         self.builder.fill()
@@ -294,8 +304,7 @@ class Recording(Watcher):
 
     def capture(self, edges: list[tuple], outputs: list) -> None:
         """Add a graph that nobody watched."""
-        for made, node in self.builder.add_graph([node for node, _ in edges]):
-            self._place_as_told(made, node)
+        self._add_as_told([node for node, _ in edges])
         for (node, number), tensor in zip(edges, outputs):
             root = self._root(node)
             if root is not None and not tensor.is_leaf:
@@ -326,6 +335,17 @@ def _stack(code: CodeType, lasti: int) -> list[Spot]:
             found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return found
+
+
+_places: dict[tuple[int, int], tuple[CodeType, Place]] = {}  # by (id of code, instruction): to hash code is slow
+
+
+def _place_at(spot: Spot) -> Place:
+    """Return an instruction's line."""
+    known = _places.get((id(spot[0]), spot[1]))
+    if known is None:
+        known = _places[id(spot[0]), spot[1]] = spot[0], Place(*line_at(*spot))
+    return known[1]
 
 
 def _frame_of(code: CodeType):

@@ -54,7 +54,8 @@ class RunRecording:
         incoming = [self._arrived(node, number, grad, changes) for number, grad in enumerate(grad_outputs)]
         step = Step(node, incoming, changes=changes, seconds=seconds)
         made = self.nodes[node]
-        self._learn_shapes(made, incoming)
+        if len(made.outputs) < len(incoming):
+            self._learn_shapes(made, incoming)
         if made.kind != LEAF:
             step.outgoing = [None] * len(made.edges)
             for place, (edge, grad) in enumerate(zip(made.edges, grad_inputs)):
@@ -82,8 +83,10 @@ class RunRecording:
 
     def _learn_shapes(self, made, incoming: list) -> None:
         """Note the shapes of outputs that were not seen being made: a gradient has the shape of its output."""
-        while len(made.outputs) < len(incoming) and incoming[len(made.outputs)] is not None:
-            arrived = incoming[len(made.outputs)]
+        for number in range(len(made.outputs), len(incoming)):
+            arrived = incoming[number]
+            if arrived is None:
+                return
             made.outputs.append(Summary(arrived.shape, arrived.dtype))
 
     def accumulated(self, node: int, before, now) -> None:

@@ -1,20 +1,28 @@
 """A tensor's values in short: extremes, mean, norm, how many are NaN, infinite or zero; few values whole."""
 
 import math
+from functools import cache, lru_cache
 
 import numpy as np
 
+from backlight.kernels.summaries import numbers_in_short
 from backlight.lens.nodes import Summary
 
 
+@cache
 def dtype_name(dtype) -> str:
     """Return `torch.float32` as `float32`."""
     return str(dtype).rpartition(".")[2]
 
 
 def shape_of(tensor) -> Summary:
-    """Return a tensor's shape and dtype, its values unread."""
-    return Summary(tuple(tensor.shape), dtype_name(tensor.dtype))
+    """Return a tensor's shape and dtype, its values unread. Those of one shape and dtype are one object."""
+    return _unread(tuple(tensor.shape), tensor.dtype)
+
+
+@lru_cache(maxsize=10_000)
+def _unread(shape: tuple[int, ...], dtype) -> Summary:
+    return Summary(shape, dtype_name(dtype))
 
 
 def summary_of(array: np.ndarray, dtype: str, small: int) -> Summary:
@@ -24,34 +32,30 @@ def summary_of(array: np.ndarray, dtype: str, small: int) -> Summary:
         dtype: what to call its type, which need not be NumPy's (bfloat16 comes as float32).
         small: up to so many elements are kept as they are.
     """
-    made = Summary(tuple(array.shape), dtype, nans=0, infs=0, zeros=0)
-    if array.size <= small:
-        made.values = plain_values(array)
-    if array.size == 0 or array.dtype.kind not in "biuf":
-        if array.dtype.kind == "c":
-            made.nans, made.infs, made.zeros = _odd_ones(array)
-        return made
+    values = plain_values(array) if array.size <= small else None
+    kind = array.dtype.kind
+    if array.size == 0 or kind not in "biuf":
+        return _uncommon(array, dtype, values)
     flat, times = _distinct(array)
-    if flat.dtype.kind != "f":
+    if kind != "f":
         flat = flat.astype(np.float64)
     elif flat.dtype.itemsize == 2:
         flat = flat.astype(np.float32)
-    square = float(np.dot(flat, flat))
-    if not math.isfinite(square):
-        made.nans, made.infs, _ = (times * count for count in _odd_ones(flat))
-        flat = flat[np.isfinite(flat)].astype(np.float64)
-        square = float(np.dot(flat, flat))
-    if flat.size:
-        made.least, made.most = float(flat.min()), float(flat.max())
-        made.mean = float(flat.mean(dtype=np.float64 if flat.size > 1 << 16 else None))
-        made.norm = math.sqrt(square * times)
-        made.zeros = times * (flat.size - int(np.count_nonzero(flat)))
-    return made
+    least, most, total, square, nans, infs, zeros = numbers_in_short(flat)
+    finite = flat.size - nans - infs
+    if finite == 0:
+        return Summary(array.shape, dtype, None, None, None, None, times * nans, times * infs, 0, values)
+    norm = math.sqrt(square * times)
+    return Summary(
+        array.shape, dtype, least, total / finite, most, norm, times * nans, times * infs, times * zeros, values
+    )
 
 
-def _odd_ones(array: np.ndarray) -> tuple[int, int, int]:
-    """Return how many are NaN, infinite, zero."""
-    return int(np.isnan(array).sum()), int(np.isinf(array).sum()), int(array.size - np.count_nonzero(array))
+def _uncommon(array: np.ndarray, dtype: str, values) -> Summary:
+    """Summarise an empty array, or one of complex numbers, of which only the odd ones are counted."""
+    nans, infs = (int(test(array).sum()) if array.dtype.kind == "c" else 0 for test in (np.isnan, np.isinf))
+    zeros = array.size - int(np.count_nonzero(array)) if array.dtype.kind == "c" else 0
+    return Summary(array.shape, dtype, nans=nans, infs=infs, zeros=zeros, values=values)
 
 
 def _distinct(array: np.ndarray) -> tuple[np.ndarray, int]:

@@ -1,0 +1,45 @@
+/* The Python face of summaries.c. */
+#include "face.h"
+
+#define PART 4096 /* numbers: sums in float stay exact enough, and it is all still in the cache if done again */
+
+struct summary_job {
+  const struct table *kernels;
+  const char *numbers;
+  long count, size; /* of all numbers; of one, in bytes */
+  struct part_summary *parts;
+};
+
+static void summary_parts(void *job, long begin, long end) {
+  struct summary_job *j = job;
+  for (long part = begin; part < end; part++) {
+    long first = part * PART, count = j->count - first < PART ? j->count - first : PART;
+    j->kernels->summary_of(j->numbers + first * j->size, count, j->parts + part);
+  }
+}
+
+/* numbers_in_short(x) -> (least, most, sum, sum of squares, NaNs, infinities, zeros) */
+static PyObject *numbers_in_short(PyObject *const *args, Py_ssize_t count) {
+  int kind;
+  PyArrayObject *x = count == 1 ? plain(args[0], &kind) : NULL;
+  if (!x || !PyArray_SIZE(x)) return DECLINED;
+  long parts = (PyArray_SIZE(x) + PART - 1) / PART;
+  struct part_summary one, *found = parts == 1 ? &one : PyMem_RawMalloc((size_t)parts * sizeof *found);
+  if (!found) return PyErr_NoMemory();
+  struct summary_job job = {table_of(kind), PyArray_DATA(x), PyArray_SIZE(x), PyArray_ITEMSIZE(x), found};
+  run_parts(summary_parts, &job, parts, 8, job.count);
+  struct part_summary all = found[0];
+  for (long part = 1; part < parts; part++) {
+    all.least = found[part].least < all.least ? found[part].least : all.least;
+    all.most = found[part].most > all.most ? found[part].most : all.most;
+    all.sum += found[part].sum;
+    all.square += found[part].square;
+    all.nans += found[part].nans;
+    all.infs += found[part].infs;
+    all.zeros += found[part].zeros;
+  }
+  if (found != &one) PyMem_RawFree(found);
+  return Py_BuildValue("(ddddlll)", all.least, all.most, all.sum, all.square, all.nans, all.infs, all.zeros);
+}
+
+const struct face summary_faces[] = {{"numbers_in_short", numbers_in_short}, {NULL, NULL}};

@@ -1,0 +1,12 @@
+/* What there is to say of many numbers in one pass; see summaries.c. */
+#ifndef SUMMARIES_H
+#define SUMMARIES_H
+
+struct part_summary {
+  double least, most, sum, square; /* over finite numbers; least > most if there are none */
+  long nans, infs, zeros;
+};
+
+#define SUMMARIES(K) K(summary_of, void, (const void *numbers, long count, struct part_summary *found))
+
+#endif
