@@ -692,13 +692,14 @@ F.nll_loss(torch.log_softmax(model(torch.ones(2, 3)), 1), torch.tensor([0, 1])).
         "loss-of-probabilities",
         "of what sigmoid returned",
         """
-chance = torch.sigmoid(nn.Linear(3, 1)(torch.ones(2, 3)))
-F.binary_cross_entropy_with_logits(chance, torch.ones(2, 1)).backward()  # here
+scores = nn.Linear(3, 1)(torch.ones(2, 3))
+F.binary_cross_entropy_with_logits(torch.sigmoid(scores), torch.ones(2, 1)).backward()  # here
 """,
         """
 chance = torch.sigmoid(nn.Linear(3, 1)(torch.ones(2, 3)))
 F.binary_cross_entropy(chance, torch.ones(2, 1)).backward()
 """,
+        corrected="F.binary_cross_entropy_with_logits(scores, torch.ones(2, 1)).backward()  # here",
     ),
     Mistake(
         "difference of a column and a row",

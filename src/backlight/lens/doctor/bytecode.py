@@ -1,6 +1,7 @@
 """What becomes of a result, read from the bytecode after the instruction that made it."""
 
 import dis
+from functools import lru_cache
 from itertools import islice
 from types import CodeType
 
@@ -15,6 +16,7 @@ def _after(code: CodeType, lasti: int):
     return (one for one in dis.get_instructions(code) if one.offset > lasti and one.opname != "CACHE")
 
 
+@lru_cache(maxsize=4096)
 def stored_in(code, lasti: int) -> str | None:
     """Return the name that the result of an instruction is stored under, "" for a place without a name, None if not."""
     for one in islice(_after(code, lasti), 4):
@@ -27,6 +29,7 @@ def stored_in(code, lasti: int) -> str | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def is_dropped(code: CodeType, lasti: int) -> bool:
     """Tell whether the result of the call at an instruction is dropped: a statement of its own."""
     after = next(_after(code, lasti), None)

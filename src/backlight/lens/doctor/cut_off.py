@@ -61,9 +61,9 @@ class CutOff(Part):
             self._read_without(tensor, frame, place)
 
     def _expect(self, tensor, why: str, place: Place | None) -> None:
-        info = self.silent.flow.known(tensor)
-        if info is None or info.leaf is None or not info.leaf.reached:
-            self.missing.setdefault(id(tensor), (weakref.ref(tensor), why, place))
+        leaf, known = self._leaf_of(tensor), self.missing.get(id(tensor))
+        if (leaf is None or not leaf.reached) and (known is None or known[0]() is not tensor):
+            self.missing[id(tensor)] = weakref.ref(tensor), why, place
 
     def _read_without(self, tensor, frame, place: Place | None) -> None:
         """Report `.grad` of a plain tensor that does not require grad, and took part in what was differentiated."""
@@ -148,7 +148,7 @@ class CutOff(Part):
 
     def _is_new_leaf(self, leaf: Leaf) -> bool:
         """Tell whether what a leaf's values went into became a leaf of its own, which got the gradient."""
-        return any(one.upstream >> leaf.number & 1 and one.reached for one in self.silent.flow.leaves)
+        return any(one.upstream & leaf.bit and one.reached for one in self.silent.flow.leaves)
 
 
 def _called(cut: Cut) -> str:

@@ -22,6 +22,7 @@ MAKERS = {"tensor", "as_tensor", "asarray", "from_numpy", "full", "new_tensor", 
 LEAVING = {"item", "tolist", "numpy", "__array__", "__float__"}
 QUIET = {"grad", "__repr__", "__format__", "__len__", "backward", "register_hook", "data=", "grad="}
 MANY = 64  # numbers that leave by tolist() and are remembered
+MOST_LEAVES = 4000  # that are told from one another
 TRIES = 3  # uses of a leaf at which its name is looked for
 NO_NEWS = {0.0, 1.0, -1.0, 2.0, 0.5}  # numbers that a program has anyway
 
@@ -31,7 +32,7 @@ class Leaf:
     """A tensor that requires grad and that no op made.
 
     Args:
-        number: its bit.
+        bit: its place in sets; 0 if there were too many before it.
         tensor: a weak reference.
         shape: the tensor's.
         name: the user's variable, once it is found; a parameter's dotted name is known to `Flow.name_of`.
@@ -43,7 +44,7 @@ class Leaf:
         tries: how often its name was looked for.
     """
 
-    number: int
+    bit: int
     tensor: weakref.ref
     shape: tuple
     name: str | None
@@ -127,16 +128,17 @@ class Flow(Part):
 
     def _make_leaf(self, tensor, info: Info, call: Call | None) -> None:
         code, lasti = (None, 0) if call is None else (call.code, call.lasti)
-        number = len(self.leaves)
-        leaf = Leaf(number, weakref.ref(tensor), tuple(tensor.shape), None, code, lasti, info.leaves, info.cuts)
-        self.leaves.append(leaf)
-        info.leaf, info.leaves = leaf, info.leaves | 1 << number
+        bit = 1 << len(self.leaves) if len(self.leaves) < MOST_LEAVES else 0
+        leaf = Leaf(bit, weakref.ref(tensor), tuple(tensor.shape), None, code, lasti, info.leaves, info.cuts)
+        if bit:
+            self.leaves.append(leaf)
+        info.leaf, info.leaves = leaf, info.leaves | bit
 
     def _leaves_behind(self, tensor) -> int:
         """Return the leaves of a graph that was made unseen."""
         found = 0
         for leaf in self.leaves_of([self.engine.node_of(tensor)[0]]):
-            found |= 1 << self.of(leaf).leaf.number
+            found |= self.of(leaf).leaf.bit
         return found
 
     def leaves_of(self, nodes) -> list:
@@ -318,7 +320,7 @@ class Flow(Part):
 
     def leaves_in(self, bits: int) -> list[Leaf]:
         """Return the leaves of a set."""
-        return [leaf for leaf in self.leaves if bits >> leaf.number & 1]
+        return [leaf for leaf in self.leaves if bits & leaf.bit]
 
     def cuts_in(self, bits: int) -> list[Cut]:
         """Return the cuts of a set."""
@@ -326,7 +328,7 @@ class Flow(Part):
 
     def cuts_before(self, leaf: Leaf, within: int) -> list[Cut]:
         """Return the cuts of a set that lie between a leaf and what was computed from it."""
-        return [cut for cut in self.cuts_in(within) if cut.leaves >> leaf.number & 1]
+        return [cut for cut in self.cuts_in(within) if cut.leaves & leaf.bit]
 
 
 def _numbers_in(value) -> list[float]:

@@ -1,11 +1,14 @@
 """Losses that are computed of the wrong thing: probabilities for scores, columns against rows."""
 
+import ast
 import weakref
 
 from backlight.graph.observers import Call
+from backlight.lens.doctor.corrections import replace
 from backlight.lens.doctor.part import Part, said_at
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
+from backlight.lens.doctor.source import Spot, spot_of
 
 CHANCES = {"softmax": "softmax", "log_softmax": "log_softmax", "sigmoid": "sigmoid", "logsigmoid": "log_sigmoid"}
 KEPT_BY = {"reshape", "view", "squeeze", "unsqueeze", "flatten", "transpose", "permute", "contiguous", "float", "to"}
@@ -16,6 +19,7 @@ WRONG = {  # loss -> what its input must not be
     "binary_cross_entropy_with_logits": {"softmax", "sigmoid"},
     "binary_cross_entropy": {"log_softmax", "log_sigmoid"},
 }
+MODULES = ("torch", "F", "functional", "nn.functional", "torch.nn.functional")  # as programs call them
 MEASURES = {"pow", "square", "abs", "abs_"}
 
 
@@ -73,8 +77,12 @@ class Losses(Part):
         cure = f"give {loss} the scores themselves: leave {made} out while training"
         if loss == "nll_loss":
             cure = "use log_softmax in place of softmax, or cross_entropy of the scores"
-        place = place_of(call.code, call.lasti)
-        self.session.add(rule("loss-of-probabilities").found(place=place, evidence=evidence, title=title, cure=cure))
+        spot = spot_of(call.code, call.lasti)
+        corrected = None if loss == "nll_loss" else _without(spot, made)
+        found = rule("loss-of-probabilities").found(
+            place=spot.place, evidence=evidence, title=title, cure=cure, corrected=corrected
+        )
+        self.session.add(found)
 
     def _look_at_difference(self, call: Call) -> None:
         """Remember a difference of a column that requires grad and a row that does not, of one length."""
@@ -102,3 +110,15 @@ class Losses(Part):
         )
         cure = "give both the same shape: output.squeeze(1), or target.unsqueeze(1)"
         self.session.add(rule("loss-broadcasts").found(place=place, evidence=evidence, cure=cure))
+
+
+def _without(spot: Spot, made: str) -> str | None:
+    """`cross_entropy(torch.softmax(x, 1), y)` → `cross_entropy(x, y)`; None if it is not written so."""
+    call = spot.call
+    inner = call.args[0] if call is not None and call.args else None
+    if not isinstance(inner, ast.Call) or not inner.args or isinstance(inner.args[0], ast.Starred):
+        return None
+    if spot.text(inner.func) not in {f"{module}.{made}" for module in (*MODULES, spot.torch)}:
+        return None
+    edit = replace(inner, spot.text(inner.args[0]))
+    return edit and spot.edited(edit)

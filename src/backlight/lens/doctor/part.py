@@ -10,6 +10,7 @@ import io
 import sys
 import tokenize
 from functools import cache
+from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 from typing import Any
 
@@ -18,6 +19,9 @@ import numpy as np
 from backlight.graph.observers import Run, Watcher
 from backlight.lens.doctor.places import is_users, place_of
 from backlight.lens.record import Place
+
+COPIED = sys.version_info < (3, 13)  # whether `frame.f_locals` is a copy, which the frame keeps
+HELD_BY_FRAME = 3  # references to it then: the frame's, ours, the count's
 
 
 class Part(Watcher):
@@ -95,12 +99,29 @@ def frame_of(code: CodeType) -> FrameType | None:
 def name_in(frame: FrameType | None, value: Any) -> str | None:
     """Return the user's variable that holds a value, in a frame or those outside of it."""
     while frame is not None:
-        for names in (frame.f_locals, frame.f_globals):
-            for name, held in list(names.items()):
-                if held is value and name.isidentifier() and is_users(frame.f_code.co_filename):
-                    return name
+        if is_users(frame.f_code.co_filename):
+            name = _local_name(frame, value) or _name_among(frame.f_globals, value)
+            if name is not None:
+                return name
         frame = frame.f_back
     return None
+
+
+def _local_name(frame: FrameType, value: Any) -> str | None:
+    """Return the local variable that holds a value, and let go of the copy of all locals that looking has made.
+
+    Before Python 3.13 a function's frame keeps that copy, and with it what the program deletes later. It is emptied
+    unless somebody else has it, from `locals()`.
+    """
+    names = frame.f_locals
+    found = _name_among(names, value)
+    if COPIED and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(names) <= HELD_BY_FRAME:
+        names.clear()
+    return found
+
+
+def _name_among(names, value: Any) -> str | None:
+    return next((name for name, held in list(names.items()) if held is value and name.isidentifier()), None)
 
 
 def code_of(place: Place) -> str:

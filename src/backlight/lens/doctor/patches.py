@@ -54,7 +54,7 @@ class Patches:
             found = read(tensor)
             if not silent.busy:
                 frame = sys._getframe(1)
-                if users(frame.f_code.co_filename):
+                if users(frame.f_code.co_filename) and silent.is_plain(tensor):
                     silent.tell("read_grad", tensor, found, frame)
             return found
 
@@ -69,7 +69,8 @@ class Patches:
             if self.starting is tensor:  # PyTorch has handed the call to a TorchFunctionMode, which calls again
                 return engines_own(*given)
             keep = bool(create_graph if retain_graph is None else retain_graph)
-            silent.tell("going_back", tensor, keep, place_of_frame(sys._getframe(1)))
+            if silent.is_plain(tensor):
+                silent.tell("going_back", tensor, keep, place_of_frame(sys._getframe(1)))
             before, self.starting = self.starting, tensor
             try:
                 return engines_own(*given)

@@ -74,14 +74,19 @@ class Rebuilt(Part):
         """Note a leaf's None that the user found."""
         if grad is None and is_wanting(tensor) and self.silent.flow.backwards:
             name = name_in(frame, tensor)
-            self.reads.setdefault(id(tensor), (weakref.ref(tensor), place_of_frame(frame), name))
+            self._expect(tensor, place_of_frame(frame), name)
 
     def stepping(self, optimizer, params, grads, place) -> None:
         """Note parameters of an optimiser that have no gradient while others have."""
         if any(grad is not None for grad in grads):
             for param, grad in zip(params, grads):
                 if grad is None and param.requires_grad:
-                    self.reads.setdefault(id(param), (weakref.ref(param), place, None))
+                    self._expect(param, place, None)
+
+    def _expect(self, tensor, place, name: str | None) -> None:
+        known = self.reads.get(id(tensor))
+        if known is None or known[0]() is not tensor:
+            self.reads[id(tensor)] = weakref.ref(tensor), place, name
 
     def end(self, problem) -> None:
         """Tell of new leaves that got the gradient which a leaf before them misses."""
@@ -92,7 +97,7 @@ class Rebuilt(Part):
             if info is None or info.leaf is None or info.leaf.reached or not tensor.requires_grad:
                 continue
             for new in flow.leaves:
-                if new.upstream >> info.leaf.number & 1 and new.reached:
+                if new.upstream & info.leaf.bit and new.reached:
                     self._report_new_leaf(info.leaf, new, place, name or flow.name_of(tensor))
                     break
 

@@ -6,6 +6,7 @@ backward ever reaches it, or if each summand has had a backward of its own. Only
 made by the same line each time, whose summands do not depend on the sum so far (a recurrence does).
 """
 
+import ast
 import weakref
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from backlight.lens.doctor.rules import rule
 
 ENOUGH = 3
 DEEP = 20_000
+REMEMBERED = 1000  # additions of one sum: a backward that comes through later ones comes through these
 
 
 @dataclass(slots=True)
@@ -65,7 +67,8 @@ class Totals(Part):
     def _add(self, total: Total, out, summand) -> None:
         total.reference = weakref.ref(out)
         total.added += 1
-        total.numbers.add(sequence_of(out.grad_fn))
+        if len(total.numbers) < REMEMBERED:
+            total.numbers.add(sequence_of(out.grad_fn))
         if total.added == ENOUGH and self.engine.is_tensor(summand) and summand.requires_grad:
             total.nodes, total.recurrent = self._look_behind(summand, total.numbers)
 
@@ -108,5 +111,10 @@ class Totals(Part):
 
 def _detached(place) -> str | None:
     """Return `total += loss.item()` for `total += loss`; what stands before it on the line stays."""
-    _, sign, value = code_of(place).rpartition("+=")
-    return f"{code_of(place).rstrip()}.item()" if sign and value.strip().isidentifier() else None
+    text = code_of(place)
+    _, sign, value = text.rpartition("+=")
+    try:
+        kind = ast.parse(value.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+    return f"{text}.item()" if sign and isinstance(kind, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) else None
