@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*)
 QUERY ?= how did the romans make concrete that lasts
 
-.PHONY: demo demo-train test bench bench-check bench-reranker faithfulness lint docs seeds clean
+.PHONY: demo demo-train test bench bench-check bench-reranker faithfulness lint docs lessons seeds clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -64,6 +64,11 @@ lint: $(VENV)/.test
 
 docs: $(VENV)/.test
 	$(BIN)/python -m pytest tests/test_docs.py
+
+# Writes the lessons' programs and the pages that step through them to out/lessons; PICTURES=--pictures also the pictures
+# of docs/lessons.
+lessons: $(VENV)/.demo
+	$(BIN)/python tools/lessons.py out/lessons $(PICTURES)
 
 # Runs the code blocks of the founding documents under PyTorch and under backlight: make seeds SEEDS=../shared/seeds
 seeds: $(VENV)/.test

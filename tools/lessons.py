@@ -2,9 +2,9 @@
 
     python tools/lessons.py OUT [--pictures]
 
-A lesson's program is the block that follows `<!-- replay: NAME step N -->`. For each, OUT/NAME.py and OUT/NAME.html, the
-page that opens on its replay, are written. With --pictures also docs/lessons/images/NAME.svg and NAME_step.png, which
-shows the page at step N and needs Chromium.
+A lesson's program is the block behind `<!-- replay: NAME step N -->`. For each, OUT/NAME.py and OUT/NAME.html, the
+page that opens on its replay, are written. With --pictures also docs/lessons/images/NAME.svg and, if the lesson
+shows it, NAME_step.png: the page at step N, as Chromium draws it.
 """
 
 import re
@@ -18,6 +18,7 @@ from pathlib import Path
 from backlight import lens
 from backlight.cli.run import run_script
 from backlight.lens.html import page_of
+from backlight.lens.nodes import Place
 from backlight.lens.picture import picture_of
 from backlight.lens.record import Record
 from backlight.lens.render.svg import svg
@@ -32,12 +33,13 @@ SIZE = "1280,900"
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson's program, the step that its picture shows, and the lines of the replay that its page quotes."""
+    """A lesson's program, a step and whether a picture shows it, and the lines of the replay that its page quotes."""
 
     name: str
     program: str
     step: int
     quoted: tuple[str, ...]
+    shows_step: bool
 
 
 def lessons() -> list[Lesson]:
@@ -47,7 +49,7 @@ def lessons() -> list[Lesson]:
         text = page.read_text(encoding="utf-8")
         name, step, program = PROGRAM.search(text).groups()
         quoted = tuple(line for block in QUOTED.findall(text) for line in block.splitlines())
-        found.append(Lesson(name, program, int(step), quoted))
+        found.append(Lesson(name, program, int(step), quoted, f"images/{name}_step.png" in text))
     return found
 
 
@@ -57,7 +59,17 @@ def record_of(script: Path, engine: str = "backlight") -> Record:
     ended = run_script(str(script), engine=engine, around=watch)
     if ended:
         raise SystemExit(f"{script} ended with exit code {ended}")
-    return watch.record
+    record = watch.record
+    for place in places_of(record):  # a page says which line of which program, not in whose folder it lay
+        place.file = script.name
+    return record
+
+
+def places_of(record: Record) -> list[Place]:
+    """Return all lines of source that a record names."""
+    of_nodes = [place for node in record.nodes for place in (node.place, *node.stack)]
+    others = [one.place for one in (*record.backwards, *record.writes)]
+    return [place for place in (*of_nodes, *others) if place is not None]
 
 
 def photograph(page: Path, step: int, picture: Path) -> None:
@@ -89,7 +101,8 @@ def main(arguments: list[str]) -> int:
         if "--pictures" in arguments:
             IMAGES.mkdir(exist_ok=True)
             (IMAGES / f"{lesson.name}.svg").write_text(svg(picture_of(record)), encoding="utf-8")
-            photograph(page, lesson.step, IMAGES / f"{lesson.name}_step.png")
+            if lesson.shows_step:
+                photograph(page, lesson.step, IMAGES / f"{lesson.name}_step.png")
     return 0
 
 

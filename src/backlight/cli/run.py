@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, FunctionType, ModuleType, TracebackType
 
 from backlight.cli.torch_names import torch_names
 from backlight.errors import InputError
@@ -42,14 +42,19 @@ def run_script(
     with _as_main(script, [path, *args]) as main, names:
         try:
             code = compile(source, script, "exec")
-            with around or nullcontext():
-                exec(code, main.__dict__)
+            FunctionType(_execute.__code__, main.__dict__)(code, around or nullcontext())
         except SystemExit as stop:
             return _exit_code(stop.code)
         except BaseException as problem:
             _show(problem)
             return INTERRUPTED if isinstance(problem, KeyboardInterrupt) else 1
     return 0
+
+
+def _execute(code: CodeType, around: AbstractContextManager) -> None:
+    """Run a script inside a block. It is called with the script's globals as its own, so that a watcher finds them."""
+    with around:
+        exec(code, globals())
 
 
 def _read(path: str) -> bytes:

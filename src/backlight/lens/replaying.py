@@ -73,9 +73,9 @@ class _Builder:
             return word_of(self.nodes[kept.of])
         if kept.name.startswith("result"):
             return "its result"
-        if kept.name == "self":
-            return "its input"
-        return kept.name if kept.summary.shape or kept.summary.values is None else brief(kept.summary)
+        if not kept.summary.shape and kept.summary.values is not None:
+            return brief(kept.summary)
+        return "its input" if kept.name == "self" else kept.name
 
     def _forward_title(self, node: Node) -> str:
         again = "" if node.order == 1 else f", in a backward that is recorded itself (order {node.order})"
