@@ -16,6 +16,8 @@ import backlight
 from backlight import lens
 from backlight.errors import InputError
 from backlight.lens.history import History
+from backlight.training.idle import Forwards
+from backlight.training.squares import numbers_of
 from backlight.training.step_meter import BY_LAYER
 
 ENGINES = {"backlight": backlight, "torch": torch}
@@ -462,3 +464,58 @@ def test_a_notebook_shows_the_page_in_a_frame(engine):
     assert shown.startswith("<iframe")
     assert "<b>" not in shown
     assert "&amp;lt;b&amp;gt;" in shown
+
+
+# --- off the CPU numbers are read late --------------------------------------------------------------------------------
+
+
+def test_numbers_that_are_still_tensors_come_in_their_order(engine):
+    values = [1.5, engine.tensor(2), engine.tensor(2.5), 3.0, engine.tensor(4), engine.tensor(5.0).double()]
+    assert numbers_of(values) == [1.5, 2.0, 2.5, 3.0, 4.0, 5.0]
+
+
+def test_outputs_that_are_looked_at_late_name_the_same_module(engine):
+    model = network(engine)
+    forwards = Forwards(model, lambda tensor: tensor.detach().square().sum())
+    with engine.no_grad():
+        model[2].weight[0, 0] = float("nan")
+    model(engine.ones(2, 3))
+    broken, _ = forwards.take()
+    assert (broken.layer, broken.kind) == ("2", "NaN")
+    model[0](engine.ones(2, 3))
+    assert forwards.take()[0] is None
+
+
+def test_sparse_gradients_of_pytorch_are_measured():
+    model = torch.nn.Embedding(10, 3, sparse=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    recorder = lens.Recorder(model, optimizer)
+    model(torch.tensor([1, 1, 4])).sum().backward()
+    optimizer.step()
+    told = recorder.step()
+    assert told["gradient_norms"]["model"] == pytest.approx(math.sqrt(3 * 4 + 3 * 1))
+    assert told["update_norms"]["model"] == pytest.approx(0.5 * math.sqrt(15))
+
+
+def test_a_recurrent_model_and_several_losses_a_step_are_recorded(engine):
+    class Reader(engine.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = engine.nn.LSTM(3, 4, batch_first=True)
+            self.head = engine.nn.Linear(4, 1)
+
+        def forward(self, inputs):
+            return self.head(self.lstm(inputs)[0][:, -1])
+
+    model = Reader()
+    optimizer = engine.optim.SGD(model.parameters(), lr=0.1)
+    recorder = lens.Recorder(model, optimizer)
+    optimizer.zero_grad()
+    for _ in range(3):  # accumulated
+        loss = model(engine.randn(2, 5, 3)).square().mean() / 3
+        loss.backward()
+    optimizer.step()
+    told = recorder.step(loss)
+    assert recorder.steps == 1
+    assert set(told["gradient_norms"]) == {"lstm", "head"}
+    assert told["update_norms"]["lstm"] == pytest.approx(0.1 * told["gradient_norms"]["lstm"], rel=1e-3)

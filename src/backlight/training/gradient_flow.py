@@ -7,18 +7,15 @@ subtracted from those after it. Off the CPU numbers stay there until the step is
 """
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-import numpy as np
-
 from backlight.training.idle import IdleUnits
 from backlight.training.silent_hooks import SilentHook
+from backlight.training.squares import numbers_of, square_of
 
 SAMPLE = 1 << 16  # gradients of a parameter, evenly spaced, among which those that are 0 are counted
-TINY = 1e-28  # squares below this lose digits in float32
 
 
 @dataclass(frozen=True)
@@ -193,7 +190,7 @@ class FlowMeter:
     def _by_layer(self, squares: dict[int, object]) -> list[float | None]:
         """Return for each layer the sum over its parameters, None if none of them has one."""
         known = {key: value for key, value in squares.items() if value is not None}
-        values = dict(zip(known, _numbers(known.values())))
+        values = dict(zip(known, numbers_of(known.values())))
         found = []
         for parameters in self.layers.values():
             own = [values[id(parameter)] for parameter in parameters if id(parameter) in values]
@@ -201,7 +198,7 @@ class FlowMeter:
         return found
 
     def _zero_shares(self) -> list[float | None]:
-        counts = _numbers(count for count, _ in self._nonzeros.values())
+        counts = numbers_of(count for count, _ in self._nonzeros.values())
         sizes = [size for _, size in self._nonzeros.values()]
         parts = {key: (1 - count / size if size else 0.0) for key, count, size in zip(self._nonzeros, counts, sizes)}
         shares = []
@@ -233,38 +230,6 @@ def _dense(grad):
     """Return a gradient without its graph; of a sparse one, the values."""
     grad = grad.detach()
     return grad.coalesce().values() if getattr(grad, "is_sparse", False) else grad
-
-
-def square_of(tensor):
-    """Return Σx²: a float, or off the CPU a tensor that becomes one when it is needed."""
-    flat = tensor.detach().reshape(-1)
-    if flat.is_complex():
-        flat = flat.abs()
-    if flat.element_size() < 4:
-        flat = flat.float()
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        square = flat.dot(flat)
-        if flat.device.type != "cpu":
-            return square
-        value = square.item()
-        if TINY < value < math.inf:
-            return value
-        wide = flat.double()
-        return wide.dot(wide).item()
-
-
-def _numbers(values: Iterable) -> list[float]:
-    """Return floats: those that are tensors off the CPU by one copy."""
-    values = list(values)
-    lazy = [value for value in values if not isinstance(value, float)]
-    if not lazy:
-        return values
-    if lazy[0].device.type == "cpu":
-        told = iter([value.item() for value in lazy])
-    else:
-        library = sys.modules[type(lazy[0]).__module__.partition(".")[0]]
-        told = iter(library.stack([value.to(lazy[0].device).float() for value in lazy]).tolist())
-    return [value if isinstance(value, float) else float(next(told)) for value in values]
 
 
 def _root(square: float | None) -> float | None:

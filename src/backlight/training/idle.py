@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from backlight.training.silent_hooks import SilentHook
+from backlight.training.squares import numbers_of
 
 RECTIFIERS = {"ReLU", "ReLU6", "Hardswish", "Hardsigmoid", "Hardtanh", "Hardshrink", "Softshrink", "Threshold"}
 CHANNELS_SECOND = ("Conv", "BatchNorm", "InstanceNorm", "GroupNorm", "LazyConv", "MaxPool", "AvgPool", "Adaptive")
@@ -41,7 +42,8 @@ class IdleUnits:
     def shares(self) -> dict[str, float]:
         """Return the share of units of each layer that are dead."""
         since = max(0, self.step - self.window)
-        return {name: (last <= since).sum().item() / last.numel() for name, last in self._last.items()}
+        dead = numbers_of((last <= since).sum() for last in self._last.values())
+        return {name: count / last.numel() for (name, last), count in zip(self._last.items(), dead)}
 
 
 class Broken(NamedTuple):
@@ -115,12 +117,10 @@ class Forwards:
     def take(self) -> tuple[Broken | None, dict[str, float]]:
         """Return the first value of the step that is not finite, and the shares of dead units, and begin anew."""
         broken = self.broken
-        for name, square in self._outputs:
-            if broken is not None:
-                break
-            value = square.item()
-            if not math.isfinite(value):
-                broken = Broken(name, "NaN" if value != value else "inf", "")
+        late = numbers_of(square for _, square in self._outputs) if broken is None else []
+        for (name, _), square in zip(self._outputs, late):
+            if broken is None and not math.isfinite(square):
+                broken = Broken(name, "NaN" if square != square else "inf", "")
         shares = self._units.shares() if self.full else {}
         if self.full:
             self._units.next_step()

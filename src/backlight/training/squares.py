@@ -1,0 +1,41 @@
+"""Σx² of tensors of either engine, read at once on the CPU, and late and all together off it."""
+
+import math
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+
+TINY = 1e-28  # squares below this lose digits in float32
+
+
+def square_of(tensor):
+    """Return Σx²: a float, or off the CPU a tensor that becomes one when it is needed."""
+    flat = tensor.detach().reshape(-1)
+    if flat.is_complex():
+        flat = flat.abs()
+    if flat.element_size() < 4:
+        flat = flat.float()
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        square = flat.dot(flat)
+        if flat.device.type != "cpu":
+            return square
+        value = square.item()
+        if TINY < value < math.inf:
+            return value
+        wide = flat.double()
+        return wide.dot(wide).item()
+
+
+def numbers_of(values: Iterable) -> list[float]:
+    """Return floats: those that are tensors by one copy from each device and dtype."""
+    values = list(values)
+    groups: dict[tuple, list[int]] = {}
+    for place, value in enumerate(values):
+        if not isinstance(value, float):
+            groups.setdefault((str(value.device), value.dtype), []).append(place)
+    for places in groups.values():
+        library = sys.modules[type(values[places[0]]).__module__.partition(".")[0]]
+        for place, number in zip(places, library.stack([values[place] for place in places]).tolist()):
+            values[place] = float(number)
+    return values
