@@ -49,7 +49,7 @@ const savedRow = (kept) => make("li", {}, code(kept.name), " ", code(shapeText(k
   kept.of !== null ? [" · ", heldAnyway(kept) ? "is " : "made by ", link(kept.of)] : null,
   kept.written !== kept.version ? make("p", { class: "alarm" }, `⚠ written to since it was saved: version ${kept.written}, saved at ${kept.version}`) : null);
 
-const placeRow = (place) => make("li", {}, make("div", { class: "where" }, make("bdi", {}, `${place.file}:${place.line}`), place.function ? ` in ${place.function}` : ""), place.text ? make("pre", {}, place.text) : null);
+const placeRow = (place) => make("li", {}, make("div", { class: "where", title: place.file }, make("bdi", {}, placeText(place)), place.function ? ` in ${place.function}` : ""), place.text ? make("pre", {}, place.text) : null);
 const writeRow = (write) => make("li", {}, code(write.op), ` made version ${write.version}`, write.place ? make("ul", { class: "places" }, placeRow(write.place)) : null);
 
 // The formulas on one path from the root to a node, and buttons that go through all paths.
@@ -109,7 +109,7 @@ const describeGroup = (group) => {
     section("Totals", make("dl", { class: "facts" },
       fact("nodes", ids.length.toLocaleString("en")), group.parameters ? fact("parameters", group.parameters.toLocaleString("en")) : null,
       group.times > 1 ? fact("repeated", `${group.times} times`) : null,
-      fact("saved", bytesText(savedOf(ids))), fact("forward", timeText(timeOf(ids))), fact("backward", timeText(backwardTimeOf(ids))),
+      fact("saved", bytesText(savedOf(ids))), timeOf(ids) === null ? null : fact("forward", timeText(timeOf(ids))), backwardTimeOf(ids) === null ? null : fact("backward", timeText(backwardTimeOf(ids))),
       fact("largest ‖grad‖", short(largestNorm(ids))), leaves.length ? fact("with gradient", `${leaves.length - without.length} of ${many(leaves.length, "leaf", "leaves")}`) : null)),
     broken.length ? section("NaN or inf", make("p", { class: "alarm" }, `⚠ in ${many(broken.length, "node")}`), make("p", {}, broken.slice(0, 12).map((id) => [link(id), " "]))) : null,
     without.length && run() ? section("No gradient yet", make("p", {}, without.slice(0, 12).map((id) => [link(id), " "]))) : null,

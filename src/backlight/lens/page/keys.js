@@ -68,8 +68,8 @@ const KEYS = {
 const PANS = { ArrowUp: [0, 80], ArrowDown: [0, -80], ArrowLeft: [80, 0], ArrowRight: [-80, 0] };
 
 const listenToKeys = () => addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || at("keys").open || event.target.matches("input, select, textarea, summary")) return;
-  const pressed = event.target.closest("button, [role=radio], #panel, #replay");
+  if (event.ctrlKey || event.metaKey || event.altKey || at("keys").open || event.target.matches?.("input, select, textarea, summary")) return;
+  const pressed = event.target.closest?.("button, [role=radio], #panel, #replay");
   if (pressed && (["Enter", " "].includes(event.key) || event.key.startsWith("Arrow"))) return;
   const call = event.shiftKey && PANS[event.key] ? () => pan(...PANS[event.key]) : view.keys.get(event.key) ?? KEYS[event.key];
   if (!call) return;

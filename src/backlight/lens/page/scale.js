@@ -43,7 +43,7 @@ const drawLegend = () => {
     swatch("none", chosen.none), brokenIn(nodes.map((node) => node.id)).length ? swatch("broken", "NaN or inf") : null,
     make("span", { class: "unit" }, chosen.unit),
   ] : [
-    swatch("leaf", "leaf"), swatch("op", "intermediate"), swatch("rooted", "root"), swatch("group", "group"),
+    swatch("leaf", "leaf"), swatch("op", "intermediate"), swatch("rooted", "root"), groups.length > 1 ? swatch("group", "group") : null,
     [...boxes.values()].some((box) => box.bead) ? swatch("bead", "view or copy") : null,
     brokenIn(nodes.map((node) => node.id)).length ? swatch("broken", "NaN or inf") : null,
     make("span", { class: "key" }, make("span", { class: "dash" }, ABSENT), "no gradient yet"),
