@@ -51,6 +51,28 @@ def test_a_warning_that_the_program_silenced_is_a_finding_that_nobody_sees():
     assert [found.rule for found in report] == ["BL101"] and not shown
 
 
+def test_a_program_that_ignores_warnings_is_examined_all_the_same_and_keeps_its_filters():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    with warnings.catch_warnings(record=True) as shown:
+        with lens.doctor() as report:
+            warnings.filterwarnings("ignore")
+            y.grad  # noqa: B018
+        action, *rest = warnings.filters[0]
+        warnings.warn("ignored still", stacklevel=1)
+    assert [found.rule for found in report] == ["BL101"] and not shown
+    assert (action, rest[0]) == ("ignore", None)
+
+
+def test_a_warning_that_the_program_makes_an_error_is_raised_and_found():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    with warnings.catch_warnings(), pytest.raises(UserWarning, match="not a leaf"), lens.doctor() as report:
+        warnings.simplefilter("error")
+        y.grad  # noqa: B018
+    assert [found.rule for found in report] == ["BL101"]
+
+
 def test_the_same_finding_at_the_same_line_is_counted():
     y = torch.ones(3, requires_grad=True) * 2
     with pytest.warns(UserWarning), lens.doctor() as report:

@@ -138,7 +138,6 @@ CASES = (
         """,
         rule="BL210",
         line=3,
-        also=("BL505",),
     ),
     Case(
         "2m",

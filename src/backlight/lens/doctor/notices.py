@@ -1,10 +1,12 @@
 """Warnings that a program gives, turned into findings; they are shown as they would have been without the doctor.
 
 NOTE [Seeing warnings that nobody shows]
-A filter in front of all others lets the warnings that the doctor knows reach `warnings.showwarning` every time. Whether
-such a warning is then shown is decided by the filters behind it, as Python would have decided.
+Filters in front of all others let the warnings that the doctor knows reach `warnings.showwarning` every time, also when
+the program adds filters of its own. Whether such a warning is then shown is decided by the others, as Python would have
+decided.
 """
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable
@@ -14,6 +16,8 @@ from backlight.graph.provenance import PACKAGE
 from backlight.lens.doctor.messages import WARNINGS, rule_of_warning
 from backlight.lens.doctor.source import spot_of_frame
 
+ADDING = ("filterwarnings", "simplefilter")
+
 
 class Notices:
     """Tells `found(rule, text, spot)` of each warning that the doctor knows (NOTE [Seeing warnings …])."""
@@ -21,7 +25,6 @@ class Notices:
     def __init__(self, found: Callable, engines: tuple):
         self.found = found
         self.modules = [engine.module for engine in engines]
-        self.behind: list = []
         self.shown: set = set()
 
     def __enter__(self):
@@ -31,16 +34,42 @@ class Notices:
             module.set_warn_always(True)
         self.block = warnings.catch_warnings()
         self.block.__enter__()
-        self.behind = list(warnings.filters)
+        before = list(warnings.filters)
         for message in WARNINGS:
             warnings.filterwarnings("always", message=f"(?s:.*){message.pattern.pattern}")
+        self.own = [one for one in warnings.filters if one not in before]
         warnings.showwarning = self.hear
+        self.adding = {name: getattr(warnings, name) for name in ADDING}
+        for name, add in self.adding.items():
+            setattr(warnings, name, self._behind_own(add))
         return self
 
     def __exit__(self, *exc):
+        for name, add in self.adding.items():
+            setattr(warnings, name, add)
+        kept, show = self.others(), warnings.showwarning
         self.block.__exit__(*exc)
+        warnings.filters[:] = kept  # with what the program added
+        if show != self.hear:
+            warnings.showwarning = show
         for module, before in zip(self.modules, self.always):
             module.set_warn_always(before)
+
+    def _behind_own(self, add: Callable) -> Callable:
+        """Return a stand-in for `filterwarnings` or `simplefilter`: what it adds comes behind the doctor's filters."""
+
+        @functools.wraps(add)
+        def adding(*args, **kwargs):
+            listening = all(one in warnings.filters for one in self.own)
+            add(*args, **kwargs)
+            if listening:
+                warnings.filters[:] = [*self.own, *self.others()]
+
+        return adding
+
+    def others(self) -> list:
+        """Return the filters that are not the doctor's."""
+        return [one for one in warnings.filters if one not in self.own]
 
     def hear(self, message, category, filename: str, lineno: int, file=None, line=None) -> None:
         """Take a warning in, and show it if it would have been shown."""
@@ -65,9 +94,9 @@ class Notices:
         return action == "always" or (action in ("default", "module", "once") and new)
 
     def action(self, text: str, category, filename: str, lineno: int) -> str:
-        """Return what the filters behind ours say of a warning."""
+        """Return what the other filters say of a warning."""
         module = filename.removesuffix(".py")
-        for action, pattern, kind, where, line in self.behind:
+        for action, pattern, kind, where, line in self.others():
             if (
                 (pattern is None or pattern.match(text))
                 and issubclass(category, kind)

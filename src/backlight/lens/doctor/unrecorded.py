@@ -57,6 +57,7 @@ def _cut_off(scene: Scene, cut: Cut) -> Finding:
             rule, corrected = "BL410", _in_place(spot)
     elif cut.name in COPIES:
         rule, corrected = "BL210", _uncopied(spot)
+        scene.session.drop("BL505", spot.place)  # which would have it copied with other words
     elif cut.name in WITHOUT_HISTORY:
         reason = (f"{cut.name} is a way out of the graph",)
     return RULES[rule].found(
