@@ -104,7 +104,14 @@ def test_no_gradient_is_a_dash_and_never_zero(show):
 
 
 def test_what_a_person_wrote_is_text_and_never_html(show):
-    page = show(expression(HOSTILE))
+    record = expression(HOSTILE)
+    record.nodes[2].edges[0].name = record.nodes[2].edges[0].formula = HOSTILE
+    for node in record.nodes[2:5]:
+        node.module, node.module_type, node.label = f"layer{HOSTILE}.{node.id}", HOSTILE, HOSTILE
+    record.backwards[0].problem = HOSTILE
+    page = show(record)
+    page.run("document.getElementById('open-all').click()")
+    assert HOSTILE in text(page, "#panel")
     assert page.run("document.title") == f"seed.py{HOSTILE} · backlight"
     page.click("[data-item=n4]")
     assert HOSTILE in text(page, "#panel")
@@ -452,3 +459,40 @@ def test_five_thousand_nodes_are_open_in_a_moment(show):
     page = show(stack(500))
     took = page.run("performance.getEntriesByType('navigation')[0].loadEventEnd")
     assert took < 5_000  # half a second on a machine that does nothing else
+
+
+def test_a_graph_without_a_backward_says_so(show):
+    page = show(dataclasses.replace(expression(), backwards=[]))
+    assert "none has run" in text(page, "#panel")
+    page.click("[data-item=n0]")
+    assert "no backward has run yet" in text(page, "#panel")
+    assert text(page, "[data-item=n0]").split()[-1] == "—"
+
+
+def test_an_empty_record_has_a_page(show):
+    page = show(Record("backlight"))
+    assert seen(page) == []
+    page.press("r")
+    page.press("ArrowUp")
+    assert "none has run" in text(page, "#panel")
+
+
+def test_two_fingers_zoom(show):
+    page = show(expression())
+    page.run("document.getElementById('zoom').click()")
+    settled(page)
+    for kind, apart in (("touchStart", 50), ("touchMove", 60), ("touchMove", 100)):
+        points = [{"x": 400 - apart, "y": 300, "id": 1}, {"x": 400 + apart, "y": 300, "id": 2}]
+        page.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+    page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    assert text(page, "#zoom") == "200 %"
+
+
+def test_so_many_paths_are_counted_and_the_last_is_shown(show):
+    page = show(stack(60))
+    page.run("document.getElementById('open-all').click()")
+    page.run("[...document.querySelectorAll('.item.leaf')].find((one) => one.innerText.startsWith('x')).click()")
+    assert "1.15e18 paths" in text(page, "#panel").lower()  # 2 to the power of 60
+    page.click(".turns button:first-child")
+    assert text(page, ".told") == "1.15e18 of 1.15e18"
+    assert text(page, ".way li:last-child") == "x"

@@ -66,13 +66,13 @@ const waysSection = (ways) => {
   const holder = make("div", {}), told = make("span", { class: "told", role: "status" });
   const turn = (step) => {
     number = (number + step + ways.count) % ways.count;
-    told.textContent = `${(number + 1n).toLocaleString("en")} of ${ways.count.toLocaleString("en")}`;
+    told.textContent = `${manyText(number + 1n)} of ${manyText(ways.count)}`;
     holder.replaceChildren(wayTable(ways, number));
   };
   const buttons = ways.count > 1n ? make("p", { class: "turns" }, make("button", { type: "button", "aria-label": "the path before", onclick: () => turn(-1n) }, "‹"), told, make("button", { type: "button", "aria-label": "the next path", onclick: () => turn(1n) }, "›")) : null;
   turn(0n);
   const more = ways.count > 1n ? "Its gradient is the sum over all of them; along each, these are multiplied:" : "Along it, these are multiplied:";
-  return section(`${ways.count.toLocaleString("en")} ${ways.count === 1n ? "path" : "paths"} from ${ways.roots.map((id) => nameOf(nodes[id])).join(", ")}`, make("p", { class: "quiet" }, more), buttons, holder);
+  return section(`${manyText(ways.count)} ${ways.count === 1n ? "path" : "paths"} from ${ways.roots.map((id) => nameOf(nodes[id])).join(", ")}`, make("p", { class: "quiet" }, more), buttons, holder);
 };
 
 const describeNode = (node) => {
@@ -102,7 +102,7 @@ const describeNode = (node) => {
 
 const describeGroup = (group) => {
   const ids = nodesIn(`g${group.id}`), leaves = ids.filter((id) => isLeaf(nodes[id])), without = leaves.filter((id) => !gradientOf(id)), broken = brokenIn(ids);
-  const heaviest = [...ids].sort((one, other) => savedOf([other]) - savedOf([one])).filter((id) => savedOf([id])).slice(0, 5);
+  const heaviest = ids.map((id) => [savedOf([id]), id]).filter(([bytes]) => bytes).sort(([one], [other]) => other - one).slice(0, 5);
   return [
     make("header", {}, make("p", { class: "kicker" }, group.kind), make("h2", {}, titleOf(group)), group.detail ? make("p", { class: "quiet" }, group.detail) : null),
     make("p", { class: "acts" }, make("button", { type: "button", onclick: () => toggle(`g${group.id}`) }, isOpen(`g${group.id}`) ? "Close" : "Open", make("kbd", {}, "Enter"))),
@@ -113,7 +113,7 @@ const describeGroup = (group) => {
       fact("largest ‖grad‖", short(largestNorm(ids))), leaves.length ? fact("with gradient", `${leaves.length - without.length} of ${many(leaves.length, "leaf", "leaves")}`) : null)),
     broken.length ? section("NaN or inf", make("p", { class: "alarm" }, `⚠ in ${many(broken.length, "node")}`), make("p", {}, broken.slice(0, 12).map((id) => [link(id), " "]))) : null,
     without.length && run() ? section("No gradient yet", make("p", {}, without.slice(0, 12).map((id) => [link(id), " "]))) : null,
-    heaviest.length ? section("Saves most", make("ul", { class: "saved" }, heaviest.map((id) => make("li", {}, link(id), ` ${bytesText(savedOf([id]))}`)))) : null,
+    heaviest.length ? section("Saves most", make("ul", { class: "saved" }, heaviest.map(([bytes, id]) => make("li", {}, link(id), ` ${bytesText(bytes)}`)))) : null,
     leaves.length ? section("Leaves", make("ul", { class: "leaves" }, leaves.slice(0, 24).map((id) => make("li", {}, link(id), " ", make("span", { class: gradientOf(id) ? "quiet" : "absent" }, gradientOf(id) ? brief(gradientOf(id)) ?? "" : `${ABSENT} no gradient yet`)))), leaves.length > 24 ? make("p", { class: "quiet" }, `and ${leaves.length - 24} more`) : null) : null,
   ];
 };

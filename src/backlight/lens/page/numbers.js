@@ -16,6 +16,12 @@ const short = (value, figures = 4) => {
   return String(Number(value.toPrecision(figures))).replace("-", "−");
 };
 
+// A count of any size: residual connections double the number of paths with every layer.
+const manyText = (count) => {
+  const digits = String(count);
+  return digits.length <= 15 ? count.toLocaleString("en") : `${digits[0]}.${digits.slice(1, 3)}e${digits.length - 1}`;
+};
+
 const shapeText = (shape) => (shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`);
 const countOf = (shape) => shape.reduce((product, size) => product * size, 1);
 const listed = (values) => (Array.isArray(values) ? `[${values.map(listed).join(", ")}]` : short(values));
