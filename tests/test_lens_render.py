@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from backlight.errors import InputError
 from backlight.lens.picture import picture_of
 from backlight.lens.place import place
 from backlight.lens.record import Record
@@ -81,6 +82,17 @@ def test_files_are_written_where_a_path_is_given(tmp_path):
     assert record.svg(tmp_path / "a.svg") == (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert record.dot(tmp_path / "a.dot") == (tmp_path / "a.dot").read_text(encoding="utf-8")
     assert record.html(tmp_path / "a.html") == (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+def test_modules_can_be_opened_by_their_paths():
+    record = stack(12)
+    assert "Block × 12" in record.svg() and "addmm" not in record.svg()
+    text = record.svg(open=["blocks.3"])
+    assert text.count(">addmm</text>") == 2
+    assert text.count(">Block · 6 ops") == 11  # the other blocks are there, closed
+    assert record.dot(open=["blocks.3.up"]).count("addmm") == 1
+    with pytest.raises(InputError, match="open must name modules that are groups"):
+        record.svg(open=["blocks.99"])
 
 
 def test_a_notebook_gets_a_picture_and_text():

@@ -117,7 +117,8 @@ class Group:
         kind: MODULE, LINE (a source line or a function), REPEAT (the same structure several times over), PART (a
             stretch of too long a row), WHOLE.
         title: "encoder.layer.0", "BertLayer × 12", "attend(), line 12".
-        detail: the module's class, the line's text.
+        detail: the module's class, the line's place.
+        path: a module's dotted path.
         times: how often a repeated block occurs; its children are its occurrences, in order.
         shown: whether it is open at first.
         children: items, in the forward's order.
@@ -140,6 +141,7 @@ class Group:
     kind: str
     title: str
     detail: str = ""
+    path: str = ""
     times: int = 1
     shown: bool = False
     children: list[str] = field(default_factory=list)

@@ -1,5 +1,6 @@
 """The faces of a record: how it shows itself as a page, a tree of text, SVG, for Graphviz and in notebooks."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.lens.answer import Answer
@@ -7,7 +8,8 @@ from backlight.lens.answering import answer_to
 from backlight.lens.boxes import Picture
 from backlight.lens.case import case_in
 from backlight.lens.html import page_of
-from backlight.lens.picture import picture_of
+from backlight.lens.picture import picture_of, with_open
+from backlight.lens.place import place
 from backlight.lens.render.dot import dot
 from backlight.lens.render.svg import svg
 from backlight.lens.render.tree import tree
@@ -39,13 +41,35 @@ class Faces:
         """
         return tree(self.picture(by=by, most=most, backward=backward), width=width, color=color)
 
-    def svg(self, path: Path | str | None = None, *, by: str = "module", most: int = 60, backward: int = -1) -> str:
-        """Return the graph as SVG, and write it to a file if a path is given."""
-        return _kept(svg(self.picture(by=by, most=most, backward=backward)), path)
+    def svg(
+        self,
+        path: Path | str | None = None,
+        *,
+        by: str = "module",
+        most: int = 60,
+        backward: int = -1,
+        open: Sequence[str] = (),
+    ) -> str:
+        """Return the graph as SVG, and write it to a file if a path is given.
 
-    def dot(self, path: Path | str | None = None, *, by: str = "module", most: int = 60, backward: int = -1) -> str:
-        """Return the graph for Graphviz, and write it to a file if a path is given."""
-        return _kept(dot(self.picture(by=by, most=most, backward=backward)), path)
+        Args:
+            open: dotted paths of modules to show with all that they hold; the others as at first.
+        """
+        picture = self.picture(by=by, most=most, backward=backward)
+        return _kept(svg(picture, place(picture, with_open(picture, open))), path)
+
+    def dot(
+        self,
+        path: Path | str | None = None,
+        *,
+        by: str = "module",
+        most: int = 60,
+        backward: int = -1,
+        open: Sequence[str] = (),
+    ) -> str:
+        """Return the graph for Graphviz, and write it to a file if a path is given; `open` as in `svg`."""
+        picture = self.picture(by=by, most=most, backward=backward)
+        return _kept(dot(picture, with_open(picture, open)), path)
 
     def html(
         self,

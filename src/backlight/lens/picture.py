@@ -51,6 +51,28 @@ def picture_of(record: Recorded, *, by: str = "module", most: int = 60, backward
     return picture
 
 
+def with_open(picture: Picture, paths: Sequence[str]) -> set[int]:
+    """Return the groups to show open: those that are at first, these modules, what they are in and what they hold.
+
+    Args:
+        paths: dotted paths of modules.
+    """
+    found = {group.id for group in picture.groups if group.shown}
+    for path in paths:
+        inside: set[int] = set()
+        for group in picture.groups:
+            if group.parent in inside or group.path == path or group.path.startswith(f"{path}."):
+                inside.add(group.id)
+        if not inside:
+            known = ", ".join(group.path for group in picture.groups if group.path)
+            raise InputError(f"open must name modules that are groups of the picture, got {path!r}; there are: {known}")
+        found |= inside
+        for outer in list(inside):
+            while (outer := picture.groups[outer].parent) is not None:
+                found.add(outer)
+    return found
+
+
 def _number_of(record: Recorded, backward: int) -> int | None:
     count = len(record.backwards)
     if not count:
@@ -97,7 +119,8 @@ def _groups(tree: Branch, boxes: Sequence[Box]) -> list[Group]:
     groups: list[Group] = []
     waiting: list[tuple[Branch, int | None]] = [(tree, None)]
     for number, (branch, parent) in enumerate(waiting):
-        group = Group(number, parent, branch.kind, branch.title, branch.detail, branch.times, shown=number == 0)
+        group = Group(number, parent, branch.kind, branch.title, branch.detail, branch.path, branch.times)
+        group.shown = number == 0
         for part in branch.parts:
             if isinstance(part, Branch):
                 group.children.append(f"g{len(waiting)}")
