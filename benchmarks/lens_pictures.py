@@ -82,6 +82,12 @@ def our_page(nodes: int) -> Work:
     return once
 
 
+def our_page_of_record(nodes: int) -> Work:
+    """Draw and write the page of a record that is there."""
+    page_of, graph = library("backlight.lens.html").page_of, record(nodes)
+    return lambda: _written("page.html", page_of(graph))
+
+
 def our_svg(nodes: int) -> Work:
     """Record, draw and write an SVG of the first view."""
     return lambda: _written("graph.svg", record(nodes).svg())
@@ -202,6 +208,7 @@ def picture(nodes: int) -> Case:
         nodes,
         {
             OURS: lambda: our_page(nodes),
+            f"{OURS}, once recorded": lambda: our_page_of_record(nodes),
             f"{OURS}, SVG": lambda: our_svg(nodes),
             TORCHVIZ: _wanted("torchviz", lambda: their_picture(by_torchviz, nodes)),
             TORCHVIEW: _wanted("torchview", lambda: their_picture(by_torchview, nodes)),

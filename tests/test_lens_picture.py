@@ -1,5 +1,6 @@
 """Pictures of records: plumbing folded, groups by module, line and repeated block, what each group says of itself."""
 
+import gc
 import json
 import math
 
@@ -247,6 +248,20 @@ def test_many_long_links_are_bounded():
     bends = sum(item[0] == "b" for row in picture.groups[0].ranks for item in row)
     assert bends <= 60_000
     assert len(place(picture).routes) == len(picture.groups[0].links)
+
+
+def test_the_garbage_collector_is_as_it_was():
+    assert gc.isenabled()
+    picture_of(expression())
+    with pytest.raises(InputError):
+        picture_of(expression(), most=0)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        picture_of(expression())
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_wrong_options_are_told():

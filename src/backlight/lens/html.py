@@ -16,6 +16,7 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
+from backlight.lens.garbage import at_rest
 from backlight.lens.nodes import Place, Recorded, Summary
 from backlight.lens.picture import Picture, picture_of
 from backlight.lens.render.tree import tree
@@ -53,6 +54,7 @@ class Spot(NamedTuple):
     bead: bool
 
 
+@at_rest
 def page_of(record: Recorded, *, by: str = "module", backward: int = -1, replay: bool = False) -> str:
     """Return a record as an HTML page.
 

@@ -101,7 +101,8 @@ def number(value: float | str) -> str:
 def _what(group: Group) -> str:
     ops = "1 op" if group.ops == 1 else f"{group.ops:,} ops"
     parameters = f" · {short_count(group.parameters)} parameters" if group.parameters else ""
-    return f"{group.detail if group.kind != REPEAT else ''} · {ops}{parameters}".removeprefix(" · ")
+    detail = "" if group.kind == REPEAT or group.detail in group.title else group.detail
+    return f"{detail} · {ops}{parameters}".removeprefix(" · ")
 
 
 def _how_much(group: Group) -> str:

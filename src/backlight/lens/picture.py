@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from backlight.errors import InputError
 from backlight.lens.boxes import REPEAT, Box, Group, Picture
+from backlight.lens.garbage import at_rest
 from backlight.lens.groups import Branch, tree_of
 from backlight.lens.labels import describe, describe_group
 from backlight.lens.links import link
@@ -21,6 +22,7 @@ WAYS, TALLEST, WIDEST = (
 )  # the first view fits a screen, if it is made smaller
 
 
+@at_rest
 def picture_of(record: Recorded, *, by: str = "module", most: int = 60, backward: int = -1) -> Picture:
     """Return a record's picture.
 

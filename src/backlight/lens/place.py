@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from backlight.lens.boxes import Group, Link, Picture
+from backlight.lens.garbage import at_rest
 from backlight.lens.nodes import LEAF
 
 GAP, BEND_GAP, ROW_GAP, MOST_ROW_GAP, PAD, HEADER, LEAD, SLOPE = 22.0, 12.0, 32.0, 84.0, 16.0, 30.0, 7.0, 0.08
@@ -61,6 +62,7 @@ class Plan:
     opened: list[int]
 
 
+@at_rest
 def place(picture: Picture, shown: Collection[int] | None = None) -> Plan:
     """Return where everything is if the groups `shown` are open; by default those that are open at first."""
     wanted = {group.id for group in picture.groups if group.shown} if shown is None else set(shown)

@@ -84,7 +84,7 @@ def _box(box: Box, spot: Spot) -> str:
     radius = 14.0 if box.kind == LEAF else 6.0
     parts = [_note(box), _rect(kind, spot, radius)]
     if box.root:
-        parts.append(_words(spot.x + spot.width + 6, spot.y + spot.height / 2 + 4, "root", LINE_SIZE, "rootmark"))
+        parts.append(_words(middle, spot.y + spot.height + 13, "root", LINE_SIZE, "rootmark", text_anchor="middle"))
     parts.append(_words(middle, spot.y + 18, title_of(box), LABEL_SIZE, "label", text_anchor="middle"))
     for number, line in enumerate(box.lines):
         y = spot.y + 24 + LINE_HEIGHT * (number + 0.7)
@@ -117,7 +117,7 @@ def _frame(group: Group, spot: Spot) -> str:
 
 
 def _heading(group: Group, spot: Spot) -> str:
-    text = group.title if not group.detail else f"{group.title} · {group.detail}"
+    text = group.title if group.detail in group.title else f"{group.title} · {group.detail}"
     while width_of(text, LINE_SIZE) * 1.06 > max(spot.width - 2 * EDGE, 40.0):
         text = text[:-2] + "…"
     halo = _words(spot.x + EDGE, spot.y + CLOSED_TITLE, text, LINE_SIZE, "label halo")
