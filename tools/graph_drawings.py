@@ -1,6 +1,6 @@
-"""Draw the pictures of docs/graph.md: the seeds' expression, and BERT of PyTorch and of backlight.
+"""Draw the pictures of docs/drawing.md: the seeds' expression, and BERT of PyTorch and of backlight.
 
-    python tools/graph_images.py
+    python tools/graph_drawings.py
 
 Weights are random and small, and so are the numbers; what is drawn is how the graph is built.
 """
@@ -75,12 +75,12 @@ def bert_of_backlight(layers: int) -> Record:
 
 def main() -> int:
     IMAGES.mkdir(exist_ok=True)
-    expression().svg(IMAGES / "graph_expression.svg")
+    expression().svg(IMAGES / "drawing_expression.svg")
     small, large = bert_of_pytorch(2), bert_of_pytorch(12)
-    small.svg(IMAGES / "graph_bert_2.svg")
-    large.svg(IMAGES / "graph_bert_12.svg")
-    large.svg(IMAGES / "graph_bert_12_open.svg", open=["bert.encoder.layer.0.attention"])
-    bert_of_backlight(12).svg(IMAGES / "graph_bert_12_backlight.svg")
+    small.svg(IMAGES / "drawing_bert_2.svg")
+    large.svg(IMAGES / "drawing_bert_12.svg")
+    large.svg(IMAGES / "drawing_bert_12_open.svg", open=["bert.encoder.layer.0.attention"])
+    bert_of_backlight(12).svg(IMAGES / "drawing_bert_12_backlight.svg")
     return 0
 
 
