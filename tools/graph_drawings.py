@@ -77,7 +77,7 @@ def main() -> int:
     IMAGES.mkdir(exist_ok=True)
     expression().svg(IMAGES / "drawing_expression.svg")
     small, large = bert_of_pytorch(2), bert_of_pytorch(12)
-    small.svg(IMAGES / "drawing_bert_2.svg")
+    small.svg(IMAGES / "drawing_bert_2.svg", open=["bert.encoder.layer.0.attention.self"])
     large.svg(IMAGES / "drawing_bert_12.svg")
     large.svg(IMAGES / "drawing_bert_12_open.svg", open=["bert.encoder.layer.0.attention"])
     bert_of_backlight(12).svg(IMAGES / "drawing_bert_12_backlight.svg")
