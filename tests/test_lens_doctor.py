@@ -1,5 +1,6 @@
 """The doctor turns errors and warnings into findings, and puts back what it changed."""
 
+import json
 import warnings
 
 import pytest
@@ -9,6 +10,7 @@ from backlight import lens
 from backlight.errors import InputError
 from backlight.lens.doctor.rules import FAMILIES, RULES, explain, rule
 from backlight.lens.doctor.session import Session
+from under_the_doctor import ENGINES, engine_called, findings_of
 
 
 def test_every_rule_has_its_family_and_a_slug_of_its_own():
@@ -105,3 +107,48 @@ def test_patches_are_put_back():
     assert Heir().method() == 2
     session.end()
     assert Heir().method() == 1 and "method" not in vars(Heir)
+
+
+def state_of(module) -> list:
+    """What the doctor stands in for while it looks, and must leave as it was."""
+    owners = (module.Tensor, module.autograd, module.optim.Optimizer, module.no_grad, module.nn.Module, warnings)
+    names = [(id(owner), name, id(value)) for owner in owners for name, value in vars(owner).items()]
+    return [sorted(names), module.is_warn_always_enabled(), list(warnings.filters), torch_functions(module)]
+
+
+def torch_functions(module) -> list:
+    return [id(getattr(module.nn.functional, name)) for name in ("relu", "softmax", "cross_entropy", "mse_loss")]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("loss", ["(w * x).sum()", "w * x"])
+def test_everything_is_put_back_also_after_an_error(engine, loss):
+    module = engine_called(engine).module
+    program = f"w, x = nn.Linear(2, 2)(torch.ones(2)), torch.ones(2)\n({loss}).backward()\n"
+    findings_of(program, engine, strict=True, notes=True)
+    before = state_of(module)
+    findings_of(program, engine, strict=True, notes=True)
+    assert state_of(module) == before
+
+
+def test_doctors_may_be_nested():
+    y = torch.ones(3, requires_grad=True) * 2
+    with pytest.raises(RuntimeError), lens.doctor() as outer, lens.doctor() as inner:
+        y.backward()
+    assert [found.rule for found in inner] == [found.rule for found in outer] == ["BL201"]
+
+
+def test_a_report_shows_text_of_the_program_as_text():
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError), lens.doctor() as report:
+        (x * len("<script>")).backward()
+    page = report._repr_html_()
+    assert "&lt;script&gt;" in page and "<script" not in page
+    assert json.loads(report.to_json())["findings"][0]["place"]["text"].startswith("(x * len")
+    assert "BL201" in str(report) and repr(report) == "<Report: 1 finding>"
+
+
+def test_a_report_without_findings_says_so():
+    with lens.doctor() as report:
+        torch.ones(3, requires_grad=True).sum().backward()
+    assert str(report) == "no findings" and len(report) == 0 and "no findings" in report._repr_html_()

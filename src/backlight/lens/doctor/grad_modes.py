@@ -13,6 +13,11 @@ MODES = ("no_grad", "enable_grad", "inference_mode")
 FACTORIES = {"ones", "zeros", "rand", "randn", "tensor", "full", "empty", "arange", "linspace", "eye"}
 
 
+def is_users_own(frame) -> bool:
+    """Tell whether a frame is the user's, and not a library's that the user's code led to."""
+    return frame is not None and is_users(frame.f_code.co_filename)
+
+
 class GradModes(Part):
     """Watches how modes are made, and what runs in them."""
 
@@ -47,8 +52,9 @@ class GradModes(Part):
 
         @wraps(engines_own)
         def decorate(mode, function):
-            if not part.silent.busy and sys._getframe(1).f_code.co_name == "__new__":
-                part.report_decorator(function, place_of_frame(sys._getframe(1)))
+            caller = sys._getframe(1)
+            if not part.silent.busy and caller.f_code.co_name == "__new__" and is_users_own(caller.f_back):
+                part.report_decorator(function, place_of_frame(caller))
             return engines_own(mode, function)
 
         return decorate
