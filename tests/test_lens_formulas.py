@@ -11,6 +11,7 @@ import backlight
 from backlight.lens.filled import Given, filled
 from backlight.lens.formulas import Name, Prose, read
 from backlight.ops.declare import TABLE
+from by_hand import by_hand
 
 UNARY = [
     "acos",
@@ -44,45 +45,11 @@ UNARY = [
 ]
 BINARY = ["add", "atan2", "copysign", "hypot", "ldexp", "logaddexp", "maximum", "minimum", "mul", "pow", "sub", "xlogy"]
 ABOVE_ONE = {"acosh"}
-FUNCTIONS = ["cos", "cosh", "exp", "log", "sin", "sinh", "sqrt", "tan", "tanh", "sign"]
-SPACE = {
-    "np": np,
-    "array": np.array,
-    "pi": np.pi,
-    "ln": np.log,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-np.asarray(x))),
-    **{name: getattr(np, name) for name in FUNCTIONS},
-}
-WORDS = [
-    ("−", "-"),
-    ("·", "*"),
-    ("²", "**2.0"),
-    ("³", "**3.0"),
-    ("^", "**"),
-    ("½", "0.5"),
-    ("π", "pi"),
-    ("≥", ">="),
-    ("≤", "<="),
-]
 
 
 def known(values) -> Given:
     array = np.asarray(values, dtype=float)
     return Given(array.shape, array)
-
-
-def by_hand(text: str) -> np.ndarray:
-    """Compute a line as it is written, without anything of the lens: the text is turned into Python."""
-    if " where " in text:
-        chosen, condition, others = re.fullmatch(r"\((.*?) where (.*?), else (.*)\)", text).groups()
-        condition = condition.replace(" = ", " == ")
-        return np.where(by_hand(condition), by_hand(chosen), by_hand(f"({others})" if "where" in others else others))
-    for sign, python in WORDS:
-        text = text.replace(sign, python)
-    text = re.sub(r"√(\d+(?:\.\d+)?|pi|\[[^]]*\])", r"sqrt(\1)", text).replace("√", "sqrt")
-    text = re.sub(r"\[[^]]*\]", lambda found: f"array({found[0]})", text)
-    text = re.sub(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]\d+)?", lambda found: str(float(found[0])), text)
-    return eval(text, dict(SPACE))
 
 
 def lines_of(name: str, *inputs: np.ndarray, grad: np.ndarray):

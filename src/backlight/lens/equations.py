@@ -161,7 +161,7 @@ def _lines(head: str, found: Filled, named: str = "") -> list[str]:
     terms, signs = [head, *([named] if named else []), lines[0]], [*signs, joint]
     if sum(map(len, terms)) <= LINE:
         return ["".join(sign + term for sign, term in zip(["", *signs], terms))]
-    return [head, *(sign.strip().ljust(2) + term for sign, term in zip(signs, terms[1:]))]
+    return [head, *((f"{sign.strip()} " if "=" in sign else "") + term for sign, term in zip(signs, terms[1:]))]
 
 
 def _beside(head: str, lines: list[str]) -> list[str]:
