@@ -169,7 +169,10 @@ class _Backward:
         freed = None if self.backward.keep_graph else self.builder.memory.drop(node)
         if freed is not None:
             parts.append(Part("memory", "frees", (self._freed(freed),)))
-        return self._told(FIRE, f"{self._name}: {function_of(node)} fires", parts, step, flows=flows, freed=freed or 0)
+        inside = f" in {node.module}" if node.module else ""
+        return self._told(
+            FIRE, f"{self._name}: {function_of(node)} fires{inside}", parts, step, flows=flows, freed=freed or 0
+        )
 
     def _grad(self, step: Step) -> Moment:
         node = self.nodes[step.node]

@@ -51,10 +51,12 @@ const fullSize = () => zoomAt(1 / camera.scale, undefined, undefined, 200);
 // Bring a rectangle into view, moving no more than is needed.
 const bring = (box) => {
   const margin = 32, scale = Math.max(camera.scale, 0.5);
+  if (scale !== camera.scale) camera.moved = true;
   if (scale !== camera.scale) return fly(frame.clientWidth / 2 - (box.x + box.width / 2) * scale, frame.clientHeight / 2 - (box.y + Math.min(box.height, 60) / 2) * scale, scale);
   const shift = (low, high, room) => (low < margin || high - low > room - 2 * margin ? margin - low : high > room - margin ? room - margin - high : 0);
   const left = box.x * scale + camera.x, top = box.y * scale + camera.y;
   const dx = shift(left, left + box.width * scale, frame.clientWidth), dy = shift(top, top + Math.min(box.height * scale, frame.clientHeight - 3 * margin), frame.clientHeight);
+  if (dx || dy) camera.moved = true;
   if (dx || dy) fly(camera.x + dx, camera.y + dy, scale);
 };
 

@@ -7,21 +7,24 @@ const steps = (data.replay?.steps ?? []).map((step, number) => ({ parts: [], flo
 const mostHeld = Math.max(1, ...steps.map((step) => step.held));
 const replaying = { at: 0, open: false, timer: null, speed: 1, flowed: false };
 
+// In a box there is room for a few characters: of a large tensor, its norm.
+const compact = (text) => text?.replace(/^\(.*\) of norm (\S+)/, "‖·‖ $1") ?? null;
+
 // What each node has got by the end of a step: its value, the gradient as far as it is gathered, its `.grad`.
 const tracesAt = (number) => {
   const states = new Map(), of = (id) => states.get(id) ?? states.set(id, { state: "made", value: null, gradient: null }).get(id);
   for (const step of steps.slice(0, number + 1)) {
     const current = step.number === number;
-    if (step.kind === "forward") Object.assign(of(step.node), { state: current ? "firing" : "made", value: step.value ?? null });
+    if (step.kind === "forward") Object.assign(of(step.node), { state: current ? "firing" : "made", value: compact(step.value) });
     else if (step.kind === "begin") for (const one of states.values()) Object.assign(one, { state: "made", gradient: null });
     else if (step.node !== undefined) {
       const left = step.kind === "grad" ? "accumulated" : step.freed ? "freed" : "fired";
-      Object.assign(of(step.node), { state: current ? "firing" : left, gradient: step.gradient ?? null });
-      if (step.grad) of(step.node).badge = `.grad ${step.grad}`;
+      Object.assign(of(step.node), { state: current ? "firing" : left, gradient: compact(step.gradient) });
+      if (step.grad) of(step.node).badge = `.grad ${compact(step.grad)}`;
     }
     for (const { end, gradient, total, waiting } of step.flows) {
       if (gradient === "none") continue;
-      Object.assign(of(end), { state: "ready", gradient: waiting ? `${total} …` : total });
+      Object.assign(of(end), { state: "ready", gradient: waiting ? `${compact(total)} …` : compact(total) });
     }
   }
   return states;
@@ -106,6 +109,7 @@ const openReplay = (number = 0) => {
   at("replay-toggle").setAttribute("aria-expanded", "true");
   at("replay-toggle").textContent = "Close";
   for (const [key, call] of Object.entries(STEPPING)) view.keys.set(key, call);
+  if (!camera.moved) fitAll(0); // the panel has taken some of the room
   goTo(number);
 };
 const closeReplay = () => {

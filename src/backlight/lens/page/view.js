@@ -110,7 +110,8 @@ const reveal = (id, { focus = false } = {}) => {
   const item = `n${id}`, closed = around(item).filter((group) => !opened.has(group));
   const stand = standIn(item);
   closed.forEach((group) => opened.add(group));
-  if (closed.length) arrange({ hold: scene.items.has(stand) ? { item: stand, x: 0.5, y: HEADER / 2 } : null });
+  // at once: where a node will be brought to is reckoned from where everything stands in the end
+  if (closed.length) arrange({ hold: scene.items.has(stand) ? { item: stand, x: 0.5, y: HEADER / 2 } : null, lasts: 0 });
   const box = scene.items.get(item) ?? now.get(item);
   if (box) bring(box);
   if (focus) elements.get(item)?.focus({ preventScroll: true });
