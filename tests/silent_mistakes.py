@@ -217,7 +217,7 @@ for step in range(2):
     Mistake(
         "layer cut off by .data",
         "parameters-cut-off",
-        "cut off from the loss by data",
+        "cut off from the loss by .data",
         """
 first, second = nn.Linear(3, 4), nn.Linear(4, 1)
 optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)

@@ -10,7 +10,7 @@ import weakref
 
 from backlight.lens.doctor.flow import Cut, Leaf
 from backlight.lens.doctor.optimisers import Optimisers
-from backlight.lens.doctor.part import Part, name_in, said, said_at
+from backlight.lens.doctor.part import Part, name_in, said, said_at, way
 from backlight.lens.doctor.places import place_of, place_of_frame
 from backlight.lens.doctor.rules import rule
 from backlight.lens.record import Place
@@ -135,11 +135,11 @@ class CutOff(Part):
                 evidence.append(f"First used at {said_at(*leaf.used)}.")
         else:
             where = said_at(cut.code, cut.lasti)
-            title = f"{listed} cut off from the loss by {cut.name}() at {where}"
+            title = f"{listed} cut off from the loss by {_called(cut)} at {where}"
             cause = f"{_called(cut)} gives a tensor without history" if cut.recording else "the op ran under no_grad()"
             cure = CURES.get(cut.name) if cut.recording else "compute it outside of the no_grad() block"
-            evidence.append(f"Their values go through {cut.name}() at {where}, whose result does not require grad.")
-            path = ("loss", f"✂ {cut.name}() at {where}", names[0])
+            evidence.append(f"Their values go through {_called(cut)} at {where}, whose result does not require grad.")
+            path = way("loss", f"✂ {_called(cut)} at {where}", names[0])
             place = place_of(cut.code, cut.lasti)
         found = rule("parameters-cut-off").found(
             place=place, evidence=tuple(evidence), title=title, cause=cause, cure=cure, path=path

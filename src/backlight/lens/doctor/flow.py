@@ -315,8 +315,11 @@ class Flow(Part):
         if path or (id(module) in self.modules and self.modules[id(module)]() is module):
             return
         self.modules[id(module)] = weakref.ref(module)
+        alone = next(module.children(), None) is None  # a single layer: `head.weight`, and not just `weight`
+        variable = name_in(sys._getframe(1), module)
         for name, parameter in module.named_parameters():
-            self.names.setdefault(id(parameter), (weakref.ref(parameter), name))
+            named = f"{variable}.{name}" if variable and (alone or name[0].isdigit()) else name
+            self.names.setdefault(id(parameter), (weakref.ref(parameter), named))
 
     def leaves_in(self, bits: int) -> list[Leaf]:
         """Return the leaves of a set."""

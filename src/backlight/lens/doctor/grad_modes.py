@@ -78,7 +78,8 @@ class GradModes(Part):
         text = code_of(place)
         corrected = f"with {text}:" if text.endswith("()") else None
         title = f"torch.{name}() as a statement of its own does nothing"
-        found = rule("bare-no-grad").found(place=place, evidence=evidence, title=title, corrected=corrected)
+        cure = f"with torch.{name}(): around what it is for; @torch.{name}() before a function"
+        found = rule("bare-no-grad").found(place=place, evidence=evidence, title=title, cure=cure, corrected=corrected)
         self.session.add(found)
 
     def called(self, call: Call) -> None:

@@ -88,7 +88,7 @@ class ModuleSlips(Part):
                 evidence = (
                     f"{name} took {self.trained[key]} step(s) in train mode, then {len(steps)} in eval mode, the first "
                     f"at {said(place)}.",
-                    f"In eval mode {', '.join(layers)} work differently.",
+                    f"Layers of {name} that work differently in eval mode: {', '.join(layers)}.",
                 )
                 self.session.add(rule("train-mode-forgotten").found(place=place, evidence=evidence))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from backlight.graph.observers import Call, Run
 from backlight.lens.doctor.causes import Cause, cause_of, forward_name
-from backlight.lens.doctor.part import Part, is_computed, said, said_at, short
+from backlight.lens.doctor.part import Part, is_computed, said, said_at, short, way
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
 from backlight.lens.record import Place
@@ -117,7 +117,7 @@ class NonFinite(Part):
         values = [None if one is out else self.values(one) for one in inputs]
         cause = cause_of(name, values, kind, "inf" in kinds, call)
         what = f"{name} at {said_at(call.code, call.lasti)} returned {_count(self.values(out), kind)}"
-        evidence = f"{what}; {cause.seen}" if cause.seen else f"{what}; none of its inputs held one."
+        evidence = f"{what}; {cause.seen or ('an infinity went in.' if 'inf' in kinds else 'its inputs were finite.')}"
         birth = Birth(kind, name, call.code, call.lasti, evidence, cause, births[0] if births else None)
         birth.recorded = out.requires_grad
         self.births.append(birth)
@@ -170,7 +170,7 @@ class NonFinite(Part):
         first = birth.parent if birth.parent is not None else birth
         evidence = [first.evidence] + ([birth.evidence] if birth is not first else []) + list(more)
         name = "nan-in-forward" if birth.kind == "NaN" else "infinite-loss"
-        path = ("loss", f"{birth.name} at {said_at(birth.code, birth.lasti)}")
+        path = way("loss", f"{birth.name} at {said_at(birth.code, birth.lasti)}")
         found = rule(name).found(
             place=place_of(first.code, first.lasti),
             evidence=tuple(evidence),
@@ -237,7 +237,7 @@ class NonFinite(Part):
             title=f"the gradient of {name} is {kind}: it comes from {spoilt.node}",
             cause=spoilt.cause.cause,
             cure=spoilt.cause.cure,
-            path=("loss", spoilt.node, name),
+            path=way("loss", spoilt.node, name),
         )
         self.session.add(found)
 

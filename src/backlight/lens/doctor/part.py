@@ -136,6 +136,11 @@ def code_of(place: Place) -> str:
     return text
 
 
+def way(*steps: str) -> tuple[str, ...]:
+    """Return the way from a loss, as findings show it: `loss ← MulBackward0 ← w`."""
+    return steps[0], *(f"← {step}" for step in steps[1:])
+
+
 def said(place: Place | None) -> str:
     """Return a line as evidence names it: `train.py:12`."""
     return "an unknown line" if place is None else f"{place.file.rpartition('/')[2]}:{place.line}"

@@ -4,7 +4,7 @@ import weakref
 
 from backlight.graph.observers import Call
 from backlight.lens.doctor.flow import Leaf
-from backlight.lens.doctor.part import Part, code_of, is_wanting, name_in, said, said_at
+from backlight.lens.doctor.part import Part, code_of, is_wanting, name_in, said, said_at, way
 from backlight.lens.doctor.places import place_of, place_of_frame
 from backlight.lens.doctor.rules import rule
 
@@ -62,7 +62,7 @@ class Rebuilt(Part):
         for cut in cuts[:2]:
             evidence.append(f"Its value left the graph by {cut.name}() at {said_at(cut.code, cut.lasti)}.")
         evidence.append(f"No gradient reaches {names}.")
-        path = ("loss (a leaf)", *(f"✂ {cut.name}()" for cut in cuts[:1]), names)
+        path = way("loss (a leaf)", *(f"✂ {cut.name}()" for cut in cuts[:1]), names)
         where = place if leaf.code is None else place_of(leaf.code, leaf.lasti)
         self.session.add(rule("loss-rebuilt-as-leaf").found(place=where, evidence=tuple(evidence), path=path))
 
@@ -113,5 +113,5 @@ class Rebuilt(Part):
             f"It was cut off from {name} by {cut.name}() at {said_at(cut.code, cut.lasti)}." for cut in cuts[:1]
         ]
         evidence.append(f"{name}.grad was read at {said(place)}, and is None.")
-        path = ("loss", f"a leaf of shape {new.shape}", *(f"✂ {cut.name}()" for cut in cuts[:1]), name)
+        path = way("loss", f"a leaf of shape {new.shape}", *(f"✂ {cut.name}()" for cut in cuts[:1]), name)
         self.session.add(rule("detached-leaf").found(place=where, evidence=tuple(evidence), path=path))
