@@ -78,7 +78,7 @@ class Builder:
                 continue
             found[node] = None
             stack.extend(inner for inner, _ in node.next_functions if inner is not None)
-        ordered = sorted(found, key=_sequence)
+        ordered = _inputs_first(sorted(found, key=_sequence)) if len(found) > 1 else list(found)
         room = max(self.options.limit - len(self.record.nodes), 0)
         if len(ordered) > room:  # what is nearest to the root stays
             self.record.left_out += len(ordered) - room
@@ -225,6 +225,23 @@ class Builder:
     def let_go(self) -> None:
         """Hold nothing of the engine's any longer."""
         self.leaves = {}
+
+
+def _inputs_first(ordered: list) -> list:
+    """Return nodes so that each comes after its inputs: PyTorch makes those of a view that was written to late."""
+    waiting, placed = dict.fromkeys(ordered), []
+    for node in ordered:
+        stack = [node] if node in waiting else []
+        while stack:
+            before = [inner for inner, _ in stack[-1].next_functions if inner in waiting and inner is not stack[-1]]
+            if before:
+                stack += before
+            else:
+                last = stack.pop()
+                if last in waiting:
+                    del waiting[last]
+                    placed.append(last)
+    return placed
 
 
 class _Kind(NamedTuple):
