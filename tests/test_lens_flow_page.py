@@ -4,8 +4,11 @@ import math
 
 import pytest
 
+from backlight.lens.diff import diff
 from backlight.lens.flow_page import flow_page
 from backlight.lens.history import History
+from backlight.lens.nodes import Edge, Node, Summary
+from backlight.lens.record import Record
 from browser import Browser
 
 HOSTILE = "</script><img src=x onerror=\"document.title='broken in'\">"
@@ -177,3 +180,24 @@ def test_printed_all_views_are_seen(opened):
     opened.prefer("print")
     seen = "[...document.querySelectorAll('.view')].filter(one => getComputedStyle(one).display !== 'none').length"
     assert opened.run(seen) == 3
+
+
+def test_a_comparison_is_a_page_in_which_what_is_added_and_gone_looks_so(browser, tmp_path):
+    def record(middle):
+        nodes = [Node(0, "leaf", "AccumulateGrad", "w", "w", outputs=[Summary((2,), "float32")])]
+        for number, kind in enumerate(("Exp", middle, "Sum"), 1):
+            edges = [Edge(number - 1)]
+            nodes.append(Node(number, "op", kind, kind, edges=edges, outputs=[Summary((2,), "float32")]))
+        return Record("torch", nodes)
+
+    page = tmp_path / "change.html"
+    diff(record("Tanh"), record("Relu")).html(page)
+    browser.size(1200)
+    browser.prefer("light")
+    browser.open(page)
+    looks = "['added', 'gone', 'changed', 'same'].map(look => document.querySelectorAll(`.item.look-${look}`).length)"
+    browser.until("document.querySelectorAll('.item').length > 0")
+    assert browser.run(looks) == [1, 1, 1, 2]
+    assert "+ Relu" in browser.run("document.querySelector('.item.look-added').textContent")
+    assert browser.problems() == []
+    assert browser.requests() == [page.as_uri()]

@@ -23,8 +23,9 @@ def diff(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
     before, after = (read_record(Path(path)) for path in (given.before, given.after))
     found = difference(before, after, tolerance=given.tolerance)
-    if given.svg:
-        _write(given.svg, found.svg())
+    for path, drawn in ((given.svg, found.svg), (given.html, found.html)):
+        if path:
+            _write(path, drawn())
     if given.json:
         print(found.to_json(ensure_ascii=False, indent=1))
     else:
@@ -45,6 +46,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--json", action="store_true", help="print the differences as JSON")
     parser.add_argument("--svg", metavar="FILE", help="write both graphs as one picture")
+    parser.add_argument("--html", metavar="FILE", help="write both graphs as a page")
     return parser
 
 

@@ -5,9 +5,11 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.lens.difftext import lines_of
+from backlight.lens.html import page_of
 from backlight.lens.matching import match
 from backlight.lens.nodes import LEAF, Edge, Node, SavedTensor, Summary
 from backlight.lens.record import Record
@@ -86,7 +88,15 @@ class Diff:
 
     def svg(self, **options) -> str:
         """Return both graphs as one picture: added green and +, gone red and −, changed amber and ~."""
-        return svg(union_picture(self, **options))
+        return svg(union_picture(self, **options)[1])
+
+    def html(self, path: Path | str | None = None) -> str:
+        """Return both graphs as a page, in the colours of `svg`, and write it to a file if one is given."""
+        record, picture = union_picture(self)
+        page = page_of(record, picture=picture)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def _repr_svg_(self) -> str:
         return self.svg()

@@ -52,18 +52,27 @@ class Spot(NamedTuple):
     id: int
     group: int
     bead: bool
+    look: str
 
 
 @at_rest
-def page_of(record: Recorded, *, by: str = "module", backward: int = -1, replay: bool = False) -> str:
+def page_of(
+    record: Recorded,
+    *,
+    by: str = "module",
+    backward: int = -1,
+    replay: bool = False,
+    picture: Picture | None = None,
+) -> str:
     """Return a record as an HTML page.
 
     Args:
         by: how nodes are grouped, as in `picture_of`.
         backward: the number of the backward whose gradients are shown first; by default the last.
         replay: whether the page opens on the replay, at the beginning of the first backward.
+        picture: of the record, if it has been made; a comparison's boxes have a `look`.
     """
-    picture = picture_of(record, by=by, backward=backward)
+    picture = picture or picture_of(record, by=by, backward=backward)
     tables = Tables()
     data = {
         "record": tables.plain(record),
@@ -83,7 +92,7 @@ def page_of(record: Recorded, *, by: str = "module", backward: int = -1, replay:
 
 def _without_faces(picture: Picture) -> Picture:
     """Return a picture with only where its boxes stand: the page draws them by itself."""
-    return dataclasses.replace(picture, boxes=[Spot(box.id, box.group, box.bead) for box in picture.boxes])
+    return dataclasses.replace(picture, boxes=[Spot(box.id, box.group, box.bead, box.look) for box in picture.boxes])
 
 
 def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:

@@ -10,8 +10,8 @@ from backlight.lens.record import Record
 SIGNS = {"added": "+ ", "gone": "− ", "changed": "~ "}
 
 
-def union_picture(found, **options) -> Picture:
-    """Return a picture of both records, with each box's `look`: "added", "gone", "changed" or "same".
+def union_picture(found, **options) -> tuple[Record, Picture]:
+    """Return both records as one, and a picture of it with each box's `look`: "added", "gone", "changed" or "same".
 
     Args:
         found: a `Diff`.
@@ -28,7 +28,7 @@ def union_picture(found, **options) -> Picture:
         group.look = "changed" if len(found_in) > 1 else next(iter(found_in), "same")
         if group.parent is not None:
             inside[group.parent] |= found_in
-    return picture
+    return record, picture
 
 
 def union_of(found) -> tuple[Record, list[str]]:

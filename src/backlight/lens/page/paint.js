@@ -33,9 +33,13 @@ const beadsOf = (links) => {
   return found;
 };
 
+// In a comparison an item is added, gone, changed or the same; a group is what all in it are, or changed.
+const lookOf = (item) => (item[0] === "g" ? groupOf(item) : boxes.get(Number(item.slice(1))))?.look;
+
 const itemElement = (item) => {
+  const look = lookOf(item);
   const element = make("div", {
-    class: `item ${kindOf(item)}`, role: "treeitem", tabindex: -1, "data-item": item, "aria-level": around(item).length + 1,
+    class: `item ${kindOf(item)}${look ? ` look-${look}` : ""}`, role: "treeitem", tabindex: -1, "data-item": item, "aria-level": around(item).length + 1,
   });
   element.dataset.name = item[0] === "g" ? titleOf(groupOf(item)) : nameOf(nodeOf(item));
   return element;

@@ -4,7 +4,7 @@
 const picture = data.picture;
 const groups = picture.groups;
 const wires = picture.wires ?? [];
-const boxes = new Map((picture.boxes ?? []).map(([id, group, bead]) => [id, { id, group, bead }]));
+const boxes = new Map((picture.boxes ?? []).map(([id, group, bead, look]) => [id, { id, group, bead, look }]));
 for (const group of groups) group.parent ??= null;
 const groupOf = (item) => (item[0] === "g" ? groups[Number(item.slice(1))] : null);
 const nodeOf = (item) => (item[0] === "n" ? nodes[Number(item.slice(1))] : null);

@@ -34,6 +34,11 @@ const scale = {
 };
 
 const swatch = (kind, text) => make("span", { class: "key" }, make("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), text);
+const LOOKS = { added: "+ added", gone: "− gone", changed: "~ changed", same: "the same" };
+const compared = new Set([...boxes.values()].map((box) => box.look).filter(Boolean));
+const kindKeys = () => (compared.size
+  ? Object.entries(LOOKS).filter(([look]) => compared.has(look)).map(([look, text]) => swatch(`look-${look}`, text))
+  : [swatch("leaf", "leaf"), swatch("op", "intermediate"), swatch("rooted", "root"), groups.length > 1 ? swatch("group", "group") : null]);
 const drawLegend = () => {
   const chosen = scale.chosen;
   at("legend").replaceChildren(...(chosen.of ? [
@@ -43,7 +48,7 @@ const drawLegend = () => {
     swatch("none", chosen.none), brokenIn(nodes.map((node) => node.id)).length ? swatch("broken", "NaN or inf") : null,
     make("span", { class: "unit" }, chosen.unit),
   ] : [
-    swatch("leaf", "leaf"), swatch("op", "intermediate"), swatch("rooted", "root"), groups.length > 1 ? swatch("group", "group") : null,
+    ...kindKeys(),
     [...boxes.values()].some((box) => box.bead) ? swatch("bead", "view or copy") : null,
     brokenIn(nodes.map((node) => node.id)).length ? swatch("broken", "NaN or inf") : null,
     make("span", { class: "key" }, make("span", { class: "dash" }, ABSENT), "no gradient yet"),
