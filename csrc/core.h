@@ -86,7 +86,6 @@ PyObject *core_setup(PyObject *self, PyObject *named);
 PyObject *core_function(PyObject *self, PyObject *args);
 PyObject *core_report(PyObject *self, PyObject *report);
 PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count);
-PyObject *core_backward(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *core_next_sequence(PyObject *self, PyObject *unused);
 extern long long next_sequence;
 

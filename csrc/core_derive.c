@@ -118,28 +118,3 @@ void plan_free(struct plan *plan, PyObject *node) {
     set_slot(node, plan->out_storage, Py_None);
   }
 }
-
-/* backward(node, gradient, keep): the gradients, or None if Python must compute them. For a walk in Python that has to
-   give what the one in C does, to the last digit. */
-PyObject *core_backward(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  (void)self;
-  if (count != 3) return PyErr_Format(PyExc_TypeError, "backward takes a node, a gradient, and whether to keep the graph");
-  struct plan *plan = plan_of_class(Py_TYPE(args[0]));
-  if (!plan) Py_RETURN_NONE;
-  PyObject *edges = SLOT(args[0], core.edges), *found[MOST_INPUTS];
-  unsigned wanted = 0;
-  for (int e = 0; e < plan->differentiable; e++)
-    if (PyTuple_GET_ITEM(edges, e) != Py_None) wanted |= 1u << e;
-  int result = plan_run(plan, args[0], args[1], wanted, found);
-  if (result < 0) return NULL;
-  if (!result) Py_RETURN_NONE;
-  if (args[2] == Py_False) plan_free(plan, args[0]);
-  PyObject *grads = PyTuple_New(plan->differentiable);
-  for (int e = 0; e < plan->differentiable; e++) {
-    if (grads)
-      PyTuple_SET_ITEM(grads, e, found[e] ? found[e] : Py_NewRef(Py_None));
-    else
-      Py_XDECREF(found[e]);
-  }
-  return grads;
-}

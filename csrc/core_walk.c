@@ -1,7 +1,8 @@
-/* The backward walk that nobody watches: collect, sort by sequence number, run each node, add up what meets.
+/* The backward walk without hooks: collect, sort by sequence number, run each node, add up what meets.
 
    It is the walk of graph/engine.py without hooks, create_graph and asked-for inputs. It declines before anything was
-   written if it finds a hook. */
+   written if it finds a hook. Who watches is told by the methods of an ObservedRun (graph/observed_run.py); leaves are
+   then written as soon as their last gradient has arrived, where hooks would see it. */
 #include "core.h"
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@ struct entry {
   struct plan *plan;
   long long sequence;
   int leaf;
+  int pending; /* of a leaf, while somebody watches: edges that have yet to deliver */
 };
 
 struct walk {
@@ -19,6 +21,7 @@ struct walk {
   int *places; /* open addresses; -1: free */
   size_t mask;
   int *order, nodes;
+  PyObject *observed; /* what tells those who watch, or NULL */
 };
 
 enum { DECLINE = -2, FAIL = -1 };
@@ -196,14 +199,36 @@ static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
   return PyList_SetItem(entry->grad, number, grad);
 }
 
+/* Tell that a node has run. */
+static int tell_ran(const struct walk *walk, PyObject *node, PyObject *grad, PyObject *grads, PyObject *keep) {
+  if (!walk->observed) return 0;
+  static PyObject *name;
+  if (!name) name = PyUnicode_InternFromString("ran");
+  PyObject *args[] = {walk->observed, node, grad ? grad : Py_None, grads, keep == Py_False ? Py_True : Py_False};
+  PyObject *done = name ? PyObject_VectorcallMethod(name, args, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL) : NULL;
+  Py_XDECREF(done);
+  return done ? 0 : FAIL;
+}
+
+/* The same of gradients that are not in a sequence yet. */
+static int tell_found(const struct walk *walk, PyObject *node, PyObject *grad, PyObject **found, int count, PyObject *keep) {
+  if (!walk->observed) return 0;
+  PyObject *grads = PyTuple_New(count);
+  if (!grads) return FAIL;
+  for (int e = 0; e < count; e++) PyTuple_SET_ITEM(grads, e, Py_NewRef(found[e] ? found[e] : Py_None));
+  int result = tell_ran(walk, node, grad, grads, keep);
+  Py_DECREF(grads);
+  return result;
+}
+
 /* Run a node in Python and hand its gradients on. */
 static int run_in_python(struct walk *walk, PyObject *node, PyObject *grad, PyObject *keep) {
   PyObject *edges = Py_NewRef(SLOT(node, core.edges));
   PyObject *args[] = {node, grad ? grad : Py_None, edges, keep};
   PyObject *found = PyObject_VectorcallMethod(core.name_backward, args, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
   PyObject *grads = found ? PySequence_Fast(found, "a node's backward must return a sequence of gradients") : NULL;
-  int result = grads ? 0 : FAIL;
-  if (grads) {
+  int result = grads ? tell_ran(walk, node, grad, grads, keep) : FAIL;
+  if (grads && !result) {
     Py_ssize_t count = PySequence_Fast_GET_SIZE(grads);
     if (count > PyTuple_GET_SIZE(edges)) count = PyTuple_GET_SIZE(edges);
     for (Py_ssize_t e = 0; e < count && !result; e++) {
@@ -234,15 +259,22 @@ static int run_node(struct walk *walk, int at, PyObject *keep) {
     unsigned wanted = 0;
     for (int e = 0; e < plan->differentiable; e++)
       if (PyTuple_GET_ITEM(edges, e) != Py_None) wanted |= 1u << e;
+    if (walk->observed) Py_INCREF(grad); /* so that it is not overwritten */
     result = plan_run(plan, node, grad, wanted, found);
     if (result > 0) {
-      Py_DECREF(grad);
       if (keep == Py_False) plan_free(plan, node);
-      result = 0;
-      for (int e = 0; e < plan->differentiable; e++)
-        if (found[e] && deliver(walk, PyTuple_GET_ITEM(edges, e), found[e]) < 0) result = FAIL;
+      result = tell_found(walk, node, grad, found, plan->differentiable, keep);
+      if (walk->observed) Py_DECREF(grad);
+      Py_DECREF(grad);
+      for (int e = 0; e < plan->differentiable; e++) {
+        if (result < 0)
+          Py_XDECREF(found[e]);
+        else if (found[e] && deliver(walk, PyTuple_GET_ITEM(edges, e), found[e]) < 0)
+          result = FAIL;
+      }
       return result;
     }
+    if (walk->observed) Py_DECREF(grad);
   }
   if (!result) result = run_in_python(walk, node, grad, keep);
   Py_DECREF(grad);
@@ -258,17 +290,38 @@ static int same_kind(PyObject *a, PyObject *b) {
 }
 
 /* Write what arrived at a leaf into its `.grad`: stolen if only the walk holds it, else copied or added by Python. */
-static int finish_leaf(struct entry *entry) {
-  PyObject *leaf = entry->key, *grad = entry->grad;
+static int write_leaf(struct entry *entry, PyObject *grad, int steal);
+
+static int finish_leaf(const struct walk *walk, struct entry *entry) {
+  PyObject *grad = entry->grad;
   entry->grad = NULL;
   if (!grad) return 0;
-  if (SLOT(leaf, core.edge) == Py_None) {
+  if (SLOT(entry->key, core.edge) == Py_None) {
     Py_DECREF(grad);
     return 0;
   }
   PyArrayObject *array = (PyArrayObject *)grad;
+  const int steal = Py_TYPE(grad) == &PyArray_Type && Py_REFCNT(grad) == 1 && !PyArray_BASE(array) && PyArray_IS_C_CONTIGUOUS(array);
+  if (!walk->observed) return write_leaf(entry, grad, steal);
+  PyObject *before = PyObject_CallMethod(walk->observed, "grad_of", "O", entry->key);
+  if (!before) {
+    Py_DECREF(grad);
+    return FAIL;
+  }
+  Py_INCREF(grad);
+  int result = write_leaf(entry, grad, steal);
+  PyObject *done = result < 0 ? NULL : PyObject_CallMethod(walk->observed, "leaf_written", "OOO", entry->key, grad, before);
+  Py_XDECREF(done);
+  Py_DECREF(grad);
+  Py_DECREF(before);
+  return done ? 0 : FAIL;
+}
+
+/* Write a gradient, whose reference is taken over, into `.grad`. */
+static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
+  PyObject *leaf = entry->key;
+  PyArrayObject *array = (PyArrayObject *)grad;
   const int is_array = Py_TYPE(grad) == &PyArray_Type;
-  const int steal = is_array && Py_REFCNT(grad) == 1 && !PyArray_BASE(array) && PyArray_IS_C_CONTIGUOUS(array);
   PyObject *present = PyObject_GetAttr(leaf, core.name_grad);
   if (!present) {
     Py_DECREF(grad);
@@ -311,29 +364,52 @@ static void say_where(PyObject *node) {
   }
 }
 
+/* Count the end of an edge up or down; where it is a leaf that now has all its gradients, write it. */
+static int count_delivery(struct walk *walk, PyObject *edge, int change) {
+  int at = edge == Py_None || Py_TYPE(edge) == core.output ? -1 : *place_of(walk, edge);
+  if (at < 0 || !walk->entries[at].leaf) return 0;
+  walk->entries[at].pending += change;
+  return change < 0 && !walk->entries[at].pending ? finish_leaf(walk, &walk->entries[at]) : 0;
+}
+
+static int count_deliveries(struct walk *walk, int node, int change) {
+  PyObject *edges = SLOT(walk->entries[node].key, core.edges);
+  int result = 0;
+  for (Py_ssize_t e = 0; !result && e < PyTuple_GET_SIZE(edges); e++) result = count_delivery(walk, PyTuple_GET_ITEM(edges, e), change);
+  return result;
+}
+
 static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObject *keep) {
   int result = collect(walk, roots);
   if (result < 0) return result;
-  for (Py_ssize_t r = 0; r < PyList_GET_SIZE(roots); r++)
+  if (walk->observed) {
+    for (Py_ssize_t r = 0; r < PyList_GET_SIZE(roots); r++) count_delivery(walk, PyList_GET_ITEM(roots, r), 1);
+    for (int i = 0; i < walk->nodes; i++) count_deliveries(walk, walk->order[i], 1);
+  }
+  for (Py_ssize_t r = 0; r < PyList_GET_SIZE(roots); r++) {
     if (deliver(walk, PyList_GET_ITEM(roots, r), Py_NewRef(PyList_GET_ITEM(grads, r))) < 0) return FAIL;
-  for (int i = 0; i < walk->nodes; i++)
+    if (walk->observed && count_delivery(walk, PyList_GET_ITEM(roots, r), -1) < 0) return FAIL;
+  }
+  for (int i = 0; i < walk->nodes; i++) {
     if (run_node(walk, walk->order[i], keep) < 0) {
       say_where(walk->entries[walk->order[i]].key);
       return FAIL;
     }
+    if (walk->observed && count_deliveries(walk, walk->order[i], -1) < 0) return FAIL;
+  }
   for (int i = 0; i < walk->count; i++)
-    if (walk->entries[i].leaf && finish_leaf(&walk->entries[i]) < 0) return FAIL;
+    if (walk->entries[i].leaf && finish_leaf(walk, &walk->entries[i]) < 0) return FAIL;
   return 0;
 }
 
-/* walk(roots, gradients, keep): True if it is done, False if Python must do it. */
+/* walk(roots, gradients, keep, observed or None): True if it is done, False if Python must do it. */
 PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   (void)self;
-  if (count != 3 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and gradients, and whether to keep the graph");
+  if (count != 4 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and gradients, whether to keep the graph, who watches");
     return NULL;
   }
-  struct walk walk = {0};
+  struct walk walk = {.observed = args[3] == Py_None ? NULL : args[3]};
   int result = grow(&walk) < 0 ? FAIL : walk_all(&walk, args[0], args[1], args[2]);
   for (int i = 0; i < walk.count; i++) {
     Py_XDECREF(walk.entries[i].grad);

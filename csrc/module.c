@@ -134,8 +134,6 @@ static PyMethodDef methods[] = {
     {"core_setup", core_setup, METH_O, "Tell the core the classes and functions it works with, by name."},
     {"core_function", core_function, METH_VARARGS, "Return an op's function that runs plain small tensors in C."},
     {"core_report", core_report, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
-    {"core_backward", (PyCFunction)(void (*)(void))core_backward, METH_FASTCALL,
-     "Run one node as the walk does: (node, gradient, keep) -> a gradient for each edge, or None if Python must."},
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk that nobody watches."},
     {"next_sequence", core_next_sequence, METH_NOARGS, "Return the next node's sequence number."},
     {NULL, NULL, 0, NULL}};

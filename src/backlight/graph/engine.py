@@ -73,15 +73,14 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
     previous = set_recording(create_graph)
     try:
         with np.errstate(all="ignore"):
-            if core is not None and inputs is None and not create_graph and not anomaly.enabled and observed is None:
-                if core.core_walk(roots, root_grads, keep_graph):
+            if core is not None and inputs is None and not create_graph and not anomaly.enabled:
+                if core.core_walk(roots, root_grads, keep_graph, observed):
                     return []
             walk = _Walk(keep_graph, create_graph, observed)
             order = walk.collect(roots)
             if inputs is not None:
                 walk.restrict(order, inputs, into_grad)
             if observed is not None:
-                walk.compiled = core is not None and inputs is None and not walk.watched and not create_graph
                 walk.watched = True  # leaves are written where hooks would see it
             if walk.watched:
                 walk.count_deliveries(roots, order)
@@ -99,7 +98,6 @@ class _Walk:
         "buffers",
         "captured",
         "captures",
-        "compiled",
         "graph",
         "keep",
         "leaves",
@@ -117,7 +115,6 @@ class _Walk:
         self.observed = observed
         self.buffers = {}  # node -> gradient of its output (a list of them if it has several)
         self.leaves = []
-        self.compiled = False  # whether nodes run as in the core's walk, which this one stands in for
         self.watched = False  # whether a hook could see when a leaf is written
         self.pending = {}  # leaf -> edges that have yet to deliver
         self.owned = set()  # nodes whose buffer the walk made itself, so that it may add in place
@@ -276,9 +273,7 @@ class _Walk:
                 if not self.keep:
                     node.free()
             else:
-                grads = core.core_backward(node, grad, self.keep) if self.compiled and node.outputs == 1 else None
-                if grads is None:
-                    grads = node.backward(grad, edges, self.keep)
+                grads = node.backward(grad, edges, self.keep)
             if anomaly.enabled and anomaly.check_nan:
                 check_gradients(node, grads, self.graph)
         except Exception as problem:

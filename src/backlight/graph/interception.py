@@ -124,15 +124,17 @@ class Observe:
             if somebody.blocks == 1:
                 _switch_on()
         if local.observation is None:
-            local.observation = Observation()
-        local.observation.tell_only((*local.observation.watchers, self.watcher))
+            local.observation = Observation((self.watcher,))
+        else:
+            local.observation.tell_only((*local.observation.watchers, self.watcher))
         return self.watcher
 
     def __exit__(self, *exc):
         observation = local.observation
         left = tuple(one for one in observation.watchers if one is not self.watcher)
-        observation.tell_only(left)
-        if not left:
+        if left:
+            observation.tell_only(left)
+        else:
             local.observation = None
         with somebody.lock:
             somebody.blocks -= 1

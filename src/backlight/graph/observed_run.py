@@ -8,11 +8,16 @@ from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, wrap
 from backlight.graph.watching import Observation, local
 
+OF_RUNS = ("started", "ran", "accumulated", "changed", "freed", "ended")
+
 
 def observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad) -> "ObservedRun | None":
     """Return what tells of a run that begins now in this thread, or None if nobody here wants to know."""
     observation = local.observation
     if observation is None or observation.silent:
+        return None
+    if not any(getattr(observation, event) for event in OF_RUNS):
+        observation.runs += 1
         return None
     run = Run(
         number=observation.runs,
@@ -79,6 +84,11 @@ class ObservedRun:
         """Tell that a leaf's AccumulateGrad has run."""
         if self.tells_ran:
             self.observation.tell(self.observation.ran, self.run, accumulator(leaf), _tensors((grad,)), ())
+
+    def leaf_written(self, leaf, grad, before) -> None:
+        """Tell both; the core's walk calls this."""
+        self.accumulated(leaf, grad, before)
+        self.leaf_ran(leaf, grad)
 
     def call(self, hook, ends, seen: tuple, *given):
         """Call a hook with what it is given, and tell of those gradients in `seen` that it changes.

@@ -53,12 +53,12 @@ class Observation:
 
     __slots__ = (*EVENTS, "inside", "silent", "watchers", "runs", "last", "modules")
 
-    def __init__(self):
+    def __init__(self, watchers: tuple):
         self.inside = self.silent = False
         self.runs = 0
         self.last = None  # what the last reported op returned
         self.modules = []  # (module, path) of those that run, the outermost first
-        self.tell_only(())
+        self.tell_only(watchers)
 
     def tell_only(self, watchers: tuple) -> None:
         """Set who is told."""
