@@ -450,6 +450,16 @@ def test_blocks_may_be_nested_and_each_is_told():
     assert [call.name for call in inner.calls] == ["add"]
 
 
+def test_a_block_that_ends_inside_a_backward_hears_no_more():
+    log, x = Log(), leaf(1.0)
+    block = NATIVE.observe(log)
+    hidden = x * 2
+    hidden.register_hook(lambda grad: block.__exit__())
+    block.__enter__()
+    hidden.sum().backward()
+    assert [event[0] for event in log.events] == ["started", "ran"] and x.grad.tolist() == [2.0]
+
+
 def test_nothing_is_left_behind():
     x = leaf(1.0)
     x.view(1)  # an op in Python

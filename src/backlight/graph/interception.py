@@ -136,6 +136,7 @@ class Observe:
             observation.tell_only(left)
         else:
             local.observation = None
+            observation.silent = True  # a backward that runs now knows it still
         with somebody.lock:
             somebody.blocks -= 1
             if somebody.blocks == 0:
