@@ -273,6 +273,18 @@ def test_search_finds_ops_lines_and_says_where_nothing_is_found(show):
     assert page.run("document.getElementById('next').disabled")
 
 
+def test_the_best_hits_are_listed_by_name_and_a_click_goes_to_one(show):
+    page = show(stack(3))
+    page.press("/")
+    look_for(page, "weight")
+    listed = page.run("[...document.querySelectorAll('#found button')].map((one) => one.innerText.split('\\n')[0])")
+    assert listed == [f"blocks.{block}.{part}.weight" for block in range(3) for part in ("up", "down")]
+    page.click("#found li:nth-child(4) button")
+    settled(page)
+    assert text(page, "#panel h2") == "blocks.1.down.weight"
+    assert text(page, "#hits") == "4 of 6"
+
+
 def test_arrows_walk_along_edges(show):
     page = show(expression())
     page.press("r")

@@ -26,8 +26,9 @@ const summaryFacts = (summary) => {
   ];
 };
 
+const linksTo = (ids, most = 12) => [ids.slice(0, most).map((id) => [link(id), " "]), ids.length > most ? make("span", { class: "quiet" }, `and ${many(ids.length - most, "more", "more")}`) : null];
 const none = (text) => make("p", { class: "absent" }, make("span", { class: "dash" }, ABSENT), ` ${text}`);
-const sentences = (told) => told.map(([text, ids]) => make("p", { class: "why" }, text, ids.length ? " " : null, ids.slice(0, 8).map((id) => [link(id), " "])));
+const sentences = (told) => told.map(([text, ids]) => make("p", { class: "why" }, text, ids.length ? " " : null, linksTo(ids, 8)));
 
 const gradientSection = (node) => {
   const step = stepOf(node.id), got = gradientOf(node.id);
@@ -92,7 +93,7 @@ const describeNode = (node) => {
     section("Where", node.module || node.module_type ? make("p", {}, code(node.module || "the model"), node.module_type ? ` · ${node.module_type}` : "") : null,
       node.place ? make("ul", { class: "places" }, placeRow(node.place), node.stack.filter(Boolean).map(placeRow)) : none("the line is not known")),
     section("More", make("dl", { class: "facts" },
-      fact("node", `${node.id}`), fact("type", node.type), users[node.id].length ? fact("read by", [...new Set(usersOf(node.id))].slice(0, 12).map((id) => [link(id), " "])) : null,
+      fact("node", `${node.id}`), fact("type", node.type), users[node.id].length ? fact("read by", linksTo([...new Set(usersOf(node.id))])) : null,
       step ? fact("fired", `${(step.number + 1).toLocaleString("en")} of ${run().steps.length.toLocaleString("en")}`) : null,
       node.seconds !== null ? fact("forward", timeText(node.seconds)) : null, step && step.seconds !== null ? fact("backward", timeText(step.seconds)) : null,
       node.version ? fact("version", `${node.version} when it was made`) : null,
@@ -111,8 +112,8 @@ const describeGroup = (group) => {
       group.times > 1 ? fact("repeated", `${group.times} times`) : null,
       fact("saved", bytesText(savedOf(ids))), timeOf(ids) === null ? null : fact("forward", timeText(timeOf(ids))), backwardTimeOf(ids) === null ? null : fact("backward", timeText(backwardTimeOf(ids))),
       fact("largest ‖grad‖", short(largestNorm(ids))), leaves.length ? fact("with gradient", `${leaves.length - without.length} of ${many(leaves.length, "leaf", "leaves")}`) : null)),
-    broken.length ? section("NaN or inf", make("p", { class: "alarm" }, `⚠ in ${many(broken.length, "node")}`), make("p", {}, broken.slice(0, 12).map((id) => [link(id), " "]))) : null,
-    without.length && run() ? section("No gradient yet", make("p", {}, without.slice(0, 12).map((id) => [link(id), " "]))) : null,
+    broken.length ? section("NaN or inf", make("p", { class: "alarm" }, `⚠ in ${many(broken.length, "node")}`), make("p", {}, linksTo(broken))) : null,
+    without.length && run() ? section("No gradient yet", make("p", {}, linksTo(without))) : null,
     heaviest.length ? section("Saves most", make("ul", { class: "saved" }, heaviest.map(([bytes, id]) => make("li", {}, link(id), ` ${bytesText(bytes)}`)))) : null,
     leaves.length ? section("Leaves", make("ul", { class: "leaves" }, leaves.slice(0, 24).map((id) => make("li", {}, link(id), " ", make("span", { class: gradientOf(id) ? "quiet" : "absent" }, gradientOf(id) ? brief(gradientOf(id)) ?? "" : `${ABSENT} no gradient yet`)))), leaves.length > 24 ? make("p", { class: "quiet" }, `and ${leaves.length - 24} more`) : null) : null,
   ];
@@ -129,8 +130,8 @@ const describeRecord = () => {
       run() ? fact("backward", `${many(run().steps.length, "node")} fired`) : fact("backward", "none has run"), fact("with gradient", `${leaves.length - without.length} of ${many(leaves.length, "leaf", "leaves")}`),
       record.left_out ? fact("left out", many(record.left_out, "node")) : null)),
     run()?.problem ? section("This backward failed", make("p", { class: "alarm" }, run().problem)) : null,
-    broken.length ? section("NaN or inf", make("p", { class: "alarm" }, `⚠ in ${many(broken.length, "node")}, first made:`), make("p", {}, broken.slice(0, 12).map((id) => [link(id), " "]))) : null,
-    without.length && run() ? section("No gradient yet", make("p", {}, without.slice(0, 12).map((node) => [link(node.id), " "]))) : null,
+    broken.length ? section("NaN or inf", make("p", { class: "alarm" }, `⚠ in ${many(broken.length, "node")}, first made:`), make("p", {}, linksTo(broken))) : null,
+    without.length && run() ? section("No gradient yet", make("p", {}, linksTo(without.map((node) => node.id)))) : null,
     run()?.place ? section("Backward was called at", make("ul", { class: "places" }, placeRow(run().place))) : null,
     make("p", { class: "quiet hint" }, "Click a node to see its values, gradient, formulas and source line; a group to open it; a leaf to light all paths from the root to it. Press ", make("kbd", {}, "?"), " for the keys."),
   ];

@@ -50,7 +50,7 @@ const rowsOfGroup = (group) => {
   if (group.detail) rows.push(["", group.detail, "shape"]);
   if (parts.length) rows.push(["", parts.join(" · "), "counts"]);
   const broken = brokenIn(ids).length;
-  const row = scale.rowOf(ids) ?? (largestNorm(ids) !== null ? ["grad ≤", short(largestNorm(ids), 3), ""] : ids.some((id) => gradientOf(id)) ? null : ["grad", ABSENT, "absent"]);
+  const row = scale.rowOf(ids) ?? (largestNorm(ids) !== null ? ["max ‖grad‖", short(largestNorm(ids), 3), ""] : ids.some((id) => gradientOf(id)) ? null : ["grad", ABSENT, "absent"]);
   if (broken) rows.push(["", `⚠ NaN or inf in ${broken}`, "broken"]);
   else if (row) rows.push(row);
   return rows;

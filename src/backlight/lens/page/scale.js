@@ -26,6 +26,7 @@ const scale = {
     if (value <= 0) return 0;
     return high > low ? 0.08 + 0.92 * (Math.log(value / low) / Math.log(high / low)) : 1;
   },
+  // The row that a box has instead of its gradient's.
   rowOf: (ids) => {
     if (!["bytes", "time"].includes(scale.mode)) return null;
     const value = scale.mode === "bytes" ? savedOf(ids) : scale.chosen.of(ids);

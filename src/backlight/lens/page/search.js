@@ -28,18 +28,26 @@ const search = (text) => {
   Object.assign(found, { nodes: words.length ? new Set(hits) : null, order: hits, current: null });
   at("hits").textContent = words.length ? (hits.length ? many(hits.length, "hit") : "nothing found") : "";
   for (const button of [at("next"), at("previous")]) button.disabled = !hits.length;
+  at("found").replaceChildren(...hits.slice(0, MOST_LISTED).map(hitElement));
   mark();
 };
+
+const MOST_LISTED = 8;
+const hitElement = (id) => make("li", {}, make("button", { type: "button", tabindex: -1, "data-hit": id, onclick: () => showHit(id) },
+  make("bdi", {}, nameOf(nodes[id])), make("bdi", { class: "of" }, [isLeaf(nodes[id]) ? "leaf" : nodes[id].label, nodes[id].module || placeText(nodes[id].place)].filter(Boolean).join(" · "))));
 
 const goToHit = (step) => {
   if (!found.order.length) return;
   const here = found.current === null ? (step > 0 ? -1 : 0) : found.order.indexOf(found.current);
-  const place = (here + step + found.order.length) % found.order.length;
-  found.current = found.order[place];
-  reveal(found.current);
-  select(`n${found.current}`, { ways: false });
-  at("hits").textContent = `${place + 1} of ${found.order.length.toLocaleString("en")}`;
-  announce(`${at("hits").textContent}: ${spoken(`n${found.current}`)}`);
+  showHit(found.order[(here + step + found.order.length) % found.order.length]);
+};
+const showHit = (id) => {
+  found.current = id;
+  reveal(id);
+  select(`n${id}`, { ways: false });
+  for (const button of at("found").querySelectorAll("button")) button.classList.toggle("current", button.dataset.hit === String(id));
+  at("hits").textContent = `${found.order.indexOf(id) + 1} of ${found.order.length.toLocaleString("en")}`;
+  announce(`${at("hits").textContent}: ${spoken(`n${id}`)}`);
 };
 
 const listenToSearch = () => {
