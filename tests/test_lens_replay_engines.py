@@ -104,3 +104,27 @@ def test_a_retained_gradient_is_written_by_its_op(engine):
 def test_second_order_ops_are_forward_steps_of_a_recorded_backward(engine):
     text = recorded(engine, programs.second_order).replay().text()
     assert "in a backward that is recorded itself (order 2)" in text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_autograd_grad_returns_is_complete_only_when_all_users_have_fired(engine):
+    def program(t):
+        x = t.tensor(3.0, requires_grad=True)
+        t.autograd.grad(x * x + x, x)
+
+    replay = recorded(engine, program).replay()
+    waiting = [flow.waiting for step in replay.steps for flow in step.flows if flow.end == 0]
+    assert waiting == [2, 1, 0] and "7 for x" in replay.steps[-1].text()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_step_says_where_what_it_reads_had_left_the_graph(engine):
+    def program(t):
+        w = t.tensor(2.0, requires_grad=True)
+        hidden = w * 3
+        scale = hidden.detach()
+        (w * scale).backward()
+
+    replay = recorded(engine, program).replay()
+    told = [step for step in replay.steps if "it reads what detach made of hidden" in step.text()]
+    assert [step.kind for step in told] == [FORWARD, FIRE] and "scale = hidden.detach()" in told[0].text()

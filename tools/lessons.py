@@ -68,7 +68,7 @@ def record_of(script: Path, engine: str = "backlight") -> Record:
 def places_of(record: Record) -> list[Place]:
     """Return all lines of source that a record names."""
     of_nodes = [place for node in record.nodes for place in (node.place, *node.stack)]
-    others = [one.place for one in (*record.backwards, *record.writes)]
+    others = [one.place for one in (*record.backwards, *record.writes, *record.cuts)]
     return [place for place in (*of_nodes, *others) if place is not None]
 
 

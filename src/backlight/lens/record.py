@@ -99,7 +99,7 @@ class Record(Faces):
 
     def replay(self) -> Replay:
         """Return what happened, step by step, forward and backward (NOTE [A replay] in lens/replay.py)."""
-        return replay_of(self.nodes, self.backwards, title=self.title, engine=self.engine)
+        return replay_of(self.nodes, self.backwards, self.cuts, title=self.title, engine=self.engine)
 
     def to_json(self, **options) -> str:
         """Return the record as JSON; NaN and infinities in it are strings."""

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,16 +11,18 @@ from backlight.lens.blocks import shape_text
 from backlight.lens.equations import Equations
 from backlight.lens.filled import same
 from backlight.lens.memory import Memory
-from backlight.lens.nodes import LEAF, Backward, HookChange, Node, Place, Step, Summary
+from backlight.lens.nodes import LEAF, Backward, Cut, HookChange, Node, Place, Step, Summary
 from backlight.lens.replay import BEGIN, END, FIRE, FORWARD, GRAD, Flow, Moment, Part, Replay
 from backlight.lens.wording import brief, drawn, function_of, given_of, listed, size_text, sum_text, word_of
 
 ROUNDING = 1e-4  # how far a sum may be from what arrived, in relation to its largest element
 
 
-def replay_of(nodes: list[Node], backwards: list[Backward], *, title: str = "", engine: str = "") -> Replay:
+def replay_of(
+    nodes: list[Node], backwards: list[Backward], cuts: Sequence[Cut] = (), *, title: str = "", engine: str = ""
+) -> Replay:
     """Return the steps of what was recorded, forward and backward."""
-    return Replay(title, engine, tuple(_Builder(nodes, backwards).steps()))
+    return Replay(title, engine, tuple(_Builder(nodes, backwards, cuts).steps()))
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,12 @@ class _Arrival:
 class _Builder:
     """Walks through a record once, in the order in which things happened."""
 
-    def __init__(self, nodes: list[Node], backwards: list[Backward]):
+    def __init__(self, nodes: list[Node], backwards: list[Backward], cuts: Sequence[Cut]):
         self.nodes, self.backwards = nodes, backwards
+        self.cuts: dict[int, list[Cut]] = defaultdict(list)
+        for cut in cuts:
+            if cut.into is not None:
+                self.cuts[cut.into].append(cut)
         self.equations, self.memory = Equations(nodes), Memory(nodes)
         self.number = 0
 
@@ -58,6 +64,7 @@ class _Builder:
         for node in (self.nodes[id] for id in ids):
             kept = self.memory.keep(node)
             parts = [Part("compute", "value" if node.kind == LEAF else "computes", tuple(self._computed(node)))]
+            parts += self.cut(node)
             if kept:
                 names = listed([self._kept_word(node, one) for one in node.saved])
                 parts.append(
@@ -67,6 +74,13 @@ class _Builder:
             yield self.moment(
                 FORWARD, self._forward_title(node), parts, node=node.id, value=value, place=place_text(node.place)
             )
+
+    def cut(self, node: Node) -> Iterator[Part]:
+        """Say what a node read that had left the graph."""
+        for one in self.cuts.get(node.id, ()):
+            line = f"it reads what {one.op} made of {word_of(self.nodes[one.node])} ({one.reason})"
+            lines = (f"{line}: no gradient goes back there", place_text(one.place))
+            yield Part("note", "cut", tuple(filter(None, lines)))
 
     def _kept_word(self, node: Node, kept) -> str:
         if kept.of is not None:
@@ -103,8 +117,8 @@ class _Backward:
                 self.users[edge.to].append(id)
         self.arrivals: dict[tuple[int, int], list[_Arrival]] = defaultdict(list)
         self.totals: dict[tuple[int, int], np.ndarray | None] = {}  # their sums
-        self.waiting = {id: len(self.users[id]) for id in self.firing}  # users that have still to fire
-        self.ready = {id for id, users in self.waiting.items() if not users}  # ops that nothing keeps from firing
+        self.waiting = {id: len(self.users[id]) for id in {*self.firing, *self.users}}  # users that have still to fire
+        self.ready = {id for id in self.firing if not self.waiting[id]}  # ops that nothing keeps from firing
 
     def steps(self) -> Iterator[Moment]:
         """Give its beginning, its nodes and its end."""
@@ -163,7 +177,7 @@ class _Backward:
         node = self.nodes[step.node]
         parts = [self._why(node), *self._gradient(node, step), *self._hooks(step)]
         flows = tuple(self._flows(node, step))
-        parts += self._formulas(node, step)
+        parts += [*self._formulas(node, step), *self.builder.cut(node)]
         if step.grad_after is not None:
             parts.append(_accumulated(word_of(node), step, "retained in "))
         freed = None if self.backward.keep_graph else self.builder.memory.drop(node)
@@ -271,10 +285,8 @@ class _Backward:
 
     def _count_down(self, id: int) -> int:
         """Note that a user of a node has fired; return how many have still to."""
-        if id not in self.waiting:
-            return 0
         self.waiting[id] -= 1
-        if not self.waiting[id] and self.nodes[id].kind != LEAF:
+        if not self.waiting[id] and id in self.firing and self.nodes[id].kind != LEAF:
             self.ready.add(id)
         return self.waiting[id]
 
