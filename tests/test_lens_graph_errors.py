@@ -97,3 +97,55 @@ def test_the_line_that_cut_the_graph_is_named(rule, line, cut, engine):
     found = [one for one in findings_of(source, engine) if one.place.line == 4]
     assert [one.rule for one in found] == [rule]
     assert cut in " ".join(found[0].evidence), describe(found[0])
+
+
+LOST = """
+class Fit:
+    def __init__(self):
+        self.w = torch.zeros(3, requires_grad=True)
+    def step(self, x, y):
+        ((x @ self.w - y) ** 2).mean().backward()
+        self.w = self.w - 0.1 * self.w.grad
+fit = Fit()
+for _ in range(2):
+    fit.step(torch.ones(4, 3), torch.ones(4))
+"""
+
+
+@each_engine
+@pytest.mark.filterwarnings("ignore")
+def test_a_parameter_lost_in_an_attribute_is_recognised(engine):
+    (found,) = findings_of(LOST, engine)
+    assert (found.rule, found.place.line) == ("BL409", 7)
+    assert found.corrected == "with torch.no_grad(): self.w -= 0.1 * self.w.grad"
+
+
+@each_engine
+@pytest.mark.filterwarnings("ignore")
+def test_an_intermediate_result_that_is_rebound_is_no_lost_parameter(engine):
+    source = "x = torch.ones(3, requires_grad=True)\nh = torch.exp(x)\nh = h * 2\nh.sum().backward()\nprint(h.grad)\n"
+    found = only(source, engine)
+    assert (found.rule, found.corrected) == ("BL101", "h = h * 2; h.retain_grad()")
+
+
+@each_engine
+@pytest.mark.filterwarnings("ignore")
+def test_a_list_is_not_offered_as_the_loss(engine):
+    made = "x = torch.ones(3, requires_grad=True)\nlosses = [x.sum()]\nloss = torch.tensor(losses).mean()\n"
+    source = made + "loss.backward()\n"
+    assert [(one.rule, one.corrected) for one in findings_of(source, engine)][-1] == ("BL210", None)
+
+
+@each_engine
+@pytest.mark.parametrize("state", ["h = None", "h = torch.zeros(1, 2)"])
+def test_a_state_that_may_be_none_is_not_detached(state, engine):
+    source = f"""
+cell = nn.GRUCell(2, 2)
+{state}
+for _ in range(2):
+    h = cell(torch.ones(1, 2), h)
+    h.sum().backward()
+"""
+    found = only(source, engine)
+    right = None if state.endswith("None") else "h = cell(torch.ones(1, 2), h.detach())"
+    assert (found.rule, found.corrected) == ("BL206", right)

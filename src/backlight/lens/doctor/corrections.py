@@ -2,7 +2,7 @@
 
 import ast
 
-from backlight.lens.doctor.source import Spot
+from backlight.lens.doctor.source import Spot, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 OUT_OF_PLACE = frozenset(
@@ -12,7 +12,7 @@ OUT_OF_PLACE = frozenset(
         *("sqrt_", "square_", "sub_", "tanh_", "tril_", "triu_"),
     }
 )
-OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@"}
+OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 Edit = tuple[int, int, int, str]
 
 
@@ -111,11 +111,10 @@ def rebinds(statement: ast.AST | None) -> bool:
     return (
         isinstance(statement, ast.Assign)
         and len(statement.targets) == 1
-        and isinstance(statement.targets[0], ast.Name)
+        and spelled(statement.targets[0]) is not None
         and isinstance(statement.value, ast.BinOp)
         and type(statement.value.op) in OPERATORS
-        and isinstance(statement.value.left, ast.Name)
-        and statement.value.left.id == statement.targets[0].id
+        and spelled(statement.value.left) == spelled(statement.targets[0])
     )
 
 

@@ -10,7 +10,7 @@ from backlight.lens.doctor import corrections
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
 from backlight.lens.doctor.rules import RULES
 from backlight.lens.doctor.scene import Scene, shown
-from backlight.lens.doctor.source import Spot, assignment_to, spot_of
+from backlight.lens.doctor.source import Spot, assignment_to, spelled, spot_of
 from backlight.lens.engines import Engine
 from backlight.lens.finding import Finding
 from backlight.lens.record import Place
@@ -77,13 +77,24 @@ def _carrying(file: str, line: int):
     spot = assignment_to(None, file, line)
     if spot is None:
         return None
-    name = spot.statement.targets[0].id
+    name = spelled(spot.statement.targets[0])
     call = spot.statement.value
-    used = [one for one in ast.walk(call) if isinstance(one, ast.Name) and one.id == name]
-    if not isinstance(call, ast.Call) or len(used) != 1 or used[0] not in call.args:
+    used = [one for one in ast.walk(call) if spelled(one) == name]
+    if not isinstance(call, ast.Call) or len(used) != 1 or used[0] not in call.args or _may_be_none(spot.tree, name):
         return None
     text = spot.edited(corrections.insert(used[0].end_lineno, used[0].end_col_offset, ".detach()"))
     return None if text is None else (spot, text)
+
+
+def _may_be_none(tree: ast.Module, name: str) -> bool:
+    """Tell whether a state may be None at first: the program assigns None to it, or is given it as an argument."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.arg == name:
+            return True
+        nothing = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is None
+        if nothing and name in {spelled(target) for target in node.targets}:
+            return True
+    return False
 
 
 def modified(scene: Scene) -> Finding:

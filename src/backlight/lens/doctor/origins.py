@@ -21,12 +21,20 @@ MODULES = 100  # outermost modules that are remembered
 
 @dataclass(frozen=True)
 class Cut:
-    """An op after which there is no graph (NOTE [Cuts]): its name, the user's line, whether recording was on."""
+    """An op after which there is no graph (NOTE [Cuts]).
+
+    Args:
+        name: the op's.
+        code, lasti: the user's line.
+        recording: whether recording was on.
+        of_tensor: whether it was called on a tensor, and not on a list.
+    """
 
     name: str
     code: CodeType
     lasti: int
     recording: bool
+    of_tensor: bool
 
     @property
     def spot(self) -> Spot:
@@ -52,11 +60,15 @@ class Origins(Detector):
             if not self.engine.is_tensor(value):
                 continue
             if value.requires_grad:
-                cuts[Cut(call.name, call.code, call.lasti, self.engine.module.is_grad_enabled())] = None
+                cuts[self._cut(call)] = None
             cuts.update(dict.fromkeys(self.cuts_before(value)))
         if cuts:
             for out in outs:
                 self._put(out, tuple(cuts)[:MANY])
+
+    def _cut(self, call: Call) -> Cut:
+        of_tensor = bool(call.args) and self.engine.is_tensor(call.args[0])
+        return Cut(call.name, call.code, call.lasti, self.engine.module.is_grad_enabled(), of_tensor)
 
     def _put(self, tensor, cuts: tuple[Cut, ...]) -> None:
         key, behind = id(tensor), self._behind

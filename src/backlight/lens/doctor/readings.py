@@ -8,7 +8,7 @@ from backlight.lens.doctor.repairs import repair
 from backlight.lens.doctor.rules import RULES
 from backlight.lens.doctor.scene import first_sentence, shown
 from backlight.lens.doctor.session import Session
-from backlight.lens.doctor.source import Spot, assignment_to
+from backlight.lens.doctor.source import Spot, assignment_to, spelled
 from backlight.lens.finding import Finding
 
 
@@ -30,27 +30,27 @@ def grad_of_non_leaf(session: Session, spot: Spot, said: str) -> Finding:
     """`.grad` of a non-leaf was read: BL102 or BL409 if the line that made it lost a leaf, else BL101."""
     read = owner_of_grad(spot)
     tensor = None if read is None else spot.value(read)
-    made = None if tensor is None else maker(session, tensor, read.id)
+    made = None if tensor is None else maker(session, tensor, spelled(read))
     if made is None:
         return RULES["BL101"].found(place=spot.place, evidence=(said,))
-    seen = (said, f"{read.id} was made at {shown(made.place)}")
-    if corrections.rebinds(made.statement):
+    seen = (said, f"{spelled(read)} was made at {shown(made.place)}")
+    if corrections.rebinds(made.statement) and of_leaf(session, tensor):
         rule, corrected = "BL409", corrections.under_no_grad(made, corrections.as_in_place(made))
     elif any(corrections.makes_leaf(inner) for inner in ast.walk(made.statement.value)):
         rule, corrected = "BL102", corrections.requires_grad_last(made)
     else:
-        rule, corrected = "BL101", _retaining(session, made, read.id)
+        rule, corrected = "BL101", _retaining(session, made, spelled(read))
     return RULES[rule].found(place=spot.place, evidence=seen, corrected=corrected, corrected_at=made.place)
 
 
-def owner_of_grad(spot: Spot) -> ast.Name | None:
-    """Return the name whose `.grad` is read: `c.grad`, `hasattr(c, "grad")`."""
+def owner_of_grad(spot: Spot) -> ast.expr | None:
+    """Return what `.grad` is read of: `c.grad`, `self.c.grad`, `hasattr(c, "grad")`."""
     node = spot.expression
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         node = node.value
     elif isinstance(node, ast.Call) and len(node.args) > 1 and spot.text(node.func) in ("hasattr", "getattr"):
         node = node.args[0]
-    return node if isinstance(node, ast.Name) else None
+    return node if node is not None and spelled(node) is not None else None
 
 
 def maker(session: Session, tensor, name: str | None) -> Spot | None:
@@ -60,6 +60,12 @@ def maker(session: Session, tensor, name: str | None) -> Spot | None:
             line = engine.line_of(tensor.grad_fn)
             return None if line is None else assignment_to(name, line.file, line.line, line.function)
     return None
+
+
+def of_leaf(session: Session, tensor) -> bool:
+    """Tell whether a tensor was computed from a leaf directly."""
+    nodes = [inner for inner, _ in tensor.grad_fn.next_functions if inner is not None]
+    return bool(nodes) and any(engine.is_leaf_node(nodes[0]) for engine in session.engines)
 
 
 def made_from_leaf(session: Session, tensor) -> Spot | None:

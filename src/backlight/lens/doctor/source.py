@@ -108,9 +108,11 @@ class Spot:
         return ast.get_source_segment("".join(self.lines), node) or ""
 
     def value(self, node: ast.AST):
-        """Return what a plain name stands for where this runs; None if that is not known."""
-        if self.frame is None or not isinstance(node, ast.Name):
+        """Return what `name` or `name.attribute` stands for where this runs; None if that is not known."""
+        if self.frame is None or spelled(node) is None:
             return None
+        if isinstance(node, ast.Attribute):  # looked up where that runs no code of the program's
+            return getattr(self.value(node.value), "__dict__", {}).get(node.attr)
         return self.frame.f_locals.get(node.id, self.frame.f_globals.get(node.id))
 
     def edited(self, *edits: tuple[int, int, int, str]) -> str | None:
@@ -154,6 +156,14 @@ def parses(text: str) -> bool:
     return True
 
 
+def spelled(node: ast.AST) -> str | None:
+    """Return a name or a dotted name, `self.w`, as it is written; None for any other expression."""
+    if isinstance(node, ast.Attribute):
+        owner = spelled(node.value)
+        return None if owner is None else f"{owner}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else None
+
+
 def span(node: ast.AST) -> tuple[int, int, int, int] | None:
     """Return where a piece of syntax stands, as code objects say it: line, last line, column, end column."""
     if not hasattr(node, "lineno"):
@@ -192,7 +202,7 @@ def assignment_to(name: str | None, file: str, line: int, function: str = "") ->
     lines = tuple(linecache.getlines(file))
     for node in ast.walk(_parsed(lines) or ast.Module()):
         targets = node.targets if isinstance(node, ast.Assign) else ()
-        named = len(targets) == 1 and isinstance(targets[0], ast.Name) and name in (None, targets[0].id)
-        if named and node.lineno <= line <= node.end_lineno:
+        target = spelled(targets[0]) if len(targets) == 1 else None
+        if target is not None and name in (None, target) and node.lineno <= line <= node.end_lineno:
             return Spot(file, function, span(node))
     return None

@@ -56,7 +56,7 @@ def _cut_off(scene: Scene, cut: Cut) -> Finding:
         if corrections.rebinds(spot.statement):
             rule, corrected = "BL410", _in_place(spot)
     elif cut.name in COPIES:
-        rule, corrected = "BL210", _uncopied(spot)
+        rule, corrected = "BL210", _uncopied(spot) if cut.of_tensor else None
         scene.session.drop("BL505", spot.place)  # which would have it copied with other words
     elif cut.name in WITHOUT_HISTORY:
         reason = (f"{cut.name} is a way out of the graph",)
