@@ -196,3 +196,13 @@ def test_the_panel_fits_the_window(show, width):
     page.size(width)
     assert page.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert page.run("document.getElementById('replay').getBoundingClientRect().right") <= width
+
+
+@pytest.mark.parametrize("step", range(1, 13))
+def test_the_parts_of_a_step_stand_below_each_other(show, step):
+    page = show(seed_record(), at=f"#step-{step}")
+    tops = page.run("[...document.querySelectorAll('#replay-parts dd')].map((one) => one.getBoundingClientRect().top)")
+    bottoms = page.run(
+        "[...document.querySelectorAll('#replay-parts dd')].map((one) => one.getBoundingClientRect().bottom)"
+    )
+    assert all(top >= bottom for top, bottom in zip(tops[1:], bottoms))

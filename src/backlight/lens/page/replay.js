@@ -44,8 +44,8 @@ const goingAt = (step) => {
 };
 
 const partElement = ({ kind, heading = "", lines = [] }) => [
-  make("dt", { class: kind }, heading),
-  make("dd", { class: kind }, make("pre", {}, lines.join("\n"))),
+  make("dt", { class: `part-${kind}` }, heading),
+  make("dd", { class: `part-${kind}` }, make("pre", {}, lines.join("\n"))),
 ];
 const sayStep = (step) => {
   at("replay-title").textContent = step.title;
