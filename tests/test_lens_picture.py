@@ -135,6 +135,30 @@ def test_repeats_prefer_what_covers_most_and_then_the_shorter_block():
     assert repeats("aa", [20, 20]) == [Repeat(0, 1, 2)]
 
 
+def test_steps_of_a_recurrence_that_share_their_weights_are_one_repeated_block():
+    nodes = [leaf(0, "w", parameter=True), leaf(1, "x", outputs=[tensor(4)])]
+    for _ in range(30):
+        last = len(nodes) - 1
+        nodes.append(op(last + 1, [last, 0], "MmBackward0", "@", module="cell"))
+        nodes.append(op(last + 2, [last + 1], "TanhBackward0", "tanh", module="cell"))
+    picture = picture_of(Record("torch", nodes, modules={"": "Net", "cell": "Cell"}))
+    (steps,) = [group for group in picture.groups if group.kind == REPEAT]
+    assert (steps.times, steps.title, steps.path) == (30, "Cell × 30", "cell")
+    assert [picture.boxes[int(item[1:])].label for item in picture.groups[-1].children] == ["@", "tanh"]
+
+
+def test_very_many_blocks_keep_the_name_of_their_class():
+    (block,) = [group for group in picture_of(stack(100)).groups if group.kind == REPEAT]
+    assert block.title == "Block × 100"
+    assert len(block.children) <= 60
+
+
+def test_a_module_that_is_a_number_is_told_with_its_class():
+    record = graph([[], [0], [1], [2]], ["", "0", "0", "0"])
+    record.modules = {"": "Sequential", "0": "Block"}
+    assert titles(picture_of(record), MODULE) == ["Block 0"]
+
+
 def test_a_module_called_at_two_moments_is_two_groups():
     modules = ["", "", "", "cell", "cell", "", "cell", "cell"]
     picture = picture_of(graph([[], [], [], [0, 1], [3], [4], [5, 2], [6]], modules))

@@ -27,6 +27,7 @@ class Branch:
     Args:
         parts: nodes' ids and branches, in the forward's order.
         path: of a module, dotted.
+        of_modules: whether what repeats is a module.
         likeness: a number that branches of the same structure share.
     """
 
@@ -36,6 +37,7 @@ class Branch:
     path: str = ""
     parts: list["int | Branch"] = field(default_factory=list)
     times: int = 1
+    of_modules: bool = False
     size: int = 0
     likeness: Hashable = None
 
@@ -54,7 +56,7 @@ def tree_of(record: Recorded, wires: Sequence[Wire], ops: Sequence[int], *, by: 
         _fill(whole, ops, paths_of(record, ops, by, most))
         many = len(ops) + len(leaves["placed"]) > most or depth_of(wires) > DEEP
         across = passing(record.nodes, wires, ops)
-        kinds = {op: _kind(record.nodes, op, leaves[op]) for op in ops}
+        kinds = _kinds(record.nodes, wires, ops)
         for branch in _inside_out(whole):
             _tidy(branch, leaves)
             if branch is whole and len(whole.parts) == 1 and isinstance(whole.parts[0], Branch):
@@ -138,6 +140,9 @@ def _joined(outer: Branch, inner: Branch) -> Branch:
     if outer.kind == inner.kind == MODULE:
         inner.title = inner.path.removeprefix(outer.path.removesuffix(outer.title))
         inner.detail = outer.detail if inner.detail in HOLDERS else inner.detail
+    elif inner.kind == REPEAT and not inner.of_modules:
+        name = outer.detail if outer.kind == MODULE else outer.title  # a loop over a line, a module called in a loop
+        inner.title, inner.detail, inner.path = f"{name or outer.title} × {inner.times}", outer.detail, outer.path
     elif inner.kind == REPEAT and outer.kind == MODULE:
         inner.detail = inner.detail or outer.path
     elif inner.kind == PART or (outer.kind == MODULE and inner.kind == LINE):
@@ -161,6 +166,7 @@ def _gather(branch: Branch, record: Recorded, kinds: dict, across: dict[int, int
         blocks = [parts[start : start + one.period] for start in range(0, len(parts), one.period)]
         name, detail = _name_of(blocks, record)
         group = Branch(REPEAT, f"{name} × {one.times}", detail, times=one.times)
+        group.of_modules = one.period == 1 and isinstance(parts[0], Branch) and parts[0].kind == MODULE
         for number, block in enumerate(blocks, 1):
             title = f"{number} of {one.times}"
             group.parts.append(_stretch(title, block, kinds, most) if one.period > 1 else block[0])
@@ -222,7 +228,11 @@ def _put_leaves(branch: Branch, leaves: dict) -> None:
     branch.parts = parts
 
 
-def _kind(nodes: Sequence[Node], op: int, leaves: Sequence[int]) -> Hashable:
-    """Return what ops of the same kind share: the type, and the shapes of the parameters that they are first to use."""
-    shapes = [tuple(nodes[leaf].outputs[0].shape) for leaf in leaves if nodes[leaf].parameter and nodes[leaf].outputs]
-    return nodes[op].type, *shapes
+def _kinds(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[int]) -> dict[int, Hashable]:
+    """Return what ops of the same kind share: the type, and the shapes of the parameters that they read."""
+    shapes: dict[int, list[tuple[int, ...]]] = {op: [] for op in ops}
+    for wire in wires:
+        leaf = nodes[wire.start]
+        if leaf.parameter and leaf.outputs:
+            shapes[wire.end].append(tuple(leaf.outputs[0].shape))
+    return {op: (nodes[op].type, *shapes[op]) for op in ops}

@@ -66,12 +66,18 @@ def _order(node: Node) -> list[Step]:
 def _modules(node: Node, classes: dict[str, str]) -> list[Step]:
     names = node.module.split(".") if node.module else []
     steps = []
-    for number, name in enumerate(names[:DEEPEST], 1):
+    for number in range(1, min(len(names), DEEPEST) + 1):
         path = ".".join(names[:number])
         known = classes.get(path, node.module_type if path == node.module else "")
-        title = ".".join(names[max(0, number - 2) : number]) if name.isdigit() else name
-        steps.append(Step(MODULE, path, title, known))
+        steps.append(Step(MODULE, path, _title(names[:number], known), known))
     return steps
+
+
+def _title(names: Sequence[str], kind: str) -> str:
+    """Return a module's own name; a number says nothing without what stands before it."""
+    if not names[-1].isdigit():
+        return names[-1]
+    return ".".join(names[-2:]) if len(names) > 1 else f"{kind} {names[-1]}".strip()
 
 
 def _lines(node: Node) -> list[Step]:
