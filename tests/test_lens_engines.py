@@ -457,7 +457,7 @@ def test_a_block_that_ends_inside_a_backward_hears_no_more():
     hidden.register_hook(lambda grad: block.__exit__())
     block.__enter__()
     hidden.sum().backward()
-    assert [event[0] for event in log.events] == ["started", "ran"] and x.grad.tolist() == [2.0]
+    assert [event[0] for event in log.events] == ["called", "started", "ran"] and x.grad.tolist() == [2.0]
 
 
 def test_nothing_is_left_behind():
