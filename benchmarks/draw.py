@@ -92,6 +92,7 @@ def _long_lines(row: Mapping) -> list[tuple[str, ...]]:
     for name in row["seconds"]:
         ratio = "{1:.2f} ({0:.2f}–{2:.2f})".format(*row["ratios"][name]) if name != OURS else ""
         lines.append((row["row"] if not lines else "", name, _time(row, name), ratio))
+    lines += [("", name, f"left out: {reason}", "") for name, reason in row["left_out"].items()]
     if "floor" in row:
         least = _number(row["floor"]["seconds"], row["unit"])
         ratio = "{1:.2f} ({0:.2f}–{2:.2f})".format(*row["floor"]["ratio"])
