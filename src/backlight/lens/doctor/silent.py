@@ -186,9 +186,15 @@ class Silent(Detector):
         self.patches.end()
         for kind, part in self.parts.items():
             if kind not in self.failed and Flow not in self.failed:
-                part.end(problem)
+                self._end(kind, part, problem)
         for kind, failure in self.failed.items():
             warnings.warn(f"the doctor's {kind.__name__} could not go on, and found no more: {failure!r}", stacklevel=2)
+
+    def _end(self, kind: type, part: Part, problem: BaseException | None) -> None:
+        try:
+            part.end(problem)
+        except Exception as failure:
+            self.failed[kind] = failure
 
 
 def _overrides(part: Part, event: str) -> bool:
