@@ -87,6 +87,7 @@ def test_nodes_fire_in_the_recorded_order_with_the_recorded_gradients(engine, pr
         if step.kind in (FIRE, GRAD):
             told = next(one for one in record.backwards[step.backward].steps if one.node == step.node)
             assert (step.gradient is None) == all(one is None for one in told.incoming)
+            assert step.freed == told.freed
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -4,11 +4,29 @@ from collections import Counter
 
 from backlight.lens.nodes import LEAF, Node, SavedTensor
 
+VIEWS = frozenset(  # ops whose result is a view of their input: what it shows is the input's memory
+    [
+        "Alias",
+        "AsStrided",
+        "Chunk",
+        "Diagonal",
+        "Expand",
+        "Narrow",
+        "Permute",
+        "Select",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "T",
+    ]
+    + ["Transpose", "Unbind", "Unfold", "Unsqueeze", "View"]
+)
+
 
 class Memory:
     """Follows what is held from node to node.
 
-    The memory of a leaf is not counted: the user keeps it anyway.
+    The memory of a leaf, also where a view of it was kept, is not counted: the user keeps it anyway.
     """
 
     def __init__(self, nodes: list[Node]):
@@ -50,4 +68,7 @@ class Memory:
         return found
 
     def _is_of_leaf(self, kept: SavedTensor) -> bool:
-        return kept.of is not None and self.nodes[kept.of].kind == LEAF
+        node = None if kept.of is None else self.nodes[kept.of]
+        while node is not None and node.type.partition("Backward")[0] in VIEWS and node.edges[0] is not None:
+            node = self.nodes[node.edges[0].to]
+        return node is not None and node.kind == LEAF
