@@ -52,8 +52,12 @@ class Origins(Detector):
 
     def called(self, call: Call) -> None:
         """Note a cut, or hand earlier ones on."""
-        outs = [out for out in _flat(call.out) if self.engine.is_tensor(out)]
-        if not outs or all(out.requires_grad for out in outs):
+        out = call.out
+        if self.engine.is_tensor(out):
+            outs = [] if out.requires_grad else [out]
+        else:
+            outs = [one for one in _flat(out) if self.engine.is_tensor(one)] if isinstance(out, (tuple, list)) else []
+        if not outs or all(one.requires_grad for one in outs):
             return
         cuts: dict[Cut, None] = {}
         for value in (*_flat(call.args), *_flat(tuple(call.kwargs.values()))):
@@ -63,8 +67,8 @@ class Origins(Detector):
                 cuts[self._cut(call)] = None
             cuts.update(dict.fromkeys(self.cuts_before(value)))
         if cuts:
-            for out in outs:
-                self._put(out, tuple(cuts)[:MANY])
+            for one in outs:
+                self._put(one, tuple(cuts)[:MANY])
 
     def _cut(self, call: Call) -> Cut:
         of_tensor = bool(call.args) and self.engine.is_tensor(call.args[0])
