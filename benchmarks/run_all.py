@@ -33,6 +33,7 @@ SUITES = {
     "import": "import_time.py",
     "lens_pictures": "lens_pictures.py",
     "lens_recorder": "lens_recorder.py",
+    "lens_overhead": "lens_overhead.py",
 }
 LIBRARIES = ("backlight", "numpy", "torch", "transformers", "jax", "torchviz", "torchview", "torchlens")
 

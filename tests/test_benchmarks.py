@@ -275,6 +275,7 @@ QUICK = {
     "import_time": "import",
     "lens_pictures": "layout, 24 nodes",
     "lens_recorder": "MLP on PyTorch",
+    "lens_overhead": "MLP on PyTorch, structure and order",
 }
 
 
