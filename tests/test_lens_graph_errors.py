@@ -2,6 +2,7 @@
 
 import pytest
 
+from backlight.lens.doctor.places import LIBRARIES, is_users
 from backlight.lens.doctor.report import describe
 from under_the_doctor import ENGINES, findings_of
 
@@ -149,3 +150,19 @@ for _ in range(2):
     found = only(source, engine)
     right = None if state.endswith("None") else "h = cell(torch.ones(1, 2), h.detach())"
     assert (found.rule, found.corrected) == ("BL206", right)
+
+
+@each_engine
+def test_a_backward_that_a_library_calls_is_shown_at_the_users_line(engine, tmp_path, monkeypatch):
+    monkeypatch.setitem(is_users.__globals__, "LIBRARIES", (*LIBRARIES, str(tmp_path)))
+    library = str(tmp_path / "trainer.py")
+    text = "def fit(loss):\n    loss.backward()\n"
+    source = f"""
+fit = {{}}
+exec(compile({text!r}, {library!r}, "exec"), fit)
+y = (torch.ones(3, requires_grad=True) ** 2).sum()
+fit["fit"](y)
+fit["fit"](y)
+"""
+    found = only(source, engine)
+    assert (found.rule, found.place.line, found.corrected) == ("BL203", 6, None)

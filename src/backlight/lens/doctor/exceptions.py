@@ -27,7 +27,7 @@ def diagnose(problem: BaseException, session: Session) -> Finding | None:
 def plain(name: str, scene: Scene, *evidence: str) -> Finding:
     """Return the finding of a rule that its message and its line alone are enough for."""
     failed = scene.failure()
-    spot = scene.spot if failed is None else graph_errors.spot_of_run(failed[1].run)
+    spot = scene.spot if failed is None else graph_errors.spot_of_run(failed[1].run, scene)
     place = None if spot is None else spot.place
     return RULES[name].found(place=place, evidence=(scene.said, *evidence), corrected=repair(name, scene.spot))
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from backlight.graph.observers import Run
 from backlight.lens.doctor import corrections
 from backlight.lens.doctor.history import Failure, History, PastRun, PastWrite
+from backlight.lens.doctor.places import is_users
 from backlight.lens.doctor.rules import RULES
 from backlight.lens.doctor.scene import Scene, shown
 from backlight.lens.doctor.source import Spot, assignment_to, spelled, spot_of
@@ -28,7 +29,7 @@ def freed(scene: Scene) -> Finding:
         return RULES[name].found(place=scene.place, evidence=(scene.said,))
     history, failure = failed
     node, earlier = _freed_before(history, failure)
-    here = spot_of_run(failure.run)
+    here = spot_of_run(failure.run, scene)
     evidence = [scene.said]
     if node is not None:
         evidence.append(
@@ -109,7 +110,7 @@ def modified(scene: Scene) -> Finding:
         evidence.append(f"{node.name()}, made at {shown(place_of_node(history.engine, node))}, saved it")
     writes = _writes(history, str(scene.problem))
     evidence += [f"{write.name} at {shown(write.spot.place)} wrote to it" for write in writes[:3]]
-    here = spot_of_run(failure.run)
+    here = spot_of_run(failure.run, scene)
     if writes and all(_is_step(write) for write in writes):
         return RULES["BL305"].found(place=here.place, evidence=tuple(evidence))
     corrected = where = None
@@ -169,9 +170,10 @@ def stopped_at(engine: Engine, run, said: str) -> Iterator:
     return iter(sorted(nodes, key=lambda node: node._sequence_nr(), reverse=True))
 
 
-def spot_of_run(run: Run) -> Spot:
-    """Return where the user called a backward."""
-    return spot_of(run.code, run.lasti)
+def spot_of_run(run: Run, scene: Scene) -> Spot:
+    """Return where the user called a backward: the line that an exception passed, if a library called it for them."""
+    called = spot_of(run.code, run.lasti)
+    return called if is_users(called.file) or scene.spot is None else scene.spot
 
 
 def place_of_node(engine: Engine, node) -> Place | None:

@@ -117,7 +117,7 @@ class Spot:
 
     def edited(self, *edits: tuple[int, int, int, str]) -> str | None:
         """Return the lines of the statement with edits made: each is (line, first column, last column, new text)."""
-        if self.statement is None:
+        if self.statement is None or not is_users(self.file):
             return None
         first, last = self.statement.lineno, self.statement.end_lineno
         if isinstance(self.statement, (ast.With, ast.For, ast.While, ast.If, ast.FunctionDef, ast.ClassDef)):
