@@ -189,3 +189,19 @@ def test_a_replay_is_plain_data():
 def test_flows_say_how_much_has_arrived_and_who_has_still_to_fire():
     flows = [flow for step in seed_record().replay().steps for flow in step.flows if flow.end == 1]
     assert [(flow.gradient, flow.total, flow.waiting) for flow in flows] == [("10", "10", 1), ("6", "16", 0)]
+
+
+def test_a_sum_whose_digits_are_rounded_is_not_called_exact():
+    record = seed_record(before=1 / 3)
+    step = record.backwards[0].steps[4]
+    step.incoming, step.grad_after = [scalar(1 / 3)], scalar(2 / 3)
+    assert "0.3333 → 0.3333 + 0.3333 ≈ 0.6667, added" in step_of(record.replay(), GRAD, 0).text()
+
+
+def test_norms_are_not_added_up():
+    record = seed_record()
+    for step, gradient in zip(record.backwards[0].steps, (None, None, None, 2.0, None)):
+        if gradient is not None:
+            step.incoming = [Summary((9, 9), "float32", norm=gradient)]
+    text = step_of(record.replay(), GRAD, 1).text()
+    assert " + " not in text and "of norm 2, from" in text

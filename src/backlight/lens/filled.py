@@ -240,7 +240,7 @@ def _shaped(value: np.ndarray, result: np.ndarray, close: float) -> str | None:
     if value.size > result.size and same(_summed(value, result.shape), result, close):
         return "summed over what was broadcast"
     if value.size == result.size and value.ndim != result.ndim and same(value.reshape(result.shape), result, close):
-        return "reshaped"
+        return "repeated" if value.ndim < result.ndim else "summed over what was broadcast"
     return None
 
 

@@ -8,12 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.lens.blocks import shape_text
-from backlight.lens.equations import Equations
+from backlight.lens.equations import LINE, Equations
 from backlight.lens.filled import same
 from backlight.lens.memory import Memory
 from backlight.lens.nodes import LEAF, Backward, Cut, HookChange, Node, Place, Step, Summary
 from backlight.lens.replay import BEGIN, END, FIRE, FORWARD, GRAD, Flow, Moment, Part, Replay
-from backlight.lens.wording import brief, drawn, function_of, given_of, listed, size_text, sum_text, word_of
+from backlight.lens.wording import (
+    brief,
+    drawn,
+    function_of,
+    given_of,
+    is_written_out,
+    listed,
+    size_text,
+    sum_sign,
+    sum_text,
+    word_of,
+)
 
 ROUNDING = 1e-4  # how far a sum may be from what arrived, in relation to its largest element
 
@@ -256,7 +267,8 @@ class _Backward:
             return _with_ending(drawn(before), f", from {listed(sources[:6])}{' and others' if sources[6:] else ''}")
         if not _is_sum(pieces, before):
             return _with_ending(drawn(before), f", from {listed(sources)}")
-        told = [f"{sum_text([one.gradient for one in pieces])} = {brief(before)}"]
+        terms = [one.gradient for one in pieces]
+        told = [f"{sum_text(terms)} {sum_sign(terms, before)} {brief(before)}"]
         return told + [f"{brief(one.gradient)} from {source}" for one, source in zip(pieces, sources)]
 
     def _hooks(self, step: Step) -> Iterator[Part]:
@@ -302,29 +314,27 @@ def _accumulated(word: str, step: Step, how: str = "") -> Part:
     """Say what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
     before, after = step.grad_before, step.grad_after
     arrived = next((one for one in step.incoming if one is not None), None)
-    if before is None:
-        line = f"{how}{word}.grad: None → {brief(after)}"
-    elif arrived is not None and _is_sum([_Arrival(-1, before), _Arrival(-1, arrived)], after):
-        told = f"{sum_text([before, arrived])} = {brief(after)}, added to what was there"
-        line = f"{how}{word}.grad: {brief(before)} → {told}"
-    else:
-        line = f"{how}{word}.grad: {brief(before)} → {brief(after)}"
-    return Part("grad", "writes", (line,))
+    head = f"{how}{word}.grad: {'None' if before is None else brief(before)}"
+    if before is None or arrived is None or not _is_sum([_Arrival(-1, before), _Arrival(-1, arrived)], after):
+        return Part("grad", "writes", (f"{head} → {brief(after)}",))
+    sign = sum_sign([before, arrived], after)
+    terms = (head, f" → {sum_text([before, arrived])}", f" {sign} {brief(after)}, added to what was there")
+    if sum(map(len, terms)) <= LINE:
+        return Part("grad", "writes", ("".join(terms),))
+    return Part("grad", "writes", tuple(term.strip() for term in terms))
 
 
 def _hook_line(change: HookChange) -> str:
     return f"{change.hook} changes it: {brief(change.before)} → {brief(change.after)}"
 
 
-def _values(summaries: list[Summary | None]) -> list[np.ndarray] | None:
-    arrays = [None if one is None else given_of(one).array for one in summaries]
-    return None if any(array is None for array in arrays) else arrays
-
-
 def _is_sum(pieces: list[_Arrival], whole: Summary) -> bool:
-    """Tell whether pieces add up to a whole, as far as values were recorded: where not, whether they may be shown."""
-    arrays = _values([one.gradient for one in pieces] + [whole])
-    return arrays is not None and same(np.asarray(sum(arrays[:-1])), arrays[-1], ROUNDING)
+    """Tell whether pieces are known to add up to a whole, and all of it can be written."""
+    summaries = [*(one.gradient for one in pieces), whole]
+    if not all(one is not None and is_written_out(one) for one in summaries):
+        return False
+    arrays = [given_of(one).array for one in summaries]
+    return same(np.asarray(sum(arrays[:-1])), arrays[-1], ROUNDING)
 
 
 def _with_ending(lines: list[str], ending: str) -> list[str]:

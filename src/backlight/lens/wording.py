@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from backlight.lens.blocks import MINUS, array_block, can_be_drawn, number_text, shape_text
-from backlight.lens.filled import Given
+from backlight.lens.filled import Given, rounded, same
 from backlight.lens.nodes import LEAF, Node, Summary
 
 INLINE = 9  # elements that a matrix may have to be written in one line
@@ -29,9 +29,8 @@ def brief(summary: Summary | None) -> str:
     """
     if summary is None:
         return "none"
-    array = given_of(summary).array
-    if array is not None and can_be_drawn(array) and (array.ndim < 2 or array.size <= INLINE):
-        return brief_array(array)
+    if is_written_out(summary):
+        return brief_array(given_of(summary).array)
     if not summary.shape:
         return (
             "a number" if summary.norm is None else number_text(summary.norm if summary.mean is None else summary.mean)
@@ -91,6 +90,23 @@ def size_text(size: int) -> str:
         return f"{size} B"
     power = min(int(math.log(size, 1000)), 4)
     return f"{size / 1000**power:.1f} {' kMGT'[power]}B"
+
+
+def is_written_out(summary: Summary) -> bool:
+    """Tell whether `brief` writes all numbers of a tensor."""
+    array = given_of(summary).array
+    return array is not None and can_be_drawn(array) and (array.ndim < 2 or array.size <= INLINE)
+
+
+def sum_sign(terms: list[Summary], whole: Summary) -> str:
+    """Return "=" if the terms, as they are written, add up to the whole as it is written, else "≈".
+
+    >>> third = Summary((), "float32", values=1 / 3)
+    >>> sum_sign([third, third], Summary((), "float32", values=2 / 3))
+    '≈'
+    """
+    written = [rounded(given_of(term).array, 4) for term in (*terms, whole)]
+    return "=" if same(np.asarray(sum(written[:-1])), written[-1], 1e-9) else "≈"
 
 
 def sum_text(terms: list[Summary | None]) -> str:
