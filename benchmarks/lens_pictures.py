@@ -61,20 +61,20 @@ def record(nodes: int):
 def our_layout(nodes: int) -> Work:
     """Place every node of a record."""
     graph = record(nodes)
-    picture, place = library("backlight.lens.picture"), library("backlight.lens.place")
+    picture, place = library("backlight.lens.pictures.picture"), library("backlight.lens.pictures.place")
     return lambda: len(place.place(picture.picture_of(graph, by="none")).spots)
 
 
 def our_first_view(nodes: int) -> Work:
     """Group, lay out everything that can be opened, and place what is seen at first."""
     graph = record(nodes)
-    picture, place = library("backlight.lens.picture"), library("backlight.lens.place")
+    picture, place = library("backlight.lens.pictures.picture"), library("backlight.lens.pictures.place")
     return lambda: len(place.place(picture.picture_of(graph)).spots)
 
 
 def our_page(nodes: int) -> Work:
     """Record, draw and write the page."""
-    page_of = library("backlight.lens.html").page_of
+    page_of = library("backlight.lens.pictures.html").page_of
 
     def once():
         return _written("page.html", page_of(record(nodes)))
@@ -84,7 +84,7 @@ def our_page(nodes: int) -> Work:
 
 def our_page_of_record(nodes: int) -> Work:
     """Draw and write the page of a record that is there."""
-    page_of, graph = library("backlight.lens.html").page_of, record(nodes)
+    page_of, graph = library("backlight.lens.pictures.html").page_of, record(nodes)
     return lambda: _written("page.html", page_of(graph))
 
 

@@ -15,7 +15,7 @@ from measure import OURS, RIVAL, Bar, Case
 from suite import main
 from training_steps import NETWORKS, training
 
-from backlight.lens.recorder import Recorder
+from backlight.lens.flow.recorder import Recorder
 
 TITLE = "a training step with lens.Recorder"
 WITHOUT, TENTH = "without", "every=10"

@@ -1,7 +1,7 @@
 """Records written by hand: what the lens does with them must not depend on what records them."""
 
-from backlight.lens.nodes import LEAF, OP, Backward, Edge, HookChange, Node, Place, SavedTensor, Step, Summary
-from backlight.lens.record import Record
+from backlight.lens.records.nodes import LEAF, OP, Backward, Edge, HookChange, Node, Place, SavedTensor, Step, Summary
+from backlight.lens.records.record import Record
 
 
 def scalar(value: float) -> Summary:

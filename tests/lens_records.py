@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from backlight.lens.record import LEAF, OP, Backward, Edge, Node, Place, Record, SavedTensor, Step, Summary
+from backlight.lens.records.record import LEAF, OP, Backward, Edge, Node, Place, Record, SavedTensor, Step, Summary
 
 
 def value(number: float) -> Summary:

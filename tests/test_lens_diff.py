@@ -12,10 +12,10 @@ import backlight
 from backlight import lens
 from backlight.cli.main import main
 from backlight.errors import InputError
-from backlight.lens.alignment import align
-from backlight.lens.nodes import Edge, Node, Place, Summary
-from backlight.lens.record import Record
-from backlight.lens.union import union_of
+from backlight.lens.differences.alignment import align
+from backlight.lens.differences.union import union_of
+from backlight.lens.records.nodes import Edge, Node, Place, Summary
+from backlight.lens.records.record import Record
 
 ENGINES = {"backlight": backlight, "torch": torch}
 

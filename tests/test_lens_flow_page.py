@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from backlight.lens.diff import diff
-from backlight.lens.flow_page import flow_page
-from backlight.lens.history import History
-from backlight.lens.nodes import Edge, Node, Summary
-from backlight.lens.record import Record
+from backlight.lens.differences.diff import diff
+from backlight.lens.flow.flow_page import flow_page
+from backlight.lens.flow.history import History
+from backlight.lens.records.nodes import Edge, Node, Summary
+from backlight.lens.records.record import Record
 from browser import Browser
 
 HOSTILE = "</script><img src=x onerror=\"document.title='broken in'\">"

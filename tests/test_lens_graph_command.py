@@ -5,7 +5,7 @@ import json
 import pytest
 
 from backlight.cli.main import main
-from backlight.lens.reading import read_record
+from backlight.lens.records.reading import read_record
 
 ENGINES = ("torch", "backlight")
 EXPRESSION = """

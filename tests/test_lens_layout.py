@@ -3,10 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backlight.lens.boxes import Picture
-from backlight.lens.layout import crossings, layout
-from backlight.lens.picture import picture_of
-from backlight.lens.place import GAP, place
+from backlight.lens.pictures.boxes import Picture
+from backlight.lens.pictures.layout import crossings, layout
+from backlight.lens.pictures.picture import picture_of
+from backlight.lens.pictures.place import GAP, place
 from lens_records import graph
 
 SLACK = 1e-6

@@ -5,8 +5,8 @@ import itertools
 
 import pytest
 
-from backlight.lens.html import page_of
-from backlight.lens.record import (
+from backlight.lens.pictures.html import page_of
+from backlight.lens.records.record import (
     LEAF,
     OP,
     Backward,

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 
 from backlight.errors import InputError
-from backlight.lens.boxes import LINE, MODULE, PART, REPEAT, Picture
-from backlight.lens.picture import picture_of
-from backlight.lens.place import place
-from backlight.lens.record import GIVEN, Backward, Record, SavedTensor, Step
-from backlight.lens.repeats import Repeat, repeats
+from backlight.lens.pictures.boxes import LINE, MODULE, PART, REPEAT, Picture
+from backlight.lens.pictures.picture import picture_of
+from backlight.lens.pictures.place import place
+from backlight.lens.pictures.repeats import Repeat, repeats
+from backlight.lens.records.record import GIVEN, Backward, Record, SavedTensor, Step
 from lens_records import expression, graph, leaf, op, stack, tensor, value
 from test_lens_layout import records
 

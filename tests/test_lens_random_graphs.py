@@ -13,7 +13,7 @@ import torch
 
 import backlight
 from backlight import lens
-from backlight.lens.nodes import LEAF, Summary
+from backlight.lens.records.nodes import LEAF, Summary
 from test_random_graphs import NAMES, OPS
 
 COUNT = 200

@@ -15,7 +15,7 @@ import torch
 import backlight
 from backlight import lens
 from backlight.errors import InputError
-from backlight.lens.history import History
+from backlight.lens.flow.history import History
 from backlight.training.idle import Forwards
 from backlight.training.squares import numbers_of
 from backlight.training.step_meter import BY_LAYER

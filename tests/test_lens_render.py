@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 
 from backlight.errors import InputError
-from backlight.lens.picture import picture_of
-from backlight.lens.place import place
-from backlight.lens.record import Record
-from backlight.lens.render.dot import dot
-from backlight.lens.render.seen import seen
-from backlight.lens.render.svg import svg
-from backlight.lens.render.tree import tree
+from backlight.lens.pictures.picture import picture_of
+from backlight.lens.pictures.place import place
+from backlight.lens.pictures.render.dot import dot
+from backlight.lens.pictures.render.seen import seen
+from backlight.lens.pictures.render.svg import svg
+from backlight.lens.pictures.render.tree import tree
+from backlight.lens.records.record import Record
 from lens_records import expression, leaf, op, stack
 from test_lens_layout import records
 

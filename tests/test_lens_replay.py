@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from backlight.lens.nodes import OP, Backward, Edge, Node, SavedTensor, Step, Summary
-from backlight.lens.record import Record
-from backlight.lens.replay import BEGIN, END, FIRE, FORWARD, GRAD
+from backlight.lens.records.nodes import OP, Backward, Edge, Node, SavedTensor, Step, Summary
+from backlight.lens.records.record import Record
+from backlight.lens.replays.replay import BEGIN, END, FIRE, FORWARD, GRAD
 from hand_made import hooked_record, leaf, scalar, seed_backward, seed_nodes, seed_record
 
 

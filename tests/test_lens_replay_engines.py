@@ -9,7 +9,7 @@ import torch
 import backlight
 import lens_programs as programs
 from backlight import lens
-from backlight.lens.replay import FIRE, FORWARD, GRAD
+from backlight.lens.replays.replay import FIRE, FORWARD, GRAD
 from by_hand import by_hand
 
 ENGINES = {"backlight": backlight, "torch": torch}

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from backlight.lens.html import page_of
-from backlight.lens.record import Record
+from backlight.lens.pictures.html import page_of
+from backlight.lens.records.record import Record
 from browser import Browser
 from hand_made import hooked_record, seed_backward, seed_nodes, seed_record
 

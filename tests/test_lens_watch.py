@@ -11,7 +11,7 @@ import backlight
 import lens_programs as programs
 from backlight import lens
 from backlight.errors import InputError
-from backlight.lens.nodes import LEAF
+from backlight.lens.records.nodes import LEAF
 
 ENGINES = pytest.mark.parametrize("t", [backlight, torch], ids=["backlight", "torch"])
 # On these the engines' graphs differ: an op on a view of a written tensor, the order inside a recorded backward.

@@ -6,7 +6,7 @@ import torch
 import backlight
 from backlight import lens
 from backlight.errors import InputError
-from backlight.lens.answer import Answer
+from backlight.lens.answers.answer import Answer
 
 ENGINES = pytest.mark.parametrize("t", [backlight, torch], ids=["backlight", "torch"])
 

@@ -14,7 +14,7 @@ import torch
 
 import backlight
 from backlight import lens
-from backlight.lens.record import Record
+from backlight.lens.records.record import Record
 from backlight.models.bert import Bert, BertConfig
 from backlight.models.tokens import Batch
 

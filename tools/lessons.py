@@ -17,11 +17,11 @@ from pathlib import Path
 
 from backlight import lens
 from backlight.cli.run import run_script
-from backlight.lens.html import page_of
-from backlight.lens.nodes import Place
-from backlight.lens.picture import picture_of
-from backlight.lens.record import Record
-from backlight.lens.render.svg import svg
+from backlight.lens.pictures.html import page_of
+from backlight.lens.pictures.picture import picture_of
+from backlight.lens.pictures.render.svg import svg
+from backlight.lens.records.nodes import Place
+from backlight.lens.records.record import Record
 from backlight.web.photograph import BROWSERS, FLAGS
 
 LESSONS = Path(__file__).parent.parent / "docs" / "lessons"

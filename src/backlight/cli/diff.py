@@ -8,8 +8,8 @@ from typing import TextIO
 
 from backlight.cli.main import Parser
 from backlight.errors import InputError
-from backlight.lens.diff import diff as difference
-from backlight.lens.reading import read_record
+from backlight.lens.differences.diff import diff as difference
+from backlight.lens.records.reading import read_record
 
 COLOURS = {"+": "32", "-": "31", "~": "33", "@": "36"}
 

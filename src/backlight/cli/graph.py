@@ -10,14 +10,14 @@ from backlight.cli.doctor import split
 from backlight.cli.main import Parser
 from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
-from backlight.lens.html import page_of
-from backlight.lens.picture import WAYS, Picture, picture_of
-from backlight.lens.reading import read_record
-from backlight.lens.record import Record
-from backlight.lens.render.dot import dot
-from backlight.lens.render.svg import svg
-from backlight.lens.render.tree import tree
-from backlight.lens.watching import VALUES, Watch, watch
+from backlight.lens.pictures.html import page_of
+from backlight.lens.pictures.picture import WAYS, Picture, picture_of
+from backlight.lens.pictures.render.dot import dot
+from backlight.lens.pictures.render.svg import svg
+from backlight.lens.pictures.render.tree import tree
+from backlight.lens.records.reading import read_record
+from backlight.lens.records.record import Record
+from backlight.lens.records.watching import VALUES, Watch, watch
 
 OUTPUTS = ("html", "svg", "dot", "json")
 RECORD = ".json"

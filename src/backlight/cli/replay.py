@@ -12,11 +12,11 @@ from backlight.cli.doctor import split
 from backlight.cli.main import Parser
 from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
-from backlight.lens.html import page_of
-from backlight.lens.reading import read_record
-from backlight.lens.record import Record
-from backlight.lens.replay import BEGIN, Replay
-from backlight.lens.watching import watch
+from backlight.lens.pictures.html import page_of
+from backlight.lens.records.reading import read_record
+from backlight.lens.records.record import Record
+from backlight.lens.records.watching import watch
+from backlight.lens.replays.replay import BEGIN, Replay
 
 
 def replay(argv: Sequence[str]) -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from backlight.cli.keys import Keyboard
 from backlight.errors import InputError
-from backlight.lens.nodes import LEAF, Node
-from backlight.lens.replay import BEGIN, FORWARD, Moment, Replay
-from backlight.lens.wording import size_text, word_of
+from backlight.lens.records.nodes import LEAF, Node
+from backlight.lens.replays.replay import BEGIN, FORWARD, Moment, Replay
+from backlight.lens.replays.wording import size_text, word_of
 
 try:
     from rich.cells import cell_len, set_cell_size

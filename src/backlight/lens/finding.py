@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from backlight.lens.nodes import Place
+from backlight.lens.records.nodes import Place
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 

@@ -16,7 +16,7 @@ import numpy as np
 from backlight.lens.doctor.part import Part, code_of, name_in, said, short
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 TWICE = 2  # stale steps, or reads, that make it certain
 

@@ -13,7 +13,7 @@ from backlight.lens.doctor.optimisers import Optimisers
 from backlight.lens.doctor.part import Part, name_in, said, said_at, way
 from backlight.lens.doctor.places import place_of, place_of_frame
 from backlight.lens.doctor.rules import rule
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 MOST = 6  # names in one sentence
 CURES = {

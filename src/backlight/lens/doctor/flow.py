@@ -16,7 +16,7 @@ import numpy as np
 from backlight.graph.observers import Call, Run
 from backlight.lens.doctor.part import Part, frame_of, is_computed, is_wanting, name_in, root_nodes
 from backlight.lens.doctor.places import place_of
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 MAKERS = {"tensor", "as_tensor", "asarray", "from_numpy", "full", "new_tensor", "new_full", "Tensor", "FloatTensor"}
 LEAVING = {"item", "tolist", "numpy", "__array__", "__float__"}

@@ -14,7 +14,7 @@ from backlight.lens.doctor.scene import Scene, shown
 from backlight.lens.doctor.source import Spot, assignment_to, spelled, spot_of
 from backlight.lens.engines import Engine
 from backlight.lens.finding import Finding
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")

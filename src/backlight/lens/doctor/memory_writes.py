@@ -19,7 +19,7 @@ from backlight.lens.doctor.bytecode import stored_in
 from backlight.lens.doctor.part import Part, code_of, is_computed, is_wanting, root_nodes, said
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 UPDATED_UNSEEN = {"running_mean", "running_var"}  # written by the op that saves them, and not used in training
 MOST_PRINTS = 200_000

@@ -17,7 +17,7 @@ from backlight.lens.doctor.causes import Cause, cause_of, forward_name
 from backlight.lens.doctor.part import Part, is_computed, said, said_at, short, way
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 GIVEN = {"masked_fill", "full", "full_like", "fill", "new_full", "where", "empty", "empty_like", "new_empty", "pad"}
 LOOKS = {"isnan", "isinf", "isfinite", "nan_to_num", "__repr__", "__format__", "allclose", "isclose", "equal"}

@@ -18,7 +18,7 @@ import numpy as np
 
 from backlight.graph.observers import Run, Watcher
 from backlight.lens.doctor.places import is_users, place_of
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 COPIED = sys.version_info < (3, 13)  # whether `frame.f_locals` is a copy, which the frame keeps
 HELD_BY_FRAME = 3  # references to it then: the frame's, ours, the count's

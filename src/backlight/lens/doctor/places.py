@@ -6,7 +6,7 @@ import sysconfig
 from types import CodeType, FrameType
 
 from backlight.graph.provenance import GENERATED, PACKAGE, line_number
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 NOT_FILES = (GENERATED, "<frozen", "<__array_function__", "<string>", "<@beartype")

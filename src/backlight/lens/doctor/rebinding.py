@@ -14,7 +14,7 @@ from backlight.lens.doctor.bytecode import stored_in
 from backlight.lens.doctor.part import Part, code_of, frame_of, is_wanting, name_in, said
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 SCALING = {"mul", "div", "neg", "sign", "sub", "add", "rsub", "sqrt", "pow", "detach", "clone", "data"}
 UPDATES = {"sub", "add", "rsub"}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from backlight.lens.finding import ERROR, Finding
-from backlight.lens.nodes import Place
+from backlight.lens.records.nodes import Place
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from backlight.lens.doctor.rules import RULES
 from backlight.lens.finding import Finding
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

@@ -7,7 +7,7 @@ from types import FrameType
 from backlight.lens.doctor.history import Failure, History
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 LONGEST = 300  # characters of a message that are shown
 

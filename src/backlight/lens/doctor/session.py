@@ -7,7 +7,7 @@ from typing import Any
 
 from backlight.lens.engines import Engine
 from backlight.lens.finding import NOTE, Finding
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 MISSING = object()
 

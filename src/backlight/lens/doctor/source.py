@@ -15,7 +15,7 @@ from itertools import islice
 from types import CodeType, FrameType, TracebackType
 
 from backlight.lens.doctor.places import is_users
-from backlight.lens.record import Place
+from backlight.lens.records.record import Place
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,1 @@
+"""What of a graph is different after a change."""

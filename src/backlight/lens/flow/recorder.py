@@ -1,0 +1,258 @@
+"""`lens.Recorder`: what goes on in the layers of a model while it trains, in any loop, on either engine."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TextIO
+
+from backlight.errors import ArgumentError, InputError, ValueProblem
+from backlight.lens.engines import engine_of
+from backlight.lens.flow.flow_page import flow_page
+from backlight.lens.flow.history import FlowFile, History, read_history
+from backlight.lens.flow.live import Live
+from backlight.training.step_meter import StepMeter
+
+
+class Recorder:
+    """Record each layer's gradients, updates, dead units and first NaN or inf, in a loop of your own.
+
+        recorder = lens.Recorder(model, optimizer)
+        for inputs, labels in loader:
+            …
+            optimizer.step()
+            recorder.step(loss)
+        recorder.html("flow.html")
+
+    Gradients are read when `optimizer.step()` begins, so they are those that it uses, clipped and unscaled. Where
+    `recorder.step` is never called, each `optimizer.step()` is a step, without a loss. `close()`, or `with`, takes the
+    hooks away again.
+
+    Cost: a pass over gradients and weights a recorded step, and one copy of the trained weights while
+    `optimizer.step()` runs (none with `updates=False`); steps that are not recorded are only looked at for NaN and inf.
+
+    Args:
+        model: a module of backlight or of PyTorch.
+        optimizer: what trains it; several in a list; None leaves updates and learning rates out.
+        file: where each recorded step is written as it is made (NOTE [A flow file] in lens/flow/history.py).
+        existing: what to do if the file is there: "refuse", "resume" or "replace" it.
+        from_step: with "resume", the step to go on from, such as that of your checkpoint; later ones are dropped.
+        every: of so many steps one is recorded; the first always is, and that with the first NaN or inf.
+        keep: the most points in memory; past them every second is dropped.
+        updates: whether to measure what steps change.
+        activations: whether to look at the outputs of modules: for dead units, and where NaN or inf begins.
+        window: the recorded steps over which a unit must be 0 to count as dead.
+        title: what the page is called.
+
+    Raises:
+        InputError: the file holds a record already, or is none.
+        ValueError: the optimizer has no trained parameter of the model.
+    """
+
+    def __init__(
+        self,
+        model,
+        optimizer=None,
+        *,
+        file: Path | str | None = None,
+        existing: str = "refuse",
+        from_step: int | None = None,
+        every: int = 1,
+        keep: int = 1000,
+        updates: bool = True,
+        activations: bool = True,
+        window: int = 100,
+        title: str | None = None,
+    ):
+        _check(every=(every, 1), keep=(keep, 2), window=(window, 1))
+        self.optimizers = _listed(optimizer)
+        _check_parts(model, self.optimizers)
+        self.every, self.steps = every, 0
+        self._listeners: list[Callable[[dict], None]] = []
+        self._rates: list[float] | None = None
+        self.history = History(self._about(model, title), keep)
+        self._file = None if file is None else FlowFile(file)
+        self._before = 0.0
+        if self._file is not None:
+            self._open(existing, from_step)
+        self._began = time.perf_counter()
+        self._meter = StepMeter(
+            model, self.optimizers, updates=updates, activations=activations, window=window, begins=self._begins
+        )
+        self._meter.found = self.history.found
+        self._meter.begin(self._is_due(self.steps + 1))
+
+    # --- what a loop calls -----------------------------------------------------------------------------------------
+
+    def step(self, loss=None, **metrics) -> dict | None:
+        """Note one step, after `optimizer.step()`.
+
+        Args:
+            loss: a tensor of one element or a number.
+            metrics: numbers, or tensors of one element.
+
+        Returns:
+            What was recorded, if this step was: "loss", "lr", "gradient" and, by layer, "gradient_norms",
+            "gradient_ratios", "update_norms", "update_ratios", "zero_gradients" and "dead_units".
+        """
+        self.steps += 1
+        due = self._is_due(self.steps)
+        number = _number(loss, "loss") if due or self._meter.found is None else None
+        measured = self._meter.take(self.steps, number)
+        record = None
+        if due or "first_not_finite" in measured:
+            record = {
+                "step": self.steps,
+                "seconds": self._before + time.perf_counter() - self._began,
+                "loss": number,
+                "lr": self._rates if self._rates is not None else self._current_rates(),
+                "metrics": {name: _number(value, name) for name, value in metrics.items()},
+                **measured,
+            }
+            self._take_in(record)
+        self._rates = None
+        self._meter.begin(self._is_due(self.steps + 1))
+        return record
+
+    @property
+    def found(self) -> dict | None:
+        """The first value that was not finite: "step", "what", "layer", "kind", "why"."""
+        return self.history.found
+
+    @property
+    def last(self) -> dict | None:
+        """The last recorded step."""
+        self._flush()
+        return self.history.last
+
+    def live(self, out: TextIO | None = None) -> Live:
+        """Return a context in which the run is shown in the terminal; where there is none, as lines now and then."""
+        return Live(self.history, self._listeners, sys.stderr if out is None else out)
+
+    def html(self, path: Path | str | None = None) -> str:
+        """Return the page, and write it to a file if one is given."""
+        self._flush()
+        page = flow_page(self.history)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, in a frame of its own."""
+        style = "width:100%;height:60em;border:1px solid #8884;border-radius:8px"
+        return f'<iframe style="{style}" sandbox="allow-scripts" srcdoc="{escape(self.html())}"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"Recorder({self.history.about['model'].partition('(')[0]}, {self.steps} steps)"
+
+    def close(self) -> None:
+        """End the recording: take the hooks away from the model and the optimizer."""
+        self._flush()
+        self._meter.close()
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(self, kind, problem, trace) -> None:
+        self.close()
+
+    # --- steps -----------------------------------------------------------------------------------------------------
+
+    def _begins(self, again: bool) -> None:
+        """An optimizer begins a step: if it is its second, the loop does not call `step`."""
+        if again:
+            self.step()
+        self._rates = self._current_rates()
+
+    def _flush(self) -> None:
+        if self._meter.stepped:
+            self.step()
+
+    def _is_due(self, step: int) -> bool:
+        return step == 1 or step % self.every == 0
+
+    def _current_rates(self) -> list[float]:
+        groups = (group for optimizer in self.optimizers for group in optimizer.param_groups)
+        return [_number(group["lr"], "lr") for group in groups if "lr" in group]
+
+    def _take_in(self, record: dict) -> None:
+        self.history.append(record)
+        if self._file is not None:
+            self._file.append(record)
+        for listener in self._listeners:
+            listener(record)
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def _about(self, model, title: str | None) -> dict:
+        return {
+            "lens": "flow",
+            "format": 1,
+            "engine": engine_of(model).name,
+            "title": title or type(model).__name__,
+            "model": repr(model),
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "layers": {name or "model": type(module).__name__ for name, module in model.named_modules()},
+            "optimizers": [repr(optimizer) for optimizer in self.optimizers],
+        }
+
+    def _open(self, existing: str, from_step: int | None) -> None:
+        """Begin the file, or go on with the one that is there."""
+        if existing not in ("refuse", "resume", "replace"):
+            raise ValueProblem(f'existing must be "refuse", "resume" or "replace", got {existing!r}')
+        there = self._file.path.exists()
+        if there and existing == "refuse":
+            raise InputError(
+                f'{self._file.path} is there already: pass existing="resume" to go on with it, existing="replace" '
+                "to begin anew, or another file"
+            )
+        if not there or existing == "replace":
+            self._file.begin(self.history.about)
+            return
+        self.history = read_history(self._file.path, keep=self.history.keep, until=from_step)
+        last = self.history.last
+        self.steps, self._before = (last["step"], last["seconds"]) if last else (0, 0.0)
+        self._file.go_back_to(self.steps)
+        self.steps = self.steps if from_step is None else from_step
+
+
+def _listed(optimizer) -> list:
+    if optimizer is None:
+        return []
+    return list(optimizer) if isinstance(optimizer, Sequence) else [optimizer]
+
+
+def _check_parts(model, optimizers: list) -> None:
+    """Raise unless these are a model and optimizers of it."""
+    if not hasattr(model, "named_parameters"):
+        raise ArgumentError(f"model must be a module of backlight or of PyTorch, got {type(model).__name__}")
+    trained = {id(parameter) for parameter in model.parameters() if parameter.requires_grad}
+    if not trained:
+        raise ValueProblem("model must have parameters that require grad, got none: nothing of it is trained")
+    for optimizer in optimizers:
+        if not hasattr(optimizer, "register_step_pre_hook"):
+            raise ArgumentError(f"optimizer must be an optimizer of backlight or of PyTorch, got {optimizer!r}")
+        held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        if not held & trained:
+            raise ValueProblem(
+                "optimizer must hold parameters of the model that require grad, got none of them: make it from "
+                "model.parameters(), after the model is complete"
+            )
+
+
+def _number(value, name: str) -> float | None:
+    """Return a number, or a tensor of one element, as a Python number."""
+    if value is None:
+        return None
+    if hasattr(value, "item"):
+        if getattr(value, "numel", lambda: 1)() != 1:
+            raise ValueProblem(f"{name} must be one number, got a tensor of shape {tuple(value.shape)}: call mean()")
+        value = value.item()
+    return float(value)
+
+
+def _check(**numbers: tuple[int, int]) -> None:
+    for name, (value, least) in numbers.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueProblem(f"{name} must be a whole number, {least} or more, got {value!r}")

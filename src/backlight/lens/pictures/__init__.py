@@ -1,0 +1,1 @@
+"""From a record to a picture: groups, layout, renderers, the page."""

@@ -1,0 +1,164 @@
+"""A record as one HTML page that stands alone: styles, script and data are in it, and it asks no network.
+
+NOTE [The page's data]
+The page holds one JSON text with the parts `record`, `picture` and `replay`. What is None or empty is left out, and
+numbers have seven figures. A line of source, and a summary of a tensor, is a number: its place in `places` or
+`summaries`, where each stands once: what a node hands on and what the next one gets is the same. The script puts back
+what is left out (lens/pictures/page/record.js). What a person wrote gets on the page as text only, never as HTML.
+"""
+
+import dataclasses
+import json
+import math
+from functools import cache
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import NamedTuple
+
+from backlight.lens.pictures.garbage import at_rest
+from backlight.lens.pictures.picture import Picture, picture_of
+from backlight.lens.pictures.render.tree import tree
+from backlight.lens.records.nodes import Place, Recorded, Summary
+
+HERE = Path(__file__).parent / "page"
+SCRIPTS = (  # in this order: each may use at once what stands before it
+    "elements",
+    "numbers",
+    "record",
+    "ways",
+    "picture",
+    "faces",
+    "scale",
+    "place",
+    "camera",
+    "paint",
+    "view",
+    "search",
+    "details",
+    "keys",
+    "replay",
+    "page",
+)
+STYLES = ("page", "replay")
+MOST_REPLAYED = 1000  # nodes of a record whose replay comes with every page
+EMPTY = (None, "", [], {}, ())
+AS_THEY_ARE = {str, int, bool, type(None)}
+
+
+class Spot(NamedTuple):
+    """What the page needs of a picture's box: the rest it draws by itself."""
+
+    id: int
+    group: int
+    bead: bool
+    look: str
+
+
+@at_rest
+def page_of(
+    record: Recorded,
+    *,
+    by: str = "module",
+    backward: int = -1,
+    replay: bool = False,
+    picture: Picture | None = None,
+) -> str:
+    """Return a record as an HTML page.
+
+    Args:
+        by: how nodes are grouped, as in `picture_of`.
+        backward: the number of the backward whose gradients are shown first; by default the last.
+        replay: whether the page opens on the replay, at the beginning of the first backward.
+        picture: of the record, if it has been made; a comparison's boxes have a `look`.
+    """
+    picture = picture or picture_of(record, by=by, backward=backward)
+    tables = Tables()
+    data = {
+        "record": tables.plain(record),
+        "picture": tables.plain(_without_faces(picture)),
+        "replay": _replay(record, replay, tables),
+        **tables.as_dict(),
+    }
+    return Template(_read("page.html")).substitute(
+        title=escape(record.title or "graph"),
+        versions=escape(" · ".join(f"{name} {version}" for name, version in record.versions.items())),
+        style="\n".join(_read(f"{name}.css") for name in STYLES),
+        script=script(),
+        data=island(data),
+        tree=escape(tree(picture, width=100, color=False)),
+    )
+
+
+def _without_faces(picture: Picture) -> Picture:
+    """Return a picture with only where its boxes stand: the page draws them by itself."""
+    return dataclasses.replace(picture, boxes=[Spot(box.id, box.group, box.bead, box.look) for box in picture.boxes])
+
+
+def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:
+    """Return the steps of the replay; a large record has them only if that is asked for."""
+    if len(record.nodes) > MOST_REPLAYED and not opened:
+        return {"left_out": len(record.nodes)}
+    return {"open": opened, "steps": tables.plain(record.replay().steps)}
+
+
+def island(data) -> str:
+    """Return data as JSON that may stand inside HTML: no text in it can end the element that it stands in."""
+    told = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+@cache
+def script() -> str:
+    """Return the page's script: its files, one after another."""
+    return "\n".join(_read(f"{name}.js") for name in SCRIPTS)
+
+
+@cache
+def _read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+class Tables:
+    """What stands many times in a record, once each, and numbered."""
+
+    def __init__(self):
+        self.places: dict[tuple, int] = {}
+        self.summaries: dict[str, tuple[int, dict]] = {}
+
+    def plain(self, value):
+        """Return a part of a record or of a picture as JSON has it (see NOTE [The page's data])."""
+        kind = type(value)
+        if kind in AS_THEY_ARE:
+            return value
+        if isinstance(value, float):
+            return float(f"{value:.7g}") if math.isfinite(value) else str(value)
+        if kind is list or isinstance(value, tuple):
+            return [self.plain(one) for one in value]
+        if kind is dict:
+            return {name: self.plain(one) for name, one in value.items()}
+        if kind is Place:
+            return self.places.setdefault((value.file, value.line, value.function, value.text), len(self.places))
+        if kind is Summary:
+            return self._summary(value)
+        fields = [(name, getattr(value, name)) for name in _names_of(kind)]
+        return {name: self.plain(one) for name, one in fields if one not in EMPTY} if fields else value
+
+    def _summary(self, value: Summary) -> int:
+        fields = {name: self.plain(getattr(value, name)) for name in _names_of(Summary)}
+        told = {name: one for name, one in fields.items() if one is not None}
+        number, _ = self.summaries.setdefault(repr(told), (len(self.summaries), told))
+        return number
+
+    def as_dict(self) -> dict:
+        """Return the tables as lists."""
+        return {
+            "places": [dict(zip(("file", "line", "function", "text"), place)) for place in self.places],
+            "summaries": [told for _, told in self.summaries.values()],
+        }
+
+
+@cache
+def _names_of(kind: type) -> list[str]:
+    """Return the names of a dataclass's fields; none of other types."""
+    return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []

@@ -1,0 +1,139 @@
+"""What is written on boxes and groups, and how much room it takes."""
+
+import math
+from collections.abc import Sequence
+
+from backlight.lens.pictures.boxes import REPEAT, Box, Group
+from backlight.lens.records.nodes import LEAF, Summary
+from backlight.svg_text import width_of
+
+LABEL_SIZE, LINE_SIZE, LINE_HEIGHT, EDGE = 14.0, 11.0, 15.0, 10.0
+FEW, BEAD = 4, 10.0  # numbers that are written out; a bead's size
+LONGEST = 36  # of a title, in characters
+NOT_YET = "no gradient yet"
+
+
+def describe(box: Box, output: Summary | None, gradient: Summary | None) -> None:
+    """Write a box's lines, and give it its size.
+
+    Args:
+        output: of the node's first output.
+        gradient: what `.grad` holds, or what arrived; None if nothing did.
+    """
+    box.lines = _lines(box, output, gradient)
+    if box.bead:
+        box.width = max(3 * BEAD, width_of(box.label, LINE_SIZE) + 2 * EDGE)
+        box.height = 2 * BEAD
+        return
+    widths = [width_of(title_of(box), LABEL_SIZE) * 1.06, *(width_of(line, LINE_SIZE) for line in box.lines)]
+    box.width = max(44.0, max(widths) + 2 * EDGE)
+    box.height = 24.0 + LINE_HEIGHT * len(box.lines) + (4.0 if box.lines else 0.0)
+
+
+def title_of(box: Box) -> str:
+    """Return what stands on a box in large letters: `c = +`, `w`.
+
+    >>> title_of(Box(0, "op", "×", name="e"))
+    'e = ×'
+    """
+    whole = f"{box.name} = {box.label}" if box.name and box.name != box.label and box.kind != LEAF else box.label
+    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…"
+
+
+def describe_group(group: Group) -> None:
+    """Write a closed group's lines, and give it its size."""
+    group.lines = [line for line in (_what(group), _how_much(group), _gradient_of(group)) if line]
+    widths = [width_of(group.title, LABEL_SIZE) * 1.06, *(width_of(line, LINE_SIZE) for line in group.lines)]
+    group.width = max(90.0, max(widths) + 2 * EDGE + 14.0)
+    group.height = 28.0 + LINE_HEIGHT * len(group.lines)
+
+
+def _lines(box: Box, output: Summary | None, gradient: Summary | None) -> list[str]:
+    if box.bead or output is None:
+        return []
+    values = short_values(output)
+    slopes = short_values(gradient) if gradient is not None else None
+    first = f"data {values}" if values is not None else shape_of(output)
+    second = _missing(box)
+    if gradient is not None:
+        second = f"grad {slopes}" if slopes is not None else _norm_of(gradient)
+    if values is not None and not output.shape:
+        return [" | ".join(filter(None, [first, second]))]
+    return [first, second] if second else [first]
+
+
+def _missing(box: Box) -> str:
+    return NOT_YET if box.kind == LEAF or box.arrived is False else ""
+
+
+def _norm_of(gradient: Summary) -> str:
+    broken = [f"{count} {name}" for count, name in ((gradient.nans, "NaN"), (gradient.infs, "inf")) if count]
+    if broken:
+        return f"grad with {', '.join(broken)}"
+    return f"‖grad‖ {number(gradient.norm)}" if gradient.norm is not None else "grad arrived"
+
+
+def shape_of(output: Summary) -> str:
+    """Return a shape in words, and the dtype unless it is the usual one."""
+    shape = " × ".join(map(str, output.shape)) or "scalar"
+    return shape if output.dtype == "float32" else f"{shape} {output.dtype}"
+
+
+def short_values(summary: Summary) -> str | None:
+    """Return a small tensor's values, or None if they are too many or not known."""
+    if summary.values is None or math.prod(summary.shape) > FEW or len(summary.shape) > 1:
+        return None
+    if isinstance(summary.values, list):
+        return f"[{', '.join(map(number, summary.values))}]"
+    return number(summary.values)
+
+
+def number(value: float | str) -> str:
+    """Return a number in at most four digits, with a real minus sign.
+
+    >>> number(-0.123456)
+    '−0.1235'
+    """
+    text = value if isinstance(value, str) else f"{value:.4g}"
+    return text.replace("-", "−")
+
+
+def _what(group: Group) -> str:
+    ops = "1 op" if group.ops == 1 else f"{group.ops:,} ops"
+    parameters = f" · {short_count(group.parameters)} parameters" if group.parameters else ""
+    detail = "" if group.kind == REPEAT or group.detail in group.title else group.detail
+    return f"{detail} · {ops}{parameters}".removeprefix(" · ")
+
+
+def _how_much(group: Group) -> str:
+    parts = [f"{short_bytes(group.bytes)} saved" if group.bytes else ""]
+    parts.append(f"{group.seconds * 1000:.3g} ms" if group.seconds is not None else "")
+    return " · ".join(filter(None, parts))
+
+
+def _gradient_of(group: Group) -> str:
+    if not group.leaves:
+        return ""
+    if not group.reached:
+        return NOT_YET
+    norm = f"‖grad‖ {number(group.gradient)}" if group.gradient is not None else "grad arrived"
+    if group.nonfinite:
+        norm = f"grad with {group.nonfinite:,} NaN or inf"
+    return norm if group.reached == group.leaves else f"{norm} in {group.reached} of {group.leaves} leaves"
+
+
+def short_count(count: float, units: Sequence[str] = ("", " k", " M", " G")) -> str:
+    """Return a count in three digits.
+
+    >>> short_count(109_482_240)
+    '109 M'
+    """
+    size = 0
+    while count >= 999.5 and size + 1 < len(units):
+        count, size = count / 1000, size + 1
+    return f"{count:.3g}{units[size]}"
+
+
+def short_bytes(count: int) -> str:
+    """Return bytes in three digits: "1.57 MB"."""
+    return short_count(count, (" B", " kB", " MB", " GB"))

@@ -1,0 +1,291 @@
+"""Coordinates: ranks and orders become places and routes. The page does the same, in lens/pictures/page.
+
+NOTE [Placing]
+Groups are placed from the inside out. In a group, each row settles where its neighbours pull it: every item asks for
+the weighted median of the places that would make its links vertical, and the row keeps its order and its gaps at the
+least cost, the sum of weight × |asked − got| (isotonic regression, by pooling blocks that collide). Rows are swept
+downwards and upwards a few times. A long link's bends pull at each other most, so that it is straight; a leaf pulls
+least, so that it stands beside the flow instead of bending it.
+"""
+
+from bisect import insort
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from backlight.lens.pictures.boxes import Group, Link, Picture
+from backlight.lens.pictures.garbage import at_rest
+from backlight.lens.records.nodes import LEAF
+
+GAP, BEND_GAP, ROW_GAP, MOST_ROW_GAP, PAD, HEADER, LEAD, SLOPE = 22.0, 12.0, 32.0, 84.0, 16.0, 30.0, 7.0, 0.08
+SWEEPS = ("down", "up", "down", "up", "both", "up", "down")
+LEAF_PULL, PULL, BEND_PULL, STRAIGHT_PULL = 0.2, 1.0, 2.0, 8.0
+
+
+@dataclass(slots=True)
+class Spot:
+    """Where an item is: its left upper corner and its size."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(slots=True)
+class Route:
+    """How a link runs: a point where it begins, then pairs of points between which it bends, then one where it ends.
+
+    Args:
+        group: in which it is drawn.
+        head: whether it ends here, at a box or a closed group, and does not go on inside an open one.
+    """
+
+    group: int
+    link: Link
+    points: list[tuple[float, float]]
+    head: bool
+
+
+@dataclass(slots=True)
+class Plan:
+    """Where everything is that can be seen.
+
+    Args:
+        spots: of boxes, closed and open groups, ports and bends.
+        opened: ids of the groups that are drawn open, outer ones first.
+    """
+
+    width: float
+    height: float
+    spots: dict[str, Spot]
+    routes: list[Route]
+    opened: list[int]
+
+
+@at_rest
+def place(picture: Picture, shown: Collection[int] | None = None) -> Plan:
+    """Return where everything is if the groups `shown` are open; by default those that are open at first."""
+    wanted = {group.id for group in picture.groups if group.shown} if shown is None else set(shown)
+    opened = _opened(picture, wanted)
+    insides: dict[str, Inside] = {}
+    for number in reversed(opened):
+        insides[f"g{number}"] = Inside(picture, picture.groups[number], insides)
+    whole = insides["g0"]
+    spots, routes, corners = {"g0": Spot(0.0, 0.0, whole.width, whole.height)}, [], {0: (0.0, 0.0)}
+    for number in opened:
+        inside, (left, top) = insides[f"g{number}"], corners[number]
+        for item, spot in inside.spots().items():
+            spots[item] = Spot(left + spot.x, top + spot.y, spot.width, spot.height)
+            if item in insides:
+                corners[int(item[1:])] = (left + spot.x, top + spot.y)
+        for link in inside.group.links:
+            points = [(left + x, top + y) for x, y in inside.route(link)]
+            head = link.end[0] in "ng" and link.end not in insides
+            routes.append(Route(number, link, points, head))
+    return Plan(whole.width, whole.height, spots, routes, opened)
+
+
+def _opened(picture: Picture, wanted: set[int]) -> list[int]:
+    """Return the groups to draw open: wanted, and so are all that they stand in."""
+    found = {0}
+    for group in picture.groups[1:]:
+        if group.id in wanted and group.parent in found:
+            found.add(group.id)
+    return sorted(found)
+
+
+class Inside:
+    """A group's inside: sizes first, then x, row by row, then y."""
+
+    def __init__(self, picture: Picture, group: Group, insides: dict[str, "Inside"]):
+        self.group, self.insides = group, insides
+        self.rows = group.ranks
+        self.row_of = {item: row for row, items in enumerate(self.rows) for item in items}
+        self.size = {item: _size(picture, item, insides) for item in self.row_of}
+        self.x: dict[str, float] = {}
+        self._pulls(picture)
+        for row in self.rows:
+            self._pack(row)
+        for way in SWEEPS:
+            self._sweep(way)
+        self._frame()
+        self._stack()
+
+    def _pulls(self, picture: Picture) -> None:
+        """Note who pulls at whom: for each item (neighbour, place on the neighbour − place on the item, weight).
+
+        Links from one box share their bends, so that a pair may come twice; a link without the bends that it would
+        need (there were too many) does not pull.
+        """
+        self.above: dict[str, list] = {item: [] for item in self.row_of}
+        self.below: dict[str, list] = {item: [] for item in self.row_of}
+        leaves = {item for item in self.row_of if item[0] == "n" and picture.boxes[int(item[1:])].kind == LEAF}
+        seen = set()
+        for link in self.group.links:
+            chain = [link.start, *link.bends, link.end]
+            for upper, lower in zip(chain, chain[1:]):
+                if self.row_of[lower] - self.row_of[upper] != 1 or (upper, lower) in seen:
+                    continue
+                seen.add((upper, lower))
+                bends = (upper[0] == "b") + (lower[0] == "b")
+                weight = LEAF_PULL if upper in leaves else (PULL, BEND_PULL, STRAIGHT_PULL)[bends]
+                shift = self.leaving(link, upper) - self.entering(link, lower)
+                self.above[lower].append((upper, shift, weight))
+                self.below[upper].append((lower, -shift, weight))
+
+    def leaving(self, link: Link, item: str) -> float:
+        """Return where a link leaves an item, from its left."""
+        if item != link.start:
+            return 0.0
+        inside = self.insides.get(item)
+        return self.size[item][0] * link.leaves_at if inside is None else inside.x[link.inside_start]
+
+    def entering(self, link: Link, item: str) -> float:
+        """Return where a link enters an item, from its left."""
+        if item != link.end:
+            return 0.0
+        inside = self.insides.get(item)
+        return self.size[item][0] * link.enters_at if inside is None else inside.x[link.inside_end]
+
+    def _pack(self, row: list[str]) -> None:
+        """Put a row's items side by side, its middle at 0."""
+        steps = [0.0]
+        for item, after in zip(row, row[1:]):
+            steps.append(steps[-1] + self.size[item][0] + _gap(item, after))
+        end = steps[-1] + self.size[row[-1]][0] if row else 0.0
+        for item, step in zip(row, steps):
+            self.x[item] = step - end / 2
+
+    def _sweep(self, way: str) -> None:
+        for row in self.rows if way != "up" else reversed(self.rows):
+            asked = []
+            for item in row:
+                pulls = (self.above[item] if way != "up" else []) + (self.below[item] if way != "down" else [])
+                asked.append(_median([(self.x[other] + shift, weight) for other, shift, weight in pulls]))
+            self._settle(row, asked)
+
+    def _settle(self, row: list[str], asked: list[tuple[float, float] | None]) -> None:
+        """Move a row's items as near to what they ask for as their order and gaps allow."""
+        steps, step = [], 0.0
+        for number, item in enumerate(row):
+            steps.append(step)
+            if number + 1 < len(row):
+                step += self.size[item][0] + _gap(item, row[number + 1])
+        blocks: list[tuple[float, list[tuple[float, float]], int]] = []  # (place, what its items ask for, how many)
+        for number, item in enumerate(row):
+            place, weight = asked[number] or (self.x[item], 0.01)
+            place -= steps[number]
+            members, count = [(place, weight)], 1
+            while blocks and blocks[-1][0] > place:
+                _, others, more = blocks.pop()
+                members, count = _merged(others, members), count + more
+                place = _median(members)[0]
+            blocks.append((place, members, count))
+        number = 0
+        for place, _, count in blocks:
+            for item in row[number : number + count]:
+                self.x[item] = place + steps[number]
+                number += 1
+
+    def _frame(self) -> None:
+        """Move everything so that the group's left border is 0, and find its width."""
+        left = min((self.x[item] for item in self.x), default=0.0)
+        right = max((self.x[item] + self.size[item][0] for item in self.x), default=0.0)
+        pad = PAD if self.group.parent is not None else 0.0
+        self.width = max(right - left + 2 * pad, self.group.width if self.group.parent is not None else 0.0)
+        move = (self.width - (right - left)) / 2 - left
+        for item in self.x:
+            self.x[item] += move
+
+    def _stack(self) -> None:
+        """Find each row's top and height; rows stand further apart where links run far across."""
+        across = [0.0] * (len(self.rows) + 1)
+        for upper, pulls in self.below.items():
+            for lower, shift, _ in pulls:
+                row = self.row_of[upper]
+                across[row] = max(across[row], abs(self.x[upper] - self.x[lower] - shift))
+        heights = [max((self.size[item][1] for item in row), default=0.0) for row in self.rows]
+        inner = self.group.parent is not None
+        self.top, y = [], HEADER if inner else 0.0
+        for number, height in enumerate(heights):
+            port = number in (0, len(self.rows) - 1)
+            if 1 < number < len(self.rows) - 1:
+                y += min(ROW_GAP + SLOPE * across[number - 1], MOST_ROW_GAP)
+            elif inner and number:
+                y += min(SLOPE * across[number - 1], MOST_ROW_GAP - ROW_GAP)
+            self.top.append(0.0 if number == 0 else y)
+            y += 0.0 if port else height
+        self.heights = heights
+        self.height = y + (PAD if inner else 0.0)
+        if self.top:
+            self.top[-1] = self.height
+
+    def spots(self) -> dict[str, Spot]:
+        """Return where each item is in the group; in the middle of its row's height."""
+        found = {}
+        for row, items in enumerate(self.rows):
+            for item in items:
+                width, height = self.size[item]
+                height = self.heights[row] if item[0] == "b" else height
+                found[item] = Spot(self.x[item], self.top[row] + (self.heights[row] - height) / 2, width, height)
+        return found
+
+    def route(self, link: Link) -> list[tuple[float, float]]:
+        """Return a link's points: straight down to the end of a row, a curve across the gap, straight down again."""
+        points, spots = [], self._spot
+        chain = [link.start, *link.bends, link.end]
+        for upper, lower in zip(chain, chain[1:]):
+            x, y = self.x[upper] + self.leaving(link, upper), self._bottom(self.row_of[upper])
+            if not points:
+                points.append((x, spots(upper)[1]))
+            points.append((x, y))
+            lead = LEAD if lower[0] in "ng" else 0.0
+            points.append((self.x[lower] + self.entering(link, lower), self.top[self.row_of[lower]] - lead))
+        points.append((points[-1][0], spots(link.end)[0]))
+        return points
+
+    def _spot(self, item: str) -> tuple[float, float]:
+        """Return an item's upper and lower edge."""
+        row, height = self.row_of[item], self.size[item][1]
+        top = self.top[row] + (self.heights[row] - height) / 2
+        return top, top + height
+
+    def _bottom(self, row: int) -> float:
+        return self.top[row] + self.heights[row]
+
+
+def _size(picture: Picture, item: str, insides: dict[str, Inside]) -> tuple[float, float]:
+    if item in insides:
+        return insides[item].width, insides[item].height
+    if item[0] not in "gn":
+        return 0.0, 0.0
+    part = (picture.groups if item[0] == "g" else picture.boxes)[int(item[1:])]
+    return part.width, part.height
+
+
+def _gap(item: str, after: str) -> float:
+    return GAP if item[0] in "ng" and after[0] in "ng" else BEND_GAP
+
+
+def _median(pulls: list[tuple[float, float]]) -> tuple[float, float] | None:
+    """Return the weighted median and the sum of weights; between two that weigh the same, the middle."""
+    if not pulls:
+        return None
+    pulls = sorted(pulls)
+    total = sum(weight for _, weight in pulls)
+    passed = 0.0
+    for number, (place, weight) in enumerate(pulls):
+        passed += weight
+        if passed > total / 2 + 1e-9:
+            return place, total
+        if passed >= total / 2 - 1e-9:
+            return (place + pulls[number + 1][0]) / 2, total
+    return pulls[-1][0], total
+
+
+def _merged(some: list, others: list) -> list:
+    """Return both lists as one that is sorted."""
+    if len(others) == 1:
+        insort(some, others[0])
+        return some
+    return sorted(some + others)

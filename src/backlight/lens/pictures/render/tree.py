@@ -1,0 +1,154 @@
+"""A picture as a tree of text: the root first, beneath each item what it was computed from.
+
+NOTE [The tree]
+`↑` goes on with the one input that has inputs of its own, in the same column, so that a deep model stays narrow; other
+inputs hang on branches. What several items read stands there once, with a number, `#3`, and is only named again. Where
+a branch would leave less than half the width, it goes on further down, at the left.
+"""
+
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterator
+
+from backlight.lens.pictures.boxes import MODULE, Picture
+from backlight.lens.pictures.labels import title_of
+from backlight.lens.pictures.render.seen import Arrow, Seen, seen
+from backlight.lens.records.nodes import LEAF, OP
+from backlight.svg_text import printable
+
+GREEN, YELLOW, BOLD, FAINT, PLAIN = "\033[32m", "\033[33m", "\033[1m", "\033[2m", "\033[0m"
+NARROWEST = 24
+
+
+def tree(picture: Picture, *, width: int | None = None, color: bool | None = None) -> str:
+    """Return a picture as text.
+
+    Args:
+        width: columns; by default the terminal's.
+        color: whether to colour it; by default if the output is a terminal and NO_COLOR is not set.
+    """
+    width = max(NARROWEST, width or shutil.get_terminal_size().columns)
+    if color is None:
+        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    writer = Writer(picture, width, color)
+    return "\n".join(writer.lines())
+
+
+class Writer:
+    """Writes the items of a picture, each once, with a stack of its own instead of recursion."""
+
+    def __init__(self, picture: Picture, width: int, color: bool):
+        self.picture, self.width, self.color = picture, width, color
+        self.seen: Seen = seen(picture)
+        uses: dict[str, int] = dict.fromkeys(self.seen.items, 0)
+        for arrows in self.seen.into.values():
+            for arrow in arrows:
+                uses[arrow.start] += 1
+        shared = [item for item in self.seen.items if uses[item] > 1]
+        self.number = {item: at for at, item in enumerate(reversed(shared), 1)}
+        self.results = sorted(
+            (item for item in self.seen.items if not uses[item]), key=lambda item: not self._root(item)
+        )
+        self.turn = {item: at for at, item in enumerate(self.seen.items)}
+        self.written: set[str] = set()
+        self.later: set[tuple[str, str]] = set()  # arrows from what the flow leads to anyway
+
+    def lines(self) -> Iterator[str]:
+        """Write from each result up."""
+        sections = list(self.results)
+        for result in sections:
+            waiting: list[tuple[str, str, str, Arrow | None]] = [("", "", result, None)] * (result not in self.written)
+            while waiting:
+                first, rest, item, arrow = waiting.pop()
+                known = item in self.written
+                narrow = not known and len(rest) > self.width // 2 and bool(self.seen.into[item])
+                later = not known and arrow is not None and (arrow.start, arrow.end) in self.later
+                yield self._line(first, item, arrow, " (above)" if known else " (below)" if narrow or later else "")
+                if narrow:
+                    sections.append(item)
+                elif not known and not later:
+                    self.written.add(item)
+                    waiting += reversed(self._inputs(item, rest))
+
+    def _inputs(self, item: str, rest: str) -> list[tuple[str, str, str, Arrow]]:
+        """Return (what stands before its line, before the lines under it, item, arrow) for each input."""
+        arrows = self.seen.into[item]
+        on = self._flow([one for one in arrows if one.start not in self.written and self.seen.into[one.start]])
+        side = [one for one in arrows if one is not on]
+        found = []
+        for place, one in enumerate(side):
+            last = place == len(side) - 1 and on is None
+            found.append((rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), one.start, one))
+        return [*found, (f"{rest}↑ ", rest, on.start, on)] if on else found
+
+    def _flow(self, arrows: list[Arrow]) -> Arrow | None:
+        """Return the one arrow to go on with: if there is only one, or it leads to all the others too."""
+        nearest = max(arrows, key=lambda one: self.turn[one.start], default=None)
+        others = [one for one in arrows if one is not nearest]
+        if any(not self._leads(nearest.start, one.start) for one in others):
+            return None
+        self.later.update((one.start, one.end) for one in others)
+        return nearest
+
+    def _leads(self, item: str, wanted: str) -> bool:
+        """Tell whether an item was computed from another."""
+        waiting, seen_already = [item], {item}
+        while waiting:
+            for arrow in self.seen.into[waiting.pop()]:
+                if arrow.start == wanted:
+                    return True
+                if arrow.start not in seen_already and self.turn[arrow.start] > self.turn[wanted]:
+                    seen_already.add(arrow.start)
+                    waiting.append(arrow.start)
+        return False
+
+    def _line(self, before: str, item: str, arrow: Arrow | None, after: str) -> str:
+        name, facts, paint = self._words(item)
+        name += f" #{self.number[item]}" if item in self.number else ""
+        through = f" through {', '.join(arrow.beads)}" if arrow and arrow.beads else ""
+        facts = after if after == " (above)" else f"{through}{facts}{after}"
+        room = self.width - _columns(before)
+        name = _cut(name, room)
+        facts = _cut(facts, room - _columns(name))
+        if not self.color:
+            return before + name + facts
+        return f"{FAINT}{before}{PLAIN}{paint}{name}{PLAIN}{FAINT}{facts}{PLAIN}"
+
+    def _words(self, item: str) -> tuple[str, str, str]:
+        """Return an item's name, what is said of it, and its colour."""
+        if item[0] == "g":
+            group = self.picture.groups[int(item[1:])]
+            return f"▣ {group.title}", "".join(f"  {line}" for line in group.lines), BOLD
+        box = self.picture.boxes[int(item[1:])]
+        group = self.picture.groups[box.group]
+        inside = f"  in {group.title}" if group.kind == MODULE and box.kind != LEAF else ""
+        facts = "".join(f"  {line}" for line in box.lines) + inside + ("  ◀ root" if box.root else "")
+        if box.kind == LEAF:
+            return f"● {box.name or box.label}", facts, GREEN
+        return title_of(box), facts, (BOLD if box.root else "") + (YELLOW if box.kind == OP else "")
+
+    def _root(self, item: str) -> bool:
+        return item[0] == "n" and self.picture.boxes[int(item[1:])].root
+
+
+def _columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return sum(_column(character) for character in text)
+
+
+def _column(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _cut(text: str, room: int) -> str:
+    """Return what of a text fits into so many columns."""
+    text = printable(text)
+    if _columns(text) <= room:
+        return text
+    while text and _columns(text) > room - 1:
+        text = text[:-1]
+    return f"{text}…" if room > 0 else ""

@@ -1,0 +1,1 @@
+"""A record of a graph: what it consists of, how it is made, read and kept."""

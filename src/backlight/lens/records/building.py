@@ -1,0 +1,273 @@
+"""Turns an engine's nodes into a record's: numbered, with edges, formulas, saved tensors.
+
+NOTE [What a builder holds]
+While a record is open its builder holds the leaves, so that it knows them again, and no other node or tensor of the
+engine: nodes are known by `engine.key_of`. When the record is closed it holds nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import CodeType
+from typing import NamedTuple
+
+from backlight.lens.engines import Engine
+from backlight.lens.pictures.marks import label_of
+from backlight.lens.records.nodes import GIVEN, LEAF, OP, Edge, Node, SavedTensor, Summary, options_of
+from backlight.lens.records.record import Record
+from backlight.lens.records.summaries import dtype_name, shape_of, summary_of
+
+Spot = tuple[CodeType, int]  # an instruction
+NOT_RECORDED = -1
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a record is to hold; see `watch`."""
+
+    values: str = "summary"
+    small: int = 64
+    limit: int = 20_000
+    names: bool = True
+    title: str = ""
+
+
+class Builder:
+    """A record of one engine's graph, as it grows."""
+
+    def __init__(self, engine: Engine, options: Options):
+        self.engine = engine
+        self.options = options
+        self.small = options.small if options.values != "full" else float("inf")
+        self.record = Record(engine.name, title=options.title)
+        self.ids: dict[int, int] = {}  # key of an engine's node -> id
+        self.leaves: dict[int, tuple] = {}  # id of a leaf -> (the leaf, id)
+        self.spots: dict[int, list[Spot]] = {}  # id -> the user's lines, nearest first
+        self.memories: dict[int, int] = {}  # key of memory -> its number in the record
+        self.written: list[int] = []  # by number of memory: its version, as far as it is known
+        self.holders: list[int] = []  # by number of memory: how many nodes keep it
+        self.keys: list[int] = []  # by number of memory: its key
+        self.made_in: dict[int, int] = {}  # number of memory -> the node whose output lies there
+        self.pinned: set[int] = set()  # numbers of memory that belongs to leaves
+
+    @property
+    def full(self) -> bool:
+        """Whether no more nodes are recorded."""
+        return len(self.record.nodes) >= self.options.limit
+
+    def id_of(self, node) -> int | None:
+        """Return the number of a node, None if it is not in the record."""
+        if _is_leaf(node):
+            known = self.leaves.get(id(node.variable))
+            return None if known is None else known[1]
+        return self.ids.get(self.engine.key_of(node))
+
+    def known_tensor(self, tensor) -> int | None:
+        """Return the number of the node that a tensor is the first output of, None if it is not in the record."""
+        if tensor.is_leaf:
+            known = self.leaves.get(id(tensor))
+            return None if known is None else known[1]
+        node, number = self.engine.node_of(tensor)
+        return self.id_of(node) if number == 0 else None
+
+    def add_graph(self, roots: Iterable) -> list[tuple[Node, object]]:
+        """Add all nodes that the roots reach and that are not in the record yet; return them, first made first."""
+        found, stack = {}, [root for root in roots if root is not None]
+        while stack:
+            node = stack.pop()
+            if node in found or _is_leaf(node) or self.engine.key_of(node) in self.ids:
+                continue
+            found[node] = None
+            stack.extend(inner for inner, _ in node.next_functions if inner is not None)
+        ordered = _inputs_first(sorted(found, key=_sequence)) if len(found) > 1 else list(found)
+        room = max(self.options.limit - len(self.record.nodes), 0)
+        if len(ordered) > room:  # what is nearest to the root stays
+            self.record.left_out += len(ordered) - room
+            ordered = ordered[len(ordered) - room :]
+        return [(self._add(node), node) for node in ordered]
+
+    def _add(self, node) -> Node:
+        """Add one op; its inputs are in the record already, but for leaves and for what was left out."""
+        kind = _kind_of(node, self.engine)
+        given = node.next_functions
+        edges = [None if inner is None else self._edge(inner, number) for inner, number in given]
+        made = self._new(OP if given else GIVEN, kind.type, kind.label)
+        made.edges = edges
+        formulas = kind.formulas
+        if len(formulas) == 1 != len(edges):
+            formulas *= len(edges)
+        if len(formulas) == len(edges):
+            for edge, (name, formula) in zip(edges, formulas):
+                if edge is not None:
+                    edge.name, edge.formula = name, formula
+        made.options = options_of(node)
+        self.ids[self.engine.key_of(node)] = made.id
+        self._add_saved(made, node)
+        return made
+
+    def _new(self, kind: str, node_type: str, label: str) -> Node:
+        made = Node(len(self.record.nodes), kind, node_type, label)
+        self.record.nodes.append(made)
+        return made
+
+    def _edge(self, node, number: int) -> Edge:
+        to = self.leaf(node.variable).id if _is_leaf(node) else self.ids.get(self.engine.key_of(node))
+        return Edge(self._cut_end() if to is None else to, number)
+
+    def _cut_end(self) -> int:
+        """Return the node that stands for all that was left out."""
+        if NOT_RECORDED not in self.ids:
+            made = self._new(GIVEN, "left out", "…")
+            self.ids[NOT_RECORDED] = made.id
+        return self.ids[NOT_RECORDED]
+
+    def leaf(self, tensor) -> Node:
+        """Return the node of a leaf, which is added when it is first met."""
+        known = self.leaves.get(id(tensor))
+        if known is not None:
+            return self.record.nodes[known[1]]
+        made = self._new(LEAF, "AccumulateGrad", "leaf")
+        self.leaves[id(tensor)] = (tensor, made.id)
+        made.version = self.engine.version_of(tensor)
+        made.outputs = [self.summary(tensor)]
+        number = self._memory_of(tensor, made.version)[0]
+        self.pinned.add(number)
+        self.made_in.setdefault(number, made.id)
+        return made
+
+    def set_output(self, made: Node, number: int, tensor) -> None:
+        """Note an output of a node, as it is now."""
+        outputs = made.outputs
+        while len(outputs) <= number:
+            outputs.append(shape_of(tensor))
+        outputs[number] = self.summary(tensor)
+        made.version = self.engine.version_of(tensor)
+        self.made_in[self._memory_of(tensor, made.version)[0]] = made.id
+
+    def learn_shapes(self, added: list[tuple[Node, object]]) -> None:
+        """Note the outputs' shapes of nodes whose outputs nobody was told of, as far as the engine knows them."""
+        for made, node in added:
+            if not made.outputs:
+                known = getattr(node, "_input_metadata", ())
+                made.outputs = [shape_of(one) for one in known]
+
+    def summary(self, tensor) -> Summary:
+        """Return a tensor's summary, as detailed as was asked for."""
+        if self.options.values == "none":
+            return shape_of(tensor)
+        try:
+            array = self.engine.array(tensor)
+        except (RuntimeError, TypeError, NotImplementedError):  # it has no values: batched by vmap, on "meta", fake
+            return shape_of(tensor)
+        made = summary_of(array, dtype_name(tensor.dtype), self.small)
+        made.shape = tuple(tensor.shape)
+        return made
+
+    def _memory_of(self, tensor, version: int) -> tuple[int, int]:
+        """Return the number of a tensor's memory, which its views have too, and its size."""
+        key, size = self.engine.memory_of(tensor)
+        number = self.memories.get(key)
+        if number is None:
+            number = self.memories[key] = len(self.written)
+            self.written.append(version)
+            self.holders.append(0)
+            self.keys.append(key)
+        return number, size
+
+    def _add_saved(self, made: Node, node) -> None:
+        for name, tensor, _ in self.engine.saved_by(node):
+            if tensor is None:
+                continue
+            version = self.engine.version_of(tensor)
+            number, size = self._memory_of(tensor, version)
+            of, output = self._maker_of(tensor)
+            summary = self._summary_of_saved(tensor, of, output)
+            made.saved.append(SavedTensor(name, summary, size, number, of, version, version))
+            self.written[number] = max(self.written[number], version)
+            self.holders[number] += 1
+
+    def _maker_of(self, tensor) -> tuple[int | None, int]:
+        """Return the node that made a tensor, and as which output."""
+        if not tensor.requires_grad:
+            return None, 0
+        if tensor.is_leaf:
+            return self.leaves.get(id(tensor), (None, None))[1], 0
+        node, output = self.engine.node_of(tensor)
+        return self.id_of(node), output
+
+    def _summary_of_saved(self, tensor, of: int | None, output: int) -> Summary:
+        """Return what is known already of the values, else their summary."""
+        if of is not None:
+            outputs = self.record.nodes[of].outputs
+            if output < len(outputs) and outputs[output].shape == tuple(tensor.shape):
+                return outputs[output]
+        return self.summary(tensor)
+
+    def free(self, made: Node) -> int:
+        """Note that a node dropped what it had saved; return the bytes that nothing else in the record keeps."""
+        freed = {}
+        for saved in made.saved:
+            self.holders[saved.memory] -= 1
+            if self.holders[saved.memory] == 0 and saved.memory not in self.pinned:
+                freed[saved.memory] = saved.bytes
+                self.memories.pop(self.keys[saved.memory], None)  # other memory may come to lie at its address
+        return sum(freed.values())
+
+    def fill(self) -> None:
+        """Write down what is only known at the end: hooks of leaves, how often saved tensors were written to."""
+        for made in self.record.nodes:
+            for saved in made.saved:
+                saved.written = max(saved.version, self.written[saved.memory])
+        for tensor, number in self.leaves.values():
+            made = self.record.nodes[number]
+            made.hooks = self.engine.hooks_of(tensor)
+            made.grad = None if tensor.grad is None else self.summary(tensor.grad)
+
+    def let_go(self) -> None:
+        """Hold nothing of the engine's any longer."""
+        self.leaves = {}
+
+
+def _inputs_first(ordered: list) -> list:
+    """Return nodes so that each comes after its inputs: PyTorch makes those of a view that was written to late."""
+    waiting, placed = dict.fromkeys(ordered), []
+    for node in ordered:
+        stack = [node] if node in waiting else []
+        while stack:
+            before = [inner for inner, _ in stack[-1].next_functions if inner in waiting and inner is not stack[-1]]
+            if before:
+                stack += before
+            else:
+                last = stack.pop()
+                if last in waiting:
+                    del waiting[last]
+                    placed.append(last)
+    return placed
+
+
+class _Kind(NamedTuple):
+    """What all nodes of a class have in common."""
+
+    type: str
+    label: str
+    formulas: list[tuple[str, str]]
+
+
+_kinds: dict[type, _Kind] = {}
+
+
+def _kind_of(node, engine: Engine) -> _Kind:
+    kind = _kinds.get(node.__class__)
+    if kind is None:
+        name = node.name()
+        kind = _Kind(name.rpartition("::")[2], label_of(name), list(engine.formulas_of(node).items()))
+        if node.__class__.__name__ == kind.type:  # nodes that PyTorch has no class for share one
+            _kinds[node.__class__] = kind
+    return kind
+
+
+def _is_leaf(node) -> bool:
+    return node.__class__.__name__ == "AccumulateGrad"
+
+
+def _sequence(node) -> int:
+    return node._sequence_nr()

@@ -1,0 +1,168 @@
+"""What the nodes of a record are called: the user's variables, parameters' dotted names, modules' paths.
+
+NOTE [Where names come from]
+* A parameter's: from the modules that ran, that were given, or that a variable holds. If several of them, none inside
+  another, have a part in the record, each one's variable (else its class) stands in front.
+* A variable's: from the frame in which a backward was called, and the one in which the record was closed; of what died
+  before, from the instruction after the call that made it, if that stores into a local variable.
+"""
+
+import dis
+import sys
+from collections.abc import Iterator
+from inspect import CO_OPTIMIZED
+from types import CodeType, FrameType
+
+from backlight.lens.engines import Engine
+from backlight.lens.records.building import Builder
+from backlight.lens.records.nodes import LEAF
+from backlight.lens.records.record import Record
+
+# A function's f_locals is a dict that its frame, a local of ours and the count itself hold. If more do, the program
+# called locals(); from Python 3.13 on it is no copy, and only two hold it.
+HELD_BY_ITS_FRAME = 3
+STORES = {"STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_GLOBAL"}
+
+
+class Naming:
+    """Collects names while a record grows."""
+
+    def __init__(self, engine: Engine, models: tuple):
+        self.engine = engine
+        self.module_class = engine.module.nn.Module
+        self.modules: list = list(models)  # those that may hold parameters: given, outermost, found in frames
+        self.variables: dict[int, str] = {}  # id of a module -> its variable
+        self.roots: list = []  # the outermost modules that ran
+        self.kinds: dict[tuple[int, str], str] = {}  # (place in `roots`, path) -> class of a module that ran
+        self.ran_in: dict[int, tuple[int, str]] = {}  # node -> (place in `roots`, path in that)
+        self.made_at: dict[int, tuple[CodeType, int]] = {}
+        self.names: dict[int, str] = {}
+
+    def outermost(self, module) -> int:
+        """Note an outermost module that runs; return its number."""
+        for number, known in enumerate(self.roots):
+            if known is module:
+                return number
+        self.roots.append(module)
+        return len(self.roots) - 1
+
+    def ran(self, outermost, path: str, kind: str) -> None:
+        """Note that a module runs."""
+        self.kinds[self.outermost(outermost), path] = kind
+
+    def like(self, node: int, other: int) -> None:
+        """Note that a node belongs to the module that another one belongs to."""
+        if other in self.ran_in:
+            self.ran_in[node] = self.ran_in[other]
+
+    def made(self, node: int, code: CodeType, lasti: int) -> None:
+        """Note which call returned a node's output."""
+        self.made_at[node] = code, lasti
+
+    def read_frame(self, frame: FrameType | None, builder: Builder, *, globals_too: bool = False) -> None:
+        """Note which variables hold tensors of the record, or modules."""
+        if frame is None:
+            return
+        space = frame.f_locals
+        self._read_space(space, builder)
+        if globals_too and frame.f_globals is not space:
+            self._read_space(frame.f_globals, builder)
+        if frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(space) == HELD_BY_ITS_FRAME:
+            space.clear()  # a copy that the frame would keep, and with it tensors that the program lets go of
+
+    def _read_space(self, space, builder: Builder) -> None:
+        for name, value in list(space.items()):
+            if not name.startswith("_"):
+                self._read(name, value, builder)
+
+    def _read(self, name: str, value, builder: Builder) -> None:
+        if self.engine.is_tensor(value):
+            known = builder.known_tensor(value)
+            if known is not None:
+                self.names.setdefault(known, name)
+        elif isinstance(value, self.module_class) and id(value) not in self.variables:
+            self.variables[id(value)] = name
+            self.modules.append(value)
+
+    def fill(self, record: Record, builder: Builder) -> None:
+        """Write names into the record."""
+        prefixes = self._prefixes(builder)
+        for module, prefix in prefixes:
+            self._name_parameters(module, prefix, record, builder)
+        self._name_roots(record, prefixes)
+        for tensor, number in builder.leaves.values():
+            made = record.nodes[number]
+            made.parameter = made.parameter or type(tensor).__name__ == "Parameter"
+        stored = self._stored()
+        for made in record.nodes:
+            if made.name is None:
+                made.name = self.names.get(made.id) or stored.get(made.id)
+            if made.kind == LEAF:
+                made.label = made.name or "leaf"
+
+    def _prefixes(self, builder: Builder) -> list[tuple]:
+        """Return the modules with a part in the record that are in no other, and what stands before their names."""
+        known = {id(module): module for module in (*self.modules, *self.roots)}
+        inner = {id(one) for module in known.values() for one in module.modules() if one is not module}
+        running = {id(root) for root in self.roots}
+        tops = [
+            module
+            for key, module in known.items()
+            if key not in inner and (key in running or any(id(one) in builder.leaves for one in module.parameters()))
+        ]
+        with_parameters = [module for module in tops if next(module.parameters(), None) is not None]
+        if len(with_parameters) == 1:
+            return [(module, "" if module in with_parameters else self._called(module)) for module in tops]
+        return [(module, self._called(module)) for module in tops]
+
+    def _stored(self) -> dict[int, str]:
+        """Return the variables that results went into: of several ops that one call is made of, the last one's."""
+        latest = list(self.made_at.items())
+        following = [*(spot for _, spot in latest[1:]), None]
+        kept = ((node, spot) for (node, spot), after in zip(latest, following) if spot != after)
+        return {node: name for node, spot in kept if (name := _stores(spot[0]).get(spot[1])) is not None}
+
+    def _called(self, module) -> str:
+        return self.variables.get(id(module)) or type(module).__name__
+
+    def _name_parameters(self, module, prefix: str, record: Record, builder: Builder) -> None:
+        for path, parameter in module.named_parameters():
+            known = builder.leaves.get(id(parameter))
+            if known is not None and record.nodes[known[1]].name is None:
+                made = record.nodes[known[1]]
+                made.name, made.parameter = _joined(prefix, path), True
+
+    def _name_roots(self, record: Record, prefixes: list[tuple]) -> None:
+        """Put before the paths of nodes where the outermost module that ran stands."""
+        paths = {id(one): _joined(prefix, path) for top, prefix in prefixes for path, one in top.named_modules()}
+        roots = [paths.get(id(root), "") for root in self.roots]
+        for node, (root, path) in self.ran_in.items():
+            record.nodes[node].module = _joined(roots[root], path)
+        record.modules = {_joined(roots[root], path): kind for (root, path), kind in self.kinds.items()}
+
+    def let_go(self) -> None:
+        """Hold no module any longer."""
+        self.modules, self.roots, self.made_at = [], [], {}
+
+
+def _joined(*parts: str) -> str:
+    return ".".join(part for part in parts if part)
+
+
+_known_stores: dict[int, tuple[CodeType, dict[int, str]]] = {}  # by the id of the code: to hash code is slow
+
+
+def _stores(code: CodeType) -> dict[int, str]:
+    """Return for each instruction that is followed by a store the name of the variable."""
+    known = _known_stores.get(id(code))
+    if known is None:
+        known = _known_stores[id(code)] = code, dict(_pairs(code))
+    return known[1]
+
+
+def _pairs(code: CodeType) -> Iterator[tuple[int, str]]:
+    before = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in STORES and before is not None and not instruction.argval.startswith("_"):
+            yield before, instruction.argval
+        before = instruction.offset

@@ -1,0 +1,368 @@
+"""Records what an engine tells a watcher (NOTE [Watching] in graph/observers.py)."""
+
+import sys
+from collections import deque
+from types import CodeType
+from typing import Any, NamedTuple
+
+from backlight.graph.observers import Call, Run, Watcher, line_at
+from backlight.graph.provenance import PACKAGE
+from backlight.lens.answers.cutting import Cutting
+from backlight.lens.engines import Engine
+from backlight.lens.records.building import Builder, Options, Spot
+from backlight.lens.records.names import Naming
+from backlight.lens.records.nodes import LEAF, Node, Place, Write
+from backlight.lens.records.record import Record
+from backlight.lens.records.runs import RunRecording
+
+STACK = 6  # of so many outer lines a node's `stack` consists at most
+
+
+class Running(NamedTuple):
+    """A module whose forward runs; `of_library`: its code is the engine's own."""
+
+    module: Any
+    outermost: Any
+    path: str
+    kind: str
+    of_library: bool
+
+
+def _of_library(module_class: type) -> bool:
+    return module_class.__module__.startswith(("torch.", "backlight."))
+
+
+class Recording(Watcher):
+    """A record of one engine that grows by events."""
+
+    only_nodes = True
+
+    def __init__(self, engine: Engine, options: Options, models: tuple = (), keep: int | None = None):
+        self.engine = engine
+        self.options = options
+        self.models = models
+        self.splits = keep is not None
+        self.closed: deque[Record] = deque(maxlen=keep)
+        self.modules: list[Running] = []  # those that run, the outermost first
+        self.watches = True  # until it is closed
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a new record."""
+        self.builder = Builder(self.engine, self.options)
+        self.record: Record = self.builder.record
+        self.naming = Naming(self.engine, self.models)
+        self.cutting = Cutting(self.engine, self.builder)
+        self.runs: dict[int, RunRecording] = {}
+        self.ended_order = 0  # of the last backward, if it was itself recorded
+        self.settled = 0  # so many nodes belong to their modules
+        self.over = False  # a backward ended, after which, when splitting, a new record begins
+
+    def split(self, frame) -> None:
+        """Close the record and begin another."""
+        modules = self.modules
+        self.closed.append(self.close(frame))
+        self.modules, self.watches = modules, True
+        self.begin()
+
+    def called(self, call: Call) -> None:
+        """Add the nodes that an op made, and what they gave."""
+        if call.name == "register_hook":
+            self._note_hooks(call.args[0])
+            return
+        returned = self.ended_order if call.name == "grad" else 0
+        tensors = self._tensors(call.out)
+        if not any(tensor.requires_grad for tensor in tensors):
+            self.cutting.called(call, tensors)
+            self.only_nodes = not self.cutting.cut_off  # what is computed from them must be followed
+        for tensor in tensors:
+            if tensor.requires_grad and not tensor.is_leaf:
+                edge = self.engine.node_of(tensor)
+                self._note_output(edge, tensor, call, returned)
+                if self.cutting.cut_off:
+                    self.cutting.fed(call, self.builder.id_of(edge[0]))
+
+    def _note_hooks(self, tensor) -> None:
+        edge = None if tensor.is_leaf else self.engine.node_of(tensor)
+        known = None if edge is None else self.builder.id_of(edge[0])
+        if known is not None:
+            self.record.nodes[known].hooks = self.engine.hooks_of(tensor)
+
+    def _tensors(self, out) -> list:
+        if self.engine.is_tensor(out):
+            return [out]
+        if isinstance(out, dict):
+            out = out.values()
+        elif not isinstance(out, (tuple, list)):
+            return []
+        return [one for inner in out for one in self._tensors(inner)]
+
+    def _note_output(self, edge: tuple, tensor, call: Call, order: int) -> None:
+        """Note what an op returned; `order` is above 0 for what a recorded backward did."""
+        node, number = edge
+        builder, added = self.builder, []
+        known = builder.id_of(node)
+        if known is None:
+            if self.over:
+                self.split(_frame_of(call.code))
+                builder = self.builder
+            if builder.full:
+                self.record.left_out += 1
+                return
+            added = builder.add_graph([node])
+            self._place(added, call.code, call.lasti, order + 1)
+            known = added[-1][0].id
+            if tensor is call.out and not (self.modules and self.modules[-1].of_library):
+                self.naming.made(known, call.code, call.lasti)
+        elif number < len(self.record.nodes[known].outputs) and self._has_values(self.record.nodes[known], number):
+            return  # it was handed through
+        builder.set_output(self.record.nodes[known], number, tensor)
+        builder.learn_shapes(added)
+
+    def _has_values(self, made: Node, number: int) -> bool:
+        return self.options.values == "none" or made.outputs[number].nans is not None
+
+    def _place(self, added: list[tuple[Node, object]], code: CodeType, lasti: int, order: int) -> None:
+        """Say which line and which module made nodes."""
+        if not added:
+            return
+        lines = _stack(code, lasti)
+        order = max(order, self._order())
+        for made, _ in added:
+            self.builder.spots[made.id] = lines
+            made.order = order
+        if self.modules:
+            running = self.modules[-1]
+            root = self.naming.outermost(running.outermost)
+            for made, _ in added:
+                made.module_type = running.kind
+                self.naming.ran_in[made.id] = root, running.path
+
+    def wrote(self, tensor, name: str, code: CodeType, lasti: int) -> None:
+        """Note an in-place write to memory that the record knows."""
+        builder = self.builder
+        number = builder.memories.get(self.engine.memory_of(tensor)[0])
+        if number is None:
+            return
+        version = self.engine.version_of(tensor)
+        builder.written[number] = max(builder.written[number], version)
+        if len(self.record.writes) < self.options.limit:
+            place = Place(*line_at(code, lasti))
+            self.record.writes.append(Write(builder.made_in.get(number), name, version, place))
+
+    def entered(self, module, path: str) -> None:
+        """Note which module runs."""
+        outermost = self.modules[-1].outermost if self.modules else module
+        kind = type(module).__name__
+        self.modules.append(Running(module, outermost, path, kind, _of_library(type(module))))
+        self.naming.ran(outermost, path, kind)
+
+    def left(self, module, path: str, out) -> None:
+        """Note that it does no longer."""
+        ended = None
+        while self.modules and (ended is None or ended.module is not module):
+            ended = self.modules.pop()
+        if (
+            self.options.names
+            and ended is not None
+            and ended.of_library
+            and not (self.modules and self.modules[-1].of_library)
+        ):
+            self._name_result(out)
+
+    def _name_result(self, out) -> None:
+        """Note where the user's call of a library's module put its result."""
+        known = self.builder.known_tensor(out) if self.engine.is_tensor(out) and out.requires_grad else None
+        spots = self.builder.spots.get(known)
+        if spots:
+            self.naming.made(known, *spots[0])
+
+    def started(self, run: Run) -> None:
+        """Begin a backward; what it runs through is added if it is not known yet."""
+        builder = self.builder
+        self._add_as_told([node for node, _ in run.roots if not builder.full])
+        roots = [self._root(node) for node, _ in run.roots]
+        if all(root is None for root in roots):
+            return
+        begun = self.runs[run.number] = RunRecording(builder, run, [root for root in roots if root is not None])
+        begun.backward.place = Place(*line_at(run.code, run.lasti))
+        self.record.backwards.append(begun.backward)
+        if self.options.names:
+            self.naming.read_frame(_frame_of(run.code), builder)
+
+    def _add_as_told(self, roots: list) -> None:
+        """Add a graph that was not seen being made; our engine knows its lines, PyTorch those of an earlier block."""
+        added = self.builder.add_graph(roots)
+        for made, node in added:
+            line = self.engine.line_of(node)
+            made.place = None if line is None else Place(*line)
+        self.builder.learn_shapes(added)
+
+    def _root(self, node) -> int | None:
+        known = self.builder.id_of(node)
+        if known is None and type(node).__name__ == "AccumulateGrad":
+            known = self.builder.leaf(node.variable).id
+        if known is not None:
+            self.record.nodes[known].root = True
+        return known
+
+    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+        """Note that a node fired; with create_graph, add the nodes that this made."""
+        begun, known = self.runs.get(run.number), self.builder.id_of(node)
+        if begun is None or known is None:
+            return
+        begun.ran(known, grad_outputs, grad_inputs)
+        if run.create_graph:
+            self._note_second_order(self.record.nodes[known], run, grad_inputs)
+
+    def _note_second_order(self, ran: Node, run: Run, grads) -> None:
+        """Add what a node's own derivative was made of; it belongs to the module of that node."""
+        for grad in grads:
+            edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
+            if edge is None or self.builder.full:
+                continue
+            added = self.builder.add_graph([edge[0]])
+            for made, _ in added:
+                self.builder.spots[made.id] = _stack(run.code, run.lasti)
+                made.order = self._order()
+            self.builder.learn_shapes(added[:-1])
+            self.builder.set_output(self.record.nodes[self.builder.id_of(edge[0])], edge[1], grad)
+        for made in self.record.nodes[self.settled :]:
+            if made.order > 1:
+                made.module_type = ran.module_type
+                self.naming.like(made.id, ran.id)
+        self.settled = len(self.record.nodes)
+
+    def _order(self) -> int:
+        """Return which forward this is: 1, or more inside a backward that is itself recorded."""
+        if not self.runs:
+            return 1
+        return 1 + max((run.order for run in self.runs.values() if run.backward.create_graph), default=0)
+
+    def _note_sum(self, begun: RunRecording, run: Run, grad) -> None:
+        """Add what a gradient that is itself recorded was summed with; it belongs to no module."""
+        edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
+        if edge is not None and not self.builder.full:
+            for made, _ in self.builder.add_graph([edge[0]]):
+                self.builder.spots[made.id] = _stack(run.code, run.lasti)
+                made.order = begun.order + 1
+            self.settled = len(self.record.nodes)
+
+    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+        """Note what was added to a `.grad`."""
+        begun, builder = self.runs.get(run.number), self.builder
+        known = builder.known_tensor(tensor) if tensor.is_leaf else builder.id_of(self.engine.node_of(tensor)[0])
+        if begun is not None and known is not None:
+            begun.accumulated(known, before, tensor.grad)
+            if run.create_graph:
+                self._note_sum(begun, run, tensor.grad)
+
+    def changed(self, run: Run, node, number: int, hook, before, after) -> None:
+        """Note what a hook changed."""
+        begun, known = self.runs.get(run.number), self.builder.id_of(node)
+        if begun is not None and known is not None:
+            begun.changed(known, number, getattr(hook, "__name__", type(hook).__name__), before, after)
+
+    def freed(self, run: Run, node) -> None:
+        """Note that memory was dropped."""
+        begun, known = self.runs.get(run.number), self.builder.id_of(node)
+        if begun is not None and known is not None:
+            begun.freed(known)
+
+    def ended(self, run: Run) -> None:
+        """Note how a backward ended."""
+        begun = self.runs.pop(run.number, None)
+        if begun is not None:
+            begun.end(run.problem)
+            self.ended_order = begun.order if run.create_graph else 0
+            self.over = self.splits and run.into_grad and not run.keep_graph
+
+    def fill(self, frame=None) -> Record:
+        """Write into the record what is worked out late: lines, names, versions."""
+        if not self.watches:
+            return self.record
+        if frame is not None and self.options.names:
+            self.naming.read_frame(frame, self.builder, globals_too=True)
+        for number, spots in self.builder.spots.items():
+            made = self.record.nodes[number]
+            if made.place is None:
+                made.place, *made.stack = [_place_at(spot) for spot in spots]
+        self.naming.fill(self.record, self.builder)
+        self.record.cuts = self.cutting.cuts()
+        self.builder.fill()
+        self.record.versions = {self.engine.name: self.engine.module.__version__}
+        return self.record
+
+    def close(self, frame=None) -> Record:
+        """Fill in the record and let go of everything that is the engine's."""
+        self.fill(frame)
+        self.builder.let_go()
+        self.naming.let_go()
+        self.cutting.let_go()
+        self.runs, self.modules, self.watches = {}, [], False
+        return self.record
+
+    def capture(self, edges: list[tuple], outputs: list) -> None:
+        """Add a graph that nobody watched."""
+        self._add_as_told([node for node, _ in edges])
+        for (node, number), tensor in zip(edges, outputs):
+            root = self._root(node)
+            if root is not None and not tensor.is_leaf:
+                self.builder.set_output(self.record.nodes[root], number, tensor)
+                self._note_hooks(tensor)
+        self._learn_outputs()
+
+    def _learn_outputs(self) -> None:
+        """Note outputs that were not seen but are kept by some node."""
+        for made in self.record.nodes:
+            for saved in made.saved:
+                if saved.of is not None and saved.version == saved.written:
+                    self._learn_output(self.record.nodes[saved.of], saved.summary)
+
+    def _learn_output(self, made: Node, summary) -> None:
+        if made.kind != LEAF and len(made.outputs) <= 1:
+            known = made.outputs[0] if made.outputs else None
+            if known is None or (known.shape == summary.shape and known.nans is None):
+                made.outputs[:] = [summary]
+
+
+def _stack(code: CodeType, lasti: int) -> list[Spot]:
+    """Return the user's lines from the one of an op outwards."""
+    frame, found = _frame_of(code), [(code, lasti)]
+    frame = None if frame is None else frame.f_back
+    while frame is not None and len(found) <= STACK:
+        if _is_users(frame.f_code.co_filename):
+            found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return found
+
+
+_places: dict[tuple[int, int], tuple[CodeType, Place]] = {}  # by (id of code, instruction): to hash code is slow
+
+
+def _place_at(spot: Spot) -> Place:
+    """Return an instruction's line."""
+    known = _places.get((id(spot[0]), spot[1]))
+    if known is None:
+        known = _places[id(spot[0]), spot[1]] = spot[0], Place(*line_at(*spot))
+    return known[1]
+
+
+def _frame_of(code: CodeType):
+    """Return the innermost frame of this thread that runs `code`."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame
+
+
+_users: dict[str, bool] = {}
+
+
+def _is_users(filename: str) -> bool:
+    """Tell whether a file is a program's: not ours, not a library's that calls it."""
+    known = _users.get(filename)
+    if known is None:
+        library = f"{sys.prefix}/" in filename or "/site-packages/" in filename or filename.startswith("<frozen")
+        known = _users[filename] = not library and not filename.startswith(PACKAGE)
+    return known

@@ -1,0 +1,87 @@
+"""A tensor's values in short: extremes, mean, norm, how many are NaN, infinite or zero; few values whole."""
+
+import math
+from functools import cache, lru_cache
+
+import numpy as np
+
+from backlight.kernels.summaries import numbers_in_short
+from backlight.lens.records.nodes import Summary
+
+
+@cache
+def dtype_name(dtype) -> str:
+    """Return `torch.float32` as `float32`."""
+    return str(dtype).rpartition(".")[2]
+
+
+def shape_of(tensor) -> Summary:
+    """Return a tensor's shape and dtype, its values unread. Those of one shape and dtype are one object."""
+    return _unread(tuple(tensor.shape), tensor.dtype)
+
+
+@lru_cache(maxsize=10_000)
+def _unread(shape: tuple[int, ...], dtype) -> Summary:
+    return Summary(shape, dtype_name(dtype))
+
+
+def summary_of(array: np.ndarray, dtype: str, small: int) -> Summary:
+    """Summarise an array.
+
+    Args:
+        dtype: what to call its type, which need not be NumPy's (bfloat16 comes as float32).
+        small: up to so many elements are kept as they are.
+    """
+    values = plain_values(array) if array.size <= small else None
+    kind = array.dtype.kind
+    if array.size == 0 or kind not in "biuf":
+        return _uncommon(array, dtype, values)
+    flat, times = _distinct(array)
+    if kind != "f":
+        flat = flat.astype(np.float64)
+    elif flat.dtype.itemsize == 2:
+        flat = flat.astype(np.float32)
+    least, most, total, square, nans, infs, zeros = numbers_in_short(flat)
+    finite = flat.size - nans - infs
+    if finite == 0:
+        return Summary(array.shape, dtype, None, None, None, None, times * nans, times * infs, 0, values)
+    norm = math.sqrt(square * times)
+    return Summary(
+        array.shape, dtype, least, total / finite, most, norm, times * nans, times * infs, times * zeros, values
+    )
+
+
+def _uncommon(array: np.ndarray, dtype: str, values) -> Summary:
+    """Summarise an empty array, or one of complex numbers, of which only the odd ones are counted."""
+    nans, infs = (int(test(array).sum()) if array.dtype.kind == "c" else 0 for test in (np.isnan, np.isinf))
+    zeros = array.size - int(np.count_nonzero(array)) if array.dtype.kind == "c" else 0
+    return Summary(array.shape, dtype, nans=nans, infs=infs, zeros=zeros, values=values)
+
+
+def _distinct(array: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return an array's elements in any order, and how often each stands in it: expanded dims repeat them."""
+    if array.flags.c_contiguous:
+        return array.reshape(-1), 1
+    if array.flags.f_contiguous:
+        return array.reshape(-1, order="F"), 1
+    size = array.size
+    if 0 in array.strides:
+        array = array[tuple(0 if stride == 0 else slice(None) for stride in array.strides)]
+    elif array.ndim > 2:  # a transposed tensor: in the order in which it lies in memory
+        array = array.transpose(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
+    array = np.asarray(array)
+    return array.reshape(-1), size // max(array.size, 1)
+
+
+def plain_values(array: np.ndarray) -> list | float | str:
+    """Return values as nested lists that JSON takes: NaN and infinities are strings, complex numbers too."""
+    if array.dtype.kind == "c":
+        return _mapped(array.tolist(), str)
+    values = array.tolist()
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        return _mapped(values, lambda value: value if math.isfinite(value) else str(value))
+    return values
+
+
+def _mapped(values, function):
+    return [_mapped(one, function) for one in values] if isinstance(values, list) else function(values)

@@ -1,0 +1,167 @@
+"""`lens.watch()`: record what a program does. `lens.capture()`: record a graph that is there already."""
+
+import functools
+import sys
+from contextlib import ExitStack
+
+from backlight.errors import InputError
+from backlight.lens.engines import engine_named, engine_of, loaded_engines
+from backlight.lens.records.building import Options
+from backlight.lens.records.record import Record
+from backlight.lens.records.recording import Recording
+
+OPEN: list["Watch"] = []  # those that watch now, in any thread
+VALUES = ("summary", "none", "full")
+
+
+class Watch:
+    """Records what the program does inside a `with` block, or in a function that it decorates; see `watch`."""
+
+    def __init__(self, options: Options, engine: str | None, models: tuple, steps: int | None):
+        self.options = options
+        self.engine = engine
+        self.models = models
+        self.steps = steps
+        self.blocks = ExitStack()
+        self.recordings: list[Recording] = []
+
+    @property
+    def records(self) -> list[Record]:
+        """The records in which something happened, the latest last; inside the block also the one that grows."""
+        found = []
+        for one in self.recordings:
+            found += [*one.closed, one.fill()]
+        return [record for record in found if record.nodes]
+
+    @property
+    def record(self) -> Record:
+        """The latest record: an empty one if nothing that has a gradient was done.
+
+        Raises:
+            InputError: nothing was watched yet.
+        """
+        if not self.recordings:
+            raise InputError("record must be asked for after watching has begun: use `with lens.watch() as watch:`")
+        return (self.records or [self.recordings[0].record])[-1]
+
+    def cut(self) -> None:
+        """Close the record here: what follows goes into a new one."""
+        for one in self.recordings:
+            one.split(sys._getframe(1))
+
+    def __enter__(self) -> "Watch":
+        if self.recordings and self.recordings[0].watches:
+            raise InputError("watch must not be entered again while it watches: make another one with lens.watch()")
+        engines = loaded_engines() if self.engine is None else [engine_named(self.engine)]
+        self.recordings = [Recording(one, self.options, self.models, self.steps) for one in engines]
+        for one in self.recordings:
+            self.blocks.enter_context(one.engine.observe(one))
+        OPEN.append(self)
+        return self
+
+    def __exit__(self, *problem) -> None:
+        OPEN.remove(self)
+        self.blocks.close()
+        for one in self.recordings:
+            one.close(sys._getframe(1))
+
+    def __call__(self, function):
+        """Decorate a function: each call is watched, and `function.watch` is this watch."""
+
+        @functools.wraps(function)
+        def watched(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+
+        watched.watch = self
+        return watched
+
+
+def watch(
+    *,
+    values: str = "summary",
+    small: int = 64,
+    limit: int = 20_000,
+    models=(),
+    names: bool = True,
+    title: str | None = None,
+    engine: str | None = None,
+    steps: int | None = None,
+) -> Watch:
+    """Record what a program does: its graph, what backward computes and in which order, what is written in place.
+
+        with lens.watch() as watch:
+            loss = criterion(model(images), labels)
+            loss.backward()
+        watch.record.save("step.json")
+
+    It is a decorator too: `@lens.watch()`, with the record in `function.watch.record`.
+
+    Args:
+        values: "summary" keeps least, mean, most, norm and counts of NaN, inf and 0 of each tensor; "none" only shapes;
+            "full" all values.
+        small: tensors of up to so many elements are kept whole.
+        limit: so many nodes are recorded at most; the record counts those `left_out`.
+        models: modules that give parameters their names. Those that run, or that a variable holds, are found anyway.
+        names: whether to look for names in the variables of the caller.
+        title: what to call the record.
+        engine: "torch" or "backlight"; by default both are watched, PyTorch if it has been imported.
+        steps: for a loop: a new record begins after each backward, and the latest `steps` of them stay in
+            `Watch.records`. By default all goes into one record.
+    """
+    if steps is not None and steps < 1:
+        raise InputError(f"steps must be at least 1, got {steps}: how many records to keep")
+    return Watch(_options(values, small, limit, names, title), engine, _modules(models), steps)
+
+
+def capture(
+    output,
+    *,
+    values: str = "summary",
+    small: int = 64,
+    limit: int = 20_000,
+    models=(),
+    names: bool = True,
+    title: str | None = None,
+) -> Record:
+    """Record the graph of a tensor (or of several) that is there already: its nodes, what they save, leaves' `.grad`.
+
+    What ops gave is known only where a node keeps it, and nothing of any backward: `watch` for those.
+
+    Args:
+        output: a tensor that requires grad, or a list of them. The others are those of `watch`.
+
+    Raises:
+        InputError: a tensor has no graph.
+    """
+    outputs = list(output) if isinstance(output, (list, tuple)) else [output]
+    if not outputs:
+        raise InputError("output must be a tensor or a list of tensors, got an empty list: pass the loss")
+    engine = engine_of(outputs[0])
+    recording = Recording(engine, _options(values, small, limit, names, title), _modules(models))
+    recording.capture([_edge_of(engine, one) for one in outputs], outputs)
+    return recording.close(sys._getframe(1))
+
+
+def _edge_of(engine, tensor) -> tuple:
+    if not engine.is_tensor(tensor):
+        raise InputError(f"output must be a tensor, got {type(tensor).__name__}: pass the loss, not its value")
+    edge = engine.node_of(tensor)
+    if edge is None:
+        raise InputError(
+            f"output must require grad, got a tensor of shape {tuple(tensor.shape)} that does not and has no graph: "
+            "compute it from tensors with requires_grad=True, outside of no_grad()"
+        )
+    return edge
+
+
+def _options(values: str, small: int, limit: int, names: bool, title: str | None) -> Options:
+    if values not in VALUES:
+        raise InputError(f"values must be one of {', '.join(VALUES)}, got {values!r}")
+    if limit < 1:
+        raise InputError(f"limit must be at least 1, got {limit}: how many nodes to record")
+    return Options(values, small, limit, names, title or "")
+
+
+def _modules(models) -> tuple:
+    return tuple(models) if isinstance(models, (list, tuple)) else (models,)

@@ -1,0 +1,1 @@
+"""A recorded pass step by step: formulas with the numbers in them."""

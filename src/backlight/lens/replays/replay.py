@@ -1,0 +1,122 @@
+"""A recorded pass, step by step: what each op computes, and then, backwards, which node fires and what it hands on.
+
+NOTE [A replay]
+`record.replay()` turns a record into steps in the order in which things happened: a step for each op of the forward,
+and for each backward its beginning, a step for each node that fired, and its end. A step is made of parts, each a kind,
+a heading and lines of text; the terminal and the page show the same ones. Formulas are filled in only where that gives
+the recorded gradient (NOTE [No wrong equation] in lens/replays/filled.py).
+"""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+
+FORWARD, BEGIN, FIRE, GRAD, END = "forward", "begin", "fire", "grad", "end"
+INDENT = 12
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of what there is to say of a step.
+
+    Args:
+        kind: "compute", "why", "gradient", "hook", "formula", "grad", "memory" or "note".
+        heading: a word or two: "why now", "→ c".
+        lines: of text; matrices keep their columns in a font of fixed width.
+    """
+
+    kind: str
+    heading: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A gradient that a node hands to an input.
+
+    Args:
+        start, end: the nodes; `output` which output of `end` it is for.
+        name: what the formula calls the input.
+        formula: as declared; "" if it is not known.
+        gradient: what flows, in short; "none" if nothing does.
+        total: what has arrived there with it.
+        waiting: how many users of that input have still to fire.
+    """
+
+    start: int
+    end: int
+    output: int
+    name: str
+    formula: str
+    gradient: str
+    total: str
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One step of a replay.
+
+    Args:
+        number: from 0.
+        kind: FORWARD, BEGIN (of a backward), FIRE (a node), GRAD (a leaf's `.grad`), END.
+        title: one line.
+        parts: what there is to say.
+        node: which one acts; None at the beginning and the end of a backward.
+        backward: which backward it belongs to, None for the forward.
+        value: a forward's result in short.
+        gradient: the gradient that arrived at the node, in short; None if none did.
+        grad: `.grad` of the node after the step, in short; None if nothing was written to it.
+        flows: the gradients that it hands on.
+        held: bytes that are kept for backward after the step; `freed` what the step let go.
+        place: the user's line, "file.py:12  e = c * d".
+    """
+
+    number: int
+    kind: str
+    title: str
+    parts: tuple[Part, ...]
+    node: int | None = None
+    backward: int | None = None
+    value: str | None = None
+    gradient: str | None = None
+    grad: str | None = None
+    flows: tuple[Flow, ...] = ()
+    held: int = 0
+    freed: int = 0
+    place: str = ""
+
+    def text(self) -> str:
+        """Return the step as plain text."""
+        lines = [self.title]
+        for part in self.parts:
+            for number, line in enumerate(part.lines):
+                lines.append(f"  {'' if number else part.heading:<{INDENT - 2}} {line}".rstrip())
+        if self.place:
+            lines.append(f"  {'line':<{INDENT - 2}} {self.place}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The steps of a record (see NOTE [A replay])."""
+
+    title: str
+    engine: str
+    steps: tuple[Moment, ...]
+
+    def text(self) -> str:
+        """Return all steps as plain text."""
+        return "\n\n".join(f"{step.number + 1}. {step.text()}" for step in self.steps)
+
+    def as_dict(self) -> dict:
+        """Return it as dicts and lists; what has no value is None."""
+        return dataclasses.asdict(self)
+
+    def to_json(self, **options) -> str:
+        """Return it as JSON."""
+        return json.dumps(self.as_dict(), allow_nan=False, **options)
+
+    def firing(self, backward: int = 0) -> list[int]:
+        """Return the nodes that one backward fired, in order."""
+        return [step.node for step in self.steps if step.backward == backward and step.kind in (FIRE, GRAD)]

@@ -1,0 +1,350 @@
+"""Builds the replay of a record: see NOTE [A replay] in lens/replays/replay.py."""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.lens.records.memory import Memory
+from backlight.lens.records.nodes import LEAF, Backward, Cut, HookChange, Node, Place, Step, Summary
+from backlight.lens.replays.blocks import shape_text
+from backlight.lens.replays.equations import LINE, Equations
+from backlight.lens.replays.filled import same
+from backlight.lens.replays.replay import BEGIN, END, FIRE, FORWARD, GRAD, Flow, Moment, Part, Replay
+from backlight.lens.replays.wording import (
+    brief,
+    drawn,
+    function_of,
+    given_of,
+    is_written_out,
+    listed,
+    size_text,
+    sum_sign,
+    sum_text,
+    word_of,
+)
+
+ROUNDING = 1e-4  # how far a sum may be from what arrived, in relation to its largest element
+
+
+def replay_of(
+    nodes: list[Node], backwards: list[Backward], cuts: Sequence[Cut] = (), *, title: str = "", engine: str = ""
+) -> Replay:
+    """Return the steps of what was recorded, forward and backward."""
+    return Replay(title, engine, tuple(_Builder(nodes, backwards, cuts).steps()))
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """A gradient that one user of a tensor handed to it."""
+
+    start: int
+    gradient: Summary | None
+
+
+class _Builder:
+    """Walks through a record once, in the order in which things happened."""
+
+    def __init__(self, nodes: list[Node], backwards: list[Backward], cuts: Sequence[Cut]):
+        self.nodes, self.backwards = nodes, backwards
+        self.cuts: dict[int, list[Cut]] = defaultdict(list)
+        for cut in cuts:
+            if cut.into is not None:
+                self.cuts[cut.into].append(cut)
+        self.equations, self.memory = Equations(nodes), Memory(nodes)
+        self.number = 0
+
+    def steps(self) -> Iterator[Moment]:
+        """Give all steps: before each backward, the forward of the nodes that are there by then."""
+        made = 0
+        for number, backward in enumerate(self.backwards):
+            last = max([*backward.roots, *(step.node for step in backward.steps)], default=-1)
+            yield from self._forwards(range(made, last + 1))
+            made = max(made, last + 1)
+            yield from _Backward(self, number, backward).steps()
+        yield from self._forwards(range(made, len(self.nodes)))
+
+    def moment(self, kind: str, title: str, parts: list[Part], **told) -> Moment:
+        """Number a step."""
+        self.number += 1
+        return Moment(self.number - 1, kind, title, tuple(parts), held=self.memory.held, **told)
+
+    def _forwards(self, ids: range) -> Iterator[Moment]:
+        for node in (self.nodes[id] for id in ids):
+            kept = self.memory.keep(node)
+            parts = [Part("compute", "value" if node.kind == LEAF else "computes", tuple(self._computed(node)))]
+            parts += self.cut(node)
+            if kept:
+                names = listed([self._kept_word(node, one) for one in node.saved])
+                parts.append(
+                    Part("memory", "keeps", (f"{names}; {size_text(self.memory.held)} held for backward now",))
+                )
+            value = brief(node.outputs[0]) if node.outputs else None
+            yield self.moment(
+                FORWARD, self._forward_title(node), parts, node=node.id, value=value, place=place_text(node.place)
+            )
+
+    def cut(self, node: Node) -> Iterator[Part]:
+        """Say what a node read that had left the graph."""
+        for one in self.cuts.get(node.id, ()):
+            line = f"it reads what {one.op} made of {word_of(self.nodes[one.node])} ({one.reason})"
+            lines = (f"{line}: no gradient goes back there", place_text(one.place))
+            yield Part("note", "cut", tuple(filter(None, lines)))
+
+    def _kept_word(self, node: Node, kept) -> str:
+        if kept.of is not None:
+            return word_of(self.nodes[kept.of])
+        if kept.name.startswith("result"):
+            return "its result"
+        if not kept.summary.shape and kept.summary.values is not None:
+            return brief(kept.summary)
+        return "its input" if kept.name == "self" else kept.name
+
+    def _forward_title(self, node: Node) -> str:
+        again = "" if node.order == 1 else f", in a backward that is recorded itself (order {node.order})"
+        if node.kind == LEAF:
+            return f"forward: {word_of(node)} is a {'parameter' if node.parameter else 'leaf'}{again}"
+        inside = f" in {node.module}" if node.module else ""
+        return f"forward: {node.label}{f' makes {node.name}' if node.name else f' #{node.id}'}{inside}{again}"
+
+    def _computed(self, node: Node) -> list[str]:
+        if node.kind != LEAF:
+            return self.equations.forward(node)
+        return drawn(node.outputs[0]) if node.outputs else ["not recorded"]
+
+
+class _Backward:
+    """The steps of one backward."""
+
+    def __init__(self, builder: _Builder, number: int, backward: Backward):
+        self.builder, self.number, self.backward = builder, number, backward
+        self.nodes = builder.nodes
+        self.firing = {step.node for step in backward.steps}
+        self.users: dict[int, list[int]] = defaultdict(list)  # of those that fire, once for each edge
+        for id in sorted(self.firing):
+            for edge in filter(None, self.nodes[id].edges):
+                self.users[edge.to].append(id)
+        self.arrivals: dict[tuple[int, int], list[_Arrival]] = defaultdict(list)
+        self.totals: dict[tuple[int, int], np.ndarray | None] = {}  # their sums
+        self.waiting = {id: len(self.users[id]) for id in {*self.firing, *self.users}}  # users that have still to fire
+        self.ready = {id for id in self.firing if not self.waiting[id]}  # ops that nothing keeps from firing
+
+    def steps(self) -> Iterator[Moment]:
+        """Give its beginning, its nodes and its end."""
+        yield self._begin()
+        for step in self.backward.steps:
+            self.ready.discard(step.node)
+            yield self._grad(step) if self.nodes[step.node].kind == LEAF else self._fire(step)
+        yield self._end()
+
+    def _moment(self, kind: str, title: str, parts: list[Part], **told) -> Moment:
+        return self.builder.moment(kind, title, parts, backward=self.number, **told)
+
+    @property
+    def _name(self) -> str:
+        return "backward" if len(self.builder.backwards) == 1 else f"backward {self.number + 1}"
+
+    def _begin(self) -> Moment:
+        roots = listed([word_of(self.nodes[id]) for id in self.backward.roots])
+        count = len(self.firing)
+        lines = [
+            f"{count} nodes will fire, each when all that used its result have" if count > 1 else "1 node will fire"
+        ]
+        if not self.backward.into_grad:
+            lines.append("autograd.grad: gradients are returned, no .grad is written")
+        if self.backward.create_graph:
+            lines.append("create_graph: what this backward computes is recorded, and can be differentiated")
+        elif self.backward.keep_graph:
+            lines.append("retain_graph: nothing is freed, so that it can be run again")
+        parts = [Part("note", "begins at", (roots,)), Part("note", "then", tuple(lines))]
+        return self._moment(BEGIN, f"{self._name} begins", parts, place=place_text(self.backward.place))
+
+    def _end(self) -> Moment:
+        if self.backward.problem:
+            parts = [Part("note", "ended by", tuple(self.backward.problem.splitlines()))]
+            return self._moment(END, f"{self._name} is ended by an error", parts)
+        written = [step for step in self.backward.steps if step.grad_after is not None]
+        lines = tuple(f"{word_of(self.nodes[step.node])}.grad = {brief(step.grad_after)}" for step in written)
+        parts = [Part("grad", "written", lines)] if written else []
+        if not self.backward.into_grad:
+            parts.append(Part("grad", "returned", tuple(self._returned()) or ("nothing",)))
+        parts.append(Part("memory", "memory", (f"{size_text(self.builder.memory.held)} still held for backward",)))
+        return self._moment(END, f"{self._name} is done", parts)
+
+    def _returned(self) -> Iterator[str]:
+        """Give what autograd.grad returns: what arrived where nothing fired."""
+        for target, pieces in self.arrivals.items():
+            given = [one.gradient for one in pieces if one.gradient is not None]
+            if target[0] not in self.firing and given:
+                total, shape = self.totals[target], tuple(given[0].shape)
+                told = brief(given[0]) if len(given) == 1 else f"a sum of shape {shape_text(shape)}"
+                if total is not None:
+                    told = brief(Summary(shape, given[0].dtype, values=np.asarray(total).tolist()))
+                yield f"{told} for {word_of(self.nodes[target[0]])}"
+
+    def _fire(self, step: Step) -> Moment:
+        node = self.nodes[step.node]
+        parts = [self._why(node), *self._gradient(node, step), *self._hooks(step)]
+        flows = tuple(self._flows(node, step))
+        parts += [*self._formulas(node, step), *self.builder.cut(node)]
+        if step.grad_after is not None:
+            parts.append(_accumulated(word_of(node), step, "retained in "))
+        freed = None if self.backward.keep_graph else self.builder.memory.drop(node)
+        if freed is not None:
+            parts.append(Part("memory", "frees", (self._freed(freed),)))
+        inside = f" in {node.module}" if node.module else ""
+        return self._told(
+            FIRE, f"{self._name}: {function_of(node)} fires{inside}", parts, step, flows=flows, freed=freed or 0
+        )
+
+    def _grad(self, step: Step) -> Moment:
+        node = self.nodes[step.node]
+        parts = [self._why(node), *self._gradient(node, step), *self._hooks(step)]
+        if step.grad_after is not None:
+            parts.append(_accumulated(word_of(node), step))
+        elif not self.backward.into_grad:
+            parts.append(Part("grad", "returned", (f"by autograd.grad; {word_of(node)}.grad is not touched",)))
+        return self._told(GRAD, f"{self._name}: the gradient of {function_of(node)} is complete", parts, step)
+
+    def _told(self, kind: str, title: str, parts: list[Part], step: Step, **told) -> Moment:
+        arrived = next((one for one in step.incoming if one is not None), None)
+        return self._moment(
+            kind,
+            title,
+            parts,
+            node=step.node,
+            gradient=None if arrived is None else brief(arrived),
+            grad=None if step.grad_after is None else brief(step.grad_after),
+            place=place_text(self.nodes[step.node].place),
+            **told,
+        )
+
+    def _freed(self, freed: int) -> str:
+        held = size_text(self.builder.memory.held)
+        if freed:
+            return f"{size_text(freed)}; {held} still held for backward"
+        return f"nothing yet: what it kept is kept by others too; {held} still held for backward"
+
+    def _why(self, node: Node) -> Part:
+        users = list(dict.fromkeys(self.users[node.id]))
+        ways = [function_of(self.nodes[id]) for id in sorted(users, reverse=True)]
+        if not ways and node.id not in self.backward.roots:
+            line = "nothing that was recorded used its result"
+        elif not ways:
+            line = f"backward begins here: {word_of(node)} is the root"
+        elif len(ways) == 1:
+            line = f"its only user has fired: {ways[0]}"
+        else:
+            line = f"all {len(ways)} users have fired: {listed(ways[:4] + (['others'] if len(ways) > 4 else []))}"
+        return Part("why", "why now", (line, *self._among(node)))
+
+    def _among(self, node: Node) -> list[str]:
+        """Say why this node goes first, where others could too and the rule explains it."""
+        if node.kind == LEAF or not self.ready or max(self.ready) > node.id:
+            return []
+        words = listed([word_of(self.nodes[id]) for id in heapq.nlargest(3, self.ready)])
+        return [f"{words} could fire too: what was made last goes first"]
+
+    def _gradient(self, node: Node, step: Step) -> Iterator[Part]:
+        for output, arrived in enumerate(step.incoming):
+            heading = "gradient" if len(step.incoming) == 1 else f"gradient {output}"
+            yield Part("gradient", heading, tuple(self._added_up(node, output, arrived, step)))
+
+    def _added_up(self, node: Node, output: int, arrived: Summary | None, step: Step) -> list[str]:
+        """Say what arrived, and from whom."""
+        changes = [change for change in step.changes if change.output == output]
+        before = changes[0].before if changes else arrived
+        pieces = [one for one in self.arrivals[node.id, output] if one.gradient is not None]
+        if before is None:
+            return ["none arrived"]
+        sources = [function_of(self.nodes[one.start]) for one in pieces]
+        if not pieces:
+            begun = node.id in self.backward.roots
+            return _with_ending(drawn(before), ", which backward began with" if begun else "")
+        if len(pieces) == 1 or len(pieces) > 6:
+            return _with_ending(drawn(before), f", from {listed(sources[:6])}{' and others' if sources[6:] else ''}")
+        if not _is_sum(pieces, before):
+            return _with_ending(drawn(before), f", from {listed(sources)}")
+        terms = [one.gradient for one in pieces]
+        told = [f"{sum_text(terms)} {sum_sign(terms, before)} {brief(before)}"]
+        return told + [f"{brief(one.gradient)} from {source}" for one, source in zip(pieces, sources)]
+
+    def _hooks(self, step: Step) -> Iterator[Part]:
+        for change in step.changes:
+            yield Part("hook", "hook", (_hook_line(change),))
+
+    def _flows(self, node: Node, step: Step) -> Iterator[Flow]:
+        for edge, gradient in zip(node.edges, step.outgoing):
+            if edge is None:
+                continue
+            self.arrivals[edge.to, edge.output].append(_Arrival(node.id, gradient))
+            waiting = self._count_down(edge.to)
+            total = self._add_up((edge.to, edge.output), gradient) or brief(gradient)
+            yield Flow(node.id, edge.to, edge.output, edge.name, edge.formula, brief(gradient), total, waiting)
+
+    def _add_up(self, target: tuple[int, int], gradient: Summary | None) -> str | None:
+        """Add a gradient to what has arrived; return the sum in short, None where values were not recorded."""
+        if gradient is None:
+            return None
+        array, before = given_of(gradient).array, self.totals.get(target, 0.0)
+        if array is None or before is None:
+            self.totals[target] = None
+            return None
+        self.totals[target] = before + array
+        return brief(Summary(gradient.shape, gradient.dtype, values=np.asarray(self.totals[target]).tolist()))
+
+    def _count_down(self, id: int) -> int:
+        """Note that a user of a node has fired; return how many have still to."""
+        self.waiting[id] -= 1
+        if not self.waiting[id] and id in self.firing and self.nodes[id].kind != LEAF:
+            self.ready.add(id)
+        return self.waiting[id]
+
+    def _formulas(self, node: Node, step: Step) -> Iterator[Part]:
+        for edge, gradient in zip(node.edges, step.outgoing):
+            if edge is None:
+                continue
+            heading = f"→ {word_of(self.nodes[edge.to])}"
+            yield Part("formula", heading, tuple(self.builder.equations.derivative(node, step, edge, gradient)))
+
+
+def _accumulated(word: str, step: Step, how: str = "") -> Part:
+    """Say what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
+    before, after = step.grad_before, step.grad_after
+    arrived = next((one for one in step.incoming if one is not None), None)
+    head = f"{how}{word}.grad: {'None' if before is None else brief(before)}"
+    if before is None or arrived is None or not _is_sum([_Arrival(-1, before), _Arrival(-1, arrived)], after):
+        return Part("grad", "writes", (f"{head} → {brief(after)}",))
+    sign = sum_sign([before, arrived], after)
+    terms = (head, f" → {sum_text([before, arrived])}", f" {sign} {brief(after)}, added to what was there")
+    if sum(map(len, terms)) <= LINE:
+        return Part("grad", "writes", ("".join(terms),))
+    return Part("grad", "writes", tuple(term.strip() for term in terms))
+
+
+def _hook_line(change: HookChange) -> str:
+    return f"{change.hook} changes it: {brief(change.before)} → {brief(change.after)}"
+
+
+def _is_sum(pieces: list[_Arrival], whole: Summary) -> bool:
+    """Tell whether pieces are known to add up to a whole, and all of it can be written."""
+    summaries = [*(one.gradient for one in pieces), whole]
+    if not all(one is not None and is_written_out(one) for one in summaries):
+        return False
+    arrays = [given_of(one).array for one in summaries]
+    return same(np.asarray(sum(arrays[:-1])), arrays[-1], ROUNDING)
+
+
+def _with_ending(lines: list[str], ending: str) -> list[str]:
+    """Say where lines come from: behind the line, beneath several."""
+    return [lines[0] + ending] if len(lines) == 1 else [*lines, *filter(None, [ending.removeprefix(", ")])]
+
+
+def place_text(place: Place | None) -> str:
+    """Write a line of source: `train.py:12  loss = f(x)`."""
+    if place is None:
+        return ""
+    name = place.file.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{place.line}  {place.text.strip()}".rstrip()
