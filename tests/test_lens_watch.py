@@ -190,6 +190,21 @@ def test_a_write_to_a_saved_tensor_shows_in_its_versions(t):
 
 
 @ENGINES
+def test_what_is_saved_after_an_optimizer_step_has_the_new_values(t):
+    inner, outer = t.nn.Linear(2, 1), t.nn.Linear(1, 1)
+    optimizer = t.optim.SGD(outer.parameters(), lr=0.5)
+    weights = []
+    with lens.watch() as watch:
+        for _ in range(2):
+            weights.append(outer.weight.tolist())
+            outer(inner(t.ones(3, 2))).square().mean().backward()
+            optimizer.step()
+    saved = [saved.summary.values for node in watch.record.nodes for saved in node.saved]
+    assert weights[0] != weights[1]
+    assert all(weight in saved for weight in weights)
+
+
+@ENGINES
 def test_a_second_forward_is_of_second_order(t):
     record = watched(t, programs.second_order)
     orders = [(node.type, node.order) for node in record.nodes if node.kind != LEAF]

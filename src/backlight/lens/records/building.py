@@ -180,7 +180,7 @@ class Builder:
             version = self.engine.version_of(tensor)
             number, size = self._memory_of(tensor, version)
             of, output = self._maker_of(tensor)
-            summary = self._summary_of_saved(tensor, of, output)
+            summary = self._summary_of_saved(tensor, version, of, output)
             made.saved.append(SavedTensor(name, summary, size, number, of, version, version))
             self.written[number] = max(self.written[number], version)
             self.holders[number] += 1
@@ -194,9 +194,9 @@ class Builder:
         node, output = self.engine.node_of(tensor)
         return self.id_of(node), output
 
-    def _summary_of_saved(self, tensor, of: int | None, output: int) -> Summary:
-        """Return what is known already of the values, else their summary."""
-        if of is not None:
+    def _summary_of_saved(self, tensor, version: int, of: int | None, output: int) -> Summary:
+        """Return what is known already of the values if nobody has written to them since, else their summary."""
+        if of is not None and self.record.nodes[of].version == version:
             outputs = self.record.nodes[of].outputs
             if output < len(outputs) and outputs[output].shape == tuple(tensor.shape):
                 return outputs[output]
