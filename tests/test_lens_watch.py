@@ -261,6 +261,15 @@ def test_at_most_limit_nodes_are_recorded_and_the_rest_is_counted(t):
 
 
 @ENGINES
+def test_a_record_says_in_one_line_what_it_is_of(t):
+    with lens.watch(title="sum.py") as watch:
+        loss = t.ones(2, requires_grad=True).sum()
+        loss.backward()
+    expected = f"<Record of sum.py on {watch.record.engine}: 2 nodes, 1 leaves, 1 backwards; roots: loss>"
+    assert repr(watch.record) == expected
+
+
+@ENGINES
 def test_values_can_be_left_out(t):
     with lens.watch(values="none") as watch:
         programs.shared_leaf(t)

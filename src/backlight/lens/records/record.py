@@ -54,7 +54,7 @@ __all__ = [
 FORMAT = 1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Record(Faces):
     """A graph and what ran through it (see NOTE [A record]).
 
@@ -79,6 +79,11 @@ class Record(Faces):
     title: str = ""
     modules: dict[str, str] = field(default_factory=dict)
     cuts: list[Cut] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.nodes):,} nodes, {len(self.leaves):,} leaves, {len(self.backwards):,} backwards"
+        roots = ", ".join(node.name or node.label for node in self.roots)
+        return f"<Record of {self.title or 'a graph'} on {self.engine}: {counts}; roots: {roots or 'none'}>"
 
     @property
     def roots(self) -> list[Node]:
