@@ -4,6 +4,7 @@ import contextlib
 import io
 import itertools
 import linecache
+import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -39,8 +40,12 @@ def run(source: str, engine: str, visit=None, name: str | None = None) -> dict:
         exec(PRELUDE, space)
         space["torch"].manual_seed(0)
         code = compile(source, name, "exec")
-        with visit or nullcontext(), contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
-            exec(code, space)
+        hook = sys.excepthook
+        try:
+            with visit or nullcontext(), contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+                exec(code, space)
+        finally:
+            sys.excepthook = hook  # torch.distributed leaves one of its own
     return space
 
 
