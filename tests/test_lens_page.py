@@ -20,7 +20,7 @@ from backlight.lens.records.record import (
     Write,
 )
 from browser import Browser
-from lens_records import stack
+from lens_records import graph, stack
 
 HOSTILE = "</script><img src=x onerror=\"document.title='broken in'\"><!--"
 
@@ -508,3 +508,29 @@ def test_so_many_paths_are_counted_and_the_last_is_shown(show):
     page.click(".turns button:first-child")
     assert text(page, ".told") == "1.15e18 of 1.15e18"
     assert text(page, ".way li:last-child") == "x"
+
+
+def zoom(page) -> int:
+    return int(text(page, "#zoom").split()[0])
+
+
+def test_what_is_too_tall_to_be_read_whole_begins_at_its_top_and_fits_the_width(show):
+    page = show(stack(40))
+    page.run("document.getElementById('open-all').click()")
+    settled(page)
+    assert 50 <= zoom(page) <= 100
+    left, top, width, height = place_of(page, "#frame")
+    first = min((place_of(page, f"[data-item={item}]") for item in seen(page)), key=lambda box: box[1])
+    assert top <= first[1] <= top + 60 and left <= first[0] and first[0] + first[2] <= left + width
+    page.press("f")
+    settled(page)
+    assert zoom(page) < 40
+    assert all(box[1] + box[3] <= top + height for box in (place_of(page, f"[data-item={one}]") for one in seen(page)))
+
+
+def test_a_view_that_lies_on_no_edge_is_a_pill(show):
+    record = graph([[], [0], [1], [1]])
+    record.nodes[1].type, record.nodes[1].label = "TBackward0", "T"
+    page = show(record)
+    assert text(page, "[data-item=n1].pill") == "T"
+    assert place_of(page, "[data-item=n1]")[3] < place_of(page, "[data-item=n2]")[3] / 2

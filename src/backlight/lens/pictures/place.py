@@ -6,6 +6,9 @@ the weighted median of the places that would make its links vertical, and the ro
 least cost, the sum of weight × |asked − got| (isotonic regression, by pooling blocks that collide). Rows are swept
 downwards and upwards a few times. A long link's bends pull at each other most, so that it is straight; a leaf pulls
 least, so that it stands beside the flow instead of bending it.
+
+The page needs the same pass wherever its reader opens a group, so that it has a twin, pictures/page/place.js: who
+changes one changes the other, and tests/test_lens_place_page.py compares the coordinates that both find.
 """
 
 from bisect import insort

@@ -37,13 +37,30 @@ const zoomAt = (factor, x = frame.clientWidth / 2, y = frame.clientHeight / 2, l
   fly(x - (x - camera.x) * grown, y - (y - camera.y) * grown, scale, lasts);
 };
 
-// Show the whole picture; a small one is not blown up.
+// How large the whole picture may be to be seen; a small one is not blown up.
+const marginNow = () => Math.min(40, frame.clientWidth * 0.04);
+const acrossScale = () => (frame.clientWidth - 2 * marginNow()) / scene.width;
+const wholeScale = (room = frame.clientHeight - BUTTONS) => bounded(Math.min(1.25, acrossScale(), (room - marginNow()) / scene.height));
+
+// Show the whole picture.
 const fitAll = (lasts = 220) => {
-  const { width, height } = scene, margin = Math.min(40, frame.clientWidth * 0.04);
-  const room = frame.clientHeight - BUTTONS;
-  const scale = bounded(Math.min(1.25, (frame.clientWidth - 2 * margin) / width, (room - margin) / height));
+  const scale = wholeScale(), room = frame.clientHeight - BUTTONS;
   camera.moved = false;
-  fly((frame.clientWidth - width * scale) / 2, (room + margin / 2 - height * scale) / 2, scale, lasts);
+  fly((frame.clientWidth - scene.width * scale) / 2, (room + marginNow() / 2 - scene.height * scale) / 2, scale, lasts);
+};
+// Show the whole picture if it can be read so; else as much as fits the width, from what is selected or from the top. Of
+// a picture that is too wide as well, show what is around the root.
+const TOO_SMALL = 0.4, READABLE = 0.5;
+const fitToRead = (lasts = 220) => {
+  if (wholeScale() >= TOO_SMALL) return fitAll(lasts);
+  const across = acrossScale(), scale = Math.min(1, Math.max(READABLE, across)), margin = marginNow();
+  const root = across < TOO_SMALL ? scene.items.get(rootsShown().map(standInOf)[0]) : null;
+  const goal = scene.items.get(selection.item) ?? root ?? { x: 0, y: 0, width: scene.width };
+  const free = frame.clientWidth - scene.width * scale, beneath = frame.clientHeight - BUTTONS - scene.height * scale;
+  const x = free > 0 ? free / 2 : Math.min(margin, Math.max(free - margin, frame.clientWidth / 2 - (goal.x + goal.width / 2) * scale));
+  camera.moved = false;
+  const y = beneath > 0 ? beneath / 2 : Math.min(margin, Math.max(beneath, margin - goal.y * scale));
+  fly(x, y, scale, lasts);
 };
 // Show one to one, around what is selected or the middle.
 const fullSize = () => zoomAt(1 / camera.scale, undefined, undefined, 200);
@@ -113,5 +130,5 @@ const listenToCamera = () => {
     event.stopPropagation();
     dragged = false;
   }, true);
-  new ResizeObserver(() => camera.moved || fitAll(0)).observe(frame);
+  new ResizeObserver(() => camera.moved || fitToRead(0)).observe(frame);
 };

@@ -67,13 +67,30 @@ const headOf = (item) => {
 const LIMITS = { n: [76, 236], g: [132, 300] };
 const closedSize = (item) => {
   const group = groupOf(item), [head, name] = headOf(item);
+  if (isPill(item)) return { width: Math.max(30, Math.round(widthOf(head, "row")) + 22), height: 22 };
   const rows = group ? rowsOfGroup(group) : rowsOf(Number(item.slice(1)));
   const wide = rows.map(([what, text, kind]) => widthOf(text, "row") * (kind === "broken" ? 1.12 : 1) + (what ? widthOf(what, "small") + 14 : 0));
   const top = widthOf(head, "head") + (name ? widthOf(name, "name") + 14 : 0) + (group ? 20 : 0) + (nodeOf(item)?.root ? 42 : 0);
   const [least, most] = LIMITS[item[0]];
   return { width: Math.round(Math.min(most, Math.max(least, top, ...wide) + 24)), height: 30 + rows.length * 16 + 6 };
 };
-const headerWidth = (group) => widthOf(titleOf(group), "head") + widthOf(group.detail ?? "", "small") + 72;
+
+// What placing asks (see place.js): the sizes of what is closed and of ports (those above end beneath the header); how wide
+// a header is; more room above a row where beads with names lie on links into it, and beneath a header.
+const BEAD_GAP = 15, ABOVE_BEADS = 30, UNDER_HEADER = 14;
+const sizeOf = (item) => (isPoint(item) ? { width: 0, height: item[0] === "i" ? HEADER : 0 } : closedSize(item));
+const leastWidth = (group) => widthOf(titleOf(group), "head") + widthOf(group.detail ?? "", "small") + 72;
+
+const roomsOf = (group) => {
+  const rowOf = new Map(group.ranks.flatMap((row, number) => row.map((item) => [item, number])));
+  const rooms = group.ranks.map(() => 0);
+  if (group.parent !== null) rooms[1] = group.ranks[0].length ? ROW_GAP : UNDER_HEADER;
+  for (const { end, beads = [] } of group.links ?? []) {
+    if (beads.length) rooms[rowOf.get(end)] = Math.max(rooms[rowOf.get(end)], ABOVE_BEADS + Math.min(beads.length, MOST_BEADS) * BEAD_GAP);
+  }
+  return rooms;
+};
+const LOOK = { size: sizeOf, least: leastWidth, rooms: roomsOf };
 
 // What a screen reader says of an item.
 const spoken = (item) => {
@@ -84,7 +101,7 @@ const spoken = (item) => {
   return told.filter(Boolean).join(", ");
 };
 
-const kindOf = (item) => (item[0] === "g" ? "group" : boxes.get(Number(item.slice(1)))?.bead ? "bead" : nodeOf(item).kind);
+const kindOf = (item) => (item[0] === "g" ? "group" : isPill(item) ? `${nodeOf(item).kind} pill` : boxes.get(Number(item.slice(1)))?.bead ? "bead" : nodeOf(item).kind);
 const rowElements = (rows) => rows.map(([what, text, kind]) => make("div", { class: `row ${kind}`, title: kind === "absent" ? "no gradient yet: none has arrived here" : null }, what ? make("span", { class: "what" }, what) : null, make("span", { class: "text" }, text)));
 
 const badgesOf = (item) => {
@@ -98,6 +115,7 @@ const badgesOf = (item) => {
 // The contents of an item's element.
 const faceOf = (item) => {
   if (kindOf(item) === "bead") return [make("span", { class: "bead-name" }, nodeOf(item).label)];
+  if (isPill(item)) return [make("span", { class: "symbol" }, nodeOf(item).label), stateBadge(item)];
   const group = groupOf(item), [head, name] = headOf(item);
   const top = make("div", { class: "head" },
     group ? make("span", { class: "turn", "aria-hidden": "true" }, isOpen(item) ? "▾" : "▸") : null,

@@ -92,13 +92,13 @@ const printed = () => {
 // Where the first view would be too small to be read on this screen, its smallest groups are closed, as far as it takes.
 const LEGIBLE = 0.6, FEWEST = 5, BARS = 80;
 const closeUntilLegible = () => {
-  const fits = () => Math.min(frame.clientWidth / scene.width, (frame.clientHeight - BARS) / scene.height) > LEGIBLE;
+  const fits = () => wholeScale(frame.clientHeight - BUTTONS - BARS) >= LEGIBLE;
   const innermost = () => [...opened].filter((id) => groups[id].parent !== null && !groups.some((one) => one.parent === id && opened.has(one.id)));
   while (!fits() && seenWith(opened) > FEWEST) {
     const [smallest] = innermost().sort((one, other) => inside[one].length - inside[other].length);
     if (smallest === undefined) break;
     opened.delete(smallest);
-    scene = placeAll(closedSize);
+    scene = place(LOOK);
   }
 };
 
@@ -122,11 +122,11 @@ const begin = () => {
   listenToSearch();
   listenToKeys();
   listenToTips();
-  scene = placeAll(closedSize);
+  scene = place(LOOK);
   closeUntilLegible();
   scene = { items: new Map(), links: [], width: 0, height: 0 };
   setMode("kind");
-  fitAll(0);
+  fitToRead(0);
   describe(null);
   html.dataset.ready = "yes";
   tell("ready");

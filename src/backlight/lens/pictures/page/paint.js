@@ -9,14 +9,15 @@ let glide = 0;
 
 const curveOf = (points) => points.slice(1).reduce((text, [x, y], place) => {
   const [x0, y0] = points[place];
+  if (Math.abs(x - x0) < 0.01 && Math.abs(y - y0) < 0.01) return text;
   if (Math.abs(x - x0) < 0.5) return `${text}L${x} ${y}`;
   const middle = (y0 + y) / 2;
   return `${text}C${x0} ${middle} ${x} ${middle} ${x} ${y}`;
 }, `M${points[0][0]} ${points[0][1]}`);
 
-// Where a bead lies on the last part of a link.
+// Where a bead lies on the last curve of a link.
 const beadSpot = (points, place, count) => {
-  const [[x0, y0], [x1, y1]] = points.slice(-2), t = (place + 1) / (count + 1), s = 1 - t;
+  const [[x0, y0], [x1, y1]] = points.slice(-3, -1), t = (place + 1) / (count + 1), s = 1 - t;
   return [x0 * (s ** 3 + 3 * s * s * t) + x1 * (t ** 3 + 3 * t * t * s), y0 * s ** 3 + 1.5 * (y0 + y1) * s * s * t + 1.5 * (y0 + y1) * t * t * s + y1 * t ** 3];
 };
 
@@ -27,7 +28,7 @@ const beadsOf = (links) => {
     const shown = (link.beads ?? []).slice(0, MOST_BEADS);
     shown.forEach((id, place) => {
       const [x, y] = beadSpot(points, place, shown.length);
-      found.set(`n${id}`, { x: x - 6, y: y - 6, width: 12, height: 12, depth: 9, row: y });
+      found.set(`n${id}`, { x: x - 6, y: y - 6, width: 12, height: 12, depth: 9 });
     });
   }
   return found;
@@ -113,7 +114,7 @@ const paintLink = (key, points) => {
   const { line, touch, link } = paths.get(key);
   const last = points.at(-1), tip = ended(link.end, link.inside_end) && !state.flow, tail = ended(link.start, link.inside_start) && state.flow;
   const stops = [...points.slice(0, -1), [last[0], last[1] - (tip ? 6 : 0)]];
-  if (tail) stops[0] = [stops[0][0], stops[0][1] + 6];
+  if (tail) for (const place of [0, 1]) stops[place] = [stops[place][0], Math.max(stops[place][1], points[0][1] + 6)];
   const text = curveOf(stops);
   line.setAttribute("d", text);
   touch.setAttribute("d", text);
@@ -188,7 +189,7 @@ const drawEdgeNotes = () => {
     const name = edgeName(edge.from, edge.to);
     const on = scene.links.findLast(({ link }) => (link.wires ?? []).some((number) => wires[number].edges.includes(name)));
     if (!on) return [];
-    const [x, y] = on.points.at(-1), [x0] = on.points.at(-2);
+    const [x, y] = on.points.at(-1), [x0] = on.points.at(-3);
     return make("bdi", { class: "note", style: `transform: translate(${x * 0.75 + x0 * 0.25}px, ${y - 20}px) translate(-50%, -50%)` }, edge.label);
   }));
 };

@@ -10,6 +10,10 @@ const groupOf = (item) => (item[0] === "g" ? groups[Number(item.slice(1))] : nul
 const nodeOf = (item) => (item[0] === "n" ? nodes[Number(item.slice(1))] : null);
 const isPoint = (item) => "iob".includes(item[0]);
 
+// Plumbing that lies on no wire stands among the items, as a pill; the rest is beads.
+const standing = new Set(groups.flatMap((group) => group.children ?? []));
+const isPill = (item) => Boolean(item[0] === "n" && standing.has(item) && boxes.get(Number(item.slice(1)))?.bead);
+
 // The record's edges that a wire runs along, from its user back over beads to what made the tensor: "user>input".
 const edgeName = (user, input) => `${user}>${input}`;
 for (const wire of wires) {

@@ -1,154 +1,213 @@
-// Coordinates: each group's inside is placed by itself, row under row, then all are put together. Ranks and orders come
-// from Python; where an item stands within its row is found here, since boxes that open change their size.
+// Coordinates: ranks and orders, which come from Python, become places and routes.
 
-const ROW_GAP = 32, BEAD_GAP = 15, ITEM_GAP = 22, POINT = 7, FRAME = 16, HEADER = 30, SWEEPS = 10;
+// NOTE [Two passes that are one]
+// This is the pass of lens/pictures/place.py, name by name, and its NOTE [Placing] says what is done: who changes one
+// changes the other (tests/test_lens_place_page.py compares what both find). What depends on how the page draws comes
+// from the `look` that `place` is given:
+//   size(item)    { width, height } of a box, a closed group or a port; a port is as high as what covers it.
+//   least(group)  the least width of an open group: that of its header.
+//   rooms(group)  for each row, the least that is free above it.
 
-// The best positions of a row: as near as can be to where each item wants to be, in order and without overlap (pooling of
-// adjacent violators). `wanted` are middles, `weights` how much each insists; returns middles.
-const apart = (wanted, weights, sizes) => {
-  const offsets = [0];
-  for (let place = 1; place < sizes.length; place += 1) offsets.push(offsets[place - 1] + (sizes[place - 1] + sizes[place]) / 2 + gapBetween(sizes[place - 1], sizes[place]));
-  const pools = [];
-  wanted.forEach((middle, place) => {
-    pools.push({ sum: (middle - offsets[place]) * weights[place], weight: weights[place], count: 1 });
-    while (pools.length > 1 && pools.at(-2).sum / pools.at(-2).weight >= pools.at(-1).sum / pools.at(-1).weight) {
-      const last = pools.pop(), first = pools.at(-1);
-      first.sum += last.sum; first.weight += last.weight; first.count += last.count;
+const GAP = 22, BEND_GAP = 12, ROW_GAP = 32, MOST_ROW_GAP = 84, PAD = 16, HEADER = 30, LEAD = 7, SLOPE = 0.08;
+const SWEEPS = ["down", "up", "down", "up", "both", "up", "down"];
+const LEAF_PULL = 0.2, PULLS = [1, 2, 8]; // a link's pull, by how many of its ends are bends
+
+// A group's inside: sizes first, then x, row by row, then y.
+class Inside {
+  constructor(group, insides, look) {
+    this.group = group;
+    this.insides = insides;
+    this.rows = group.ranks ?? [];
+    this.links = group.links ?? [];
+    this.rowOf = new Map(this.rows.flatMap((items, row) => items.map((item) => [item, row])));
+    this.size = new Map([...this.rowOf.keys()].map((item) => [item, insides.get(item) ?? (item[0] === "b" ? { width: 0, height: 0 } : look.size(item))]));
+    this.x = new Map();
+    this.pulls();
+    for (const row of this.rows) this.pack(row);
+    for (const way of SWEEPS) this.sweep(way);
+    this.frame(look.least);
+    this.stack(look.rooms(group));
+  }
+
+  // Who pulls at whom: for each item [neighbour, place on the neighbour − place on the item, weight].
+  pulls() {
+    this.above = new Map([...this.rowOf.keys()].map((item) => [item, []]));
+    this.below = new Map([...this.rowOf.keys()].map((item) => [item, []]));
+    const seen = new Set();
+    for (const link of this.links) {
+      const chain = chainOf(link);
+      chain.slice(1).forEach((lower, place) => {
+        const upper = chain[place], pair = `${upper} ${lower}`;
+        if (this.rowOf.get(lower) - this.rowOf.get(upper) !== 1 || seen.has(pair)) return;
+        seen.add(pair);
+        const bends = (upper[0] === "b") + (lower[0] === "b");
+        const weight = upper[0] === "n" && isLeaf(nodeOf(upper)) ? LEAF_PULL : PULLS[bends];
+        const shift = this.leaving(link, upper) - this.entering(link, lower);
+        this.above.get(lower).push([upper, shift, weight]);
+        this.below.get(upper).push([lower, -shift, weight]);
+      });
     }
-  });
-  const starts = pools.flatMap((pool) => Array(pool.count).fill(pool.sum / pool.weight));
-  return starts.map((start, place) => start + offsets[place]);
-};
-const gapBetween = (one, other) => (one <= POINT || other <= POINT ? ITEM_GAP * 0.6 : ITEM_GAP);
-
-// How far from its middle a link begins or ends at an item: at its port where it is open, else at a share of its width.
-const offsetAt = (item, share, port, size) => {
-  if (port && isOpen(item)) return size.inside.middles.get(port) - size.width / 2;
-  return isPoint(item) ? 0 : ((share ?? 0.5) - 0.5) * size.width * 0.8;
-};
-
-// A long link is straight; a leaf stands beside the flow and does not bend it.
-// Pairs of items in neighbouring ranks, with where on each the line between them ends.
-const pullOf = (upper, lower) => {
-  if (isPoint(upper) && isPoint(lower)) return 8;
-  if (isPoint(upper) || isPoint(lower)) return 2;
-  return upper[0] === "n" && isLeaf(nodeOf(upper)) ? 0.2 : 1;
-};
-const segmentsOf = (group, sizes) => (group.links ?? []).flatMap((link) => {
-  const stops = [link.start, ...(link.bends ?? []), link.end];
-  return stops.slice(1).map((lower, place) => {
-    const upper = stops[place];
-    return {
-      upper, lower, heavy: pullOf(upper, lower),
-      from: offsetAt(upper, place === 0 ? link.leaves_at : 0.5, place === 0 ? link.inside_start : null, sizes.get(upper)),
-      to: offsetAt(lower, lower === link.end ? link.enters_at : 0.5, lower === link.end ? link.inside_end : null, sizes.get(lower)),
-    };
-  });
-});
-
-// The middles of all items of a group: rows are pulled towards their neighbours, downwards and upwards by turns.
-const middlesOf = (group, sizes) => {
-  const rows = group.ranks ?? [], middles = new Map(), above = new Map(), below = new Map();
-  for (const row of rows) {
-    const places = apart(row.map(() => 0), row.map(() => 1), row.map((item) => sizes.get(item).width));
-    row.forEach((item, place) => { middles.set(item, places[place]); above.set(item, []); below.set(item, []); });
   }
-  for (const { upper, lower, heavy, from, to } of segmentsOf(group, sizes)) {
-    above.get(lower)?.push([upper, from - to, heavy]);
-    below.get(upper)?.push([lower, to - from, heavy]);
+
+  // Where a link leaves and enters an item, from its left.
+  leaving(link, item) {
+    if (item !== link.start) return 0;
+    const inside = this.insides.get(item);
+    return inside ? inside.x.get(link.inside_start) : this.size.get(item).width * link.leaves_at;
   }
-  const pull = (row, sides) => {
-    const wanted = [], weights = [];
-    for (const item of row) {
-      const pulls = sides.flatMap((side) => side.get(item));
-      const weight = pulls.reduce((sum, [, , heavy]) => sum + heavy, 0);
-      wanted.push(weight ? pulls.reduce((sum, [other, shift, heavy]) => sum + (middles.get(other) + shift) * heavy, 0) / weight : middles.get(item));
-      weights.push(Math.max(weight, 0.05));
+  entering(link, item) {
+    if (item !== link.end) return 0;
+    const inside = this.insides.get(item);
+    return inside ? inside.x.get(link.inside_end) : this.size.get(item).width * link.enters_at;
+  }
+
+  // How far each item of a row is at least from the first.
+  steps(row) {
+    const steps = [0];
+    for (let place = 1; place < row.length; place += 1) steps.push(steps[place - 1] + (this.size.get(row[place - 1]).width + gapBetween(row[place - 1], row[place])));
+    return steps;
+  }
+
+  // Put a row's items side by side, its middle at 0.
+  pack(row) {
+    const steps = this.steps(row), end = row.length ? steps.at(-1) + this.size.get(row.at(-1)).width : 0;
+    row.forEach((item, place) => this.x.set(item, steps[place] - end / 2));
+  }
+
+  sweep(way) {
+    for (const row of way === "up" ? this.rows.toReversed() : this.rows) {
+      const asked = row.map((item) => {
+        const pulls = [...(way === "up" ? [] : this.above.get(item)), ...(way === "down" ? [] : this.below.get(item))];
+        return medianOf(pulls.map(([other, shift, weight]) => [this.x.get(other) + shift, weight]).sort(inOrder));
+      });
+      this.settle(row, asked);
     }
-    apart(wanted, weights, row.map((item) => sizes.get(item).width)).forEach((middle, place) => middles.set(row[place], middle));
-  };
-  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
-    if (sweep % 2) rows.toReversed().forEach((row) => pull(row, [below]));
-    else rows.forEach((row) => pull(row, [above]));
   }
-  for (const row of rows) pull(row, [above, below]);
-  return middles;
+
+  // Move a row's items as near to what they ask for as their order and gaps allow.
+  settle(row, asked) {
+    const steps = this.steps(row), blocks = []; // of [place, what its items ask for, how many]
+    row.forEach((item, number) => {
+      const [wanted, weight] = asked[number] ?? [this.x.get(item), 0.01];
+      let place = wanted - steps[number], members = [[place, weight]], count = 1;
+      while (blocks.length && blocks.at(-1)[0] > place) {
+        const [, others, more] = blocks.pop();
+        members = merged(others, members);
+        count += more;
+        [place] = medianOf(members);
+      }
+      blocks.push([place, members, count]);
+    });
+    const places = blocks.flatMap(([place, , count]) => Array(count).fill(place));
+    row.forEach((item, number) => this.x.set(item, places[number] + steps[number]));
+  }
+
+  // Move everything so that the group's left border is 0, and find its width.
+  frame(least) {
+    let left = Infinity, right = -Infinity;
+    for (const [item, x] of this.x) [left, right] = [Math.min(left, x), Math.max(right, x + this.size.get(item).width)];
+    if (!this.x.size) left = right = 0;
+    const inner = this.group.parent !== null;
+    this.width = Math.max(right - left + (inner ? 2 * PAD : 0), inner ? least(this.group) : 0);
+    const move = (this.width - (right - left)) / 2 - left;
+    for (const [item, x] of this.x) this.x.set(item, x + move);
+  }
+
+  // Find each row's top and height; rows stand further apart where links run far across.
+  stack(rooms) {
+    const across = Array(this.rows.length + 1).fill(0), last = this.rows.length - 1;
+    for (const [upper, pulls] of this.below) {
+      const row = this.rowOf.get(upper);
+      for (const [lower, shift] of pulls) across[row] = Math.max(across[row], Math.abs(this.x.get(upper) - this.x.get(lower) - shift));
+    }
+    const inner = this.group.parent !== null;
+    this.heights = this.rows.map((row) => Math.max(0, ...row.map((item) => this.size.get(item).height)));
+    this.top = [];
+    let y = inner ? HEADER : 0;
+    this.heights.forEach((height, number) => {
+      let gap = 0;
+      if (number > 1 && number < last) gap = Math.min(ROW_GAP + SLOPE * across[number - 1], MOST_ROW_GAP);
+      else if (inner && number) gap = Math.min(SLOPE * across[number - 1], MOST_ROW_GAP - ROW_GAP);
+      y += Math.max(gap, rooms[number] ?? 0);
+      this.top.push(number ? y : 0);
+      if (number && number !== last) y += height;
+    });
+    this.height = y + (inner ? PAD : 0);
+    if (this.top.length) this.top[last] = this.height;
+  }
+
+  // Where each item is in the group; in the middle of its row's height.
+  spots() {
+    return new Map([...this.rowOf].map(([item, row]) => {
+      const { width, height: own } = this.size.get(item), height = item[0] === "b" ? this.heights[row] : own;
+      return [item, { x: this.x.get(item), y: this.top[row] + (this.heights[row] - height) / 2, width, height }];
+    }));
+  }
+
+  // A link's points: straight down to the end of a row, a curve across the gap, straight down again.
+  route(link) {
+    const points = [], chain = chainOf(link);
+    chain.slice(1).forEach((lower, place) => {
+      const upper = chain[place], x = this.x.get(upper) + this.leaving(link, upper), row = this.rowOf.get(upper);
+      if (!points.length) points.push([x, this.edges(upper)[1]]);
+      points.push([x, this.top[row] + this.heights[row]]);
+      points.push([this.x.get(lower) + this.entering(link, lower), this.top[this.rowOf.get(lower)] - ("ng".includes(lower[0]) ? LEAD : 0)]);
+    });
+    return [...points, [points.at(-1)[0], this.edges(link.end)[0]]];
+  }
+
+  // An item's upper and lower edge.
+  edges(item) {
+    const row = this.rowOf.get(item), { height } = this.size.get(item);
+    const top = this.top[row] + (this.heights[row] - height) / 2;
+    return [top, top + height];
+  }
+}
+
+const chainOf = (link) => [link.start, ...(link.bends ?? []), link.end];
+const gapBetween = (item, after) => ("ng".includes(item[0]) && "ng".includes(after[0]) ? GAP : BEND_GAP);
+const inOrder = ([one, light], [other, heavy]) => one - other || light - heavy;
+
+// Of pairs of a place and its weight, in order: the weighted median and the sum of weights; between two that weigh the
+// same, the middle.
+const medianOf = (pulls) => {
+  if (!pulls.length) return null;
+  const total = pulls.reduce((sum, [, weight]) => sum + weight, 0);
+  let passed = 0;
+  for (const [number, [place, weight]] of pulls.entries()) {
+    passed += weight;
+    if (passed > total / 2 + 1e-9) return [place, total];
+    if (passed >= total / 2 - 1e-9) return [(place + pulls[number + 1][0]) / 2, total];
+  }
+  return [pulls.at(-1)[0], total];
 };
 
-// The room above each row: more where beads lie on the links into it.
-const gapsOf = (group, rankOf) => {
-  const gaps = (group.ranks ?? []).map(() => ROW_GAP);
-  for (const link of group.links ?? []) {
-    const beads = Math.min(link.beads?.length ?? 0, MOST_BEADS), rank = rankOf.get(link.end);
-    if (beads && rank !== undefined) gaps[rank] = Math.max(gaps[rank], 26 + beads * BEAD_GAP);
+// Two lists that are in order as one that is.
+const merged = (some, others) => {
+  const both = [];
+  let place = 0;
+  for (const one of some) {
+    while (place < others.length && inOrder(others[place], one) < 0) both.push(others[place++]);
+    both.push(one);
   }
-  return gaps;
+  return [...both, ...others.slice(place)];
 };
-
-// A group's inside: middles and tops of its items, relative to its left upper corner, and its size.
-const insideOf = (group, sizeOf) => {
-  const sizes = new Map((group.ranks ?? []).flat().map((item) => [item, isPoint(item) ? { width: POINT, height: 0 } : sizeOf(item)]));
-  const middles = middlesOf(group, sizes), tops = new Map(), rankOf = new Map();
-  const left = Math.min(...[...middles].map(([item, middle]) => middle - sizes.get(item).width / 2), 0);
-  const right = Math.max(...[...middles].map(([item, middle]) => middle + sizes.get(item).width / 2), 0);
-  const edge = group.parent === null ? 0 : FRAME;
-  for (const [item, middle] of middles) middles.set(item, middle - left + edge);
-  (group.ranks ?? []).forEach((row, rank) => row.forEach((item) => rankOf.set(item, rank)));
-  const gaps = gapsOf(group, rankOf);
-  const firstIsPorts = group.ranks?.length && group.ranks[0].every((item) => item[0] === "i");
-  let y = group.parent === null ? 0 : HEADER + (firstIsPorts ? 0 : 10);
-  (group.ranks ?? []).forEach((row, rank) => {
-    const height = Math.max(...row.map((item) => sizes.get(item).height), 0);
-    const ports = row.every((item) => "io".includes(item[0]));
-    if (rank && !ports) y += gaps[rank];
-    if (ports && rank) y += ROW_GAP / 2;
-    row.forEach((item) => tops.set(item, { top: y, row: height, own: sizes.get(item).height }));
-    y += height;
-  });
-  const height = y + (group.parent === null || lastIsPorts(group) ? 0 : FRAME);
-  return { middles, tops, sizes, width: right - left + 2 * edge, height };
-};
-const lastIsPorts = (group) => group.ranks?.length && group.ranks.at(-1).every((item) => item[0] === "o");
 
 // Everything that is seen, in the coordinates of the whole: `items` with their rectangles, `links` with the points that
-// they pass. `closedSize(item)` is the size of a box or of a closed group.
-const placeAll = (closedSize) => {
-  const sizeOf = (item) => {
-    if (!isOpen(item)) return closedSize(item);
-    const within = insideOf(groupOf(item), sizeOf);
-    const width = Math.max(within.width, headerWidth(groupOf(item)));
-    const shift = (width - within.width) / 2;
-    if (shift) for (const [one, middle] of within.middles) within.middles.set(one, middle + shift);
-    return { width, height: within.height, inside: within };
-  };
-  const whole = insideOf(groups[0], sizeOf);
-  const items = new Map(), links = [];
-  const spread = (group, within, x0, y0, depth) => {
-    for (const [item, middle] of within.middles) {
-      const { width, height, inside: deeper } = within.sizes.get(item);
-      const { top, row } = within.tops.get(item);
-      const rectangle = { x: x0 + middle - width / 2, y: y0 + top + (row - height) / 2, width, height, depth, row: top + y0, below: top + row + y0 };
-      items.set(item, rectangle);
-      if (deeper) spread(groupOf(item), deeper, rectangle.x, rectangle.y, depth + 1);
+// they pass, outer groups first.
+const place = (look) => {
+  const insides = new Map(), items = new Map(), links = [];
+  const seen = (group) => [group, ...(group.children ?? []).filter(isOpen).flatMap((item) => seen(groupOf(item)))];
+  for (const group of seen(groups[0]).reverse()) insides.set(`g${group.id}`, new Inside(group, insides, look));
+  const spread = (item, left, top, depth) => {
+    const inside = insides.get(item);
+    for (const [one, spot] of inside.spots()) {
+      items.set(one, { ...spot, x: left + spot.x, y: top + spot.y, depth });
+      if (insides.has(one)) spread(one, left + spot.x, top + spot.y, depth + 1);
     }
-    (group.links ?? []).forEach((link, place) => links.push({ key: `${group.id}:${place}`, link, points: pointsOf(link, items, within) }));
+    inside.links.forEach((link, number) => links.push({ key: `${inside.group.id}:${number}`, link, points: inside.route(link).map(([x, y]) => [left + x, top + y]) }));
   };
-  spread(groups[0], whole, 0, 0, 0);
+  const whole = insides.get("g0");
+  spread("g0", 0, 0, 0);
   return { items, links, width: whole.width, height: whole.height };
-};
-
-// The points that a link passes: out at the lower edge, straight through the rows of its bends, in at the upper edge.
-const pointsOf = (link, items, within) => {
-  const end = (item, share, port, low) => {
-    const box = items.get(item), size = within.sizes.get(item);
-    const x = box.x + box.width / 2 + offsetAt(item, share, port, size);
-    return [x, low ? box.y + box.height : box.y];
-  };
-  const points = [end(link.start, link.leaves_at, link.inside_start, true)];
-  for (const bend of link.bends ?? []) {
-    const { x, width, row, below } = items.get(bend);
-    points.push([x + width / 2, row], [x + width / 2, below]);
-  }
-  points.push(end(link.end, link.enters_at, link.inside_end, false));
-  return points;
 };

@@ -27,7 +27,7 @@ const announce = (text) => { at("said").textContent = text; };
 // Place everything anew; what is at a point of one item stays there: `hold` is { item, x, y }, shares of its rectangle.
 const arrange = ({ hold = null, fit = false, lasts = GLIDE } = {}) => {
   const before = hold ? now.get(hold.item) : null;
-  const next = placeAll(closedSize);
+  const next = place(LOOK);
   scale.fit([...next.items.keys()].filter((item) => !isPoint(item) && !isOpen(item)));
   paint(next, lasts);
   const after = hold ? next.items.get(hold.item) : null;
@@ -36,7 +36,7 @@ const arrange = ({ hold = null, fit = false, lasts = GLIDE } = {}) => {
     const dy = after.y + Math.min(hold.y, HEADER * 0.6) - (before.y + hold.y);
     camera.moved = true;
     fly(camera.x - dx * camera.scale, camera.y - dy * camera.scale, camera.scale, lasts);
-  } else if (fit) fitAll(lasts);
+  } else if (fit) fitToRead(lasts);
   mark();
   drawLegend();
   at("count").textContent = `${many(elements.size, "item")} shown, of ${many(nodes.length, "node")}`;
@@ -61,15 +61,7 @@ const openAll = () => {
     else refused += 1;
   }
   arrange({ fit: true });
-  goWhereOneCanRead();
   announce(refused ? `Opened what fits ${MOST_SEEN} items; ${many(refused, "group")} stay closed.` : "All groups are open.");
-};
-// Where all would be too small to be read, show the root instead.
-const goWhereOneCanRead = () => {
-  if (Math.min(frame.clientWidth / scene.width, frame.clientHeight / scene.height) > 0.3) return;
-  const root = scene.items.get(selection.item) ?? scene.items.get(rootsShown().map(standInOf)[0]);
-  camera.moved = true;
-  if (root) fly(frame.clientWidth / 2 - (root.x + root.width / 2) * 0.7, frame.clientHeight * 0.75 - root.y * 0.7, 0.7);
 };
 const closeAll = () => {
   for (const id of [...opened]) if (groups[id].parent !== null) opened.delete(id);
