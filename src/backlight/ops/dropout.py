@@ -9,6 +9,7 @@ from backlight.errors import ShapeError, ValueProblem
 from backlight.graph.state import wrap
 from backlight.kernels import draws
 from backlight.kernels.generator import default_twister
+from backlight.kernels.memory_order import in_memory_order, model_of
 from backlight.ops.arithmetic import add, mul
 from backlight.ops.inplace import inplace
 
@@ -25,18 +26,23 @@ def kept(shape, p: float, kind: np.dtype, value: float = 1.0) -> np.ndarray:
     return draws.noise(default_twister, math.prod(shape), 1 - p, value, kind).reshape(shape)
 
 
-def feature_shape(shape) -> tuple[int, ...]:
-    """Return the shape of what treats channels as wholes: batch and channels, then ones.
+def _kept_in(places: np.ndarray, p: float, kind: np.dtype, value: float = 1.0) -> np.ndarray:
+    """Return what `kept` does for an array's elements, drawn in the order in which they lie in memory."""
+    return in_memory_order(model_of(places), lambda count: kept((count,), p, kind, value))
+
+
+def _features(array: np.ndarray) -> np.ndarray:
+    """Return places for what treats channels as wholes: batch and channels, then ones.
 
     Raises:
         RuntimeError: there are fewer than two dims.
     """
-    if len(shape) < 2:
+    if array.ndim < 2:
         raise ShapeError(
             "Feature dropout requires at least 2 dimensions in the input; the first counts examples, the second "
             "channels"
         )
-    return (*shape[:2], *(1,) * (len(shape) - 2))
+    return np.empty((*array.shape[:2], *(1,) * (array.ndim - 2)), array.dtype)
 
 
 def check_probability(p: float) -> None:
@@ -45,18 +51,18 @@ def check_probability(p: float) -> None:
         raise ValueProblem(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _scaled(input, p: float, shape, in_place: bool):
+def _scaled(input, p: float, places: np.ndarray, in_place: bool):
     """Multiply by 0 with probability p, and by 1 / (1 − p) else."""
     kind = input._data.dtype
     if p == 1:
         noise = np.zeros((), kind)
     else:
         wide = np.float64 if kind == np.float64 else np.float32
-        noise = kept(shape, p, kind, wide(1) / wide(1 - p))
+        noise = _kept_in(places, p, kind, wide(1) / wide(1 - p))
     return (_mul_ if in_place else mul)(input, wrap(noise))
 
 
-def _saturated(input, p: float, shape, in_place: bool):
+def _saturated(input, p: float, places: np.ndarray, in_place: bool):
     """Set to SELU's saturation with probability p; then scale and shift so that mean and variance stay.
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017, arXiv 1706.02515.
@@ -64,7 +70,7 @@ def _saturated(input, p: float, shape, in_place: bool):
     kind = input._data.dtype
     if p == 1:
         return (_mul_ if in_place else mul)(input, wrap(np.zeros((), kind)))
-    noise = kept(shape, p, kind)
+    noise = _kept_in(places, p, kind)
     scale = 1 / math.sqrt((_SATURATION**2 * p + 1) * (1 - p))
     shift = ((1 - noise) * kind.type(_SATURATION * scale) - kind.type(_SATURATION * scale * p)).astype(kind, copy=False)
     product = (_mul_ if in_place else mul)(input, wrap(noise * kind.type(scale)))
@@ -82,22 +88,22 @@ def dropout(input, p=0.5, train=True, inplace=False):
     Raises:
         ValueError: p is no probability.
     """
-    return input if _idle(input, p, train) else _scaled(input, p, input._data.shape, inplace)
+    return input if _idle(input, p, train) else _scaled(input, p, input._data, inplace)
 
 
 def feature_dropout(input, p=0.5, train=True, inplace=False):
     """Set whole channels (dim 1) to 0 with probability p, and divide the others by 1 − p."""
-    return input if _idle(input, p, train) else _scaled(input, p, feature_shape(input._data.shape), inplace)
+    return input if _idle(input, p, train) else _scaled(input, p, _features(input._data), inplace)
 
 
 def alpha_dropout(input, p=0.5, train=False, inplace=False):
     """Set elements to SELU's saturation with probability p, keeping mean and variance."""
-    return input if _idle(input, p, train) else _saturated(input, p, input._data.shape, inplace)
+    return input if _idle(input, p, train) else _saturated(input, p, input._data, inplace)
 
 
 def feature_alpha_dropout(input, p=0.5, train=False, inplace=False):
     """Set whole channels (dim 1) to SELU's saturation with probability p, keeping mean and variance."""
-    return input if _idle(input, p, train) else _saturated(input, p, feature_shape(input._data.shape), inplace)
+    return input if _idle(input, p, train) else _saturated(input, p, _features(input._data), inplace)
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):

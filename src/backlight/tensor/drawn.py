@@ -8,7 +8,8 @@ from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.kernels import draws
-from backlight.layouts import numpy_order
+from backlight.kernels.memory_order import in_memory_order, model_of
+from backlight.layouts import contiguous_format, numpy_order
 from backlight.ops.operands import broadcast_problem
 from backlight.ops.promotion import FLOAT32, INT64, is_float, promote_types
 from backlight.sizes import size_from
@@ -114,7 +115,7 @@ def _places(function: str, input, dtype, memory_format) -> np.ndarray:
     """Return an unwritten array shaped and laid out as a tensor's."""
     if not isinstance(input, TensorState):
         raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return np.empty_like(input._data, to_numpy_dtype(dtype), numpy_order(memory_format))
+    return np.empty_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
 
 
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
@@ -195,7 +196,7 @@ def bernoulli(input, p: float | None = None, *, generator=None):
         RuntimeError: a probability is not from [0, 1].
     """
     if p is not None:
-        return leaf(_places("bernoulli", input, None, None)).bernoulli_(p, generator=generator)
+        return leaf(_places("bernoulli", input, None, contiguous_format)).bernoulli_(p, generator=generator)
     numbers = bernoulli_numbers(np.asarray(input._data), generator)
     return leaf(numbers.astype(input._data.dtype))
 
@@ -259,7 +260,7 @@ def _largest_races(twister, weights: np.ndarray, num_samples: int) -> np.ndarray
 
     Source: Efraimidis and Spirakis, Weighted random sampling with a reservoir, 2006.
     """
-    draw = draws.exponential(twister, weights.size).reshape(weights.shape).astype(weights.dtype)
+    draw = in_memory_order(model_of(weights), lambda count: draws.exponential(twister, count)).astype(weights.dtype)
     with np.errstate(all="ignore"):
         quotients = weights / draw
     if num_samples == 1:

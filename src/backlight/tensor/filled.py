@@ -9,6 +9,7 @@ import numpy as np
 from backlight.dtypes import get_default_dtype, to_numpy_dtype
 from backlight.errors import ArgumentError
 from backlight.graph.state import TensorState
+from backlight.kernels.memory_order import model_of
 from backlight.layouts import numpy_order
 from backlight.ops.operands import is_number
 from backlight.sizes import size_from
@@ -98,7 +99,7 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
 def _model(function: str, input) -> np.ndarray:
     if not isinstance(input, TensorState):
         raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return input._data
+    return model_of(input._data)
 
 
 def zeros_like(

@@ -7,21 +7,13 @@ from backlight.errors import GraphError, ShapeError
 from backlight.graph.modes import modes
 from backlight.graph.state import TensorState, wrap, writable
 from backlight.kernels import draws
+from backlight.kernels.memory_order import in_memory_order, outer_first
 from backlight.notices import warn_once
 from backlight.ops.inplace import write
 from backlight.ops.promotion import is_float
 from backlight.ops.views import check_may_write
 from backlight.tensor.creation import converted
 from backlight.tensor.random import twister_of
-
-
-def in_memory_order(array: np.ndarray, draw) -> np.ndarray:
-    """Return `draw(count)` in the shape of an array, filled in the order in which its elements lie in memory."""
-    if array.flags.c_contiguous:
-        return draw(array.size).reshape(array.shape)
-    order = sorted(range(array.ndim), key=lambda dim: -array.strides[dim])
-    shape = [array.shape[dim] for dim in order]
-    return draw(array.size).reshape(shape).transpose(np.argsort(order))
 
 
 def require_float(kernel: str, kind: np.dtype) -> None:
@@ -126,7 +118,8 @@ class RandomMethods:
         """Fill with 1 with probability `p`, a number or a tensor of them, else with 0."""
         array, twister = writable(self), twister_of(generator)
         if isinstance(p, TensorState):
-            numbers = bernoulli_numbers(np.ascontiguousarray(p.expand(array.shape)._data), generator)
+            chances = p.expand(array.shape)._data.transpose(order := outer_first(array))
+            numbers = bernoulli_numbers(np.ascontiguousarray(chances), generator).transpose(np.argsort(order))
         else:
             if not 0 <= p <= 1:
                 raise ShapeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
