@@ -205,3 +205,60 @@ def test_norms_are_not_added_up():
             step.incoming = [Summary((9, 9), "float32", norm=gradient)]
     text = step_of(record.replay(), GRAD, 1).text()
     assert " + " not in text and "of norm 2, from" in text
+
+
+def test_a_shortened_number_shows_all_its_digits_and_never_looks_like_an_integer():
+    record = seed_record()
+    step = record.backwards[0].steps[4]
+    step.incoming, step.grad_after = [scalar(287.9633687)], scalar(287.9633687)
+    text = record.replay().text()
+    assert "a.grad: None → 288.0\n" in text and "a.grad ≈ 288.0\n" in text and "b.grad = 16\n" in text
+
+
+def test_an_equals_sign_stands_before_exact_numbers_only():
+    record = seed_record()
+    a, b, c = record.nodes[:3]
+    a.outputs, b.outputs, c.outputs = [scalar(1 / 3)], [scalar(0.25)], [scalar(1 / 3 + 0.25)]
+    assert "c = a + b ≈ 0.3333 + 0.25 ≈ 0.5833" in step_of(record.replay(), FORWARD, 2).text()
+
+
+def test_a_result_that_only_happens_to_end_after_the_shown_digits_is_not_exact():
+    whole = Summary((2,), "float32", values=[1.0112, 1.0112])
+    record = Record("torch", [Node(0, "leaf", "AccumulateGrad", "x", "x", outputs=[whole])])
+    record.nodes.append(Node(1, OP, "SoftmaxBackward0", "softmax", "y", edges=[Edge(0)], outputs=[whole]))
+    assert "y = softmax(x) ≈ [1.011, 1.011]" in record.replay().text()
+    terms = [Summary((2,), "float32", values=[one, one]) for one in (1.0, 0.0112)]
+    step = Step(0, terms[:1], grad_before=terms[1], grad_after=whole)
+    record.backwards = [Backward([0], [step])]
+    assert "[0.0112, 0.0112] + [1, 1] ≈ [1.011, 1.011], added" in record.replay().text().replace("\n" + " " * 13, " ")
+
+
+def test_minus_a_negative_number_is_in_brackets():
+    x = leaf(0, "x", -3.5)
+    y = Node(1, OP, "NegBackward0", "−x", "y", edges=[Edge(0, 0, "input", "−grad")], outputs=[scalar(3.5)])
+    text = Record("torch", [x, y], [Backward([1], [Step(1, [scalar(-3.25)], [scalar(3.25)])])]).replay().text()
+    assert "y = −x = −(−3.5) = 3.5" in text and "−grad = −(−3.25) = 3.25" in text
+
+
+def test_what_a_node_keeps_is_told_by_its_part():
+    x = leaf(0, "x", 2.0)
+    y = Node(1, OP, "MulBackward0", "×", "y", edges=[Edge(0, 0, "input", ""), None], outputs=[scalar(10.0)])
+    y.saved = [SavedTensor("other", scalar(5.0), 4, 3), SavedTensor("self", scalar(2.0), 4, 2, of=0)]
+    z = Node(2, OP, "PowBackward0", "xⁿ", "z", edges=[Edge(1, 0, "input", "")], outputs=[scalar(1000.0)])
+    z.saved, z.options = [SavedTensor("self", scalar(10.0), 4, 1, of=1)], {"exponent": 3}
+    loss = Node(3, OP, "NllLossBackward0", "nll_loss", "loss", edges=[Edge(2)], outputs=[scalar(1.5)])
+    loss.saved = [SavedTensor("target", Summary((9,), "int64"), 72, 4), SavedTensor("total_weight", scalar(64), 4, 5)]
+    text = Record("torch", [x, y, z, loss]).replay().text()
+    assert "its input x and its other input (5); " in text
+    assert "its input y and the exponent 3; " in text
+    assert "the target and the total weight (64); " in text
+
+
+def test_a_result_that_nobody_was_shown_is_worked_out_and_called_so():
+    x = leaf(0, "x", 2.0)
+    power = Node(1, OP, "PowBackward0", "xⁿ", edges=[Edge(0, 0, "input", "")], outputs=[Summary((), "float32")])
+    power.options = {"exponent": 2}
+    sine = Node(2, OP, "SinhBackward0", "sinh", edges=[Edge(1, 0, "input", "")], outputs=[Summary((), "float32")])
+    text = Record("torch", [x, power, sine]).replay().text()
+    assert "x^2 = 2^2 = 4\n             (worked out: its result was not recorded)" in text
+    assert "sinh(#1); its values were not recorded" in text

@@ -19,7 +19,7 @@ PROGRAMS = [
     if callable(value) and name != "drawn" and value.__module__ == "lens_programs"
 ]
 EQUATION = re.compile(
-    r"(?:^|= )(?P<numbers>[^=≈]*?) (?P<sign>[=≈]) (?P<value>−?[\d.e−+]+|\[[^]]*\])(?:, (?:repeated|summed).*)?$"
+    r"(?:^|[=≈] )(?P<numbers>[^=≈]*?) (?P<sign>[=≈]) (?P<value>−?[\d.e−+]+|\[[^]]*\])(?:, (?:repeated|summed).*)?$"
 )
 EXPONENT = re.compile(r"(?<=\d)e[−+]\d+")
 NAME = re.compile(r"#\d|[a-zA-Z_]\w*\b(?!\()")
@@ -105,6 +105,25 @@ def test_a_retained_gradient_is_written_by_its_op(engine):
 def test_second_order_ops_are_forward_steps_of_a_recorded_backward(engine):
     text = recorded(engine, programs.second_order).replay().text()
     assert "in a backward that is recorded itself (order 2)" in text
+
+
+def slope_of_a_cube(t):
+    x = t.tensor(3.0, requires_grad=True)
+    y = x**3
+    (slope,) = t.autograd.grad(y, x, create_graph=True)
+    slope.backward()
+
+
+def test_the_derivative_of_a_cube_can_be_followed_on_pytorch():
+    text = recorded("torch", slope_of_a_cube).replay().text()
+    assert "not recorded;" not in text and "values were not recorded" not in text
+    assert "x^2 = 3^2 = 9" in text and "#2 · 3 = 9 · 3 = 27" in text and "slope = 1 · #3 = 1 · 27 = 27" in text
+
+
+def test_what_a_later_op_keeps_is_known_of_the_op_that_made_it():
+    record = recorded("torch", lambda t: t.nn.functional.cross_entropy(t.ones(1, 4, requires_grad=True), t.tensor([1])))
+    (inner,) = [node for node in record.nodes if node.type == "LogSoftmaxBackward0"]
+    assert np.allclose(inner.outputs[0].values, -np.log(4))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

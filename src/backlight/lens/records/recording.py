@@ -290,6 +290,7 @@ class Recording(Watcher):
         self.naming.fill(self.record, self.builder)
         self.record.cuts = self.cutting.cuts()
         self.builder.fill()
+        self._learn_outputs()
         self.record.versions = {self.engine.name: self.engine.module.__version__}
         return self.record
 

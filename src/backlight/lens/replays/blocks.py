@@ -1,4 +1,10 @@
-"""Numbers and matrices written as blocks of text that stand side by side."""
+"""Numbers and matrices written as blocks of text that stand side by side.
+
+NOTE [Shortened numbers]
+A number is written with up to four significant digits. One that has more is shortened, and shows all four, the zeros at
+its end too, and a point: `288.0` stands for 287.963, where `288` is 288 itself. In an equation `=` stands only before
+numbers that are not shortened, `≈` before all others.
+"""
 
 import math
 from dataclasses import dataclass
@@ -6,6 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 MINUS = "\N{MINUS SIGN}"
+EXACT = (
+    1e-6  # how far what is written may be from a number that is not shortened, in relation to it: the last of float32
+)
 LONGEST = 8  # numbers that a vector, and a row of a matrix, may have to be written out
 MOST_ROWS = 8
 
@@ -40,16 +49,49 @@ class Block:
 
 
 def number_text(value: float, digits: int = 4) -> str:
-    """Write a number with so many significant digits and a real minus sign.
+    """Write a number with so many significant digits and a real minus sign (see NOTE [Shortened numbers]).
 
     >>> number_text(4.0), number_text(-0.25), number_text(2 / 3), number_text(1e-7), number_text(float("nan"))
     ('4', '−0.25', '0.6667', '1e−07', 'nan')
+    >>> number_text(287.9634), number_text(0.30003), number_text(1234.56)
+    ('288.0', '0.3000', '1234.6')
     """
     if math.isfinite(value) and value == int(value) and abs(value) < 10**7:
         written = str(int(value))
     else:
         written = f"{value:.{digits}g}"
+        if not _is_as_written(value, written):
+            written = f"{value:#.{digits}g}"
+            if written.endswith("."):
+                written = f"{value:.1f}"
     return written.replace("-", MINUS)
+
+
+def number_read(text: str) -> float:
+    """Return what `number_text` wrote.
+
+    >>> number_read("−0.25")
+    -0.25
+    """
+    return float(text.replace(MINUS, "-"))
+
+
+def is_shortened(value: float, digits: int = 4) -> bool:
+    """Tell whether a number has more digits than are written.
+
+    >>> is_shortened(287.9634), is_shortened(0.25), is_shortened(float("inf"))
+    (True, False, False)
+    """
+    return not _is_as_written(value, number_text(value, digits).replace(MINUS, "-"))
+
+
+def _is_as_written(value: float, written: str) -> bool:
+    return not math.isfinite(value) or abs(float(written) - value) <= EXACT * abs(value)
+
+
+def any_shortened(array: np.ndarray, digits: int = 4) -> bool:
+    """Tell whether an array has a number that is written shortened."""
+    return any(is_shortened(one, digits) for one in np.ravel(np.asarray(array, float)).tolist())
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

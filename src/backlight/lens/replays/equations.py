@@ -10,7 +10,8 @@ from backlight.lens.replays.arithmetic import Arithmetic
 from backlight.lens.replays.blocks import Block
 from backlight.lens.replays.filled import Filled, Given, filled
 from backlight.lens.replays.formulas import Expression, Formula, Prose, read
-from backlight.lens.replays.wording import brief, brief_array, drawn, given_of, word_of
+from backlight.lens.replays.wording import brief, brief_array, drawn, equals, given_of, word_of
+from backlight.lens.replays.worked_out import is_unknown, worked_out
 from backlight.lens.replays.written import Writer
 
 # PyTorch's names of what a node saved, as formulas have them
@@ -77,23 +78,38 @@ class Equations:
 
     def __init__(self, nodes: list[Node]):
         self.nodes = nodes
+        self.worked_out: dict[int, Summary] = {}
+        for node in filter(is_unknown, nodes):
+            found = worked_out(node, _stem(node), self._known(node)[0])
+            if found is not None:
+                self.worked_out[node.id] = found
+
+    def outputs(self, node: Node) -> list[Summary]:
+        """Return what a node computed: as recorded, or worked out (see NOTE [Worked out])."""
+        found = self.worked_out.get(node.id)
+        return node.outputs if found is None else [found]
 
     def forward(self, node: Node) -> list[str]:
         """Return what an op computed: `e = c · d = 5 · 6 = 30`."""
-        values, words = self._known(node)
+        told = self._forward(node)
+        return [*told, "(worked out: its result was not recorded)"] if node.id in self.worked_out else told
+
+    def _forward(self, node: Node) -> list[str]:
+        (values, words), outputs = self._known(node), self.outputs(node)
         head = f"{node.name} = " if node.name else ""
-        for text in FORWARDS.get(_stem(node), ()) if len(node.outputs) == 1 else ():
-            found = self._filled(node, formula(text), values, node.outputs[0])
+        for text in FORWARDS.get(_stem(node), ()) if len(outputs) == 1 else ():
+            found = self._filled(node, formula(text), values, outputs[0])
             if found is not None:
                 numbers = {name: brief_array(given.array) for name, given in values.items() if given.is_number}
                 named = _named(formula(text), {**numbers, **words})
-                return _lines(f"{head}{named}", found) + _result(found, node.outputs[0])
+                return _lines(f"{head}{named}", found) + _result(found, outputs[0])
         inputs = [word_of(self.nodes[edge.to]) if edge else "…" for edge in node.edges]
         call = f"{head}{node.label}({', '.join(inputs)})"
-        known = [output for output in node.outputs if output.values is not None or output.norm is not None]
+        known = [output for output in outputs if output.values is not None or output.norm is not None]
         if not known:
             return [f"{call}; its values were not recorded"]
-        return _beside(f"{call} = ", [line for output in known for line in drawn(output)])
+        sign = max(map(equals, known))  # "≈" if one of several results is shortened
+        return _beside(f"{call} {sign} ", [line for output in known for line in drawn(output)])
 
     def derivative(self, node: Node, step: Step, edge: Edge, gradient: Summary | None) -> list[str]:
         """Return how a node makes the gradient of one input: `grad · other = grad · d = 1 · 6 = 6`."""
@@ -124,8 +140,9 @@ class Equations:
                 values[name], words[name] = given_of(node.outputs[0]), word_of(node)
         for edge in filter(None, node.edges):
             target = self.nodes[edge.to]
-            if edge.name and edge.output < len(target.outputs):
-                values[edge.name] = given_of(target.outputs[edge.output])
+            outputs = self.outputs(target)
+            if edge.name and edge.output < len(outputs):
+                values[edge.name] = given_of(outputs[edge.output])
                 words[edge.name] = word_of(target)
         for kept in node.saved:
             for name in SAVED_AS.get(kept.name, (kept.name,)):
@@ -146,7 +163,11 @@ def _named(parsed: Formula, words: Mapping[str, str]) -> str:
 
 def _result(found: Filled, result: Summary) -> list[str]:
     """Return the result beneath an equation of shapes."""
-    return [] if found.numbers or not (result.values or result.norm is not None) else _beside("= ", drawn(result))
+    return (
+        []
+        if found.numbers or not (result.values or result.norm is not None)
+        else _beside(f"{equals(result)} ", drawn(result))
+    )
 
 
 def _lines(head: str, found: Filled, named: str = "") -> list[str]:
@@ -157,11 +178,11 @@ def _lines(head: str, found: Filled, named: str = "") -> list[str]:
     if head == lines[0]:
         return lines
     signs = [" = "] if named else []
-    joint = ": " if found.shaped and found.numbers == found.value else " = "
+    joint = ": " if found.shaped and found.numbers == found.value else f" {found.given} "
     terms, signs = [head, *([named] if named else []), lines[0]], [*signs, joint]
     if sum(map(len, terms)) <= LINE:
         return ["".join(sign + term for sign, term in zip(["", *signs], terms))]
-    return [head, *((f"{sign.strip()} " if "=" in sign else "") + term for sign, term in zip(signs, terms[1:]))]
+    return [head, *((f"{sign.strip()} " if sign != ": " else "") + term for sign, term in zip(signs, terms[1:]))]
 
 
 def _beside(head: str, lines: list[str]) -> list[str]:

@@ -4,8 +4,8 @@ NOTE [No wrong equation]
 What stands in a record may not be what the derivative read: a parameter that was stepped since, an option that was not
 recorded, a sum over a dim that the formula does not name. So a formula is filled in only where the numbers, computed,
 give the gradient that was recorded; and as many digits are written as make the line true for somebody who computes it
-by hand: "=" if it is exact for the dtype, "≈" to three digits. Else there is no equation: the formula and the gradient
-stand alone.
+by hand: "=" if it is exact for the dtype, "≈" to three digits, and before every number that is shortened (NOTE
+[Shortened numbers] in blocks.py). Else there is no equation: the formula and the gradient stand alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,16 @@ from functools import lru_cache
 import numpy as np
 
 from backlight.lens.replays.arithmetic import Arithmetic
-from backlight.lens.replays.blocks import array_block, block_of, bracketed, can_be_drawn, shape_text
+from backlight.lens.replays.blocks import (
+    any_shortened,
+    array_block,
+    block_of,
+    bracketed,
+    can_be_drawn,
+    number_read,
+    number_text,
+    shape_text,
+)
 from backlight.lens.replays.formulas import Formula, Joined, Name, Prose
 from backlight.lens.replays.written import ShapeWriter, Writer, names_in
 
@@ -45,7 +54,8 @@ class Filled:
 
     Args:
         numbers: the expression with values in place of names; several lines for matrices; "" where they are too large.
-        relation: "=", or "≈" where written digits are rounded.
+        relation: what stands between numbers and value: "=", or "≈" where what is written does not give it exactly.
+        given: what stands before the numbers: "≈" where one of them is shortened.
         value: what it gives; "" where that is too large.
         shapes: the expression with shapes in place of names, where one is a matrix: "(2×3) @ (3×4) = (2×4)".
         shaped: how the value got the gradient's shape, "repeated" or "summed"; "" where it had it.
@@ -58,6 +68,7 @@ class Filled:
     shapes: str = ""
     shaped: str = ""
     result: str = ""
+    given: str = "="
 
     def lines(self) -> list[str]:
         """Return what is to be read: the numbers in one line, or in a block for matrices."""
@@ -160,8 +171,14 @@ class _Filling:
             relation = self._relation(arithmetic.values, value, digits)
             if relation:
                 result = str(array_block(self.result.array, digits)) if shaped else ""
-                return Filled(str(block), relation, str(array_block(value, digits)), shapes, shaped, result)
+                given = "≈" if self._is_rounded(arithmetic.values, digits) else "="
+                return Filled(str(block), relation, str(array_block(value, digits)), shapes, shaped, result, given)
         return Filled("", "=", "", shapes) if shapes else None
+
+    def _is_rounded(self, values: Mapping[str, np.ndarray], digits: int) -> bool:
+        """Tell whether a number that goes into the formula is written shortened."""
+        used = names_in(self.formula.expression) - {"π"}
+        return any(any_shortened(values[name], digits) for name in used)
 
     def _relation(self, values: Mapping[str, np.ndarray], value: np.ndarray, digits: int) -> str:
         """Compute the line as a reader would: with the digits that are written."""
@@ -173,7 +190,7 @@ class _Filling:
         shown = rounded(value, digits)
         for close, relation in ((self.close / 20, "="), (WRITTEN, "≈")):
             if same(computed, value, close) and same(shown, value, close):
-                return relation
+                return "≈" if any_shortened(value, digits) else relation
         return ""
 
     def _by_shapes(self) -> Filled | None:
@@ -218,9 +235,10 @@ def _with_shapes(formula: Formula, values: Mapping[str, np.ndarray], result: tup
 
 
 def rounded(array: np.ndarray, digits: int) -> np.ndarray:
-    """Round to significant digits, as they are written."""
+    """Round to what is written with so many digits."""
     array = np.asarray(array, float)
-    return np.array([float(f"{one:.{digits}g}") for one in array.ravel().tolist()]).reshape(array.shape)
+    written = [number_read(number_text(one, digits)) for one in array.ravel().tolist()]
+    return np.array(written).reshape(array.shape)
 
 
 def same(left: np.ndarray, right: np.ndarray, close: float) -> bool:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.lens.records.memory import Memory
-from backlight.lens.records.nodes import LEAF, Backward, Cut, HookChange, Node, Place, Step, Summary
-from backlight.lens.replays.blocks import shape_text
+from backlight.lens.records.nodes import LEAF, Backward, Cut, HookChange, Node, Place, SavedTensor, Step, Summary
+from backlight.lens.replays.blocks import number_text, shape_text
 from backlight.lens.replays.equations import LINE, Equations
 from backlight.lens.replays.filled import same
 from backlight.lens.replays.replay import BEGIN, END, FIRE, FORWARD, GRAD, Flow, Moment, Part, Replay
 from backlight.lens.replays.wording import (
     brief,
     drawn,
+    equals,
     function_of,
     given_of,
     is_written_out,
@@ -26,6 +27,14 @@ from backlight.lens.replays.wording import (
     word_of,
 )
 
+# PyTorch's names of what a node keeps, in words
+KEPT = {
+    "self": "its input",
+    "input": "its input",
+    "other": "its other input",
+    "mat1": "its first matrix",
+    "mat2": "its second matrix",
+}
 ROUNDING = 1e-4  # how far a sum may be from what arrived, in relation to its largest element
 
 
@@ -77,11 +86,14 @@ class _Builder:
             parts = [Part("compute", "value" if node.kind == LEAF else "computes", tuple(self._computed(node)))]
             parts += self.cut(node)
             if kept:
-                names = listed([self._kept_word(node, one) for one in node.saved])
+                names = listed(
+                    [*(self._kept_word(node, one) for one in _inputs_first(node.saved)), *_kept_numbers(node)]
+                )
                 parts.append(
                     Part("memory", "keeps", (f"{names}; {size_text(self.memory.held)} held for backward now",))
                 )
-            value = brief(node.outputs[0]) if node.outputs else None
+            outputs = self.equations.outputs(node)
+            value = brief(outputs[0]) if outputs else None
             yield self.moment(
                 FORWARD, self._forward_title(node), parts, node=node.id, value=value, place=place_text(node.place)
             )
@@ -94,13 +106,15 @@ class _Builder:
             yield Part("note", "cut", tuple(filter(None, lines)))
 
     def _kept_word(self, node: Node, kept) -> str:
-        if kept.of is not None:
-            return word_of(self.nodes[kept.of])
-        if kept.name.startswith("result"):
+        """Say what a node keeps: `its input x`, `its result`, `the total weight (64)`."""
+        if kept.of == node.id or kept.name.startswith("result"):
             return "its result"
+        role = KEPT.get(kept.name, f"the {kept.name.replace('_', ' ')}")
+        if kept.of is not None:
+            return f"{role} {word_of(self.nodes[kept.of])}"
         if not kept.summary.shape and kept.summary.values is not None:
-            return brief(kept.summary)
-        return "its input" if kept.name == "self" else kept.name
+            return f"{role} ({brief(kept.summary)})"
+        return role
 
     def _forward_title(self, node: Node) -> str:
         again = "" if node.order == 1 else f", in a backward that is recorded itself (order {node.order})"
@@ -166,7 +180,10 @@ class _Backward:
             parts = [Part("note", "ended by", tuple(self.backward.problem.splitlines()))]
             return self._moment(END, f"{self._name} is ended by an error", parts)
         written = [step for step in self.backward.steps if step.grad_after is not None]
-        lines = tuple(f"{word_of(self.nodes[step.node])}.grad = {brief(step.grad_after)}" for step in written)
+        lines = tuple(
+            f"{word_of(self.nodes[step.node])}.grad {equals(step.grad_after)} {brief(step.grad_after)}"
+            for step in written
+        )
         parts = [Part("grad", "written", lines)] if written else []
         if not self.backward.into_grad:
             parts.append(Part("grad", "returned", tuple(self._returned()) or ("nothing",)))
@@ -308,6 +325,15 @@ class _Backward:
                 continue
             heading = f"→ {word_of(self.nodes[edge.to])}"
             yield Part("formula", heading, tuple(self.builder.equations.derivative(node, step, edge, gradient)))
+
+
+def _inputs_first(saved: list[SavedTensor]) -> list[SavedTensor]:
+    return sorted(saved, key=lambda one: one.name not in ("self", "input"))
+
+
+def _kept_numbers(node: Node) -> list[str]:
+    """Say which exponent a power keeps beside its input: of the numbers, the one that its derivative depends on."""
+    return [f"the exponent {number_text(node.options['exponent'])}"] if "exponent" in node.options else []
 
 
 def _accumulated(word: str, step: Step, how: str = "") -> Part:

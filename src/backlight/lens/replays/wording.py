@@ -5,7 +5,15 @@ import math
 import numpy as np
 
 from backlight.lens.records.nodes import LEAF, Node, Summary
-from backlight.lens.replays.blocks import MINUS, array_block, can_be_drawn, number_text, shape_text
+from backlight.lens.replays.blocks import (
+    MINUS,
+    any_shortened,
+    array_block,
+    can_be_drawn,
+    is_shortened,
+    number_text,
+    shape_text,
+)
 from backlight.lens.replays.filled import Given, rounded, same
 
 INLINE = 9  # elements that a matrix may have to be written in one line
@@ -98,15 +106,30 @@ def is_written_out(summary: Summary) -> bool:
     return array is not None and can_be_drawn(array) and (array.ndim < 2 or array.size <= INLINE)
 
 
+def equals(summary: Summary | None) -> str:
+    """Return what stands between a name and a tensor as `brief` writes it: "≈" before a number that is shortened.
+
+    >>> equals(Summary((), "float32", values=0.25)), equals(Summary((), "float32", values=1 / 3))
+    ('=', '≈')
+    """
+    if summary is None:
+        return "="
+    if is_written_out(summary):
+        return "≈" if any_shortened(given_of(summary).array) else "="
+    told = summary.norm if summary.shape or summary.mean is None else summary.mean
+    return "≈" if told is not None and is_shortened(float(told)) else "="
+
+
 def sum_sign(terms: list[Summary], whole: Summary) -> str:
-    """Return "=" if the terms, as they are written, add up to the whole as it is written, else "≈".
+    """Return "=" if the terms and the whole are written exactly, and so add up, else "≈".
 
     >>> third = Summary((), "float32", values=1 / 3)
     >>> sum_sign([third, third], Summary((), "float32", values=2 / 3))
     '≈'
     """
     written = [rounded(given_of(term).array, 4) for term in (*terms, whole)]
-    return "=" if same(np.asarray(sum(written[:-1])), written[-1], 1e-9) else "≈"
+    exact = same(np.asarray(sum(written[:-1])), written[-1], 1e-9)
+    return "=" if exact and not any(equals(one) == "≈" for one in (*terms, whole)) else "≈"
 
 
 def sum_text(terms: list[Summary | None]) -> str:

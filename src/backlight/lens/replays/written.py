@@ -34,7 +34,8 @@ class Writer:
                 block = self.value(text)
                 return bracketed(block) if binding > 3 and block.lines[0].startswith("−") else block
             case Negated(inner):
-                block = "−" + self.of(inner, UNARY + 1 if binding > 1 else UNARY)
+                inside = self.of(inner, UNARY + 1 if binding > 1 else UNARY)
+                block = "−" + (bracketed(inside) if inside.lines[0].lstrip().startswith("−") else inside)
                 return bracketed(block) if binding > 1 else block
             case Joined(mark, left, right):
                 return self._joined(mark, left, right, binding)
