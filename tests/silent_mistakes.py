@@ -14,6 +14,7 @@ class Mistake:
         wrong: the program that makes it; `# here` marks the line.
         right: the twin that does not, and that ends in no error or warning.
         corrected: the line that the finding offers, if it does.
+        cure: what its advice must contain.
         engines: where it applies.
         strict: whether it takes strict mode.
     """
@@ -24,6 +25,7 @@ class Mistake:
     wrong: str
     right: str
     corrected: str | None = None
+    cure: str = ""
     engines: tuple[str, ...] = ("torch", "backlight")
     strict: bool = False
 
@@ -281,6 +283,26 @@ optimizer.step()
 """,
     ),
     Mistake(
+        "layer whose output NumPy computes on",
+        "parameters-cut-off",
+        "what NumPy computes has no history",
+        """
+first, second = nn.Linear(3, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+hidden = torch.from_numpy(np.tanh(first(torch.ones(2, 3)).detach().numpy()))  # here
+second(hidden).sum().backward()
+optimizer.step()
+""",
+        """
+first, second = nn.Linear(3, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+hidden = torch.tanh(first(torch.ones(2, 3)))
+print(np.tanh(hidden.detach().numpy()))
+second(hidden).sum().backward()
+optimizer.step()
+""",
+    ),
+    Mistake(
         "layer that never runs",
         "parameters-cut-off",
         "No op that was seen used them",
@@ -424,7 +446,7 @@ evaluate()
     Mistake(
         "requires_grad set on a module",
         "module-requires-grad",
-        "2 of its 2 parameter(s) have requires_grad=True",
+        "2 of its 2 parameters have requires_grad=True",
         """
 layer = nn.Linear(2, 2)
 layer.requires_grad = False  # here
@@ -721,7 +743,7 @@ pairs = (scores.unsqueeze(1) - scores) ** 2
     Mistake(
         "layers in a plain list",
         "layers-in-plain-list",
-        "is a list with 2 layer(s), 4 parameter(s)",
+        "is a list with 2 layers, 4 parameters",
         """
 class Model(nn.Module):
     def __init__(self):

@@ -103,6 +103,14 @@ def test_an_exception_that_is_no_matter_of_gradients_is_no_finding(script, capsy
     assert "ZeroDivisionError" in err and "no findings, but the script ended with exit code 1" in err
 
 
+@pytest.mark.parametrize("extra", [(), ("--json",)], ids=["text", "json"])
+def test_a_script_that_is_no_python_ends_with_its_syntax_error_and_2(script, extra, capsys):
+    assert main(["doctor", script("def f(:\n    pass\n"), "--engine", "backlight", *extra]) == 2
+    out, err = capsys.readouterr()
+    assert "SyntaxError: invalid syntax" in err and "Traceback" not in err
+    assert out == ('{"findings": []}\n' if extra else "")
+
+
 @pytest.mark.parametrize(
     "argv, said",
     [

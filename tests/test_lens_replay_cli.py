@@ -179,3 +179,10 @@ def until(master: int, wanted: str) -> None:
         assert time.monotonic() < end, f"{wanted!r} was not shown; got {seen[-2000:].decode(errors='replace')}"
         if select.select([master], [], [], 0.5)[0]:
             seen += os.read(master, 65536)
+
+
+def test_a_script_that_is_no_python_ends_with_its_syntax_error_alone(tmp_path, capsys):
+    file = tmp_path / "broken.py"
+    file.write_text("def f(:\n    pass\n")
+    assert main(["replay", str(file), "--engine", "backlight"]) == 1
+    assert capsys.readouterr().err.rstrip().endswith("SyntaxError: invalid syntax")

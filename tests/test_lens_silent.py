@@ -3,10 +3,12 @@
 import pytest
 
 from backlight.lens.finding import NOTE
+from optimiser_mistakes import MISTAKES as OF_OPTIMISERS
 from silent_mistakes import MISTAKES, NOTES, Mistake
 from under_the_doctor import ENGINES, findings_of, marked_line
 
-BOTH = [pytest.param(one, engine, id=f"{one.name}-{engine}") for one in MISTAKES for engine in one.engines]
+ALL = (*MISTAKES, *OF_OPTIMISERS)
+BOTH = [pytest.param(one, engine, id=f"{one.name}-{engine}") for one in ALL for engine in one.engines]
 
 
 @pytest.mark.parametrize(("mistake", "engine"), BOTH)
@@ -16,7 +18,7 @@ def test_mistake_is_found_with_its_line_and_evidence(mistake: Mistake, engine: s
     (finding,) = found
     assert finding.place is not None and finding.place.line == marked_line(mistake.wrong)
     assert mistake.says in " ".join((finding.title, finding.cause, *finding.evidence))
-    assert finding.evidence and finding.cure
+    assert finding.evidence and mistake.cure in finding.cure and finding.cure
     if mistake.corrected is not None:
         assert finding.corrected == mistake.corrected
 

@@ -240,7 +240,7 @@ def test_the_first_node_that_hands_on_a_nan_is_found(t):
     with lens.watch():
         t.where(w > 0, w.sqrt(), w * 0).sum().backward()
         answer = lens.why(w)
-    assert answer.question == "Why has w.grad 3 NaN of 3?" and answer.finding.rule == "BL802"
+    assert answer.question == "Why are all 3 elements of w.grad NaN?" and answer.finding.rule == "BL802"
     assert "SqrtBackward0" in answer.verdict and "out of a finite gradient" in answer.verdict
     assert "of 3 values that it read, 3 are 0" in answer.evidence
 
@@ -253,6 +253,54 @@ def test_a_nan_of_the_forward_is_blamed_on_the_forward(t):
         answer = lens.why(w)
     assert "LogBackward0" in answer.verdict and "out of finite numbers" in answer.verdict
     assert answer.finding.rule == "BL805"
+
+
+@ENGINES
+def test_a_question_about_some_elements_counts_them(t):
+    w = t.tensor([0.0, 1.0], requires_grad=True)
+    with lens.watch():
+        (w.sqrt() * 0).sum().backward()
+        answer = lens.why(w)
+    assert answer.question == "Why is 1 of the 2 elements of w.grad NaN?"
+    assert "of 2 values that it read, 1 is 0" in answer.evidence
+
+
+@ENGINES
+def test_a_single_value_is_not_counted(t):
+    w = t.tensor(0.0, requires_grad=True)
+    with lens.watch():
+        (w.sqrt() * 0).backward()
+        answer = lens.why(w)
+    assert answer.question == "Why is w.grad NaN?"
+    assert "the only value that it read is 0" in answer.evidence
+
+
+@ENGINES
+@pytest.mark.parametrize(("kind", "word"), [("std", "standard deviation"), ("var", "variance")])
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+def test_a_spread_of_too_few_values_is_told_from_one_of_equal_values(t, kind, word):
+    w = t.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    with lens.watch():
+        getattr(w, kind)(0, correction=2).sum().backward()
+        answer = lens.why(w)
+    assert answer.cause.startswith(f"The {word} divides by") and "(2 and 2)" in answer.cause
+    large = t.tensor([1e30, -1e30], requires_grad=True)
+    with lens.watch():
+        getattr(large, kind)(0).backward()
+        answer = lens.why(large)
+    assert "correction" not in answer.cause
+
+
+@ENGINES
+def test_a_parameter_has_one_name_in_question_and_evidence(t):
+    net = t.nn.ModuleDict({"a": t.nn.Linear(3, 1), "b": t.nn.Linear(3, 1)})
+    with lens.watch():
+        loss = net["a"](t.ones(2, 3)).sum()
+        loss.backward()
+        answers = lens.why(net["b"].weight), lens.why(net["b"].weight, loss)
+    for answer in (*answers, lens.why(net["b"].weight, loss)):
+        assert answer.question == "Why is net.b.weight.grad None?"
+        assert "the leaves that it does reach: net.a.weight, net.a.bias" in answer.evidence
 
 
 @ENGINES

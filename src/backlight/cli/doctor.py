@@ -12,6 +12,7 @@ from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
 from backlight.lens.doctor.report import Report, counted, parts, plain_line
 from backlight.lens.doctor.rules import FAMILIES, explain
+from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.visit import Visit
 from backlight.lens.engines import engine_named
 from backlight.lens.finding import NOTE, Finding
@@ -68,7 +69,7 @@ def _examine(given: argparse.Namespace) -> int:
     sys.stdout.flush()
     if ended == INTERRUPTED:
         return INTERRUPTED
-    report = visit.report
+    report = visit.report or Report(Session())  # none if the script could not even be compiled
     if given.sarif is not None:
         _write(given.sarif, report.to_sarif(indent=1))
     if given.json:

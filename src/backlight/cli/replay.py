@@ -24,8 +24,8 @@ def replay(argv: Sequence[str]) -> int:
     own, passed = split(argv)
     given = _arguments().parse_args(own)
     record, ended = _record_of(given, passed)
-    if ended == INTERRUPTED:
-        return INTERRUPTED
+    if record is None or ended == INTERRUPTED:
+        return ended
     if not record.nodes:
         raise InputError(
             f"{given.source!r} must compute something that requires grad: nothing was recorded, so there is no step"
@@ -63,15 +63,15 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _record_of(given: argparse.Namespace, passed: list[str]) -> tuple[Record, int]:
-    """Return the record, read or newly made, and the exit code of the script that made it."""
+def _record_of(given: argparse.Namespace, passed: list[str]) -> tuple[Record | None, int]:
+    """Return the record, read or newly made, and the script's exit code; no record of what could not be compiled."""
     if given.source.endswith(".json"):
         return read_record(Path(given.source)), 0
     name = given.engine or ("torch" if importlib.util.find_spec("torch") else "backlight")
     watching = watch(engine=name, title=Path(given.source).name)
     ended = run_script(given.source, passed, engine=name, around=watching)
     sys.stdout.flush()
-    return watching.record, ended
+    return watching.record if watching.recordings else None, ended
 
 
 def _begin_of(whole: Replay, number: int | None) -> int:

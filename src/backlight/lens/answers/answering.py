@@ -52,7 +52,7 @@ def _why_zero(case: Case) -> Answer:
 
 
 def _why_odd(case: Case) -> Answer:
-    question = f"Why has {case.grads} {magnitude(case.grad)}?"
+    question = f"Why {_odd_elements(case)}?"
     culprit = None
     if case.ways is not None:
         culprit = odd_forward(case.ways) or odd_backward(case.ways)
@@ -60,13 +60,26 @@ def _why_odd(case: Case) -> Answer:
         return answered(
             case,
             question,
-            f"{magnitude(case.grad)} elements are not finite, and where that began was not seen",
+            f"{magnitude(case.grad)} elements, and where that began was not seen",
             cause="A NaN or an infinity in the forward, or a derivative that is infinite.",
             cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
             rule="BL802" if case.grad.nans else "BL804",
         )
     rule = "BL805" if culprit.forward and culprit.node.edges else "BL802" if case.grad.nans else "BL804"
     return _blaming(case, question, culprit, rule)
+
+
+def _odd_elements(case: Case) -> str:
+    """`is 1 of the 2 elements of t.grad NaN`, `is w.grad NaN` of a single one."""
+    grad, size = case.grad, size_of(case.grad)
+    kinds = [(count, name) for count, name in ((grad.nans, "NaN"), (grad.infs, "infinite")) if count]
+    name = " or ".join(name for _, name in kinds)
+    count = sum(count for count, _ in kinds)
+    if size == 1:
+        return f"is {case.grads} {name}"
+    if count == size:
+        return f"are all {size} elements of {case.grads} {name}"
+    return f"{'is' if count == 1 else 'are'} {count} of the {size} elements of {case.grads} {name}"
 
 
 def _blaming(case: Case, question: str, culprit: Culprit, rule: str = "") -> Answer:

@@ -1,5 +1,6 @@
 """What is known of a live tensor whose gradient is asked about, and of the record of a watch that is open."""
 
+import dataclasses
 import warnings
 from types import FrameType
 
@@ -85,6 +86,26 @@ def name_in(frame: FrameType, tensor) -> str | None:
     return None
 
 
+def _called_as_here(record: Record, leaves: list[tuple], frame: FrameType) -> Record:
+    """Return a record whose parameters have the names that the caller gives them, as the question does: `net.b.weight`.
+
+    A record leaves the variable of a model away where there is one model only.
+    """
+    names = {
+        id(parameter): f"{name}.{path}"
+        for space in (frame.f_globals, frame.f_locals)
+        for name, value in reversed(list(space.items()))
+        if not name.startswith("_") and hasattr(value, "named_parameters") and not isinstance(value, type)
+        for path, parameter in value.named_parameters()
+    }
+    nodes = list(record.nodes)
+    for tensor, number in leaves:
+        if nodes[number].parameter and id(tensor) in names:
+            name = names[id(tensor)]
+            nodes[number] = dataclasses.replace(nodes[number], name=name, label=name)
+    return dataclasses.replace(record, nodes=nodes)
+
+
 def _loss(engine: Engine, loss, frame: FrameType) -> Loss:
     node = None if loss.is_leaf else engine.node_of(loss)[0]
     return Loss(name_in(frame, loss) or "the loss", loss.requires_grad, loss.is_leaf, _is_freed(engine, node))
@@ -124,6 +145,7 @@ def _from_recording(case: Case, recording: Recording, tensor, loss, frame: Frame
     case.cuts = recording.cutting.of_leaf(tensor)
     if case.loss is not None:
         case.loss.cut = recording.cutting.that_made(loss)
+    record = _called_as_here(record, list(builder.leaves.values()), frame)
     locate(case, record, known, None if loss is None else [root] if root is not None else [])
 
 
@@ -136,4 +158,5 @@ def _captured(case: Case, engine: Engine, tensor, loss, frame: FrameType) -> Non
     recording.capture([engine.node_of(loss)], [loss])
     known = recording.builder.known_tensor(tensor) if tensor.requires_grad else None
     root = recording.builder.known_tensor(loss)
-    locate(case, recording.close(frame), known, [root])
+    leaves = list(recording.builder.leaves.values())
+    locate(case, _called_as_here(recording.close(frame), leaves, frame), known, [root])

@@ -2,7 +2,7 @@
 
 from backlight.lens.answers.culprits import Culprit, inputs_of, kind_of, output_of
 from backlight.lens.answers.ways import Ways, described, has_odd, magnitude, size_of
-from backlight.lens.records.nodes import Node
+from backlight.lens.records.nodes import Node, Summary
 
 AT_ZERO = "is infinite at 0, and 0 · inf is NaN"
 ODD = {
@@ -28,11 +28,6 @@ ODD = {
     "acos": ("The derivative of acos is infinite at −1 and 1.", "Clamp its input inside, by 1e-7."),
     "asin": ("The derivative of asin is infinite at −1 and 1.", "Clamp its input inside, by 1e-7."),
     "atan2": ("atan2(0, 0) has no derivative.", "Move the point away from the origin."),
-    "std": (
-        "The standard deviation of equal values has the derivative 0 / 0; of one value it is NaN.",
-        "Use var + eps.",
-    ),
-    "var": ("The variance of a single value is NaN (0 / 0).", "Use unbiased=False, or more values."),
     "softmax": ("A row that is −inf everywhere (all masked) gives 0 / 0.", "Leave one position of each row unmasked."),
     "cdist": ("The distance of equal points has no derivative.", "Add a small number, or use squared distances."),
     "where": (
@@ -44,6 +39,7 @@ ODD = {
     "binary_cross_entropy": ("log(0): a probability was exactly 0 or 1.", "Use binary_cross_entropy_with_logits."),
 }
 ALIKE = {"linalg_vector_norm": "norm", "log_softmax": "softmax", "log10": "log2", "safe_softmax": "softmax"}
+SPREADS = {"std": "standard deviation", "var": "variance"}
 UNKNOWN = ("The op gives no finite number at these values.", "Look at what it read: values near 0, or very large ones.")
 
 
@@ -104,6 +100,29 @@ def odd_backward(ways: Ways) -> Culprit | None:
 def _odd(node: Node, what: str, read: list, forward: bool = False) -> Culprit:
     kind = kind_of(node)
     cause, cure = ODD.get(ALIKE.get(kind, kind), UNKNOWN)
+    if kind in SPREADS and forward:
+        cause, cure = _spread(node, kind, read)
     seen = [f"it read values from {one.least:.4g} to {one.most:.4g}" for one in read if one and one.least is not None]
-    seen += [f"of {size_of(one)} values that it read, {one.zeros} are 0" for one in read if one and one.zeros]
+    seen += [_zeros(one) for one in read if one and one.zeros]
     return Culprit(node, what, tuple(dict.fromkeys(seen)), cause, cure, forward)
+
+
+def _zeros(read: Summary) -> str:
+    """Say how many of the values that a node read are 0."""
+    count, all_of_them = read.zeros, size_of(read)
+    if all_of_them == 1:
+        return "the only value that it read is 0"
+    return f"of {all_of_them} values that it read, {count} {'is' if count == 1 else 'are'} 0"
+
+
+def _spread(node: Node, kind: str, read: list) -> tuple[str, str]:
+    """Say why a standard deviation or a variance of finite numbers is not finite."""
+    out = output_of(node)
+    if not read or out is None:
+        return UNKNOWN
+    count, correction = size_of(read[0]) // max(size_of(out), 1), node.options.get("correction", 1)
+    if correction < count:
+        return UNKNOWN
+    cause = f"The {SPREADS[kind]} divides by the number of values less the correction, and the correction is not "
+    cure = "Use correction=0 (unbiased=False), or take it over more values."
+    return f"{cause}smaller than that number ({correction} and {count}).", cure

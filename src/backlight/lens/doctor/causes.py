@@ -50,8 +50,8 @@ KNOWN = {
     ),
     "atan2": Cause("atan2(0, 0) has no slope", "keep the two arguments from being 0 at once"),
     "std": Cause(
-        "the standard deviation of equal numbers has an infinite slope, of one number it is NaN",
-        "use sqrt(var + 1e-12), with unbiased=False for a single number",
+        "the standard deviation of equal numbers has an infinite slope",
+        "use sqrt(var + 1e-12)",
     ),
     "softmax": Cause(
         "every score of a row is -inf: 0 / 0",
@@ -78,6 +78,12 @@ SAME = {
     "scaled_dot_product_attention": "softmax",
     "nanmean": "mean",
 }
+LARGE = 1e18  # the square of more overflows float32
+TOO_FEW = Cause(
+    "a standard deviation or variance divides by the number of values less the correction (1 by default), and the "
+    "correction is not smaller than that number",
+    "use correction=0 (unbiased=False), or take it over more values",
+)
 OTHERWISE = Cause(
     "numbers became too large for their dtype, or an infinity met 0 or another infinity",
     "look at the values that went in: a smaller learning rate, clipped gradients or normalised inputs keep them finite",
@@ -101,6 +107,8 @@ def cause_of(name: str, values: list, kind: str, met: bool, call, result: np.nda
     if found is None:
         return OTHERWISE._replace(seen="an infinity went in." if met else "")
     arrays = [one for one in values if isinstance(one, (np.ndarray, int, float))]
+    if found is KNOWN["std"] and kind != "slope":
+        return OTHERWISE if arrays and np.max(np.abs(arrays[0]), initial=0) > LARGE else TOO_FEW
     return found._replace(seen=_seen(SAME.get(name, name), name, arrays, result))
 
 

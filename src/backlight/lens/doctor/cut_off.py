@@ -12,6 +12,7 @@ from backlight.lens.doctor.flow import Cut, Leaf
 from backlight.lens.doctor.optimisers import Optimisers
 from backlight.lens.doctor.part import Part, name_in, said, said_at, way
 from backlight.lens.doctor.places import place_of, place_of_frame
+from backlight.lens.doctor.report import counted
 from backlight.lens.doctor.rules import rule
 from backlight.lens.records.record import Place
 
@@ -19,7 +20,7 @@ MOST = 6  # names in one sentence
 CURES = {
     "detach": "leave out .detach(), or detach only what is to be a constant",
     "data": "use the tensor itself instead of .data",
-    "numpy": "compute with the engine's own functions instead of NumPy's",
+    "numpy": "compute it with tensors: the engine's own functions instead of NumPy's",
     "item": "keep the tensor: .item() is for printing",
     "tolist": "keep the tensor: .tolist() is for printing",
     "tensor": "join tensors by torch.stack or torch.cat instead of torch.tensor([...])",
@@ -47,7 +48,7 @@ class CutOff(Part):
         self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
         for param, grad in zip(params, grads):
             if grad is None and param.requires_grad:
-                self._expect(param, f"the optimiser that steps at {said(place)} holds it", place)
+                self._expect(param, f"held by the optimiser that steps at {said(place)}", place)
 
     def read_grad(self, tensor, grad, frame) -> None:
         """Note a None that the user found."""
@@ -56,7 +57,7 @@ class CutOff(Part):
             return
         place = place_of_frame(frame)
         if tensor.requires_grad:
-            self._expect(tensor, f"its .grad was read at {said(place)}, and was None", place)
+            self._expect(tensor, f".grad was read at {said(place)}, and was None", place)
         else:
             self._read_without(tensor, frame, place)
 
@@ -76,7 +77,7 @@ class CutOff(Part):
         name = name_in(frame, tensor) or "the tensor"
         evidence = (
             f"{name}.requires_grad is False; it was used at {said_at(code, lasti)} beside tensors that require grad.",
-            f"{name}.grad is None, {flow.backwards} backward(s) later.",
+            f"{name}.grad is None, {counted(flow.backwards, 'backward')} later.",
         )
         title = f".grad of {name} is None: it does not require grad"
         found = rule("grad-without-requires-grad").found(place=place, evidence=evidence, title=title)
@@ -115,6 +116,16 @@ class CutOff(Part):
         cuts = flow.cuts_before(leaf, flow.root_cuts) or flow.cuts_before(leaf, -1 if flow.root_cuts == 0 else 0)
         return cuts[0] if cuts else None
 
+    def _left_by(self, leaf: Leaf) -> Cut | None:
+        """Return the call by which a leaf's values went to NumPy after they were detached.
+
+        What NumPy computes is not followed: if cuts on the way to a root are known, the others do not matter.
+        """
+        flow = self.silent.flow
+        known = flow.cuts_before(leaf, flow.root_cuts)
+        gone = known or flow.cuts_before(leaf, -1)
+        return next((cut for cut in gone if cut.name in ("numpy", "__array__")), None)
+
     def _report(self, kind: str, members: list) -> None:
         flow = self.silent.flow
         _, leaf, cut, why, place = members[0]
@@ -122,7 +133,7 @@ class CutOff(Part):
             return  # Rebuilt tells of these
         names = [flow.name_of(one[0]) for one in members]
         listed = ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
-        evidence = [f"{listed}: no gradient came in {flow.backwards} backward(s); {why}."]
+        evidence = [f"{listed}: no gradient came in {counted(flow.backwards, 'backward')}; {why}."]
         cure, path, place = None, (), flow.first_backward or place
         if kind == "never":
             evidence.append("No op that was seen used it." if len(names) == 1 else "No op that was seen used them.")
@@ -137,8 +148,12 @@ class CutOff(Part):
             where = said_at(cut.code, cut.lasti)
             title = f"{listed} cut off from the loss by {_called(cut)} at {where}"
             cause = f"{_called(cut)} gives a tensor without history" if cut.recording else "the op ran under no_grad()"
+            left = self._left_by(leaf) if cut.name in ("detach", "data") else None
             cure = CURES.get(cut.name) if cut.recording else "compute it outside of the no_grad() block"
             evidence.append(f"Their values go through {_called(cut)} at {where}, whose result does not require grad.")
+            if left is not None:
+                cause, cure = "what NumPy computes has no history: no gradient passes it", CURES["numpy"]
+                evidence.append(f"They leave for NumPy there, by {_called(left)} at {said_at(left.code, left.lasti)}.")
             path = way("loss", f"✂ {_called(cut)} at {where}", names[0])
             place = place_of(cut.code, cut.lasti)
         found = rule("parameters-cut-off").found(

@@ -4,6 +4,7 @@ import weakref
 
 from backlight.lens.doctor.part import Part, code_of, name_in, said
 from backlight.lens.doctor.places import is_users, place_of_frame
+from backlight.lens.doctor.report import counted
 from backlight.lens.doctor.rules import rule
 
 PLAIN = (list, tuple, dict)
@@ -44,7 +45,7 @@ class ModuleSlips(Part):
         if not still:
             return
         evidence = (
-            f"{name} is a {type(module).__name__}; {still} of its {len(parameters)} parameter(s) have "
+            f"{name} is a {type(module).__name__}; {still} of its {counted(len(parameters), 'parameter')} have "
             f"requires_grad={not value} after that line.",
         )
         corrected = None
@@ -110,7 +111,8 @@ class ModuleSlips(Part):
         count = sum(len(parameters) for _, parameters in lost)
         kind = type(getattr(module, name))
         evidence = (
-            f"{type(module).__name__}.{name} is a {kind.__name__} with {len(lost)} layer(s), {count} parameter(s).",
+            f"{type(module).__name__}.{name} is a {kind.__name__} with {counted(len(lost), 'layer')}, "
+            f"{counted(count, 'parameter')}.",
             f"{type(module).__name__}().parameters() has none of them, and no optimiser does.",
         )
         wanted = "nn.ModuleDict" if kind is dict else "nn.ModuleList"

@@ -17,7 +17,9 @@ class Optimisers(Part):
 
     def __init__(self, silent):
         super().__init__(silent)
-        self.replaced: dict[int, tuple] = {}  # a new parameter -> (weak references of old and new, name, place)
+        self.replaced: dict[
+            int, tuple
+        ] = {}  # a new parameter -> (weak references: its own, the old ones'; name, place)
         self.gone: dict[int, weakref.ref] = {}  # parameters that were replaced
         self.empty_before: set[int] = set()
         self.memories: dict[tuple, dict] = {}  # (address, shape) -> leaves that got a gradient in this run
@@ -74,23 +76,34 @@ class Optimisers(Part):
             return False
         held = {id(param) for param in params}
         anywhere = self.silent.optimised()
+        groups: dict[tuple, list] = {}
         for reference, olds, name, where in list(self.replaced.values()):
             new = reference()
             if new is None or new.grad is None or id(new) in anywhere:
                 continue
-            if any((old := one()) is not None and id(old) in held and old.grad is None for one in olds):
-                self._report_replaced(optimizer, name, where, place)
-                return True
-        return False
+            left = [old for one in olds if (old := one()) is not None and id(old) in held and old.grad is None]
+            if left:
+                fits = any(old.shape == new.shape for old in left)
+                groups.setdefault((where.file, where.line), []).append((name, where, fits))
+        for members in groups.values():
+            self._report_replaced(optimizer, members, place)
+        return bool(groups)
 
-    def _report_replaced(self, optimizer, name: str, where, place) -> None:
+    def _report_replaced(self, optimizer, members: list[tuple], place) -> None:
         held = name_in(sys._getframe(), optimizer) or type(optimizer).__name__
+        names, where = ", ".join(name for name, _, _ in members), members[0][1]
+        one = len(members) == 1
         evidence = (
-            f"{name} was replaced at {said(where)}; {held} still holds what was there before.",
-            f"At {said(place)} the new {name} has a gradient and is in no optimiser: no step changes it.",
+            f"{names} {'was' if one else 'were'} replaced at {said(where)}; {held} still holds what was there before.",
+            f"At {said(place)} the new {names} {'has a gradient and is' if one else 'have gradients and are'} in no "
+            f"optimiser: no step changes {'it' if one else 'them'}.",
         )
-        title = f"{held} holds the {name} that was replaced at {said(where)}"
-        cure = f"make {held} after {said(where)}, or change {name} in place: {name}.data.copy_(...) under no_grad()"
+        title = f"{held} holds the {names} that {'was' if one else 'were'} replaced at {said(where)}"
+        cure = f"make {held} after {said(where)}"
+        if all(fits for _, _, fits in members):
+            cure += ", or write the new values into the old parameter: under no_grad(), parameter.copy_(...)"
+        else:
+            cure += f", or give it the new parameters: {held}.add_param_group(...)"
         found = rule("optimizer-holds-replaced").found(place=where, evidence=evidence, title=title, cure=cure)
         self.session.add(found)
 

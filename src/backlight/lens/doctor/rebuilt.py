@@ -6,6 +6,7 @@ from backlight.graph.observers import Call
 from backlight.lens.doctor.flow import Leaf
 from backlight.lens.doctor.part import Part, code_of, is_wanting, name_in, said, said_at, way
 from backlight.lens.doctor.places import place_of, place_of_frame
+from backlight.lens.doctor.report import counted
 from backlight.lens.doctor.rules import rule
 
 COPIES = {"tensor", "as_tensor", "asarray", "new_tensor"}
@@ -36,7 +37,8 @@ class Rebuilt(Part):
         first = lost[0]
         maker = "a leaf" if first.grad_fn is None else f"computed by {first.grad_fn.name()}"
         evidence = (
-            f"{len(lost)} tensor(s) in the list require grad (the first is {maker}); "
+            f"{counted(len(lost), 'tensor')} in the list require{'s' if len(lost) == 1 else ''} grad "
+            f"(the first is {maker}); "
             f"the result requires grad: {call.out.requires_grad}.",
         )
         text = code_of(place)

@@ -7,6 +7,7 @@ made by the same line each time, whose summands do not depend on the sum so far 
 """
 
 import ast
+import re
 import weakref
 from dataclasses import dataclass, field
 
@@ -14,7 +15,9 @@ from backlight.graph.observers import Call, Run
 from backlight.lens.doctor.memory_writes import sequence_of
 from backlight.lens.doctor.part import Part, code_of, is_computed
 from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.report import counted
 from backlight.lens.doctor.rules import rule
+from backlight.lens.records.record import Place
 
 ENOUGH = 3
 DEEP = 20_000
@@ -99,14 +102,27 @@ class Totals(Part):
             if total.added < ENOUGH or total.reached or total.recurrent:
                 continue
             place = place_of(total.code, total.lasti)
+            nodes = counted(total.nodes, "node")
             evidence = (
                 f"The line has added {total.added} times; the sum has a graph, and no backward() went through it.",
-                f"Each summand brings {total.nodes} node(s) with what they saved: all {total.added} are still alive."
+                f"Each summand brings {nodes} with what they saved: all {total.added} are still alive."
                 if total.reference() is not None
-                else f"Each summand brought {total.nodes} node(s), which lived as long as the sum.",
+                else f"Each summand brought {nodes}, which lived as long as the sum.",
             )
-            found = rule("total-loss-keeps-graphs").found(place=place, evidence=evidence, corrected=_detached(place))
+            title, cure, kept = None, None, _listed(place)
+            if kept is not None:
+                title = f"{kept} keeps the graph of every iteration alive"
+                cure = f"Append numbers, where {kept} is filled: {kept}.append(loss.item()), or loss.detach()."
+            found = rule("total-loss-keeps-graphs").found(
+                place=place, evidence=evidence, title=title, cure=cure, corrected=_detached(place)
+            )
             self.session.add(found)
+
+
+def _listed(place: Place) -> str | None:
+    """Return the name of the list that a line adds up by `sum(losses)`."""
+    names = set(re.findall(r"\bsum\(([A-Za-z_][\w.]*)\)", code_of(place)))
+    return names.pop() if len(names) == 1 else None
 
 
 def _detached(place) -> str | None:
