@@ -8,8 +8,8 @@ the time of the run their hooks are wrapped, in the dicts that hold them.
 CPU graphs run on the thread that calls backward. What runs on a device's thread is told from there: one at a time.
 """
 
-import functools
 import weakref
+from functools import partial, wraps
 from types import FrameType
 
 from backlight.graph.observers import Run
@@ -63,14 +63,15 @@ class WatchedRun:
         self.hub.tell("ended", self.run)
 
     def _hook_nodes(self) -> None:
-        leaf_class = self.engine._leaf_class
+        leaf_class, saves, handles = self.engine.leaf_class, self.engine.saves, self.handles
         retained = self._retained()
+        frees = bool(not self.run.keep_graph and self.hub.listeners["freed"])
         for node in self._nodes():
             if node.__class__ is leaf_class:
                 self._hook_leaf(node)
                 continue
             kept = retained.get(self.engine.key_of(node), ()) if retained else ()
-            self.handles.append(node.register_hook(self._teller(node, kept)))
+            handles.append(node.register_hook(partial(self._tell_of_node, node, kept, frees and saves(node))))
             hooked = node.metadata.get(HOOKS)
             if hooked is not None:
                 for number, hooks in hooked.items():
@@ -98,21 +99,13 @@ class WatchedRun:
                 found.setdefault(self.engine.key_of(tensor.grad_fn), []).append(weakref.ref(tensor))
         return found
 
-    def _teller(self, node, retained):
-        """Return the hook of one node."""
-        hub, run = self.hub, self.run
-        wants_ran = bool(hub.listeners["ran"])
-        frees = not run.keep_graph and hub.listeners["freed"] and self.engine.saves(node)
-
-        def tell(grad_inputs, grad_outputs):
-            for reference in retained:
-                self._tell_of_retained(reference(), grad_outputs)
-            if wants_ran:
-                hub.tell("ran", run, node, grad_outputs, grad_inputs)
-            if frees:
-                hub.tell("freed", run, node)
-
-        return tell
+    def _tell_of_node(self, node, retained, frees: bool, grad_inputs, grad_outputs) -> None:
+        """Tell that a node ran: its hook."""
+        for reference in retained:
+            self._tell_of_retained(reference(), grad_outputs)
+        self.hub.tell("ran", self.run, node, grad_outputs, grad_inputs)
+        if frees:
+            self.hub.tell("freed", self.run, node)
 
     def _tell_of_retained(self, tensor, grad_outputs) -> None:
         if tensor is None or tensor.grad is None:
@@ -123,23 +116,23 @@ class WatchedRun:
 
     def _hook_leaf(self, node) -> None:
         """Hook an AccumulateGrad: what was in `.grad` before is only there before it runs."""
-        hub, run, before = self.hub, self.run, [None]
-        hears = bool(hub.listeners["accumulated"])
-
-        def keep(grad_outputs):
-            present = node.variable.grad
-            before[0] = present if present is None or run.create_graph else present.detach().clone()
-
-        def tell(grad_inputs, grad_outputs):
-            hub.tell("ran", run, node, grad_outputs, ())
-            if hears:
-                hub.tell("accumulated", run, node.variable, grad_outputs[0], before[0])
-
-        if hears:
-            self.handles.append(node.register_prehook(keep))
-        self.handles.append(node.register_hook(tell))
+        if self.hub.listeners["accumulated"]:
+            before = [None]
+            self.handles.append(node.register_prehook(partial(self._keep_grad, node, before)))
+            self.handles.append(node.register_hook(partial(self._tell_of_leaf, node, before)))
+        else:
+            self.handles.append(node.register_hook(partial(self._tell_of_node, node, (), False)))
         if node.variable._backward_hooks:
             self._wrap(node.variable._backward_hooks, node, 0)
+
+    def _keep_grad(self, node, before: list, grad_outputs) -> None:
+        present = node.variable.grad
+        before[0] = present if present is None or self.run.create_graph else present.detach().clone()
+
+    def _tell_of_leaf(self, node, before: list, grad_inputs, grad_outputs) -> None:
+        """Tell that a leaf's AccumulateGrad ran: its hook."""
+        self.hub.tell("ran", self.run, node, grad_outputs, ())
+        self.hub.tell("accumulated", self.run, node.variable, grad_outputs[0], before[0])
 
     def _wrap(self, hooks: dict, node, number: int) -> None:
         """Put hooks that tell what they change in the place of a user's hooks."""
@@ -152,7 +145,7 @@ class WatchedRun:
     def _telling(self, hook, node, number: int):
         hub, run = self.hub, self.run
 
-        @functools.wraps(hook, updated=())
+        @wraps(hook, updated=())
         def call(grad):
             version, before = grad._version, grad.detach().clone()
             answer = hook(grad)

@@ -42,7 +42,8 @@ class TorchEngine:
     def __init__(self, torch: ModuleType):
         self.module = torch
         self.hubs = threading.local()
-        self._leaf_class = type(torch.autograd.graph.get_gradient_edge(torch.ones(1, requires_grad=True)).node)
+        self.calls_modules = torch.nn.Module._call_impl.__code__
+        self.leaf_class = type(torch.autograd.graph.get_gradient_edge(torch.ones(1, requires_grad=True)).node)
 
     def is_tensor(self, value) -> bool:
         """Tell whether a value is one of PyTorch's tensors."""
@@ -69,7 +70,7 @@ class TorchEngine:
 
     def is_leaf_node(self, node) -> bool:
         """Tell whether a node adds to a leaf's `.grad`."""
-        return node.__class__ is self._leaf_class
+        return node.__class__ is self.leaf_class
 
     def key_of(self, node) -> int:
         """Return a number of the node, kept in its metadata."""
@@ -88,12 +89,17 @@ class TorchEngine:
 
     def version_of(self, tensor) -> int:
         """Return how often the tensor was written to; 0 for an inference tensor, which does not count."""
-        return 0 if tensor.is_inference() else tensor._version
+        try:
+            return tensor._version
+        except RuntimeError:
+            return 0
 
     def saved_by(self, node) -> list[Kept]:
         """Return what a node saved; where hooks packed it, it is not unpacked, which could run anything."""
-        names = saved_names(node.__class__)
-        return [kept for name in names for kept in _kept(node, name)] if names else []
+        found: list[Kept] = []
+        for raw, name, unpacked in saved_names(node.__class__):
+            _keep(node, raw, name, unpacked, found)
+        return found
 
     def saves(self, node) -> bool:
         """Tell whether a node of this class may save tensors."""
@@ -137,22 +143,30 @@ class TorchEngine:
 
 
 @cache
-def saved_names(node_class: type) -> tuple[str, ...]:
-    """Return the names under which nodes of a class show their saved tensors, `_raw_saved_…`."""
-    return tuple(name for name in dir(node_class) if name.startswith("_raw_saved_"))
+def saved_names(node_class: type) -> tuple[tuple[str, str, str], ...]:
+    """Return under which names nodes of a class show saved tensors: `_raw_saved_self`, what to call it, `_saved_self`.
+
+    A user's Function shows what it calls `saved_tensors`.
+    """
+    names = (name for name in dir(node_class) if name.startswith("_raw_saved_"))
+    plain = ((raw, raw.removeprefix("_raw_saved_")) for raw in names)
+    return tuple((raw, name, "saved_tensors" if name == "tensors" else f"_saved_{name}") for raw, name in plain)
 
 
-def _kept(node, raw_name: str) -> list[Kept]:
-    """Return what a node keeps under one name: a list of tensors has a number each, None stands for nothing."""
-    name = raw_name.removeprefix("_raw_saved_")
+def _keep(node, raw_name: str, name: str, unpacked: str, found: list[Kept]) -> None:
+    """Add what a node keeps under one name: a list of tensors has a number each, None stands for nothing."""
     try:
         raw = getattr(node, raw_name)
-        if any(one.unpack_hook is not None for one in (raw if isinstance(raw, tuple) else (raw,))):
-            return [Kept(name, None, "packed by saved_tensors_hooks")]
-        saved = node.saved_tensors if name == "tensors" else getattr(node, f"_saved_{name}")
+        if any(one.unpack_hook is not None for one in raw) if raw.__class__ is tuple else raw.unpack_hook is not None:
+            found.append(Kept(name, None, "packed by saved_tensors_hooks"))
+            return
+        saved = getattr(node, unpacked)
     except RuntimeError as problem:
-        return [Kept(name, None, str(problem))]
-    if not isinstance(saved, tuple):
-        return [] if saved is None else [Kept(name, saved, None)]
-    prefix = "" if name == "tensors" else name  # a user's Function keeps what it calls saved_tensors
-    return [Kept(f"{prefix}[{number}]", one, None) for number, one in enumerate(saved) if one is not None]
+        found.append(Kept(name, None, str(problem)))
+        return
+    if saved.__class__ is not tuple:
+        if saved is not None:
+            found.append(Kept(name, saved, None))
+        return
+    prefix = "" if name == "tensors" else name
+    found += [Kept(f"{prefix}[{number}]", one, None) for number, one in enumerate(saved) if one is not None]

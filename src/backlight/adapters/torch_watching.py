@@ -49,6 +49,7 @@ class Hub:
         self.torch = engine.module
         self.watchers: list[Watcher] = []
         self.listeners: dict[str, tuple] = dict.fromkeys(EVENTS, ())
+        self.hearing_calls: list[Watcher] = []
         self.silent = False
         self.runs = 0
         self.modules: list[tuple] = []  # (module, path) of those that run, the outermost first
@@ -61,12 +62,15 @@ class Hub:
         self.watchers = watchers
         for event in EVENTS:
             self.listeners[event] = tuple(getattr(one, event) for one in watchers if wants(one, event))
+        self.hearing_calls = [one for one in watchers if wants(one, "called")]
         self.mode.hears_writes = bool(self.listeners["wrote"])
         self.ask_what_is_wanted()
 
     def ask_what_is_wanted(self) -> None:
         """Find out whether somebody wants to be told of all calls."""
-        self.mode.hears_all = not all(one.only_nodes for one in self.watchers if wants(one, "called"))
+        self.mode.hears_all = False
+        for one in self.hearing_calls:
+            self.mode.hears_all = self.mode.hears_all or not one.only_nodes
 
     def tell(self, event: str, *told) -> None:
         """Call those who want an event."""
@@ -256,13 +260,16 @@ def _mode_class(torch: ModuleType) -> type:
             if hub.silent:
                 return function(*args, **kwargs) if kwargs else function(*args)
             kind = KINDS.get(function) or kind_of(function)
+            if kind.plain or (kind.is_grad and not self.hears_all):
+                return function(*args)
             versions = _NO_VERSIONS
             if self.hears_writes and (kind.writes or (kwargs and ("out" in kwargs or kwargs.get("inplace")))):
                 versions = _versions(args, kwargs, tensor_class)
             before = sequence_number()
             out = function(*args, **kwargs) if kwargs else function(*args)
             made = sequence_number() != before or kind.noted is not None or self.hears_all
-            made = made or _leaves_graph(kind, args, kwargs, out, tensor_class)
+            if not made and (kind.to_number or isinstance(out, tensor_class)):
+                made = _leaves_graph(kind, args, kwargs, out, tensor_class)
             if made or versions:
                 frame = user_frame(sys._getframe(1), torch)
                 for tensor, version in versions:
@@ -274,23 +281,33 @@ def _mode_class(torch: ModuleType) -> type:
                     kind.noted(hub, args[0])
                 if not kind.reads or isinstance(out, tensor_class):
                     report(hub, kind.name, args, kwargs or {}, out, before, frame)
-                    hub.ask_what_is_wanted()
             return out
 
     return Calls
 
 
 class Kind(NamedTuple):
-    """What is known of a function of PyTorch: its name, whether it reads an attribute, whether it may write."""
+    """What is known of a function of PyTorch: its name, whether it reads an attribute, whether it may write.
+
+    Args:
+        plain: it reads an attribute that is no tensor.
+        is_grad: it reads `.grad`, which optimizers do often and which is no way out of the graph.
+    """
 
     name: str
     reads: bool
     writes: bool
     noted: Callable | None
     to_number: bool = False
+    plain: bool = False
+    is_grad: bool = False
 
 
 KINDS: dict[Callable, Kind] = {}
+PLAIN = {
+    *("device", "dtype", "grad_fn", "is_cpu", "is_cuda", "is_leaf", "is_mps", "is_nested", "is_quantized", "is_sparse"),
+    *("itemsize", "layout", "nbytes", "ndim", "output_nr", "requires_grad", "retains_grad", "shape", "_version"),
+}
 _NO_VERSIONS: tuple = ()
 # Without an underscore at its end, and yet it may write: an argument `inplace` can stand without its name, norms count
 # batches, embeddings are scaled to `max_norm`.
@@ -305,7 +322,9 @@ def kind_of(function: Callable) -> Kind:
     """Return what is known of a function. One that is neither PyTorch's builtin nor plain Python may always write."""
     name = getattr(function, "__name__", "") or type(function).__name__
     if name in ("__get__", "__set__"):
-        kind = Kind(function.__self__.__name__, name == "__get__", False, None)
+        attribute, reads = function.__self__.__name__, name == "__get__"
+        plain, is_grad = reads and attribute in PLAIN, reads and attribute == "grad"
+        kind = Kind(attribute, reads, False, None, plain=plain, is_grad=is_grad)
     else:
         plain = isinstance(function, (FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType))
         dunder = name.startswith(("__i", "__set", "__del"))
@@ -333,7 +352,7 @@ def report(hub: Hub, name: str, args: tuple, kwargs: dict, out, before: int, fra
         stack = [one.grad_fn for one in tensors_in(out, torch.Tensor) if one.requires_grad and one.grad_fn is not None]
     except RuntimeError:  # a view made under no_grad() and written to since: PyTorch refuses to tell what it comes from
         return
-    leaf_class = hub.engine._leaf_class
+    leaf_class = hub.engine.leaf_class
     while stack:
         node = stack.pop()
         if node.__class__ is leaf_class or node._sequence_nr() < before:
@@ -343,6 +362,7 @@ def report(hub: Hub, name: str, args: tuple, kwargs: dict, out, before: int, fra
             metadata[LINE] = place
             stack.extend(inner for inner, _ in node.next_functions if inner is not None)
     hub.tell("called", Call(name, args, kwargs, out, *place))
+    hub.ask_what_is_wanted()
 
 
 def tensors_in(value, tensor_class: type) -> list:
@@ -367,7 +387,7 @@ def _versions(args: tuple, kwargs: dict | None, tensor_class: type) -> list[tupl
 
 def _counts_writes(tensor) -> bool:
     """Tell whether a tensor has a version: one made in inference mode has none, and a lazy one cannot be asked."""
-    return not type(tensor).__name__.startswith("Uninitialized") and not tensor.is_inference()
+    return not tensor.__class__.__name__.startswith("Uninitialized") and not tensor.is_inference()
 
 
 @cache

@@ -8,7 +8,7 @@ that may import torch for the lens). Nodes are `grad_fn` objects with PyTorch's 
 
 import sys
 from contextlib import AbstractContextManager
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +27,8 @@ class Engine(Protocol):
 
     name: str  # "backlight" or "torch"
     module: ModuleType  # what a script imports: has Tensor, nn, optim, autograd, no_grad …
+    leaf_class: type  # of the nodes that add to a leaf's `.grad`
+    calls_modules: CodeType  # of the frame in which a module's forward is called
 
     def is_tensor(self, value) -> bool:
         """Tell whether a value is a tensor of this engine."""

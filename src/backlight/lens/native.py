@@ -15,13 +15,15 @@ from backlight.graph.state import TensorState, edge_of, writable
 from backlight.graph.storage import InferenceStorage
 from backlight.graph.watching import local
 from backlight.kernels.halves import is_half, widened
-from backlight.lens.native_calls import note_functions
+from backlight.lens.native_calls import CALLS_MODULES, note_functions
 
 
 class NativeEngine:
     """Our engine's side of NOTE [An engine]."""
 
     name = "backlight"
+    leaf_class = AccumulateGrad
+    calls_modules = CALLS_MODULES
 
     @property
     def module(self) -> ModuleType:

@@ -86,6 +86,9 @@ class _ModuleCall(Interception):
             observation.tell(observation.left, module, path, out)
 
 
+CALLS_MODULES = _ModuleCall.called.__code__
+
+
 def path_of(module, observation) -> str:
     """Return a module's dotted name in the outermost one that runs; `….(Linear)` for one that is not registered."""
     running = observation.modules

@@ -36,12 +36,14 @@ class Builder:
 
     def __init__(self, engine: Engine, options: Options):
         self.engine = engine
+        self.leaf_class = engine.leaf_class
         self.options = options
+        self.shapes_only = options.values == "none"
         self.small = options.small if options.values != "full" else float("inf")
         self.record = Record(engine.name, title=options.title)
         self.ids: dict[int, int] = {}  # key of an engine's node -> id
         self.leaves: dict[int, tuple] = {}  # id of a leaf -> (the leaf, id)
-        self.spots: dict[int, list[Spot]] = {}  # id -> the user's lines, nearest first
+        self.spots: dict[int, tuple[Spot, list[Spot]]] = {}  # id -> the user's line, and outer ones, nearest first
         self.memories: dict[int, int] = {}  # key of memory -> its number in the record
         self.written: list[int] = []  # by number of memory: its version, as far as it is known
         self.holders: list[int] = []  # by number of memory: how many nodes keep it
@@ -56,7 +58,7 @@ class Builder:
 
     def id_of(self, node) -> int | None:
         """Return the number of a node, None if it is not in the record."""
-        if _is_leaf(node):
+        if node.__class__ is self.leaf_class:
             known = self.leaves.get(id(node.variable))
             return None if known is None else known[1]
         return self.ids.get(self.engine.key_of(node))
@@ -69,12 +71,24 @@ class Builder:
         node, number = self.engine.node_of(tensor)
         return self.id_of(node) if number == 0 else None
 
-    def add_graph(self, roots: Iterable) -> list[tuple[Node, object]]:
+    def add_graph(self, roots: list) -> list[tuple[Node, object]]:
         """Add all nodes that the roots reach and that are not in the record yet; return them, first made first."""
+        if len(roots) == 1 and roots[0] is not None and not self.full:
+            given = roots[0].next_functions
+            known = self._known(given)
+            if NOT_RECORDED not in known and not self._has(roots[0]):
+                return [(self._add(roots[0], given, known), roots[0])]
+        return [(self._add(node, node.next_functions), node) for node in self._missing(roots)]
+
+    def _has(self, node) -> bool:
+        return node.__class__ is self.leaf_class or self.engine.key_of(node) in self.ids
+
+    def _missing(self, roots: list) -> list:
+        """Return the nodes that the roots reach and that are to be added, first made first."""
         found, stack = {}, [root for root in roots if root is not None]
         while stack:
             node = stack.pop()
-            if node in found or _is_leaf(node) or self.engine.key_of(node) in self.ids:
+            if node in found or self._has(node):
                 continue
             found[node] = None
             stack.extend(inner for inner, _ in node.next_functions if inner is not None)
@@ -83,22 +97,33 @@ class Builder:
         if len(ordered) > room:  # what is nearest to the root stays
             self.record.left_out += len(ordered) - room
             ordered = ordered[len(ordered) - room :]
-        return [(self._add(node), node) for node in ordered]
+        return ordered
 
-    def _add(self, node) -> Node:
+    def _known(self, given: tuple) -> list[int | None]:
+        """Return the numbers of a node's inputs: None for none and for a leaf, NOT_RECORDED for one without."""
+        leaf_class, key_of, ids = self.leaf_class, self.engine.key_of, self.ids
+        return [
+            None if inner is None or inner.__class__ is leaf_class else ids.get(key_of(inner), NOT_RECORDED)
+            for inner, _ in given
+        ]
+
+    def _add(self, node, given: tuple, known: list[int | None] | None = None) -> Node:
         """Add one op; its inputs are in the record already, but for leaves and for what was left out."""
-        kind = _kind_of(node, self.engine)
-        given = node.next_functions
-        edges = [None if inner is None else self._edge(inner, number) for inner, number in given]
-        made = self._new(OP if given else GIVEN, kind.type, kind.label)
-        made.edges = edges
+        kind = _kinds.get(node.__class__) or _kind_of(node, self.engine)
         formulas = kind.formulas
-        if len(formulas) == 1 != len(edges):
-            formulas *= len(edges)
-        if len(formulas) == len(edges):
-            for edge, (name, formula) in zip(edges, formulas):
-                if edge is not None:
-                    edge.name, edge.formula = name, formula
+        if len(formulas) != len(given):
+            formulas = formulas * len(given) if len(formulas) == 1 else [_NO_FORMULA] * len(given)
+        edges: list[Edge | None] = []
+        for (inner, number), to, (name, formula) in zip(given, known or self._known(given), formulas):
+            if inner is None:
+                edges.append(None)
+                continue
+            if to is None:
+                to = self.leaf(inner.variable).id
+            edges.append(Edge(self._cut_end() if to == NOT_RECORDED else to, number, name, formula))
+        nodes = self.record.nodes
+        made = Node(len(nodes), OP if given else GIVEN, kind.type, kind.label, None, False, edges)
+        nodes.append(made)
         made.options = options_of(node)
         self.ids[self.engine.key_of(node)] = made.id
         self._add_saved(made, node)
@@ -108,10 +133,6 @@ class Builder:
         made = Node(len(self.record.nodes), kind, node_type, label)
         self.record.nodes.append(made)
         return made
-
-    def _edge(self, node, number: int) -> Edge:
-        to = self.leaf(node.variable).id if _is_leaf(node) else self.ids.get(self.engine.key_of(node))
-        return Edge(self._cut_end() if to is None else to, number)
 
     def _cut_end(self) -> int:
         """Return the node that stands for all that was left out."""
@@ -136,12 +157,12 @@ class Builder:
 
     def set_output(self, made: Node, number: int, tensor) -> None:
         """Note an output of a node, as it is now."""
-        outputs = made.outputs
+        outputs, summary = made.outputs, self.summary(tensor)
         while len(outputs) <= number:
-            outputs.append(shape_of(tensor))
-        outputs[number] = self.summary(tensor)
-        made.version = self.engine.version_of(tensor)
-        self.made_in[self._memory_of(tensor, made.version)[0]] = made.id
+            outputs.append(summary if len(outputs) == number else shape_of(tensor))
+        outputs[number] = summary
+        made.version = version = self.engine.version_of(tensor)
+        self.made_in[self._memory_of(tensor, version)[0]] = made.id
 
     def learn_shapes(self, added: list[tuple[Node, object]]) -> None:
         """Note the outputs' shapes of nodes whose outputs nobody was told of, as far as the engine knows them."""
@@ -152,7 +173,7 @@ class Builder:
 
     def summary(self, tensor) -> Summary:
         """Return a tensor's summary, as detailed as was asked for."""
-        if self.options.values == "none":
+        if self.shapes_only:
             return shape_of(tensor)
         try:
             array = self.engine.array(tensor)
@@ -179,20 +200,19 @@ class Builder:
                 continue
             version = self.engine.version_of(tensor)
             number, size = self._memory_of(tensor, version)
-            of, output = self._maker_of(tensor)
+            of, output = self._maker_of(tensor) if tensor.requires_grad else (None, 0)
             summary = self._summary_of_saved(tensor, version, of, output)
             made.saved.append(SavedTensor(name, summary, size, number, of, version, version))
-            self.written[number] = max(self.written[number], version)
+            if version > self.written[number]:
+                self.written[number] = version
             self.holders[number] += 1
 
     def _maker_of(self, tensor) -> tuple[int | None, int]:
-        """Return the node that made a tensor, and as which output."""
-        if not tensor.requires_grad:
-            return None, 0
+        """Return the node that made a tensor that requires grad, and as which output."""
         if tensor.is_leaf:
             return self.leaves.get(id(tensor), (None, None))[1], 0
         node, output = self.engine.node_of(tensor)
-        return self.id_of(node), output
+        return self.ids.get(self.engine.key_of(node)), output
 
     def _summary_of_saved(self, tensor, version: int, of: int | None, output: int) -> Summary:
         """Return what is known already of the values if nobody has written to them since, else their summary."""
@@ -253,6 +273,7 @@ class _Kind(NamedTuple):
 
 
 _kinds: dict[type, _Kind] = {}
+_NO_FORMULA = "", ""
 
 
 def _kind_of(node, engine: Engine) -> _Kind:
@@ -263,10 +284,6 @@ def _kind_of(node, engine: Engine) -> _Kind:
         if node.__class__.__name__ == kind.type:  # nodes that PyTorch has no class for share one
             _kinds[node.__class__] = kind
     return kind
-
-
-def _is_leaf(node) -> bool:
-    return node.__class__.__name__ == "AccumulateGrad"
 
 
 def _sequence(node) -> int:

@@ -46,9 +46,11 @@ class Naming:
         self.roots.append(module)
         return len(self.roots) - 1
 
-    def ran(self, outermost, path: str, kind: str) -> None:
-        """Note that a module runs."""
-        self.kinds[self.outermost(outermost), path] = kind
+    def ran(self, outermost, path: str, kind: str) -> int:
+        """Note that a module runs; return the number of the outermost one."""
+        root = self.outermost(outermost)
+        self.kinds[root, path] = kind
+        return root
 
     def like(self, node: int, other: int) -> None:
         """Note that a node belongs to the module that another one belongs to."""
@@ -71,25 +73,26 @@ class Naming:
             space.clear()  # a copy that the frame would keep, and with it tensors that the program lets go of
 
     def _read_space(self, space, builder: Builder) -> None:
+        is_tensor, module_class = self.engine.is_tensor, self.module_class
         for name, value in list(space.items()):
-            if not name.startswith("_"):
-                self._read(name, value, builder)
-
-    def _read(self, name: str, value, builder: Builder) -> None:
-        if self.engine.is_tensor(value):
-            known = builder.known_tensor(value)
-            if known is not None:
-                self.names.setdefault(known, name)
-        elif isinstance(value, self.module_class) and id(value) not in self.variables:
-            self.variables[id(value)] = name
-            self.modules.append(value)
+            if name.startswith("_"):
+                continue
+            if is_tensor(value):
+                known = builder.known_tensor(value)
+                if known is not None:
+                    self.names.setdefault(known, name)
+            elif isinstance(value, module_class) and id(value) not in self.variables:
+                self.variables[id(value)] = name
+                self.modules.append(value)
 
     def fill(self, record: Record, builder: Builder) -> None:
         """Write names into the record."""
-        prefixes = self._prefixes(builder)
-        for module, prefix in prefixes:
-            self._name_parameters(module, prefix, record, builder)
-        self._name_roots(record, prefixes)
+        tops = self._tops(builder)
+        paths: dict[int, str] = {}
+        for prefix, inner in tops:
+            paths |= {id(module): _joined(prefix, path) for path, module in inner}
+            self._name_parameters(prefix, inner, record, builder)
+        self._name_roots(record, paths)
         for tensor, number in builder.leaves.values():
             made = record.nodes[number]
             made.parameter = made.parameter or type(tensor).__name__ == "Parameter"
@@ -100,20 +103,20 @@ class Naming:
             if made.kind == LEAF:
                 made.label = made.name or "leaf"
 
-    def _prefixes(self, builder: Builder) -> list[tuple]:
-        """Return the modules with a part in the record that are in no other, and what stands before their names."""
-        known = {id(module): module for module in (*self.modules, *self.roots)}
-        inner = {id(one) for module in known.values() for one in module.modules() if one is not module}
+    def _tops(self, builder: Builder) -> list[tuple[str, list]]:
+        """Return of the modules with a part in the record that are in no other: a prefix, all inside with its path."""
+        trees = {id(module): list(module.named_modules()) for module in (*self.modules, *self.roots)}
+        inner = {id(one) for tree in trees.values() for _, one in tree[1:]}
         running = {id(root) for root in self.roots}
         tops = [
-            module
-            for key, module in known.items()
-            if key not in inner and (key in running or any(id(one) in builder.leaves for one in module.parameters()))
+            tree
+            for key, tree in trees.items()
+            if key not in inner and (key in running or any(id(one) in builder.leaves for one in _parameters(tree)))
         ]
-        with_parameters = [module for module in tops if next(module.parameters(), None) is not None]
+        with_parameters = [tree for tree in tops if any(True for _ in _parameters(tree))]
         if len(with_parameters) == 1:
-            return [(module, "" if module in with_parameters else self._called(module)) for module in tops]
-        return [(module, self._called(module)) for module in tops]
+            return [("" if tree in with_parameters else self._called(tree[0][1]), tree) for tree in tops]
+        return [(self._called(tree[0][1]), tree) for tree in tops]
 
     def _stored(self) -> dict[int, str]:
         """Return the variables that results went into: of several ops that one call is made of, the last one's."""
@@ -125,24 +128,33 @@ class Naming:
     def _called(self, module) -> str:
         return self.variables.get(id(module)) or type(module).__name__
 
-    def _name_parameters(self, module, prefix: str, record: Record, builder: Builder) -> None:
-        for path, parameter in module.named_parameters():
-            known = builder.leaves.get(id(parameter))
-            if known is not None and record.nodes[known[1]].name is None:
-                made = record.nodes[known[1]]
-                made.name, made.parameter = _joined(prefix, path), True
+    def _name_parameters(self, prefix: str, inner: list, record: Record, builder: Builder) -> None:
+        for path, module in inner:
+            for name, parameter in module._parameters.items():
+                known = builder.leaves.get(id(parameter))
+                if known is not None and record.nodes[known[1]].name is None:
+                    made = record.nodes[known[1]]
+                    made.name, made.parameter = _joined(prefix, path, name), True
 
-    def _name_roots(self, record: Record, prefixes: list[tuple]) -> None:
+    def _name_roots(self, record: Record, paths: dict[int, str]) -> None:
         """Put before the paths of nodes where the outermost module that ran stands."""
-        paths = {id(one): _joined(prefix, path) for top, prefix in prefixes for path, one in top.named_modules()}
         roots = [paths.get(id(root), "") for root in self.roots]
         for node, (root, path) in self.ran_in.items():
-            record.nodes[node].module = _joined(roots[root], path)
+            above = roots[root]
+            record.nodes[node].module = f"{above}.{path}" if above and path else above or path
         record.modules = {_joined(roots[root], path): kind for (root, path), kind in self.kinds.items()}
 
     def let_go(self) -> None:
         """Hold no module any longer."""
         self.modules, self.roots, self.made_at = [], [], {}
+
+
+def _parameters(tree: list) -> Iterator:
+    """Yield the parameters of the modules in a tree."""
+    for _, module in tree:
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                yield parameter
 
 
 def _joined(*parts: str) -> str:

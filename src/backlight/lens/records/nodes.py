@@ -219,8 +219,12 @@ def _option_names(node_class: type) -> tuple[str, ...]:
 
 def options_of(node) -> dict[str, float]:
     """Return the numbers that a node of an engine keeps, by their names in its formulas."""
-    found = ((name.removeprefix("_saved_"), getattr(node, name)) for name in _option_names(type(node)))
-    return {name: value for name, value in found if isinstance(value, (int, float))}
+    found = {}
+    for name in _option_names(node.__class__):
+        value = getattr(node, name)
+        if isinstance(value, (int, float)):
+            found[name[len("_saved_") :]] = value
+    return found
 
 
 class Recorded(Protocol):

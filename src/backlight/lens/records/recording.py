@@ -1,9 +1,11 @@
 """Records what an engine tells a watcher (NOTE [Watching] in graph/observers.py)."""
 
 import sys
+import weakref
 from collections import deque
+from dataclasses import dataclass
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 from backlight.graph.observers import Call, Run, Watcher, line_at
 from backlight.graph.provenance import PACKAGE
@@ -18,14 +20,25 @@ from backlight.lens.records.runs import RunRecording
 STACK = 6  # of so many outer lines a node's `stack` consists at most
 
 
-class Running(NamedTuple):
-    """A module whose forward runs; `of_library`: its code is the engine's own."""
+@dataclass(slots=True)
+class Running:
+    """A module whose forward runs.
+
+    Args:
+        root: the number of the outermost module, which its `path` begins in.
+        of_library: its code is the engine's own.
+        frame: the identity of the frame in which the engine calls it.
+        outside: the user's lines outside of that frame, once somebody asked.
+    """
 
     module: Any
     outermost: Any
+    root: int
     path: str
     kind: str
     of_library: bool
+    frame: int
+    outside: list[Spot] | None = None
 
 
 def _of_library(module_class: type) -> bool:
@@ -55,6 +68,7 @@ class Recording(Watcher):
         self.cutting = Cutting(self.engine, self.builder)
         self.runs: dict[int, RunRecording] = {}
         self.ended_order = 0  # of the last backward, if it was itself recorded
+        self.latest: tuple = None, None  # the tensor that was noted last, weakly, and the number of its node
         self.settled = 0  # so many nodes belong to their modules
         self.over = False  # a backward ended, after which, when splitting, a new record begins
 
@@ -64,6 +78,8 @@ class Recording(Watcher):
         self.closed.append(self.close(frame))
         self.modules, self.watches = modules, True
         self.begin()
+        for running in modules:
+            running.root = self.naming.outermost(running.outermost)
 
     def called(self, call: Call) -> None:
         """Add the nodes that an op made, and what they gave."""
@@ -71,16 +87,20 @@ class Recording(Watcher):
             self._note_hooks(call.args[0])
             return
         returned = self.ended_order if call.name == "grad" else 0
-        tensors = self._tensors(call.out)
-        if not any(tensor.requires_grad for tensor in tensors):
+        out = call.out
+        tensors = [out] if self.engine.is_tensor(out) else self._tensors(out)
+        without_graph = True
+        for tensor in tensors:
+            if tensor.requires_grad:
+                without_graph = False
+                edge = None if tensor.is_leaf else self.engine.node_of(tensor)
+                if edge is not None:
+                    self._note_output(edge, tensor, call, returned)
+                    if self.cutting.cut_off:
+                        self.cutting.fed(call, self.builder.id_of(edge[0]))
+        if without_graph:
             self.cutting.called(call, tensors)
             self.only_nodes = not self.cutting.cut_off  # what is computed from them must be followed
-        for tensor in tensors:
-            if tensor.requires_grad and not tensor.is_leaf:
-                edge = self.engine.node_of(tensor)
-                self._note_output(edge, tensor, call, returned)
-                if self.cutting.cut_off:
-                    self.cutting.fed(call, self.builder.id_of(edge[0]))
 
     def _note_hooks(self, tensor) -> None:
         edge = None if tensor.is_leaf else self.engine.node_of(tensor)
@@ -118,6 +138,8 @@ class Recording(Watcher):
             return  # it was handed through
         builder.set_output(self.record.nodes[known], number, tensor)
         builder.learn_shapes(added)
+        if number == 0:
+            self.latest = weakref.ref(tensor), known
 
     def _has_values(self, made: Node, number: int) -> bool:
         return self.options.values == "none" or made.outputs[number].nans is not None
@@ -126,17 +148,41 @@ class Recording(Watcher):
         """Say which line and which module made nodes."""
         if not added:
             return
-        lines = _stack(code, lasti)
-        order = max(order, self._order())
+        lines = (code, lasti), self._outer_lines(code)
+        order = max(order, self._order()) if self.runs else order
         for made, _ in added:
             self.builder.spots[made.id] = lines
             made.order = order
         if self.modules:
             running = self.modules[-1]
-            root = self.naming.outermost(running.outermost)
             for made, _ in added:
                 made.module_type = running.kind
-                self.naming.ran_in[made.id] = root, running.path
+                self.naming.ran_in[made.id] = running.root, running.path
+
+    def _outer_lines(self, code: CodeType) -> list[Spot]:
+        """Return the user's lines outside of the frame that runs `code`; those outside of a module are read once."""
+        frame, modules, calls_modules = sys._getframe(1), self.modules, self.engine.calls_modules
+        inside = len(modules)
+        while frame is not None and frame.f_code is not code:
+            if frame.f_code is calls_modules and inside and id(frame) == modules[inside - 1].frame:
+                inside -= 1
+            frame = frame.f_back
+        return [] if frame is None else self._lines_from(frame.f_back, inside)
+
+    def _lines_from(self, frame, inside: int) -> list[Spot]:
+        """Return the user's lines from a frame outwards, around which so many modules run."""
+        calls_modules, found = self.engine.calls_modules, []
+        while frame is not None and len(found) < STACK:
+            code = frame.f_code
+            if code is calls_modules and inside and id(frame) == self.modules[inside - 1].frame:
+                running = self.modules[inside - 1]
+                if running.outside is None:
+                    running.outside = self._lines_from(frame.f_back, inside - 1)
+                return [*found, *running.outside][:STACK] if found else running.outside
+            if _is_users(code.co_filename):
+                found.append((code, frame.f_lasti))
+            frame = frame.f_back
+        return found
 
     def wrote(self, tensor, name: str, code: CodeType, lasti: int) -> None:
         """Note an in-place write to memory that the record knows."""
@@ -147,15 +193,16 @@ class Recording(Watcher):
         version = self.engine.version_of(tensor)
         builder.written[number] = max(builder.written[number], version)
         if len(self.record.writes) < self.options.limit:
-            place = Place(*line_at(code, lasti))
+            place = _place_at((code, lasti))
             self.record.writes.append(Write(builder.made_in.get(number), name, version, place))
 
     def entered(self, module, path: str) -> None:
         """Note which module runs."""
         outermost = self.modules[-1].outermost if self.modules else module
         kind = type(module).__name__
-        self.modules.append(Running(module, outermost, path, kind, _of_library(type(module))))
-        self.naming.ran(outermost, path, kind)
+        frame = id(_frame_of(self.engine.calls_modules))
+        root = self.naming.ran(outermost, path, kind)
+        self.modules.append(Running(module, outermost, root, path, kind, _of_library(type(module)), frame))
 
     def left(self, module, path: str, out) -> None:
         """Note that it does no longer."""
@@ -172,7 +219,11 @@ class Recording(Watcher):
 
     def _name_result(self, out) -> None:
         """Note where the user's call of a library's module put its result."""
-        known = self.builder.known_tensor(out) if self.engine.is_tensor(out) and out.requires_grad else None
+        reference, known = self.latest
+        if reference is None or reference() is not out:
+            known = None
+        if known is None and self.engine.is_tensor(out) and out.requires_grad:
+            known = self.builder.known_tensor(out)
         spots = self.builder.spots.get(known)
         if spots:
             self.naming.made(known, *spots[0])
@@ -223,7 +274,7 @@ class Recording(Watcher):
                 continue
             added = self.builder.add_graph([edge[0]])
             for made, _ in added:
-                self.builder.spots[made.id] = _stack(run.code, run.lasti)
+                self.builder.spots[made.id] = self._spots_of(run)
                 made.order = self._order()
             self.builder.learn_shapes(added[:-1])
             self.builder.set_output(self.record.nodes[self.builder.id_of(edge[0])], edge[1], grad)
@@ -232,6 +283,9 @@ class Recording(Watcher):
                 made.module_type = ran.module_type
                 self.naming.like(made.id, ran.id)
         self.settled = len(self.record.nodes)
+
+    def _spots_of(self, run: Run) -> tuple[Spot, list[Spot]]:
+        return (run.code, run.lasti), self._outer_lines(run.code)
 
     def _order(self) -> int:
         """Return which forward this is: 1, or more inside a backward that is itself recorded."""
@@ -244,7 +298,7 @@ class Recording(Watcher):
         edge = None if grad is None or grad.is_leaf else self.engine.node_of(grad)
         if edge is not None and not self.builder.full:
             for made, _ in self.builder.add_graph([edge[0]]):
-                self.builder.spots[made.id] = _stack(run.code, run.lasti)
+                self.builder.spots[made.id] = self._spots_of(run)
                 made.order = begun.order + 1
             self.settled = len(self.record.nodes)
 
@@ -283,10 +337,11 @@ class Recording(Watcher):
             return self.record
         if frame is not None and self.options.names:
             self.naming.read_frame(frame, self.builder, globals_too=True)
-        for number, spots in self.builder.spots.items():
-            made = self.record.nodes[number]
+        nodes = self.record.nodes
+        for number, (spot, outer) in self.builder.spots.items():
+            made = nodes[number]
             if made.place is None:
-                made.place, *made.stack = [_place_at(spot) for spot in spots]
+                made.place, made.stack = _place_at(spot), [_place_at(one) for one in outer]
         self.naming.fill(self.record, self.builder)
         self.record.cuts = self.cutting.cuts()
         self.builder.fill()
@@ -325,17 +380,6 @@ class Recording(Watcher):
             known = made.outputs[0] if made.outputs else None
             if known is None or (known.shape == summary.shape and known.nans is None):
                 made.outputs[:] = [summary]
-
-
-def _stack(code: CodeType, lasti: int) -> list[Spot]:
-    """Return the user's lines from the one of an op outwards."""
-    frame, found = _frame_of(code), [(code, lasti)]
-    frame = None if frame is None else frame.f_back
-    while frame is not None and len(found) <= STACK:
-        if _is_users(frame.f_code.co_filename):
-            found.append((frame.f_code, frame.f_lasti))
-        frame = frame.f_back
-    return found
 
 
 _places: dict[tuple[int, int], tuple[CodeType, Place]] = {}  # by (id of code, instruction): to hash code is slow

@@ -25,7 +25,7 @@ class RunRecording:
             roots, into_grad=run.into_grad, keep_graph=run.keep_graph, create_graph=run.create_graph
         )
         self.order = max((self.nodes[root].order for root in roots), default=1)
-        self.lone = self._lone(roots, run)
+        self.lone = set() if builder.shapes_only else self._lone(roots, run)
         self.waiting: dict[tuple[int, int], list] = {}  # (node, output) -> the `outgoing` and place to fill in
         self.changes: dict[int, list[HookChange]] = {}
         self.retained: dict[int, tuple] = {}  # node -> (`.grad` before, after), until its step is there
@@ -50,17 +50,21 @@ class RunRecording:
     def ran(self, node: int, grad_outputs, grad_inputs) -> None:
         """Note that a node fired."""
         seconds, self.spent = self.spent + clock() - self.since, 0.0
-        changes = self.changes.pop(node, [])
-        incoming = [self._arrived(node, number, grad, changes) for number, grad in enumerate(grad_outputs)]
-        step = Step(node, incoming, changes=changes, seconds=seconds)
+        changes = self.changes.pop(node, None) or []
+        if self.builder.shapes_only:
+            incoming = [None if grad is None else shape_of(grad) for grad in grad_outputs]
+        else:
+            incoming = [self._arrived(node, number, grad, changes) for number, grad in enumerate(grad_outputs)]
         made = self.nodes[node]
         if len(made.outputs) < len(incoming):
             self._learn_shapes(made, incoming)
+        outgoing: list[Summary | None] = []
         if made.kind != LEAF:
-            step.outgoing = [None] * len(made.edges)
+            outgoing = [None] * len(made.edges)
             for place, (edge, grad) in enumerate(zip(made.edges, grad_inputs)):
                 if edge is not None and grad is not None:
-                    step.outgoing[place] = self._handed_on(edge, grad, step.outgoing, place)
+                    outgoing[place] = self._handed_on(edge, grad, outgoing, place)
+        step = Step(node, incoming, outgoing, None, None, changes, 0, seconds)
         if node in self.retained:
             self._grad_written(step, *self.retained.pop(node))
         self.backward.steps.append(step)
