@@ -42,4 +42,13 @@ static PyObject *numbers_in_short(PyObject *const *args, Py_ssize_t count) {
   return Py_BuildValue("(ddddlll)", all.least, all.most, all.sum, all.square, all.nans, all.infs, all.zeros);
 }
 
-const struct face summary_faces[] = {{"numbers_in_short", numbers_in_short}, {NULL, NULL}};
+/* whole_memory(x) -> (address, bytes) of the array that x is a view of, through all views in between. */
+static PyObject *whole_memory(PyObject *const *args, Py_ssize_t count) {
+  if (count != 1 || !PyArray_Check(args[0])) return DECLINED;
+  PyArrayObject *whole = (PyArrayObject *)args[0];
+  while (PyArray_BASE(whole) && PyArray_Check(PyArray_BASE(whole))) whole = (PyArrayObject *)PyArray_BASE(whole);
+  return Py_BuildValue("(nn)", (Py_ssize_t)PyArray_DATA(whole), (Py_ssize_t)PyArray_NBYTES(whole));
+}
+
+const struct face summary_faces[] = {
+    {"numbers_in_short", numbers_in_short}, {"whole_memory", whole_memory}, {NULL, NULL}};

@@ -1,4 +1,4 @@
-"""What there is to say of many numbers: extremes, sums, how many are NaN, infinite or zero."""
+"""What there is to say of arrays: extremes, sums, how many are NaN, infinite or zero; where they lie in memory."""
 
 import math
 
@@ -27,3 +27,11 @@ def numbers_in_short(x: np.ndarray) -> InShort:
         return math.inf, -math.inf, 0.0, 0.0, nans, infs, 0
     zeros = flat.size - int(np.count_nonzero(flat))
     return float(flat.min()), float(flat.max()), float(flat.sum(dtype=np.float64)), square, nans, infs, zeros
+
+
+@native
+def whole_memory(x: np.ndarray) -> tuple[int, int]:
+    """Return the address and the bytes of the array that `x` is a view of, through all views in between."""
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return x.__array_interface__["data"][0], x.nbytes

@@ -15,6 +15,7 @@ from backlight.graph.state import TensorState, edge_of, writable
 from backlight.graph.storage import InferenceStorage
 from backlight.graph.watching import local
 from backlight.kernels.halves import is_half, widened
+from backlight.kernels.summaries import whole_memory
 from backlight.lens.native_calls import CALLS_MODULES, note_functions
 
 
@@ -53,10 +54,7 @@ class NativeEngine:
 
     def memory_of(self, tensor) -> tuple[int, int]:
         """Return (the address of the memory that the tensor shares with its views, its size in bytes)."""
-        whole = writable(tensor)
-        while isinstance(whole.base, np.ndarray):
-            whole = whole.base
-        return whole.__array_interface__["data"][0], whole.nbytes
+        return whole_memory(writable(tensor))
 
     def version_of(self, tensor) -> int:
         """Return how often the tensor's memory has been written to; 0 for one made in inference mode."""

@@ -5,7 +5,6 @@ While a record is open its builder holds the leaves, so that it knows them again
 engine: nodes are known by `engine.key_of`. When the record is closed it holds nothing.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from types import CodeType
 from typing import NamedTuple
