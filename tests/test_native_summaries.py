@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backlight.kernels.native import compiled
-from backlight.kernels.summaries import numbers_in_short
+from backlight.kernels.summaries import numbers_in_short, whole_memory
 
 KINDS = pytest.mark.parametrize("kind", (np.float32, np.float64))
 SIZES = (1, 2, 7, 16, 31, 33, 100, 4095, 4096, 4097, 70_000)
@@ -64,3 +64,10 @@ def test_other_types_and_strides_go_to_the_reference():
     x = np.arange(10.0)
     assert numbers_in_short(x[::2]) == (0.0, 8.0, 20.0, 120.0, 0, 0, 1)
     assert numbers_in_short(np.arange(3)) == (0.0, 2.0, 3.0, 5.0, 0, 0, 1)
+
+
+def test_the_memory_of_a_view_is_that_of_the_whole():
+    whole = np.ones((4, 6))
+    expected = whole.__array_interface__["data"][0], whole.nbytes
+    for view in (whole, whole[1:, 2:].T, whole[2][3:], whole[:0]):
+        assert whole_memory(view) == whole_memory.__wrapped__(view) == expected

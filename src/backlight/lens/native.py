@@ -69,9 +69,9 @@ class NativeEngine:
         """Return the tensors that a node keeps for backward, by PyTorch's names."""
         if hasattr(node, "ctx"):
             return _saved_by_function(node)
-        found = []
-        for name in saved_names(type(node)):
-            found += _kept(name.removeprefix("_saved_"), node, name)
+        found: list[Kept] = []
+        for attribute, name in saved_names(type(node)):
+            _keep(node, attribute, name, found)
         return found
 
     def formulas_of(self, node) -> dict[str, str]:
@@ -110,9 +110,10 @@ class NativeEngine:
 
 
 @cache
-def saved_names(node_class: type) -> tuple[str, ...]:
-    """Return the names under which nodes of a class show what they saved."""
-    return tuple(sorted(name for name in dir(node_class) if name.startswith("_saved_")))
+def saved_names(node_class: type) -> tuple[tuple[str, str], ...]:
+    """Return the names under which nodes of a class show what they saved: `_saved_self`, and what to call it."""
+    names = sorted(name for name in dir(node_class) if name.startswith("_saved_"))
+    return tuple((name, name.removeprefix("_saved_")) for name in names)
 
 
 def name_of(hook) -> str:
@@ -120,16 +121,18 @@ def name_of(hook) -> str:
     return getattr(hook, "__name__", None) or type(hook).__name__
 
 
-def _kept(name: str, node, attribute: str) -> list[Kept]:
-    """Return what a node saved under a name, as a list: several tensors get numbers, options are left out."""
+def _keep(node, attribute: str, name: str, found: list[Kept]) -> None:
+    """Add what a node saved under a name: several tensors get numbers, options are left out."""
     try:
         value = getattr(node, attribute)
     except GraphError as problem:
-        return [Kept(name, None, str(problem))]
+        found.append(Kept(name, None, str(problem)))
+        return
     if isinstance(value, TensorState):
-        return [Kept(name, value, None)]
-    several = list(enumerate(value)) if isinstance(value, (tuple, list)) else []
-    return [Kept(f"{name}[{number}]", one, None) for number, one in several if isinstance(one, TensorState)]
+        found.append(Kept(name, value, None))
+    elif isinstance(value, (tuple, list)):
+        several = (pair for pair in enumerate(value) if isinstance(pair[1], TensorState))
+        found += [Kept(f"{name}[{number}]", one, None) for number, one in several]
 
 
 def _saved_by_function(node) -> list[Kept]:

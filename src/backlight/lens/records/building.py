@@ -77,26 +77,26 @@ class Builder:
             known = self._known(given)
             if NOT_RECORDED not in known and not self._has(roots[0]):
                 return [(self._add(roots[0], given, known), roots[0])]
-        return [(self._add(node, node.next_functions), node) for node in self._missing(roots)]
+        return [(self._add(node, given), node) for node, given in self._missing(roots)]
 
     def _has(self, node) -> bool:
         return node.__class__ is self.leaf_class or self.engine.key_of(node) in self.ids
 
-    def _missing(self, roots: list) -> list:
-        """Return the nodes that the roots reach and that are to be added, first made first."""
-        found, stack = {}, [root for root in roots if root is not None]
+    def _missing(self, roots: list) -> list[tuple[object, tuple]]:
+        """Return the nodes that the roots reach and that are to be added, with their inputs, first made first."""
+        found: dict[object, tuple] = {}
+        stack = [root for root in roots if root is not None]
         while stack:
             node = stack.pop()
-            if node in found or self._has(node):
-                continue
-            found[node] = None
-            stack.extend(inner for inner, _ in node.next_functions if inner is not None)
-        ordered = _inputs_first(sorted(found, key=_sequence)) if len(found) > 1 else list(found)
+            if node not in found and not self._has(node):
+                found[node] = given = node.next_functions
+                stack += [inner for inner, _ in given if inner is not None]
+        ordered = _inputs_first(sorted(found, key=_sequence), found) if len(found) > 1 else list(found)
         room = max(self.options.limit - len(self.record.nodes), 0)
         if len(ordered) > room:  # what is nearest to the root stays
             self.record.left_out += len(ordered) - room
             ordered = ordered[len(ordered) - room :]
-        return ordered
+        return [(node, found[node]) for node in ordered]
 
     def _known(self, given: tuple) -> list[int | None]:
         """Return the numbers of a node's inputs: None for none and for a leaf, NOT_RECORDED for one without."""
@@ -246,17 +246,18 @@ class Builder:
         self.leaves = {}
 
 
-def _inputs_first(ordered: list) -> list:
+def _inputs_first(ordered: list, given: dict[object, tuple]) -> list:
     """Return nodes so that each comes after its inputs: PyTorch makes those of a view that was written to late."""
     waiting, placed = dict.fromkeys(ordered), []
     for node in ordered:
         stack = [node] if node in waiting else []
         while stack:
-            before = [inner for inner, _ in stack[-1].next_functions if inner in waiting and inner is not stack[-1]]
+            last = stack[-1]
+            before = [inner for inner, _ in given[last] if inner in waiting and inner is not last]
             if before:
                 stack += before
             else:
-                last = stack.pop()
+                stack.pop()
                 if last in waiting:
                     del waiting[last]
                     placed.append(last)

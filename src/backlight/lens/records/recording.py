@@ -337,11 +337,14 @@ class Recording(Watcher):
             return self.record
         if frame is not None and self.options.names:
             self.naming.read_frame(frame, self.builder, globals_too=True)
-        nodes = self.record.nodes
+        nodes, outside = self.record.nodes, {}
         for number, (spot, outer) in self.builder.spots.items():
             made = nodes[number]
             if made.place is None:
-                made.place, made.stack = _place_at(spot), [_place_at(one) for one in outer]
+                places = outside.get(id(outer))
+                if places is None:
+                    places = outside[id(outer)] = [_place_at(one) for one in outer]
+                made.place, made.stack = _place_at(spot), places.copy()
         self.naming.fill(self.record, self.builder)
         self.record.cuts = self.cutting.cuts()
         self.builder.fill()
