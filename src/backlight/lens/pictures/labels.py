@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from backlight.lens.pictures.boxes import REPEAT, Box, Group
 from backlight.lens.records.nodes import LEAF, Summary
+from backlight.lens.sizes import size_text
 from backlight.svg_text import width_of
 
 LABEL_SIZE, LINE_SIZE, LINE_HEIGHT, EDGE = 14.0, 11.0, 15.0, 10.0
@@ -106,7 +107,7 @@ def _what(group: Group) -> str:
 
 
 def _how_much(group: Group) -> str:
-    parts = [f"{short_bytes(group.bytes)} saved" if group.bytes else ""]
+    parts = [f"{size_text(group.bytes)} saved" if group.bytes else ""]
     parts.append(f"{group.seconds * 1000:.3g} ms" if group.seconds is not None else "")
     return " · ".join(filter(None, parts))
 
@@ -132,8 +133,3 @@ def short_count(count: float, units: Sequence[str] = ("", " k", " M", " G")) -> 
     while count >= 999.5 and size + 1 < len(units):
         count, size = count / 1000, size + 1
     return f"{count:.3g}{units[size]}"
-
-
-def short_bytes(count: int) -> str:
-    """Return bytes in three digits: "1.57 MB"."""
-    return short_count(count, (" B", " kB", " MB", " GB"))

@@ -223,8 +223,16 @@ def options_of(node) -> dict[str, float]:
     for name in _option_names(node.__class__):
         value = getattr(node, name)
         if isinstance(value, (int, float)):
-            found[name[len("_saved_") :]] = value
+            found[name[len("_saved_") :]] = _signed(value, node) if value >= SIGN else value
     return found
+
+
+SIGN = 2**63
+
+
+def _signed(value: float, node) -> float:
+    """Undo that PyTorch shows its numbers, all int64, as unsigned: -100 as 18446744073709551516."""
+    return value - 2 * SIGN if isinstance(value, int) and not hasattr(node, "freed_slots") else value
 
 
 class Recorded(Protocol):

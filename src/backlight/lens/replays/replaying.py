@@ -21,11 +21,11 @@ from backlight.lens.replays.wording import (
     given_of,
     is_written_out,
     listed,
-    size_text,
     sum_sign,
     sum_text,
     word_of,
 )
+from backlight.lens.sizes import size_text
 
 # PyTorch's names of what a node keeps, in words
 KEPT = {

@@ -1,7 +1,5 @@
 """Values, nodes and sizes in words: what the replay writes of a record."""
 
-import math
-
 import numpy as np
 
 from backlight.lens.records.nodes import LEAF, Node, Summary
@@ -86,18 +84,6 @@ def listed(words: list[str]) -> str:
     ('a', 'a and b', 'a, b and c')
     """
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
-def size_text(size: int) -> str:
-    """Write a size in bytes.
-
-    >>> size_text(0), size_text(12), size_text(4096), size_text(3_500_000)
-    ('0 B', '12 B', '4.1 kB', '3.5 MB')
-    """
-    if size < 1000:
-        return f"{size} B"
-    power = min(int(math.log(size, 1000)), 4)
-    return f"{size / 1000**power:.1f} {' kMGT'[power]}B"
 
 
 def is_written_out(summary: Summary) -> bool:
