@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,6 +63,9 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--values", choices=VALUES, default=VALUES[0], help="what is kept of tensors; by default a summary"
     )
+    parser.add_argument(
+        "--width", type=int, metavar="N", help="cut the tree's lines at column N; by default at a terminal's width"
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page to explore the graph in, one file")
     parser.add_argument("--svg", metavar="FILE", help="draw a picture")
     parser.add_argument("--dot", metavar="FILE", help="write it for Graphviz")
@@ -119,7 +123,8 @@ def _draw(record: Record, given: argparse.Namespace, backward: int) -> None:
             raise InputError(f"can't write {path!r}: {problem.strerror}; give --{name} another file") from problem
         print(f"The {'page' if name == 'html' else 'record' if name == 'json' else 'picture'} is in {path}")
     if not asked:
-        print(tree(_picture(record, given, backward)))
+        width = given.width or (shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+        print(tree(_picture(record, given, backward), width=width))
 
 
 def _picture(record: Record, given: argparse.Namespace, backward: int) -> Picture:

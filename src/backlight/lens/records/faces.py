@@ -36,7 +36,7 @@ class Faces:
         """Return the graph as text, from the root up.
 
         Args:
-            width: columns; by default the terminal's.
+            width: columns, at which lines are cut; by default they are not.
             color: by default if the output is a terminal and NO_COLOR is not set.
         """
         return tree(self.picture(by=by, most=most, backward=backward), width=width, color=color)

@@ -3,11 +3,11 @@
 NOTE [The tree]
 `↑` goes on with the one input that has inputs of its own, in the same column, so that a deep model stays narrow; other
 inputs hang on branches. What several items read stands there once, with a number, `#3`, and is only named again. Where
-a branch would leave less than half the width, it goes on further down, at the left.
+a branch would leave less than half the width, it goes on further down, at the left. Lines are cut only if a width is
+given: who reads a file or a pipe can scroll or wrap.
 """
 
 import os
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -19,27 +19,26 @@ from backlight.lens.records.nodes import LEAF, OP
 from backlight.svg_text import printable
 
 GREEN, YELLOW, BOLD, FAINT, PLAIN = "\033[32m", "\033[33m", "\033[1m", "\033[2m", "\033[0m"
-NARROWEST = 24
+NARROWEST, USUAL = 24, 160
 
 
 def tree(picture: Picture, *, width: int | None = None, color: bool | None = None) -> str:
     """Return a picture as text.
 
     Args:
-        width: columns; by default the terminal's.
+        width: columns, at which lines are cut; by default they are not.
         color: whether to colour it; by default if the output is a terminal and NO_COLOR is not set.
     """
-    width = max(NARROWEST, width or shutil.get_terminal_size().columns)
     if color is None:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    writer = Writer(picture, width, color)
+    writer = Writer(picture, None if width is None else max(NARROWEST, width), color)
     return "\n".join(writer.lines())
 
 
 class Writer:
     """Writes the items of a picture, each once, with a stack of its own instead of recursion."""
 
-    def __init__(self, picture: Picture, width: int, color: bool):
+    def __init__(self, picture: Picture, width: int | None, color: bool):
         self.picture, self.width, self.color = picture, width, color
         self.seen: Seen = seen(picture)
         uses: dict[str, int] = dict.fromkeys(self.seen.items, 0)
@@ -63,7 +62,7 @@ class Writer:
             while waiting:
                 first, rest, item, arrow = waiting.pop()
                 known = item in self.written
-                narrow = not known and len(rest) > self.width // 2 and bool(self.seen.into[item])
+                narrow = not known and len(rest) > (self.width or USUAL) // 2 and bool(self.seen.into[item])
                 later = not known and arrow is not None and (arrow.start, arrow.end) in self.later
                 yield self._line(first, item, arrow, " (above)" if known else " (below)" if narrow or later else "")
                 if narrow:
@@ -109,9 +108,9 @@ class Writer:
         name += f" #{self.number[item]}" if item in self.number else ""
         through = f" through {', '.join(arrow.beads)}" if arrow and arrow.beads else ""
         facts = after if after == " (above)" else f"{through}{facts}{after}"
-        room = self.width - _columns(before)
+        room = None if self.width is None else self.width - _columns(before)
         name = _cut(name, room)
-        facts = _cut(facts, room - _columns(name))
+        facts = _cut(facts, None if room is None else room - _columns(name))
         if not self.color:
             return before + name + facts
         return f"{FAINT}{before}{PLAIN}{paint}{name}{PLAIN}{FAINT}{facts}{PLAIN}"
@@ -144,10 +143,10 @@ def _column(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _cut(text: str, room: int) -> str:
-    """Return what of a text fits into so many columns."""
+def _cut(text: str, room: int | None) -> str:
+    """Return what of a text fits into so many columns; None: all of it."""
     text = printable(text)
-    if _columns(text) <= room:
+    if room is None or _columns(text) <= room:
         return text
     while text and _columns(text) > room - 1:
         text = text[:-1]
