@@ -70,7 +70,7 @@ def test_a_page_opens_on_the_replay(script, tmp_path, capsys):
     ("arguments", "said"),
     [
         (["--backward", "3"], "backward must be one of the 2 that were recorded, got 3"),
-        (["--html", "/nowhere/out.html"], "can't write '/nowhere/out.html'"),
+        (["--html", "/nowhere/out.html"], "must name a file in a folder that exists, got /nowhere/out.html"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(script, arguments, said, capsys):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from backlight.cli.main import Parser
+from backlight.cli.outputs import check_output
 from backlight.errors import InputError
 from backlight.lens.differences.diff import diff as difference
 from backlight.lens.records.reading import read_record
@@ -21,6 +22,8 @@ def diff(argv: Sequence[str]) -> int:
         InputError: something that was given cannot be used.
     """
     given = _parser().parse_args(argv)
+    check_output("--svg", given.svg)
+    check_output("--html", given.html)
     before, after = (read_record(Path(path)) for path in (given.before, given.after))
     found = difference(before, after, tolerance=given.tolerance)
     for path, drawn in ((given.svg, found.svg), (given.html, found.html)):

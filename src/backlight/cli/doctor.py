@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.cli.main import Parser
+from backlight.cli.outputs import check_output
 from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
 from backlight.lens.doctor.report import Report, counted, parts, plain_line
@@ -64,6 +65,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 def _examine(given: argparse.Namespace) -> int:
     name = given.engine or ("torch" if importlib.util.find_spec("torch") else "backlight")
+    check_output("--sarif", given.sarif)
     visit = Visit(strict=given.strict, notes=given.notes, engines=[engine_named(name)], annotate=False)
     ended = run_script(given.script, given.arguments, engine=name, around=visit)
     sys.stdout.flush()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from backlight.cli.doctor import split
 from backlight.cli.main import Parser
+from backlight.cli.outputs import check_output
 from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
 from backlight.lens.pictures.html import page_of
@@ -29,7 +30,7 @@ def graph(argv: Sequence[str]) -> int:
     own, passed = split(argv)
     given = _arguments().parse_args(own)
     for name in OUTPUTS:
-        _check(name, getattr(given, name))
+        check_output(f"--{name}", getattr(given, name))
     if given.source.endswith(RECORD):
         _draw(read_record(Path(given.source)), given, given.backward)
         return 0
@@ -71,12 +72,6 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--dot", metavar="FILE", help="write it for Graphviz")
     parser.add_argument("--json", metavar="FILE", help="save the record, to be drawn or compared later")
     return parser
-
-
-def _check(name: str, path: str | None) -> None:
-    """Raise before the script runs, and not after hours, if an output cannot be written."""
-    if path is not None and not Path(path).resolve().parent.is_dir():
-        raise InputError(f"--{name} must name a file in a folder that exists, got {path}")
 
 
 def _kept(backward: int) -> int:

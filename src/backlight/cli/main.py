@@ -30,7 +30,10 @@ COMMANDS = {  # each but `run` and `info` is the function of its name in the fil
 
 
 class Parser(argparse.ArgumentParser):
-    """Arguments whose mistakes are one line, without the usage."""
+    """Arguments whose mistakes are one line, without the usage; options are written in full."""
+
+    def __init__(self, **options):
+        super().__init__(**{"allow_abbrev": False, **options})
 
     def error(self, message: str):
         """Raise what is wrong as an InputError."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from backlight.cli.doctor import split
 from backlight.cli.main import Parser
+from backlight.cli.outputs import check_output
 from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
 from backlight.lens.pictures.html import page_of
@@ -23,6 +24,7 @@ def replay(argv: Sequence[str]) -> int:
     """Run the command; return the script's exit code, or 0."""
     own, passed = split(argv)
     given = _arguments().parse_args(own)
+    check_output("--html", given.html)
     record, ended = _record_of(given, passed)
     if record is None or ended == INTERRUPTED:
         return ended

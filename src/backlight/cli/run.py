@@ -5,13 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType, TracebackType
+from types import CodeType, FunctionType, ModuleType
 
 from backlight.cli.torch_names import torch_names
+from backlight.cli.tracebacks import show
 from backlight.errors import InputError
 
-RUNNER = {str(Path(__file__).with_name(name)) for name in ("run.py", "torch_names.py")}
-IMPORTLIB = "importlib"
 INTERRUPTED = 130  # what a shell gives a program that was ended by Ctrl-C
 
 
@@ -37,6 +36,7 @@ def run_script(
         InputError: the file is missing or is no Python source.
     """
     source = _read(path)
+    _check(source, path)
     script = str(Path(path).resolve())
     names = torch_names() if engine == "backlight" else nullcontext()
     with _as_main(script, [path, *args]) as main, names:
@@ -46,7 +46,7 @@ def run_script(
         except SystemExit as stop:
             return _exit_code(stop.code)
         except BaseException as problem:
-            _show(problem)
+            show(problem)
             return INTERRUPTED if isinstance(problem, KeyboardInterrupt) else 1
     return 0
 
@@ -66,6 +66,20 @@ def _read(path: str) -> bytes:
     if b"\0" in source:
         raise InputError(f"{path!r} must be a Python script, and is a binary file")
     return source
+
+
+def _check(source: bytes, path: str) -> None:
+    """Raise if a file is no Python script. What is called one may hold mistakes: Python shows those."""
+    suffix = Path(path).suffix.lower()
+    wrong = suffix == ".json"
+    if suffix not in ("", ".py", ".pyw", ".json"):
+        try:
+            compile(source, path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            wrong = True
+    if wrong:
+        what = "a record is drawn by `backlight graph`, replayed by `backlight replay`"
+        raise InputError(f"script must be a Python file, got {path!r}: {what if suffix == '.json' else 'give one'}")
 
 
 @contextmanager
@@ -89,28 +103,3 @@ def _exit_code(code) -> int:
         return int(code or 0)
     print(code, file=sys.stderr)
     return 1
-
-
-def _show(problem: BaseException) -> None:
-    """Print an exception as Python does at the end of a program, without the frames of the runner."""
-    cause, seen = problem, set()
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        cause.__traceback__ = _without_runner(cause.__traceback__)
-        cause = cause.__cause__ or cause.__context__
-    sys.stdout.flush()
-    sys.excepthook(type(problem), problem, problem.__traceback__)
-
-
-def _without_runner(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of the runner, and of importing where an import failed."""
-    frames = []
-    while trace is not None:
-        filename = trace.tb_frame.f_code.co_filename
-        if filename not in RUNNER and IMPORTLIB not in filename:
-            frames.append(trace)
-        trace = trace.tb_next
-    kept = None
-    for frame in reversed(frames):
-        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    return kept
