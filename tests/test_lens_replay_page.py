@@ -5,9 +5,10 @@ import re
 import pytest
 
 from backlight.lens.pictures.html import page_of
+from backlight.lens.records.nodes import Summary
 from backlight.lens.records.record import Record
 from browser import Browser
-from hand_made import hooked_record, seed_backward, seed_nodes, seed_record
+from hand_made import hooked_record, scalar, seed_backward, seed_nodes, seed_record
 
 
 @pytest.fixture(scope="module")
@@ -206,3 +207,100 @@ def test_the_parts_of_a_step_stand_below_each_other(show, step):
         "[...document.querySelectorAll('#replay-parts dd')].map((one) => one.getBoundingClientRect().bottom)"
     )
     assert all(top >= bottom for top, bottom in zip(tops[1:], bottoms))
+
+
+def with_norms(record: Record) -> Record:
+    """Let the gradients of a record have norms, as recorded ones have."""
+    for step in record.backwards[0].steps:
+        for one in filter(None, [*step.incoming, *step.outgoing, step.grad_after]):
+            one.norm = abs(one.values)
+    return record
+
+
+def grouped() -> Record:
+    """The seed's record, with c and d in one module."""
+    record = with_norms(seed_record())
+    for node in record.nodes[2:4]:
+        node.module, node.module_type = "block", "Block"
+    return record
+
+
+def test_a_closed_group_shows_no_gradient_that_has_not_arrived(show):
+    page = show(grouped(), at="#step-1")
+    seen = {}
+    for step in range(1, 13):
+        choose(page, "replay-slider", step - 1, "input")
+        page.run("document.getElementById('close-all').click()")
+        (seen[step],) = page.run(
+            "[...document.querySelectorAll('.item.group:not(.open)')].map((one) => one.innerText.replace(/\\s+/g, ' '))"
+        )
+    assert all(seen[step].count("grad —") == 1 and "max" not in seen[step] for step in range(1, 7)), seen
+    shown_norms = [seen[step].partition("max ‖grad‖ ")[2].split()[0] for step in range(7, 13)]
+    assert shown_norms == ["6", "6", "16", "16", "16", "16"]
+
+
+def rectangles(page: Browser, selector: str) -> list[list[float]]:
+    return page.run(
+        f"[...document.querySelectorAll({selector!r})].map((one) => one.getBoundingClientRect())"
+        ".map(({left, top, right, bottom}) => [left, top, right, bottom])"
+    )
+
+
+def cover(one: list[float], other: list[float]) -> bool:
+    across, down = (min(one[side + 2], other[side + 2]) - max(one[side], other[side]) for side in (0, 1))
+    return across > 0.5 and down > 0.5
+
+
+@pytest.mark.parametrize("record", [seed_record, grouped], ids=["flat", "in groups"])
+def test_numbers_on_edges_hide_no_box_and_each_other_neither(show, record):
+    page = show(record(), at="#step-6")
+    for _ in range(3):
+        page.press("ArrowRight")
+        notes = rectangles(page, ".note")
+        boxes = rectangles(page, ".item:not(.open)") + rectangles(page, ".item.open > .head")
+        assert notes
+        for place, note in enumerate(notes):
+            assert not any(cover(note, other) for other in boxes + notes[place + 1 :])
+
+
+def test_a_large_gradient_is_on_its_edge_with_its_norm(show):
+    record = with_norms(seed_record())
+    record.backwards[0].steps[0].outgoing[0] = Summary((3, 4), "float32", norm=2.3456)
+    record.backwards[0].steps[0].outgoing[1] = Summary((4,), "float32", norm=0.5, values=[0.1234, 0.2345, 0.3456, 0.4])
+    page = show(record, at="#step-7")
+    assert page.run("[...document.querySelectorAll('.note')].map((one) => one.textContent).sort()") == [
+        "‖·‖ 0.5",
+        "‖·‖ 2.346",
+    ]
+
+
+@pytest.mark.parametrize("step", [6, 7, 10, 12])
+def test_the_panel_is_as_high_as_what_it_says_and_the_graph_stays_in_view(show, step):
+    page = show(seed_record(), at=f"#step-{step}")
+    body = "document.getElementById('replay-body')"
+    assert page.run(f"{body}.scrollHeight <= {body}.clientHeight && {body}.offsetHeight <= 0.36 * innerHeight")
+    last = rectangles(page, "#replay-parts dd:last-of-type")[0][3]
+    assert rectangles(page, "#replay-body")[0][3] - last < 40
+    page.until("document.getElementById('frame').clientHeight > 300")
+    (frame,) = rectangles(page, "#frame")
+    for box in rectangles(page, ".item"):
+        assert frame[0] <= box[0] and frame[1] <= box[1] and box[2] <= frame[2] and box[3] <= frame[3]
+
+
+def test_a_box_shows_a_shortened_number_as_the_text_does(show):
+    record = seed_record()
+    record.nodes[4].outputs = [scalar(287.9633687)]
+    page = show(record)
+    assert "value 288.0" in face(page, 4)
+    page.press("s")
+    page.press("End")
+    assert "value 288.0" in face(page, 4)
+
+
+def test_the_backward_that_a_step_is_of_is_named_above(show):
+    record = seed_record()
+    record.backwards.append(seed_backward(before=6.0))
+    page = show(record, at="#step-7")
+    assert page.run("document.getElementById('runs').value") == "0"
+    page.press("End")
+    assert page.run("document.getElementById('runs').value") == "1"

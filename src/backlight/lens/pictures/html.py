@@ -33,6 +33,7 @@ SCRIPTS = (  # in this order: each may use at once what stands before it
     "place",
     "camera",
     "paint",
+    "notes",
     "view",
     "search",
     "details",

@@ -65,12 +65,13 @@ const fitToRead = (lasts = 220) => {
 // Show one to one, around what is selected or the middle.
 const fullSize = () => zoomAt(1 / camera.scale, undefined, undefined, 200);
 
-// Bring a rectangle into view, moving no more than is needed.
+// Bring a rectangle into view, moving no more than is needed: not at all where it is seen with a little air around it.
+const SEEN = 8;
 const bring = (box) => {
-  const margin = 32, scale = Math.max(camera.scale, 0.5);
+  const margin = 32, scale = camera.scale < TOO_SMALL ? READABLE : camera.scale;
   if (scale !== camera.scale) camera.moved = true;
   if (scale !== camera.scale) return fly(frame.clientWidth / 2 - (box.x + box.width / 2) * scale, frame.clientHeight / 2 - (box.y + Math.min(box.height, 60) / 2) * scale, scale);
-  const shift = (low, high, room) => (low < margin || high - low > room - 2 * margin ? margin - low : high > room - margin ? room - margin - high : 0);
+  const shift = (low, high, room) => (low >= SEEN && high <= room - SEEN ? 0 : low < margin || high - low > room - 2 * margin ? margin - low : high > room - margin ? room - margin - high : 0);
   const left = box.x * scale + camera.x, top = box.y * scale + camera.y;
   const dx = shift(left, left + box.width * scale, frame.clientWidth), dy = shift(top, top + Math.min(box.height * scale, frame.clientHeight - 3 * margin), frame.clientHeight);
   if (dx || dy) camera.moved = true;

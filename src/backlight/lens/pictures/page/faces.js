@@ -18,6 +18,13 @@ const widthOf = (text, font) => {
 // What a step of the replay says of a node: state, badge, and value and gradient as they are at that moment.
 const shownStates = { of: null, edges: [] };
 const stateOf = (id) => shownStates.of?.get(id) ?? null;
+// A node's gradient at that moment: none before all of it has arrived.
+const gradientNow = (id) => {
+  if (!shownStates.of) return gradientOf(id);
+  const told = stateOf(id);
+  return told && (told.gradient === undefined || (told.whole ?? told.gradient)) ? arrived(id) : null;
+};
+const brokenNow = (ids) => brokenIn(ids).filter((id) => isBroken(gradientNow(id)) || ((!shownStates.of || stateOf(id)) && nodes[id].outputs.some(isBroken)));
 
 const valueText = (id) => {
   const made = nodes[id].outputs[0];
@@ -40,7 +47,7 @@ const rowsOf = (id) => {
   if (made && (value === null || made.shape.length)) rows.push(["", shapeText(made.shape) + (made.dtype && made.dtype !== "float32" ? ` ${made.dtype}` : ""), "shape"]);
   if (value !== null) rows.push(["value", value, isBroken(made) ? "broken" : ""]);
   else if (isBroken(made)) rows.push(["value", `⚠ ${brokenText(made)}`, "broken"]);
-  rows.push(scale.rowOf([id]) ?? ["grad", (isBroken(gradientOf(id)) ? "⚠ " : "") + gradientText(id), isBroken(gradientOf(id)) ? "broken" : gradientText(id) === ABSENT ? "absent" : ""]);
+  rows.push(scale.rowOf([id]) ?? ["grad", (isBroken(gradientNow(id)) ? "⚠ " : "") + gradientText(id), isBroken(gradientNow(id)) ? "broken" : gradientText(id) === ABSENT ? "absent" : ""]);
   return rows;
 };
 
@@ -49,8 +56,8 @@ const rowsOfGroup = (group) => {
   const parts = [group.ops ? many(group.ops, "op") : "", group.parameters ? many(group.parameters, "parameter") : ""].filter(Boolean);
   if (group.detail) rows.push(["", group.detail, "shape"]);
   if (parts.length) rows.push(["", parts.join(" · "), "counts"]);
-  const broken = brokenIn(ids).length;
-  const row = scale.rowOf(ids) ?? (largestNorm(ids) !== null ? ["max ‖grad‖", short(largestNorm(ids), 3), ""] : ids.some((id) => gradientOf(id)) ? null : ["grad", ABSENT, "absent"]);
+  const broken = brokenNow(ids).length, largest = largestNorm(ids, gradientNow);
+  const row = scale.rowOf(ids) ?? (largest !== null ? ["max ‖grad‖", short(largest, 3), ""] : ids.some((id) => gradientNow(id)) ? null : ["grad", ABSENT, "absent"]);
   if (broken) rows.push(["", `⚠ NaN or inf in ${broken}`, "broken"]);
   else if (row) rows.push(row);
   return rows;

@@ -3,7 +3,8 @@
 const ABSENT = "—";
 const NAMED = { nan: "NaN", inf: "∞", "-inf": "−∞" };
 
-// Four figures, a true minus, and powers of ten where a plain number would be long.
+// Four figures, a true minus, and powers of ten where a plain number would be long. One that has more figures shows all four,
+// zeros too, as in the replay's text (NOTE [Shortened numbers] in lens/replays/blocks.py): 288.0 is not 288.
 const short = (value, figures = 4) => {
   if (value === null || value === undefined) return ABSENT;
   if (typeof value === "boolean") return value ? "True" : "False";
@@ -11,9 +12,17 @@ const short = (value, figures = 4) => {
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e6)) {
     const [front, power] = value.toExponential(Math.max(0, figures - 2)).split("e");
-    return `${Number(front)}e${Number(power)}`.replaceAll("-", "−");
+    const whole = Math.abs(Number(`${front}e${power}`) - value) <= EXACT * size;
+    return `${whole ? Number(front) : front}e${Number(power)}`.replaceAll("-", "−");
   }
-  return String(Number(value.toPrecision(figures))).replace("-", "−");
+  return plain(value, figures).replace("-", "−");
+};
+const EXACT = 1e-6;
+const plain = (value, figures) => {
+  if (Number.isInteger(value)) return String(value);
+  const written = value.toPrecision(figures);
+  if (Math.abs(Number(written) - value) <= EXACT * Math.abs(value)) return String(Number(written));
+  return /\.\d*$/.test(written) ? written : value.toFixed(1);
 };
 
 // A count of any size: residual connections double the number of paths with every layer.

@@ -54,7 +54,7 @@ const dress = (item) => {
   element.classList.toggle("repeated", item[0] === "g" && isRepeat(groupOf(item)) && !open);
   element.classList.toggle("rooted", Boolean(node?.root));
   element.classList.toggle("parameter", Boolean(node?.parameter));
-  element.classList.toggle("broken", !open && brokenIn(ids).length > 0);
+  element.classList.toggle("broken", !open && brokenNow(ids).length > 0);
   element.setAttribute("aria-label", spoken(item));
   if (item[0] === "g") element.setAttribute("aria-expanded", String(open));
   const share = open ? null : scale.share(ids), hue = scale.chosen.hue;
@@ -181,15 +181,4 @@ const glideTo = (shown, from, old, lasts) => {
     if (t < 1) glide = requestAnimationFrame(step);
   };
   step(length ? begin : Infinity);
-};
-
-// What the replay writes on edges: the numbers that go along them.
-const drawEdgeNotes = () => {
-  at("notes").replaceChildren(...shownStates.edges.filter((edge) => edge.label).flatMap((edge) => {
-    const name = edgeName(edge.from, edge.to);
-    const on = scene.links.findLast(({ link }) => (link.wires ?? []).some((number) => wires[number].edges.includes(name)));
-    if (!on) return [];
-    const [x, y] = on.points.at(-1), [x0] = on.points.at(-3);
-    return make("bdi", { class: "note", style: `transform: translate(${x * 0.75 + x0 * 0.25}px, ${y - 20}px) translate(-50%, -50%)` }, edge.label);
-  }));
 };

@@ -69,6 +69,8 @@ const sumKnown = (values) => {
 };
 const timeOf = (ids) => sumKnown(ids.map((id) => nodes[id].seconds));
 const backwardTimeOf = (ids) => sumKnown(ids.map((id) => stepOf(id)?.seconds));
-const norms = (ids) => ids.map((id) => gradientOf(id)?.norm).filter((norm) => norm !== undefined && norm !== null);
-const largestNorm = (ids) => (norms(ids).length ? Math.max(...norms(ids)) : null);
+const largestNorm = (ids, of = gradientOf) => {
+  const norms = ids.map((id) => of(id)?.norm).filter((norm) => norm !== undefined && norm !== null);
+  return norms.length ? Math.max(...norms) : null;
+};
 const brokenIn = (ids) => ids.filter((id) => isBroken(gradientOf(id)) || nodes[id].outputs.some(isBroken));

@@ -16,30 +16,34 @@ const tracesAt = (number) => {
   for (const step of steps.slice(0, number + 1)) {
     const current = step.number === number;
     if (step.kind === "forward") Object.assign(of(step.node), { state: current ? "firing" : "made", value: compact(step.value) });
-    else if (step.kind === "begin") for (const one of states.values()) Object.assign(one, { state: "made", gradient: null });
+    else if (step.kind === "begin") for (const one of states.values()) Object.assign(one, { state: "made", gradient: null, whole: false });
     else if (step.node !== undefined) {
       const left = step.kind === "grad" ? "accumulated" : step.freed ? "freed" : "fired";
-      Object.assign(of(step.node), { state: current ? "firing" : left, gradient: compact(step.gradient) });
+      Object.assign(of(step.node), { state: current ? "firing" : left, gradient: compact(step.gradient), whole: Boolean(step.gradient) });
       if (step.grad) of(step.node).badge = `.grad ${compact(step.grad)}`;
     }
     for (const { end, gradient, total, waiting } of step.flows) {
       if (gradient === "none") continue;
-      Object.assign(of(end), { state: "ready", gradient: waiting ? `${compact(total)} …` : compact(total) });
+      Object.assign(of(end), { state: "ready", gradient: waiting ? `${compact(total)} …` : compact(total), whole: !waiting });
     }
   }
   return states;
 };
 
-// A label on an edge is a few characters: of what is longer, the shape.
-const labelOf = ({ end, output, gradient }) => {
+// A label on an edge is a few characters: of what is longer, the norm; of what is not known, the shape.
+const labelOf = ({ end, output, gradient }, given) => {
   if (gradient === "none") return "";
-  const made = nodes[end].outputs[output];
-  return gradient.length > 16 && made ? shapeText(made.shape) : gradient;
+  const told = compact(gradient), made = nodes[end].outputs[output];
+  if (told.length <= 16) return told;
+  return given?.norm !== undefined ? `‖·‖ ${short(given.norm)}` : made ? shapeText(made.shape) : told;
 };
 
 // The edges along which something goes in a step: inputs of an op in the forward, gradients in the backward.
 const goingAt = (step) => {
-  if (step.kind !== "forward") return step.flows.map((flow) => ({ from: flow.start, to: flow.end, label: labelOf(flow) }));
+  if (step.kind !== "forward") {
+    const given = step.flows.length ? nodes[step.node].edges.flatMap((edge, place) => (edge ? [handed(step.node, place)] : [])) : [];
+    return step.flows.map((flow, number) => ({ from: flow.start, to: flow.end, label: labelOf(flow, given[number]) }));
+  }
   return nodes[step.node].edges.filter(Boolean).map(({ to }) => ({ from: step.node, to, label: "" }));
 };
 
@@ -64,13 +68,28 @@ const sizeText = (size) => {
   return power ? `${(size / 1000 ** power).toFixed(1)} ${" kMGT"[power]}B` : `${size} B`;
 };
 
-const goTo = (number, { quietly = false } = {}) => {
+// The backward that runs at a step, or ran last before it.
+const runAt = (number) => {
+  while (number >= 0 && steps[number].backward === undefined) number -= 1;
+  return steps[number]?.backward;
+};
+// The panel is as high as its longest step so far: were it to shrink again, the graph would jump.
+const growPanel = () => {
+  const body = at("replay-body");
+  body.style.minHeight = `${Math.min(body.scrollHeight + body.offsetHeight - body.clientHeight, MOST_PANEL * innerHeight)}px`;
+};
+const MOST_PANEL = 0.35;
+
+const goTo = (number, { quietly = false, fit = false } = {}) => {
   replaying.at = Math.max(0, Math.min(steps.length - 1, number));
   const step = steps[replaying.at], backwards = step.kind !== "forward";
-  if (step.backward !== undefined && step.backward !== shownRun.number) view.run(step.backward);
+  const run = runAt(replaying.at);
+  if (run !== undefined && run !== shownRun.number) view.run(run);
   if (state.flow !== backwards) setFlow(backwards);
   view.show(tracesAt(replaying.at), { edges: goingAt(step) });
   sayStep(step);
+  growPanel();
+  if (fit) fitToRead(0);
   if (step.node !== undefined) view.reveal(step.node);
   if (!quietly) view.announce(`Step ${step.number + 1}: ${step.title}. ${step.parts.map(({ heading = "", lines = [] }) => `${heading} ${lines.join(", ")}`).join(". ")}`);
   if (replaying.at === steps.length - 1) pause();
@@ -109,8 +128,8 @@ const openReplay = (number = 0) => {
   at("replay-toggle").setAttribute("aria-expanded", "true");
   at("replay-toggle").textContent = "Close";
   for (const [key, call] of Object.entries(STEPPING)) view.keys.set(key, call);
-  if (!camera.moved) fitAll(0); // the panel has taken some of the room
-  goTo(number);
+  at("replay-body").style.minHeight = "";
+  goTo(number, { fit: true }); // the panel has taken some of the room
 };
 const closeReplay = () => {
   pause();

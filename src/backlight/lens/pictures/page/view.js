@@ -5,7 +5,7 @@
 //   view.show(states, { edges })  draw nodes in states, or as they are after the backward: view.show(null). `states` is a
 //       Map or an object: node id → { state, badge, value, gradient }. `state` is "idle" (not there yet), "ready" (its
 //       gradient is being gathered), "firing", "fired", "accumulated" or "freed"; nodes without one are idle. `badge` is a
-//       few characters. `value` and `gradient` are texts to show instead of the record's; null shows a dash. `edges` are
+//       few characters. `whole`: whether all of the gradient has arrived. `value` and `gradient` are texts to show instead of the record's; null shows a dash. `edges` are
 //       { from: user, to: input, label } along which a gradient goes at this moment.
 //   view.reveal(id, { focus })    open the groups around a node and bring it into view; its element, or null.
 //   view.select(id)               select a node and describe it; view.select(null) selects none.
@@ -136,6 +136,7 @@ const setFlow = (flow) => {
 
 const showRun = (number) => {
   shownRun.number = number;
+  at("runs").value = number;
   for (const { group, link } of paths.values()) group.classList.toggle("went", gradientWent(link));
   arrange({ lasts: 0 });
   select(selection.item);
