@@ -56,4 +56,120 @@ print(sum(losses) / len(losses))
 """,
         cure="losses.append(loss.item())",
     ),
+    Mistake(
+        "loss made of the mean of numbers",
+        "loss-rebuilt-as-leaf",
+        "Its value left the graph by item()",
+        LOOP
+        + """
+for step in range(3):
+    losses = []
+    for part in x.split(4):
+        losses.append(model(part).square().mean().item())
+    loss = torch.tensor(sum(losses) / len(losses), requires_grad=True)  # here
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        LOOP
+        + """
+scale = torch.tensor(3.0, requires_grad=True)
+for step in range(3):
+    losses = [model(part).square().mean() for part in x.split(4)]
+    print(sum(one.item() for one in losses) / len(losses))
+    optimizer.zero_grad()
+    (scale * sum(losses)).backward()
+    optimizer.step()
+    scale.backward()
+""",
+        alone=True,
+    ),
+    Mistake(
+        "zero_grad of the model between backward and step",
+        "step-without-gradients",
+        "zero_grad() clears the gradients",
+        LOOP
+        + """
+for step in range(3):
+    F.mse_loss(model(x), y).backward()
+    model.zero_grad()  # here
+    optimizer.step()
+""",
+        LOOP
+        + """
+for step in range(3):
+    model.zero_grad()
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+    model.zero_grad()
+""",
+    ),
+    Mistake(
+        "optimiser of another model",
+        "step-without-gradients",
+        "model.weight, model.bias get gradients and are in no optimiser. No backward has reached old.weight, old.bias.",
+        """
+old, model = nn.Linear(4, 2), nn.Linear(4, 2)
+optimizer = torch.optim.SGD(old.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()  # here
+""",
+        """
+old, model = nn.Linear(4, 2), nn.Linear(4, 2)
+optimizer = torch.optim.SGD([*old.parameters(), *model.parameters()], lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(old(torch.ones(2, 4))[:, [0, 1, 0, 1]]).sum().backward()
+    optimizer.step()
+""",
+        cure="make optimizer of the parameters of the model that runs",
+    ),
+    Mistake(
+        "optimiser of a model that was copied since",
+        "step-without-gradients",
+        "optimizer holds other parameters than those that get gradients",
+        """
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model = copy.deepcopy(model)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()  # here
+""",
+        """
+model = nn.Linear(4, 2)
+model, before = copy.deepcopy(model), model
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+""",
+    ),
+    Mistake(
+        "optimiser of what is detached",
+        "step-without-gradients",
+        "head.weight, head.bias get gradients and are in no optimiser. What is computed from backbone.weight, "
+        "backbone.bias goes through detach()",
+        """
+backbone, head = nn.Linear(4, 8), nn.Linear(8, 2)
+optimizer = torch.optim.Adam(backbone.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    head(torch.relu(backbone(torch.ones(2, 4)).detach())).sum().backward()
+    optimizer.step()  # here
+""",
+        """
+backbone, head = nn.Linear(4, 8), nn.Linear(8, 2)
+optimizer = torch.optim.Adam(head.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    head(torch.relu(backbone(torch.ones(2, 4)).detach())).sum().backward()
+    optimizer.step()
+""",
+        cure="give head.weight, head.bias to an optimiser",
+    ),
 )

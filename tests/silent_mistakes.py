@@ -15,6 +15,7 @@ class Mistake:
         right: the twin that does not, and that ends in no error or warning.
         corrected: the line that the finding offers, if it does.
         cure: what its advice must contain.
+        alone: whether nothing else may be found beside it.
         engines: where it applies.
         strict: whether it takes strict mode.
     """
@@ -26,6 +27,7 @@ class Mistake:
     right: str
     corrected: str | None = None
     cure: str = ""
+    alone: bool = False
     engines: tuple[str, ...] = ("torch", "backlight")
     strict: bool = False
 
@@ -467,14 +469,14 @@ layer.weight.requires_grad = True
     Mistake(
         "step without gradients",
         "step-without-gradients",
-        ".grad of each is None",
+        "cleared them before optimizer.step()",
         LOOP
         + """
 for step in range(2):
     loss = F.mse_loss(model(x), y)
     loss.backward()
-    optimizer.zero_grad()
-    optimizer.step()  # here
+    optimizer.zero_grad()  # here
+    optimizer.step()
 """,
         LOOP
         + """

@@ -4,7 +4,7 @@ import pytest
 
 from backlight.lens.finding import NOTE
 from optimiser_mistakes import MISTAKES as OF_OPTIMISERS
-from silent_mistakes import MISTAKES, NOTES, Mistake
+from silent_mistakes import LOOP, MISTAKES, NOTES, Mistake
 from under_the_doctor import ENGINES, findings_of, marked_line
 
 ALL = (*MISTAKES, *OF_OPTIMISERS)
@@ -13,8 +13,9 @@ BOTH = [pytest.param(one, engine, id=f"{one.name}-{engine}") for one in ALL for 
 
 @pytest.mark.parametrize(("mistake", "engine"), BOTH)
 def test_mistake_is_found_with_its_line_and_evidence(mistake: Mistake, engine: str):
-    found = [one for one in findings_of(mistake.wrong, engine, strict=mistake.strict) if one.slug == mistake.rule]
-    assert len(found) == 1
+    every = findings_of(mistake.wrong, engine, strict=mistake.strict)
+    found = [one for one in every if one.slug == mistake.rule]
+    assert len(found) == 1 and (len(every) == 1 or not mistake.alone)
     (finding,) = found
     assert finding.place is not None and finding.place.line == marked_line(mistake.wrong)
     assert mistake.says in " ".join((finding.title, finding.cause, *finding.evidence))
@@ -34,3 +35,19 @@ def test_legal_thing_is_a_note(slug: str, source: str, engine: str):
     (found,) = [one for one in findings_of(source, engine, notes=True) if one.slug == slug]
     assert (found.level, found.place.line) == (NOTE, marked_line(source))
     assert findings_of(source, engine) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_steps_without_gradients_are_counted_in_words_that_fit(engine: str):
+    program = LOOP + "for step in range(3):\n    model.requires_grad_(False)\n    optimizer.step()\n"
+    (found,) = [one for one in findings_of(program, engine) if one.slug == "step-without-gradients"]
+    assert found.times == 3 and found.evidence[1] == "No backward() has run yet."
+    program = (
+        LOOP
+        + "w = torch.ones(1, requires_grad=True)\nfor step in range(3):\n    w.sum().backward()\n    optimizer.step()\n"
+    )
+    (found,) = [one for one in findings_of(program, engine) if one.slug == "step-without-gradients"]
+    assert (
+        found.evidence[1]
+        == "3 backwards had run before the last of them, and left no gradient in model.weight, model.bias."
+    )

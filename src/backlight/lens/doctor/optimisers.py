@@ -1,4 +1,4 @@
-"""Optimisers that change nothing of what matters: no gradients, replaced parameters, ties that do not hold."""
+"""Optimisers that change nothing of what matters: replaced parameters, ties that do not hold."""
 
 import sys
 import weakref
@@ -6,8 +6,6 @@ import weakref
 from backlight.lens.doctor.part import Part, code_of, name_in, said
 from backlight.lens.doctor.places import place_of, place_of_frame
 from backlight.lens.doctor.rules import rule
-
-SHOWN = 3
 
 
 class Optimisers(Part):
@@ -21,7 +19,6 @@ class Optimisers(Part):
             int, tuple
         ] = {}  # a new parameter -> (weak references: its own, the old ones'; name, place)
         self.gone: dict[int, weakref.ref] = {}  # parameters that were replaced
-        self.empty_before: set[int] = set()
         self.memories: dict[tuple, dict] = {}  # (address, shape) -> leaves that got a gradient in this run
         self.ties: dict[int, tuple] = {}  # a tensor whose .data was set -> place
 
@@ -46,34 +43,15 @@ class Optimisers(Part):
         known = self.gone.get(id(tensor))
         return known is not None and known() is tensor
 
-    def stepping(self, optimizer, params, grads, place) -> None:
-        """Note a step that finds no gradient."""
-        if all(grad is None for grad in grads):
-            self.empty_before.add(id(optimizer))
-
     def stepped(self, optimizer, params, grads, place) -> None:
-        """Report a step that had no gradient at all, or left replaced parameters behind."""
-        empty = id(optimizer) in self.empty_before and all(grad is None for grad in grads)
-        self.empty_before.discard(id(optimizer))
-        if self._left_behind(optimizer, params, place) or not empty:
-            return
-        name = name_in(sys._getframe(), optimizer) or type(optimizer).__name__
-        flow = self.silent.flow
-        evidence = [f"{name} holds {len(params)} parameter(s), and .grad of each is None at {said(place)}."]
-        evidence.append(
-            "No backward() has run yet."
-            if not flow.backwards
-            else f"{flow.backwards} backward(s) have run; none reached "
-            + ", ".join(flow.name_of(one) for one in params[:SHOWN])
-            + (" …" if len(params) > SHOWN else "")
-            + ", or zero_grad() came after them."
-        )
-        self.session.add(rule("step-without-gradients").found(place=place, evidence=tuple(evidence)))
+        """Report a step that left replaced parameters behind."""
+        for members in self.left_behind(optimizer, params):
+            self._report_replaced(optimizer, members, place)
 
-    def _left_behind(self, optimizer, params: list, place) -> bool:
-        """Report new parameters that have a gradient and no optimiser, whose predecessors this one holds."""
+    def left_behind(self, optimizer, params: list) -> list[list[tuple]]:
+        """Return new parameters that have a gradient and no optimiser, whose predecessors this one holds, by line."""
         if not self.replaced:
-            return False
+            return []
         held = {id(param) for param in params}
         anywhere = self.silent.optimised()
         groups: dict[tuple, list] = {}
@@ -85,9 +63,7 @@ class Optimisers(Part):
             if left:
                 fits = any(old.shape == new.shape for old in left)
                 groups.setdefault((where.file, where.line), []).append((name, where, fits))
-        for members in groups.values():
-            self._report_replaced(optimizer, members, place)
-        return bool(groups)
+        return list(groups.values())
 
     def _report_replaced(self, optimizer, members: list[tuple], place) -> None:
         held = name_in(sys._getframe(), optimizer) or type(optimizer).__name__

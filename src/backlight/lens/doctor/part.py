@@ -18,6 +18,7 @@ import numpy as np
 
 from backlight.graph.observers import Run, Watcher
 from backlight.lens.doctor.places import is_users, place_of
+from backlight.lens.engines import Engine
 from backlight.lens.records.record import Place
 
 COPIED = sys.version_info < (3, 13)  # whether `frame.f_locals` is a copy, which the frame keeps
@@ -104,6 +105,28 @@ def name_in(frame: FrameType | None, value: Any) -> str | None:
             if name is not None:
                 return name
         frame = frame.f_back
+    return None
+
+
+def owned_name(frame: FrameType | None, tensor: Any, engine: Engine) -> str | None:
+    """Return a parameter's name as that of a part of a module that a variable holds: `old.weight`."""
+    kind = engine.module.nn.Module
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            for space in (frame.f_globals, frame.f_locals):
+                name = _owned_among(dict(space), tensor, kind)
+                if name is not None:
+                    return name
+        frame = frame.f_back
+    return None
+
+
+def _owned_among(names: dict, tensor: Any, kind: type) -> str | None:
+    for name, value in names.items():
+        if isinstance(value, kind) and name.isidentifier():
+            for path, parameter in value.named_parameters():
+                if parameter is tensor:
+                    return f"{name}.{path}"
     return None
 
 

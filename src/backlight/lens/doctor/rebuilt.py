@@ -9,6 +9,7 @@ from backlight.lens.doctor.places import place_of, place_of_frame
 from backlight.lens.doctor.report import counted
 from backlight.lens.doctor.rules import rule
 
+NUMBERS = {"item", "tolist", "__float__"}
 COPIES = {"tensor", "as_tensor", "asarray", "new_tensor"}
 
 
@@ -19,6 +20,7 @@ class Rebuilt(Part):
 
     def __init__(self, silent):
         super().__init__(silent)
+        self.of_number: tuple | None = None  # the last loss, if it is a leaf made of a number, and its backward
         self.reads: dict[int, tuple] = {}  # leaves whose .grad was read and None -> (weak reference, place)
 
     def called(self, call: Call) -> None:
@@ -50,15 +52,21 @@ class Rebuilt(Part):
 
     def going_back(self, tensor, keep, place) -> None:
         """Tell of a loss that is a leaf, and was made of numbers that came from tensors that require grad."""
-        info = self.silent.flow.of(tensor)
-        leaf = info.leaf
-        if leaf is None or not leaf.upstream:
-            return
         flow = self.silent.flow
+        info = flow.of(tensor)
+        leaf = info.leaf
+        if leaf is not None and not leaf.upstream:
+            self.of_number = (leaf, place) if info.name in COPIES and tensor.numel() == 1 else None
+            return
+        if leaf is None:
+            self.of_number = None
+            return
         behind = [one for one in flow.leaves_in(leaf.upstream) if not one.reached]
         if not behind:
             return
-        cuts = flow.cuts_in(leaf.cuts)
+        self._report_loss(leaf, place, behind, flow.cuts_in(leaf.cuts))
+
+    def _report_loss(self, leaf: Leaf, place, behind: list[Leaf], cuts: list) -> None:
         names = ", ".join(self._name(one) for one in behind[:4])
         evidence = [f"What backward() at {said(place)} starts from is a leaf: no op made it, nothing is behind it."]
         for cut in cuts[:2]:
@@ -80,10 +88,27 @@ class Rebuilt(Part):
 
     def stepping(self, optimizer, params, grads, place) -> None:
         """Note parameters of an optimiser that have no gradient while others have."""
-        if any(grad is not None for grad in grads):
+        if all(grad is None for grad in grads):
+            self._look_for_number(params)
+        else:
             for param, grad in zip(params, grads):
                 if grad is None and param.requires_grad:
                     self._expect(param, place, None)
+
+    def _look_for_number(self, params: list) -> None:
+        """Tell of a loss that is a leaf made of a number, where numbers had left the graph of what is optimised.
+
+        What Python computes with numbers is not followed; but nothing else explains such a loss.
+        """
+        if self.of_number is None:
+            return
+        flow = self.silent.flow
+        cuts = [cut for cut in flow.cuts if cut.name in NUMBERS]
+        infos = [flow.known(param) for param in params]
+        leaves = [info.leaf for info in infos if info is not None and info.leaf is not None]
+        behind = [leaf for leaf in leaves if not leaf.reached and any(cut.leaves & leaf.bit for cut in cuts)]
+        if behind:
+            self._report_loss(*self.of_number, behind, cuts)
 
     def _expect(self, tensor, place, name: str | None) -> None:
         known = self.reads.get(id(tensor))

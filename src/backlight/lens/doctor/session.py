@@ -41,7 +41,14 @@ class Session:
         """Keep a finding. One of the same rule at the same line counts as the same, seen once more."""
         key = _key(finding)
         present = self._found.get(key)
-        self._found[key] = finding if present is None else dataclasses.replace(present, times=present.times + 1)
+        self._found[key] = (
+            finding if present is None else dataclasses.replace(present, times=present.times + finding.times)
+        )
+
+    def has(self, rules: Iterable[str]) -> bool:
+        """Tell whether one of some rules was found, by their ids."""
+        wanted = set(rules)
+        return any(found.rule in wanted for found in self._found.values())
 
     def drop(self, rule: str, place: Place | None) -> None:
         """Forget a finding that another one at the same line says better."""

@@ -15,6 +15,7 @@ from backlight.graph.observers import Call, Watcher
 from backlight.lens.doctor.accumulation import Accumulation
 from backlight.lens.doctor.cut_off import CutOff
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.empty_steps import EmptySteps
 from backlight.lens.doctor.flow import Flow
 from backlight.lens.doctor.grad_modes import GradModes
 from backlight.lens.doctor.losses import Losses
@@ -45,6 +46,7 @@ PARTS = (
     SavedHooks,
     Totals,
     Trends,
+    EmptySteps,
 )
 EVENTS = tuple(name for name in {**vars(Watcher), **vars(Part)} if not name.startswith("_") and name != "calls")
 DEPTH = 3  # how deep tensors may lie in lists and dicts
