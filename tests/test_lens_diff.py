@@ -175,6 +175,8 @@ def test_records_that_were_saved_are_compared_by_the_command(engine, tmp_path, c
     assert told["differs"] is True
     assert told["gone"] == []
     assert (tmp_path / "c.svg").read_text().startswith("<svg")
+    assert main(["diff", a, b, "--all"]) == 1
+    assert capsys.readouterr().out == lens.diff(plain(engine), plain(engine, cut=True)).text(details=True) + "\n"
     assert main(["diff", a, str(tmp_path / "none.json")]) == 2
     assert "none.json" in capsys.readouterr().err
 
@@ -187,6 +189,132 @@ def test_the_picture_shows_both_graphs_with_signs(engine):
     gone = lens.diff(norm, plain(engine)).svg()
     assert "− native_layer_norm" in gone
     assert "look-gone" in gone
+
+
+def test_the_factor_that_changed_is_told_first_and_the_rest_is_what_follows(engine):
+    found = lens.diff(plain(engine), plain(engine, scale=2.0))
+    causes = [found.after.nodes[one.after].label for one in found.changed if one.cause]
+    assert causes == ["×"]
+    assert whats(found, "MulBackward0")["constant"] == ("other 1", "other 2")
+    lines = str(found).splitlines()
+    (first,) = [line for line in lines if line.startswith("@@ the values differ from here on: ×")]
+    assert "test_lens_diff.py:" in first
+    assert first.endswith("constant other 1 → 2 @@")
+    assert lines.index(first) < lines.index("@@ what follows from it @@")
+    assert not any("leaf 0.weight" in line for line in lines)
+    assert "leaf 0.weight" in found.text(details=True)
+
+
+def test_a_value_that_follows_is_a_change_and_amber(engine):
+    found = lens.diff(plain(engine), plain(engine, scale=2.0))
+    before, after = (float(value) for value in whats(found, "loss")["value"])
+    assert after == pytest.approx(4 * before, rel=1e-4)
+    record, looks = union_of(found)
+    assert [look for node, look in zip(record.nodes, looks) if node.root] == ["changed"]
+    assert f"~ loss = mean: value {before:.6g} → {after:.6g}" in str(found)
+
+
+def test_an_option_that_changed_is_the_cause(engine):
+    def powered(exponent):
+        x = engine.linspace(1, 2, 4).requires_grad_()
+        with lens.watch(engine="torch" if engine is torch else "backlight") as watch:
+            (x**exponent).sum().backward()
+        return watch.record
+
+    found = lens.diff(powered(2), powered(3))
+    assert [found.after.nodes[one.after].label for one in found.changed if one.cause] == ["xⁿ"]
+    assert "options: exponent=2 → exponent=3" in str(found)
+
+
+def test_where_only_gradients_differ_the_first_one_in_the_backward_is_the_cause(engine):
+    def weighted(factor):
+        x = engine.linspace(1, 2, 4).requires_grad_()
+        with lens.watch(engine="torch" if engine is torch else "backlight") as watch:
+            (x * 3).exp().sum().backward(engine.tensor(factor))
+        return watch.record
+
+    found = lens.diff(weighted(1.0), weighted(2.0))
+    assert [found.after.nodes[one.after].label for one in found.changed if one.cause] == ["sum"]
+    assert "@@ the gradients differ, in the backward, from here on: sum" in str(found)
+
+
+@pytest.mark.parametrize("scale", [3.0, 1.0])
+def test_a_deep_model_is_told_in_60_lines_whatever_its_gradients(engine, scale):
+    def deep(scale, shift):
+        model = engine.nn.Sequential(*(layers(engine, more=40)))
+        if shift:
+            with engine.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(0.25)
+        return recorded(engine, model, scale=scale)
+
+    found = lens.diff(deep(1.0, False), deep(scale, scale == 1.0))
+    assert len(found.text(details=True).splitlines()) > 150
+    assert len(str(found).splitlines()) <= 60
+    assert "nodes" in str(found).splitlines()[-1]
+
+
+def test_two_engines_that_compute_the_same_do_not_differ():
+    found = lens.diff(plain(torch), plain(backlight))
+    assert not found
+    assert str(found).splitlines()[0].startswith("two engines, torch against backlight")
+    assert str(found).splitlines()[1:] == ["no difference"]
+
+
+def test_ops_that_one_engine_splits_are_no_difference_if_the_outcome_is_the_same():
+    def classified(engine):
+        model = engine.nn.Sequential(*layers(engine), engine.nn.Linear(1, 3))
+        with engine.no_grad():
+            for parameter in model[3].parameters():
+                parameter.copy_(engine.linspace(-1, 1, 3).reshape(parameter.shape))
+        with lens.watch(engine="torch" if engine is torch else "backlight") as watch:
+            scores = model(engine.linspace(-1, 2, 15).reshape(5, 3))
+            loss = engine.nn.functional.cross_entropy(scores, engine.tensor([0, 1, 2, 1, 0]))
+            loss.backward()
+        return watch.record
+
+    torchs, ours = classified(torch), classified(backlight)
+    assert "log_softmax" in {node.label for node in torchs.nodes} ^ {node.label for node in ours.nodes}
+    assert not lens.diff(torchs, ours)
+    assert not lens.diff(ours, torchs)
+
+
+def test_two_engines_that_compute_something_else_differ_at_the_first_place():
+    found = lens.diff(plain(torch), plain(backlight, scale=2.0))
+    assert found
+    assert [found.after.nodes[one.after].label for one in found.changed if one.cause] == ["×"]
+    cut = lens.diff(plain(torch), plain(backlight, cut=True))
+    assert whats(cut, "0.weight")["gradient"][1] == "none"
+
+
+def test_each_module_has_one_heading(engine):
+    norm = recorded(engine, engine.nn.Sequential(*layers(engine, norm=True)))
+    for found in (lens.diff(norm, plain(engine)), lens.diff(plain(engine), norm)):
+        for text in (str(found), found.text(details=True)):
+            headings = [line for line in text.splitlines() if line.startswith("@@")]
+            assert all(one != other for one, other in zip(headings, headings[1:]))
+
+
+def test_without_modules_there_is_no_heading_for_what_is_outside_of_them():
+    assert "outside of modules" not in str(lens.diff(chain(["a", "b"]), chain(["a", "b", "c"])))
+
+
+def test_views_are_not_listed_alone():
+    text = str(lens.diff(chain(["a", "b"]), chain(["a", "ViewBackward0", "b"])))
+    assert "+ 1 node added" in text
+    assert "+ ViewBackward0" not in text
+
+
+def test_all_faces_are_written_to_a_path_and_name_both_records(engine, tmp_path):
+    before, after = plain(engine), plain(engine, scale=2.0)
+    before.title, after.title = "one.py", "two.py"
+    found = lens.diff(before, after)
+    for face in (found.svg, found.dot, found.html):
+        assert face(tmp_path / "face") == (tmp_path / "face").read_text(encoding="utf-8")
+    assert "<title>one.py → two.py · backlight</title>" in found.html()
+    assert "~ ×" in found.tree(color=False)
+    before.title = after.title = ""
+    assert "<title>before → after · backlight</title>" in lens.diff(before, after).html()
 
 
 # --- made by hand -----------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def diff(argv: Sequence[str]) -> int:
     if given.json:
         print(found.to_json(ensure_ascii=False, indent=1))
     else:
-        print("\n".join(_coloured(str(found).splitlines(), sys.stdout)))
+        print("\n".join(_coloured(found.text(details=given.all).splitlines(), sys.stdout)))
     return int(bool(found))
 
 
@@ -45,8 +45,13 @@ def _parser() -> Parser:
     parser.add_argument("before", help="a file that Record.save() wrote")
     parser.add_argument("after", help="another one")
     parser.add_argument(
-        "--tolerance", type=float, default=1e-4, metavar="X", help="what share of its norm a gradient may differ by"
+        "--tolerance",
+        type=float,
+        default=1e-4,
+        metavar="X",
+        help="what share of its norm a value or gradient may differ by",
     )
+    parser.add_argument("--all", action="store_true", help="list every node that differs, and all about it")
     parser.add_argument("--json", action="store_true", help="print the differences as JSON")
     parser.add_argument("--svg", metavar="FILE", help="write both graphs as one picture")
     parser.add_argument("--html", metavar="FILE", help="write both graphs as a page")

@@ -21,9 +21,10 @@ DEEP = 2  # how many steps along its inputs a node's surroundings go
 def match(before: Record, after: Record) -> list[Pair]:
     """Return pairs of ids of nodes that are the same in both (see NOTE [Matching])."""
     pairs: list[Pair] = []
-    for left, right in zip(_keys_of(before), _keys_of(after)):
+    engines = before.engine != after.engine
+    for left, right in zip(_keys_of(before, engines), _keys_of(after, engines)):
         pairs = _filled(pairs, left, right)
-    left, right = _names_of(before), _names_of(after)
+    left, right = _names_of(before, engines), _names_of(after, engines)
     return sorted(pairs + _moved(pairs, left, right))
 
 
@@ -35,10 +36,10 @@ def _filled(pairs: list[Pair], left: Sequence[Hashable], right: Sequence[Hashabl
     return sorted(found)
 
 
-def _keys_of(record: Record) -> list[list[Hashable]]:
+def _keys_of(record: Record, engines: bool) -> list[list[Hashable]]:
     """Return keys of all nodes, a list for each round."""
-    kinds = [_kind_of(node, record) for node in record.nodes]
-    forms = [_form_of(node) for node in record.nodes]
+    kinds = [_kind_of(node, record, engines) for node in record.nodes]
+    forms = [_form_of(node, engines) for node in record.nodes]
     names = [(node.module, node.name if node.kind == LEAF else None) for node in record.nodes]
     lines = [node.place.text if node.place else "" for node in record.nodes]
     shaped = list(zip(kinds, forms))
@@ -51,18 +52,20 @@ def _keys_of(record: Record) -> list[list[Hashable]]:
     ]
 
 
-def _kind_of(node: Node, record: Record) -> Hashable:
+def _kind_of(node: Node, record: Record, engines: bool) -> Hashable:
     """Return what a node is: its op or what leaf of which kind of module; not where it stands."""
     if node.kind != LEAF:
-        return node.kind, node.type, node.order, node.module_type
+        op = node.label or node.type if engines else node.type
+        return node.kind, op, node.order, node.module_type
     if not node.parameter:
         return node.kind, node.name
     module, _, own = (node.name or "").rpartition(".")
     return node.kind, own, record.modules.get(module, "")
 
 
-def _form_of(node: Node) -> Hashable:
-    return tuple((tuple(output.shape), output.dtype) for output in node.outputs)
+def _form_of(node: Node, engines: bool) -> Hashable:
+    """Return shapes and dtypes; of two engines of the first output only, the others can be for the backward."""
+    return tuple((tuple(output.shape), output.dtype) for output in node.outputs[: 1 if engines else None])
 
 
 def _around(nodes: Sequence[Node], keys: Sequence[Hashable]) -> list[int]:
@@ -76,10 +79,11 @@ def _around(nodes: Sequence[Node], keys: Sequence[Hashable]) -> list[int]:
     return found
 
 
-def _names_of(record: Record) -> list[Hashable | None]:
+def _names_of(record: Record, engines: bool) -> list[Hashable | None]:
     """Return what can tell a node without its order: None where nothing can."""
     return [
-        (_kind_of(node, record), node.name, node.module) if node.name or node.module else None for node in record.nodes
+        (_kind_of(node, record, engines), node.name, node.module) if node.name or node.module else None
+        for node in record.nodes
     ]
 
 

@@ -61,8 +61,18 @@ def union_of(found) -> tuple[Record, list[str]]:
         for run in found.after.backwards
     ]
     modules = {**found.before.modules, **found.after.modules}
-    title = found.after.title or found.before.title
-    return Record(found.after.engine, nodes, backwards, title=title, modules=modules), looks
+    return Record(found.after.engine, nodes, backwards, title=title_of(found), modules=modules), looks
+
+
+def title_of(found) -> str:
+    """Return what both records are called: "before → after", with their titles if they have any."""
+    titles = found.before.title, found.after.title
+    if titles[0] == titles[1]:
+        if found.engines:
+            titles = found.before.engine, found.after.engine
+        else:
+            return f"{titles[0]}: before → after".removeprefix(": ")
+    return f"{titles[0] or 'before'} → {titles[1] or 'after'}"
 
 
 def _moved(node: Node, side: str, at, sign: str) -> Node:

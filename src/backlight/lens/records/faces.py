@@ -56,7 +56,7 @@ class Faces:
             open: dotted paths of modules to show with all that they hold; the others as at first.
         """
         picture = self.picture(by=by, most=most, backward=backward)
-        return _kept(svg(picture, place(picture, with_open(picture, open))), path)
+        return written(svg(picture, place(picture, with_open(picture, open))), path)
 
     def dot(
         self,
@@ -69,7 +69,7 @@ class Faces:
     ) -> str:
         """Return the graph for Graphviz, and write it to a file if a path is given; `open` as in `svg`."""
         picture = self.picture(by=by, most=most, backward=backward)
-        return _kept(dot(picture, with_open(picture, open)), path)
+        return written(dot(picture, with_open(picture, open)), path)
 
     def html(
         self,
@@ -84,7 +84,7 @@ class Faces:
         Args:
             replay: whether the page opens on the replay.
         """
-        return _kept(page_of(self, by=by, backward=backward, replay=replay), path)
+        return written(page_of(self, by=by, backward=backward, replay=replay), path)
 
     def why(self, name_or_id: str | int) -> Answer:
         """Say why the gradient of a tensor is None, 0, NaN or huge, or what it is made of (see `lens.why`).
@@ -100,7 +100,8 @@ class Faces:
         return {"image/svg+xml": svg(picture), "text/plain": tree(picture, width=100, color=False)}
 
 
-def _kept(text: str, path: Path | str | None) -> str:
+def written(text: str, path: Path | str | None) -> str:
+    """Return text, and write it to a file if a path is given."""
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text
