@@ -29,6 +29,7 @@ from types import (
 from typing import NamedTuple
 
 from backlight.adapters.torch_backward import HOOKS, WatchedRun
+from backlight.adapters.torch_warnings import show_at_users_lines
 from backlight.graph.observers import Call, Watcher
 from backlight.graph.provenance import GENERATED, PACKAGE
 from backlight.graph.watching import EVENTS, TO_NUMBERS, wants
@@ -194,6 +195,7 @@ def _install(torch: ModuleType, hubs) -> None:
         if hub is not None:
             hub.leave(module, out)
 
+    _undo.append(show_at_users_lines(torch, user_frame))
     modules = torch.nn.modules.module
     _undo.append(modules.register_module_forward_pre_hook(entered).remove)
     _undo.append(modules.register_module_forward_hook(left, always_call=True).remove)

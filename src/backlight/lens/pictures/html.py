@@ -20,6 +20,7 @@ from backlight.lens.pictures.garbage import at_rest
 from backlight.lens.pictures.picture import Picture, picture_of
 from backlight.lens.pictures.render.tree import tree
 from backlight.lens.records.nodes import Place, Recorded, Summary
+from backlight.lens.replays.replay import NOTHING
 
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (  # in this order: each may use at once what stands before it
@@ -87,6 +88,7 @@ def page_of(
         style="\n".join(_read(f"{name}.css") for name in STYLES),
         script=script(),
         data=island(data),
+        nothing="" if record.nodes else f'<p class="nothing">{NOTHING.capitalize()}.</p>\n',
         tree=escape(tree(picture, width=100, color=False)),
     )
 

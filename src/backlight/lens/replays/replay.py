@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 FORWARD, BEGIN, FIRE, GRAD, END = "forward", "begin", "fire", "grad", "end"
 INDENT = 12
+NOTHING = "nothing was recorded: no op with a gradient ran in the block"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ class Replay:
 
     def text(self) -> str:
         """Return all steps as plain text."""
+        if not self.steps:
+            return NOTHING
         return "\n\n".join(f"{step.number + 1}. {step.text()}" for step in self.steps)
 
     def as_dict(self) -> dict:

@@ -16,6 +16,7 @@ from backlight.lens.pictures.boxes import MODULE, Picture
 from backlight.lens.pictures.labels import title_of
 from backlight.lens.pictures.render.seen import Arrow, Seen, seen
 from backlight.lens.records.nodes import LEAF, OP
+from backlight.lens.replays.replay import NOTHING
 from backlight.svg_text import printable
 
 GREEN, YELLOW, BOLD, FAINT, PLAIN = "\033[32m", "\033[33m", "\033[1m", "\033[2m", "\033[0m"
@@ -29,6 +30,8 @@ def tree(picture: Picture, *, width: int | None = None, color: bool | None = Non
         width: columns, at which lines are cut; by default they are not.
         color: whether to colour it; by default if the output is a terminal and NO_COLOR is not set.
     """
+    if not picture.boxes:
+        return NOTHING
     if color is None:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     writer = Writer(picture, None if width is None else max(NARROWEST, width), color)
