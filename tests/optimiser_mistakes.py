@@ -172,4 +172,64 @@ for step in range(3):
 """,
         cure="give head.weight, head.bias to an optimiser",
     ),
+    Mistake(
+        "loss of rounded numbers",
+        "gradients-all-zero",
+        "its derivative is 0 everywhere",
+        LOOP
+        + """
+for step in range(4):
+    optimizer.zero_grad()
+    out = model(x).round()  # here
+    (out - 1.5).square().mean().backward()
+    optimizer.step()
+""",
+        LOOP
+        + """
+for step in range(4):
+    optimizer.zero_grad()
+    out = model(x)
+    print((out.round() - 1.5).abs().mean())
+    (out.round() - 1.5 + out).square().mean().backward()
+    optimizer.step()
+""",
+        cure="straight through",
+    ),
+    Mistake(
+        "clipping before backward",
+        "clip-before-backward",
+        "it clipped nothing",
+        LOOP
+        + """
+for step in range(3):
+    optimizer.zero_grad()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.1)  # here
+    model(x).square().mean().backward()
+    optimizer.step()
+""",
+        LOOP
+        + """
+for step in range(3):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    nn.utils.clip_grad_value_(model.parameters(), 0.1)
+    optimizer.step()
+""",
+        cure="Clip between backward() and step()",
+    ),
+)
+
+NOTES = (
+    (
+        "gradients-nobody-uses",
+        """
+model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.randn(8, 4)).square().mean().backward()
+    optimizer.step()  # here
+""",
+    ),
 )

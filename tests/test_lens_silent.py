@@ -4,9 +4,11 @@ import pytest
 
 from backlight.lens.finding import NOTE
 from optimiser_mistakes import MISTAKES as OF_OPTIMISERS
+from optimiser_mistakes import NOTES as NOTES_OF_OPTIMISERS
 from silent_mistakes import LOOP, MISTAKES, NOTES, Mistake
 from under_the_doctor import ENGINES, findings_of, marked_line
 
+LEGAL = (*NOTES, *NOTES_OF_OPTIMISERS)
 ALL = (*MISTAKES, *OF_OPTIMISERS)
 BOTH = [pytest.param(one, engine, id=f"{one.name}-{engine}") for one in ALL for engine in one.engines]
 
@@ -30,7 +32,7 @@ def test_healthy_twin_ends_in_no_finding(mistake: Mistake, engine: str):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("slug", "source"), NOTES, ids=[slug for slug, _ in NOTES])
+@pytest.mark.parametrize(("slug", "source"), LEGAL, ids=[slug for slug, _ in LEGAL])
 def test_legal_thing_is_a_note(slug: str, source: str, engine: str):
     (found,) = [one for one in findings_of(source, engine, notes=True) if one.slug == slug]
     assert (found.level, found.place.line) == (NOTE, marked_line(source))

@@ -18,6 +18,7 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.empty_steps import EmptySteps
 from backlight.lens.doctor.flow import Flow
 from backlight.lens.doctor.grad_modes import GradModes
+from backlight.lens.doctor.idle import Idle
 from backlight.lens.doctor.losses import Losses
 from backlight.lens.doctor.memory_writes import MemoryWrites
 from backlight.lens.doctor.module_slips import ModuleSlips
@@ -47,6 +48,7 @@ PARTS = (
     Totals,
     Trends,
     EmptySteps,
+    Idle,
 )
 EVENTS = tuple(name for name in {**vars(Watcher), **vars(Part)} if not name.startswith("_") and name != "calls")
 DEPTH = 3  # how deep tensors may lie in lists and dicts

@@ -1,7 +1,7 @@
 """BL72x and BL82x: what goes wrong with a model as a whole, or slowly; no engine says anything of it."""
 
 from backlight.lens.doctor.rule import Rule
-from backlight.lens.finding import WARNING
+from backlight.lens.finding import NOTE, WARNING
 
 RULES = (
     Rule(
@@ -155,6 +155,87 @@ RULES = (
                 optimizer.zero_grad()
                 (w ** 2).sum().backward()
                 optimizer.step()
+        """,
+    ),
+    Rule(
+        id="BL725",
+        slug="gradients-all-zero",
+        title="every gradient is exactly 0, step after step",
+        level=WARNING,
+        explanation="round, floor, ceil, trunc and sign are flat everywhere but at their steps. Their derivative "
+        "is 0, so that backward() runs, every .grad is exactly 0, and training stands still without a word.",
+        cause="An op whose derivative is 0 everywhere lies between the parameters and the loss.",
+        cure="Leave it out of the loss, or pass the gradient straight through: x + (x.round() - x).detach().",
+        reference="Autograd mechanics, Gradients for non-differentiable functions",
+        wrong="""
+            model = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(3):
+                optimizer.zero_grad()
+                (model(torch.randn(8, 4)).round() - 1.5).square().mean().backward()
+                optimizer.step()
+        """,
+        right="""
+            model = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(3):
+                optimizer.zero_grad()
+                out = model(torch.randn(8, 4))
+                (out + (out.round() - out).detach() - 1.5).square().mean().backward()
+                optimizer.step()
+        """,
+    ),
+    Rule(
+        id="BL726",
+        slug="clip-before-backward",
+        title="gradients are clipped before there are any",
+        level=WARNING,
+        explanation="clip_grad_norm_ and clip_grad_value_ change the .grad that parameters have when they are called. "
+        "Between zero_grad() and backward() all of them are None: nothing is clipped, and nothing is said.",
+        cause="The clipping stands before backward().",
+        cure="Clip between backward() and step().",
+        reference="torch.nn.utils.clip_grad_norm_",
+        wrong="""
+            model = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(2):
+                optimizer.zero_grad()
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+                model(torch.randn(8, 4)).square().mean().backward()
+                optimizer.step()
+        """,
+        right="""
+            model = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(2):
+                optimizer.zero_grad()
+                model(torch.randn(8, 4)).square().mean().backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+                optimizer.step()
+        """,
+    ),
+    Rule(
+        id="BL727",
+        slug="gradients-nobody-uses",
+        title="parameters get gradients that no optimiser uses",
+        level=NOTE,
+        explanation="To train the head of a model only is legal. If the rest is not frozen, backward() computes its "
+        "gradients all the same, which costs time and memory, and they add up unused.",
+        cause="The optimiser was given a part of the model, and the rest was not frozen.",
+        cure="Freeze what is not trained, body.requires_grad_(False), or give the optimiser all parameters.",
+        reference="torch.nn.Module.requires_grad_",
+        wrong="""
+            model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2))
+            optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1)
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        """,
+        right="""
+            model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2))
+            model[0].requires_grad_(False)
+            optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1)
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
         """,
     ),
 )
