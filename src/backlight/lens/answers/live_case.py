@@ -159,4 +159,5 @@ def _captured(case: Case, engine: Engine, tensor, loss, frame: FrameType) -> Non
     known = recording.builder.known_tensor(tensor) if tensor.requires_grad else None
     root = recording.builder.known_tensor(loss)
     leaves = list(recording.builder.leaves.values())
-    locate(case, _called_as_here(recording.close(frame), leaves, frame), known, [root])
+    recording.close(frame)
+    locate(case, _called_as_here(recording.fill(), leaves, frame), known, [root])

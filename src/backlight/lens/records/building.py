@@ -39,6 +39,7 @@ class Builder:
         self.options = options
         self.shapes_only = options.values == "none"
         self.small = options.small if options.values != "full" else float("inf")
+        self.closed = self.finished = False
         self.record = Record(engine.name, title=options.title)
         self.ids: dict[int, int] = {}  # key of an engine's node -> id
         self.leaves: dict[int, tuple] = {}  # id of a leaf -> (the leaf, id)
@@ -232,18 +233,22 @@ class Builder:
         return sum(freed.values())
 
     def fill(self) -> None:
-        """Write down what is only known at the end: hooks of leaves, how often saved tensors were written to."""
-        for made in self.record.nodes:
-            for saved in made.saved:
-                saved.written = max(saved.version, self.written[saved.memory])
+        """Write down what leaves have at the end: hooks, gradients."""
         for tensor, number in self.leaves.values():
             made = self.record.nodes[number]
             made.hooks = self.engine.hooks_of(tensor)
             made.grad = None if tensor.grad is None else self.summary(tensor.grad)
 
+    def finish(self) -> None:
+        """Write down how often saved tensors were written to; if the record is closed, for good."""
+        for made in self.record.nodes:
+            for saved in made.saved:
+                saved.written = max(saved.version, self.written[saved.memory])
+        self.finished = self.closed
+
     def let_go(self) -> None:
         """Hold nothing of the engine's any longer."""
-        self.leaves = {}
+        self.leaves, self.closed = {}, True
 
 
 def _inputs_first(ordered: list, given: dict[object, tuple]) -> list:

@@ -86,7 +86,7 @@ class Naming:
                 self.modules.append(value)
 
     def fill(self, record: Record, builder: Builder) -> None:
-        """Write names into the record."""
+        """Write into the record what modules and parameters are called."""
         tops = self._tops(builder)
         paths: dict[int, str] = {}
         for prefix, inner in tops:
@@ -96,6 +96,9 @@ class Naming:
         for tensor, number in builder.leaves.values():
             made = record.nodes[number]
             made.parameter = made.parameter or type(tensor).__name__ == "Parameter"
+
+    def finish(self, record: Record) -> None:
+        """Write into the record what variables are called."""
         stored = self._stored()
         for made in record.nodes:
             if made.name is None:
@@ -146,7 +149,7 @@ class Naming:
 
     def let_go(self) -> None:
         """Hold no module any longer."""
-        self.modules, self.roots, self.made_at = [], [], {}
+        self.modules, self.roots = [], []
 
 
 def _parameters(tree: list) -> Iterator:

@@ -12,8 +12,9 @@ from backlight.graph.provenance import PACKAGE
 from backlight.lens.answers.cutting import Cutting
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder, Options, Spot
+from backlight.lens.records.finishing import finish, place_at
 from backlight.lens.records.names import Naming
-from backlight.lens.records.nodes import LEAF, Node, Place, Write
+from backlight.lens.records.nodes import Node, Place, Write
 from backlight.lens.records.record import Record
 from backlight.lens.records.runs import RunRecording
 
@@ -55,7 +56,7 @@ class Recording(Watcher):
         self.options = options
         self.models = models
         self.splits = keep is not None
-        self.closed: deque[Record] = deque(maxlen=keep)
+        self.closed: deque[tuple[Builder, Naming]] = deque(maxlen=keep)
         self.modules: list[Running] = []  # those that run, the outermost first
         self.watches = True  # until it is closed
         self.begin()
@@ -75,7 +76,8 @@ class Recording(Watcher):
     def split(self, frame) -> None:
         """Close the record and begin another."""
         modules = self.modules
-        self.closed.append(self.close(frame))
+        self.close(frame)
+        self.closed.append((self.builder, self.naming))
         self.modules, self.watches = modules, True
         self.begin()
         for running in modules:
@@ -193,7 +195,7 @@ class Recording(Watcher):
         version = self.engine.version_of(tensor)
         builder.written[number] = max(builder.written[number], version)
         if len(self.record.writes) < self.options.limit:
-            place = _place_at((code, lasti))
+            place = place_at((code, lasti))
             self.record.writes.append(Write(builder.made_in.get(number), name, version, place))
 
     def entered(self, module, path: str) -> None:
@@ -333,33 +335,30 @@ class Recording(Watcher):
 
     def fill(self, frame=None) -> Record:
         """Write into the record what is worked out late: lines, names, versions."""
-        if not self.watches:
-            return self.record
+        if self.watches:
+            self._gather(frame)
+        return finish(self.builder, self.naming)
+
+    def records(self) -> list[Record]:
+        """Return the records that were closed, and the one that grows."""
+        return [*(finish(builder, naming) for builder, naming in self.closed), self.fill()]
+
+    def _gather(self, frame) -> None:
+        """Ask the engine, and the program's variables, for all that is only known at the end."""
         if frame is not None and self.options.names:
             self.naming.read_frame(frame, self.builder, globals_too=True)
-        nodes, outside = self.record.nodes, {}
-        for number, (spot, outer) in self.builder.spots.items():
-            made = nodes[number]
-            if made.place is None:
-                places = outside.get(id(outer))
-                if places is None:
-                    places = outside[id(outer)] = [_place_at(one) for one in outer]
-                made.place, made.stack = _place_at(spot), places.copy()
         self.naming.fill(self.record, self.builder)
         self.record.cuts = self.cutting.cuts()
         self.builder.fill()
-        self._learn_outputs()
         self.record.versions = {self.engine.name: self.engine.module.__version__}
-        return self.record
 
-    def close(self, frame=None) -> Record:
-        """Fill in the record and let go of everything that is the engine's."""
-        self.fill(frame)
+    def close(self, frame=None) -> None:
+        """Gather what is left and let go of everything that is the engine's; the record is finished when asked for."""
+        self._gather(frame)
         self.builder.let_go()
         self.naming.let_go()
         self.cutting.let_go()
         self.runs, self.modules, self.watches = {}, [], False
-        return self.record
 
     def capture(self, edges: list[tuple], outputs: list) -> None:
         """Add a graph that nobody watched."""
@@ -369,31 +368,6 @@ class Recording(Watcher):
             if root is not None and not tensor.is_leaf:
                 self.builder.set_output(self.record.nodes[root], number, tensor)
                 self._note_hooks(tensor)
-        self._learn_outputs()
-
-    def _learn_outputs(self) -> None:
-        """Note outputs that were not seen but are kept by some node."""
-        for made in self.record.nodes:
-            for saved in made.saved:
-                if saved.of is not None and saved.version == saved.written:
-                    self._learn_output(self.record.nodes[saved.of], saved.summary)
-
-    def _learn_output(self, made: Node, summary) -> None:
-        if made.kind != LEAF and len(made.outputs) <= 1:
-            known = made.outputs[0] if made.outputs else None
-            if known is None or (known.shape == summary.shape and known.nans is None):
-                made.outputs[:] = [summary]
-
-
-_places: dict[tuple[int, int], tuple[CodeType, Place]] = {}  # by (id of code, instruction): to hash code is slow
-
-
-def _place_at(spot: Spot) -> Place:
-    """Return an instruction's line."""
-    known = _places.get((id(spot[0]), spot[1]))
-    if known is None:
-        known = _places[id(spot[0]), spot[1]] = spot[0], Place(*line_at(*spot))
-    return known[1]
 
 
 def _frame_of(code: CodeType):

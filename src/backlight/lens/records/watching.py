@@ -28,10 +28,7 @@ class Watch:
     @property
     def records(self) -> list[Record]:
         """The records in which something happened, the latest last; inside the block also the one that grows."""
-        found = []
-        for one in self.recordings:
-            found += [*one.closed, one.fill()]
-        return [record for record in found if record.nodes]
+        return [record for one in self.recordings for record in one.records() if record.nodes]
 
     @property
     def record(self) -> Record:
@@ -140,7 +137,8 @@ def capture(
     engine = engine_of(outputs[0])
     recording = Recording(engine, _options(values, small, limit, names, title), _modules(models))
     recording.capture([_edge_of(engine, one) for one in outputs], outputs)
-    return recording.close(sys._getframe(1))
+    recording.close(sys._getframe(1))
+    return recording.fill()
 
 
 def _edge_of(engine, tensor) -> tuple:
