@@ -55,6 +55,7 @@ for step in range(6):
 print(sum(losses) / len(losses))
 """,
         cure="losses.append(loss.item())",
+        corrected="losses.append(loss.item())",
     ),
     Mistake(
         "loss made of the mean of numbers",

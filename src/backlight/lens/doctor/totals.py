@@ -7,6 +7,7 @@ made by the same line each time, whose summands do not depend on the sum so far 
 """
 
 import ast
+import linecache
 import re
 import weakref
 from dataclasses import dataclass, field
@@ -110,11 +111,17 @@ class Totals(Part):
                 else f"Each summand brought {nodes}, which lived as long as the sum.",
             )
             title, cure, kept = None, None, _listed(place)
+            line, corrected = _appending(place, kept) if kept is not None else (None, None)
             if kept is not None:
                 title = f"{kept} keeps the graph of every iteration alive"
                 cure = f"Append numbers, where {kept} is filled: {kept}.append(loss.item()), or loss.detach()."
             found = rule("total-loss-keeps-graphs").found(
-                place=place, evidence=evidence, title=title, cure=cure, corrected=_detached(place)
+                place=place,
+                evidence=evidence,
+                title=title,
+                cure=cure,
+                corrected=corrected or _detached(place),
+                corrected_at=line,
             )
             self.session.add(found)
 
@@ -123,6 +130,16 @@ def _listed(place: Place) -> str | None:
     """Return the name of the list that a line adds up by `sum(losses)`."""
     names = set(re.findall(r"\bsum\(([A-Za-z_][\w.]*)\)", code_of(place)))
     return names.pop() if len(names) == 1 else None
+
+
+def _appending(place: Place, kept: str) -> tuple[Place | None, str | None]:
+    """Return the only line of the file that appends a variable to a list, and that line with `.item()`."""
+    wanted = re.compile(rf"\b{re.escape(kept)}\.append\(([A-Za-z_]\w*)\)")
+    lines = [(n, text.strip()) for n, text in enumerate(linecache.getlines(place.file), 1) if wanted.search(text)]
+    if len(lines) != 1:
+        return None, None
+    number, text = lines[0]
+    return Place(place.file, number, place.function, text), wanted.sub(rf"{kept}.append(\1.item())", text)
 
 
 def _detached(place) -> str | None:
