@@ -304,3 +304,12 @@ def test_the_backward_that_a_step_is_of_is_named_above(show):
     assert page.run("document.getElementById('runs').value") == "0"
     page.press("End")
     assert page.run("document.getElementById('runs').value") == "1"
+
+
+def test_a_result_that_was_worked_out_stands_in_its_box_once_it_is_made(show):
+    record = seed_record()
+    record.nodes[2].outputs, record.nodes[2].options = [Summary((), "float32")], {"alpha": 1}
+    page = show(record, at="#step-2")
+    assert "value" not in face(page, 2)
+    page.press("ArrowRight")
+    assert "value 5" in face(page, 2) and "(worked out: " in text(page, "#replay-parts")

@@ -28,7 +28,8 @@ const brokenNow = (ids) => brokenIn(ids).filter((id) => isBroken(gradientNow(id)
 
 const valueText = (id) => {
   const made = nodes[id].outputs[0];
-  if (made?.values === undefined) return null;
+  // a number that was not recorded, the replay may have worked out
+  if (made?.values === undefined) return made && !made.shape.length ? stateOf(id)?.value ?? null : null;
   const whole = listed(made.values);
   if (whole.length > 24) return null; // its box has no room for one, in the replay neither
   if (!shownStates.of) return whole;
