@@ -394,7 +394,7 @@ def test_a_group_tells_its_totals(show):
     page = show(stack(3))
     page.run("document.querySelector('.item.group').click()")
     said = " ".join(text(page, "#panel").split())
-    assert "parameters" in said and "saved" in said and "largest" in said
+    assert "parameters" in said and "saved" in said and "‖grad‖" in said
 
 
 def test_several_backwards_can_be_looked_at(show):

@@ -191,6 +191,22 @@ def test_a_gradient_that_never_arrived_is_not_a_zero():
     assert after.groups[0].lines[-1] == "‖grad‖ 2 in 2 of 3 leaves"
 
 
+def test_a_group_without_leaves_tells_the_largest_gradient_in_it_and_says_so():
+    nodes = [
+        leaf(0, "w", outputs=[tensor(3, 3)]),
+        op(1, [0], outputs=[tensor(3, 3)]),
+        op(2, [1], outputs=[tensor(3, 3)], module="act", module_type="Act"),
+        op(3, [2], outputs=[tensor(3, 3)], module="act", module_type="Act"),
+        op(4, [3], root=True, outputs=[tensor(3, 3)]),
+    ]
+    steps = [Step(one, [tensor(3, 3, norm=norm)]) for one, norm in ((4, 1.0), (3, 4.0), (2, 3.0), (1, 9.0), (0, 2.0))]
+    (group,) = [one for one in picture_of(Record("torch", nodes, [Backward([4], steps)])).groups if one.path == "act"]
+    assert (group.gradient, group.largest) == (None, 4.0)
+    assert group.lines[-1] == "max ‖grad‖ 4"
+    (unreached,) = [one for one in picture_of(Record("torch", nodes)).groups if one.path == "act"]
+    assert not any("grad" in line for line in unreached.lines)
+
+
 def test_a_leaf_shows_what_has_accumulated_and_not_only_what_came_last():
     step = Step(0, [value(2.0)], grad_before=value(1.0), grad_after=value(3.0))
     record = Record("torch", [leaf(0, "a", outputs=[value(5.0)], root=True)], [Backward([0], [step])])

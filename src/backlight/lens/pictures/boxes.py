@@ -129,6 +129,7 @@ class Group:
         bytes: what its nodes saved for backward.
         seconds: the time of its nodes; None if that was not measured.
         gradient: the norm of the gradients of the leaves in it, taken as one vector; None if none arrived.
+        largest: where it has no leaves, the largest norm of a gradient in it; None if none arrived.
         nonfinite: how many NaN and inf are in these.
         leaves, reached: how many leaves are in it, and how many have got a gradient; None if no backward was recorded.
         lines: what stands beneath the title while it is closed.
@@ -152,6 +153,7 @@ class Group:
     bytes: int = 0
     seconds: float | None = None
     gradient: float | None = None
+    largest: float | None = None
     nonfinite: int = 0
     leaves: int = 0
     reached: int | None = None

@@ -114,7 +114,7 @@ def _how_much(group: Group) -> str:
 
 def _gradient_of(group: Group) -> str:
     if not group.leaves:
-        return ""
+        return f"max ‖grad‖ {number(group.largest)}" if group.largest is not None else ""
     if not group.reached:
         return NOT_YET
     norm = f"‖grad‖ {number(group.gradient)}" if group.gradient is not None else "grad arrived"

@@ -152,6 +152,7 @@ def _add_up(groups: Sequence[Group], boxes: Sequence[Box], record: Recorded) -> 
             group.seconds = (group.seconds or 0.0) + box.seconds
         if box.kind != LEAF:
             group.ops += 1
+            group.largest = _larger(group.largest, box.gradient)
             continue
         group.leaves += 1
         outputs = record.nodes[box.id].outputs
@@ -169,9 +170,14 @@ def _add_up(groups: Sequence[Group], boxes: Sequence[Box], record: Recorded) -> 
         describe_group(group)
 
 
+def _larger(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
 def _add(inner: Group, outer: Group) -> None:
     for name in ("ops", "parameters", "bytes", "leaves", "nonfinite"):
         setattr(outer, name, getattr(outer, name) + getattr(inner, name))
+    outer.largest = _larger(outer.largest, inner.largest)
     for name in ("seconds", "reached"):
         if getattr(inner, name) is not None:
             setattr(outer, name, (getattr(outer, name) or 0) + getattr(inner, name))

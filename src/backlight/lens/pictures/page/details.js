@@ -111,7 +111,7 @@ const describeGroup = (group) => {
       fact("nodes", ids.length.toLocaleString("en")), group.parameters ? fact("parameters", group.parameters.toLocaleString("en")) : null,
       group.times > 1 ? fact("repeated", `${group.times} times`) : null,
       fact("saved", bytesText(savedOf(ids))), timeOf(ids) === null ? null : fact("forward", timeText(timeOf(ids))), backwardTimeOf(ids) === null ? null : fact("backward", timeText(backwardTimeOf(ids))),
-      fact("largest ‖grad‖", short(largestNorm(ids))), leaves.length ? fact("with gradient", `${leaves.length - without.length} of ${many(leaves.length, "leaf", "leaves")}`) : null)),
+      fact(normWord(ids), short(normIn(ids))), leaves.length ? fact("with gradient", `${leaves.length - without.length} of ${many(leaves.length, "leaf", "leaves")}`) : null)),
     broken.length ? section("NaN or inf", make("p", { class: "alarm" }, `⚠ in ${many(broken.length, "node")}`), make("p", {}, linksTo(broken))) : null,
     without.length && run() ? section("No gradient yet", make("p", {}, linksTo(without))) : null,
     heaviest.length ? section("Saves most", make("ul", { class: "saved" }, heaviest.map(([bytes, id]) => make("li", {}, link(id), ` ${bytesText(bytes)}`)))) : null,

@@ -57,8 +57,8 @@ const rowsOfGroup = (group) => {
   const parts = [group.ops ? many(group.ops, "op") : "", group.parameters ? many(group.parameters, "parameter") : ""].filter(Boolean);
   if (group.detail) rows.push(["", group.detail, "shape"]);
   if (parts.length) rows.push(["", parts.join(" · "), "counts"]);
-  const broken = brokenNow(ids).length, largest = largestNorm(ids, gradientNow);
-  const row = scale.rowOf(ids) ?? (largest !== null ? ["max ‖grad‖", short(largest, 3), ""] : ids.some((id) => gradientNow(id)) ? null : ["grad", ABSENT, "absent"]);
+  const broken = brokenNow(ids).length, norm = normIn(ids, gradientNow);
+  const row = scale.rowOf(ids) ?? (norm !== null ? [normWord(ids), short(norm, 3), ""] : measuredIn(ids).some((id) => gradientNow(id)) ? null : ["grad", ABSENT, "absent"]);
   if (broken) rows.push(["", `⚠ NaN or inf in ${broken}`, "broken"]);
   else if (row) rows.push(row);
   return rows;

@@ -69,8 +69,12 @@ const sumKnown = (values) => {
 };
 const timeOf = (ids) => sumKnown(ids.map((id) => nodes[id].seconds));
 const backwardTimeOf = (ids) => sumKnown(ids.map((id) => stepOf(id)?.seconds));
-const largestNorm = (ids, of = gradientOf) => {
-  const norms = ids.map((id) => of(id)?.norm).filter((norm) => norm !== undefined && norm !== null);
-  return norms.length ? Math.max(...norms) : null;
+// One measure of a group everywhere: the norm of its leaves' gradients as one vector; without leaves the largest in it.
+const measuredIn = (ids) => { const leaves = ids.filter((id) => isLeaf(nodes[id])); return leaves.length ? leaves : ids; };
+const normIn = (ids, of = gradientOf) => {
+  const measured = measuredIn(ids), norms = measured.map((id) => of(id)?.norm).filter((norm) => norm !== undefined && norm !== null);
+  if (!norms.length) return null;
+  return isLeaf(nodes[measured[0]]) ? Math.hypot(...norms) : Math.max(...norms);
 };
+const normWord = (ids) => (ids.length < 2 || isLeaf(nodes[measuredIn(ids)[0]]) ? "‖grad‖" : "max ‖grad‖");
 const brokenIn = (ids) => ids.filter((id) => isBroken(gradientOf(id)) || nodes[id].outputs.some(isBroken));

@@ -2,7 +2,7 @@
 
 const SCALES = {
   kind: { title: "Kind", hue: null },
-  gradient: { title: "Gradient norm", hue: "gradient", unit: "‖grad‖, log scale; of a group the largest in it", of: largestNorm, now: (ids) => largestNorm(ids, gradientNow), text: (value) => short(value, 3), what: "grad", log: true, none: "no gradient yet" },
+  gradient: { title: "Gradient norm", hue: "gradient", unit: "‖grad‖, log scale; of a group over its leaves, else the largest in it", of: (ids) => normIn(ids), now: (ids) => normIn(ids, gradientNow), text: (value) => short(value, 3), what: "grad", log: true, none: "no gradient yet" },
   bytes: { title: "Bytes saved", hue: "bytes", unit: "kept for backward, parameters apart; memory shared counts once", of: (ids) => savedOf(ids) || null, text: bytesText, what: "saved", none: "nothing saved" },
   time: { title: "Time", hue: "time", unit: "forward and backward", of: (ids) => sumKnown([timeOf(ids), backwardTimeOf(ids)]), text: timeText, what: "time", none: "not measured" },
 };
