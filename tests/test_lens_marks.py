@@ -104,3 +104,20 @@ def test_tree_picture_and_replay_write_the_same_size():
     for shown in (record.tree(most=3), record.svg(most=3), record.replay().text()):
         assert " MiB" in shown
         assert " MB" not in shown and " kB" not in shown
+
+
+@ENGINES
+def test_a_module_of_one_op_is_named_on_it_and_dropout_is_called_so(t):
+    t.manual_seed(0)
+    nn = t.nn
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 2))
+    with lens.watch(engine=t.__name__) as watch:
+        (nn.functional.dropout(model(t.ones(2, 4)), 0.5) * 2).sum().backward()
+    record = watch.record
+    labels = [node.label for node in record.nodes if node.type == "MulBackward0"]
+    called = "dropout" if t is torch else "×"  # ours reports the ops that its function is made of
+    assert labels == ["dropout", called, "×"]
+    for face in (record.tree(color=False), record.svg(), record.dot()):
+        assert "in ReLU 1" in face and "in Dropout 2" in face
+    relu = next(line for line in record.tree(color=False).splitlines() if "relu" in line)
+    assert relu.count("  in ") == 1

@@ -31,6 +31,7 @@ class Box:
         label: what it is: "×", "matmul", a leaf's name.
         name: the user's name for its result, if it has one and that is not the label.
         lines: what stands beneath: shape or values, then the gradient; "no gradient yet" where none arrived.
+        module: the module that ran it, if that made nothing else and so is no group: "ReLU 1".
         root: whether a backward started here.
         parameter: whether it is a module's.
         bead: whether it is plumbing (a view, a transpose), drawn small.
@@ -50,6 +51,7 @@ class Box:
     label: str
     name: str | None = None
     lines: list[str] = field(default_factory=list)
+    module: str = ""
     root: bool = False
     parameter: bool = False
     bead: bool = False

@@ -22,6 +22,8 @@ def describe(box: Box, output: Summary | None, gradient: Summary | None) -> None
         gradient: what `.grad` holds, or what arrived; None if nothing did.
     """
     box.lines = _lines(box, output, gradient)
+    if box.module:
+        box.lines.append(f"in {box.module}")
     if box.bead:
         box.width = max(3 * BEAD, width_of(box.label, LINE_SIZE) + 2 * EDGE)
         box.height = 2 * BEAD

@@ -80,6 +80,12 @@ def _title(names: Sequence[str], kind: str) -> str:
     return ".".join(names[-2:]) if len(names) > 1 else f"{kind} {names[-1]}".strip()
 
 
+def own_name(node: Node) -> str:
+    """Return what the module that ran a node is called, and its class if that does not say it."""
+    title = _title(node.module.split("."), node.module_type)
+    return title if node.module_type in title else f"{title} · {node.module_type}"
+
+
 def _lines(node: Node) -> list[Step]:
     places = [*reversed(node.stack), node.place] if node.place is not None else []
     return [Step(LINE, (one.file, one.line, one.function), *_words(one)) for one in places[-DEEPEST:]]

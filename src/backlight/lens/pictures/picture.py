@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 
 from backlight.errors import InputError
-from backlight.lens.pictures.boxes import REPEAT, Box, Group, Picture
+from backlight.lens.pictures.boxes import MODULE, REPEAT, Box, Group, Picture
 from backlight.lens.pictures.garbage import at_rest
 from backlight.lens.pictures.groups import Branch, tree_of
 from backlight.lens.pictures.labels import describe, describe_group
 from backlight.lens.pictures.links import link
-from backlight.lens.pictures.paths import running_order
+from backlight.lens.pictures.paths import own_name, running_order
 from backlight.lens.pictures.place import place
 from backlight.lens.pictures.plumbing import folded, is_plumbing, wires_of
 from backlight.lens.records.nodes import LEAF, Node, Recorded, Step, Summary
@@ -42,6 +42,8 @@ def picture_of(record: Recorded, *, by: str = "module", most: int = 60, backward
     tree = tree_of(record, wires, ops, by=by, most=most)
     boxes = [_box(node) for node in record.nodes]
     groups = _groups(tree, boxes)
+    if by == "module":
+        _name_modules(boxes, groups, record)
     _measure(boxes, record, backward)
     for number, wire in enumerate(wires):
         for bead in wire.beads:
@@ -89,6 +91,17 @@ def _box(node: Node) -> Box:
     box.bead = is_plumbing(node) and not (node.root or node.hooks)
     box.seconds = node.seconds
     return box
+
+
+def _name_modules(boxes: Sequence[Box], groups: Sequence[Group], record: Recorded) -> None:
+    """Say on boxes which module ran them, if no group that they stand in is it."""
+    paths: list[frozenset[str]] = []
+    for group in groups:
+        outer = paths[group.parent] if group.parent is not None else frozenset()
+        paths.append(outer | {group.path} if group.kind == MODULE else outer)
+    for box, node in zip(boxes, record.nodes):
+        if node.kind != LEAF and node.module and not box.bead and node.module not in paths[box.group]:
+            box.module = own_name(node)
 
 
 def _measure(boxes: Sequence[Box], record: Recorded, backward: int | None) -> None:

@@ -18,6 +18,7 @@ from backlight.lens.records.nodes import Node, Place, Write
 from backlight.lens.records.record import Record
 from backlight.lens.records.runs import RunRecording
 
+DROPPING = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}  # else `×`
 STACK = 6  # of so many outer lines a node's `stack` consists at most
 
 
@@ -134,6 +135,8 @@ class Recording(Watcher):
             added = builder.add_graph([node])
             self._place(added, call.code, call.lasti, order + 1)
             known = added[-1][0].id
+            if call.name in DROPPING or (self.modules and self.modules[-1].kind == "Dropout"):
+                added[-1][0].label = "dropout"
             if tensor is call.out and not (self.modules and self.modules[-1].of_library):
                 self.naming.made(known, call.code, call.lasti)
         elif number < len(self.record.nodes[known].outputs) and self._has_values(self.record.nodes[known], number):

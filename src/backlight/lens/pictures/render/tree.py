@@ -125,7 +125,7 @@ class Writer:
             return f"▣ {group.title}", "".join(f"  {line}" for line in group.lines), BOLD
         box = self.picture.boxes[int(item[1:])]
         group = self.picture.groups[box.group]
-        inside = f"  in {group.title}" if group.kind == MODULE and box.kind != LEAF else ""
+        inside = f"  in {group.title}" if group.kind == MODULE and box.kind != LEAF and not box.module else ""
         facts = "".join(f"  {line}" for line in box.lines) + inside + ("  ◀ root" if box.root else "")
         if box.kind == LEAF:
             return f"● {box.name or box.label}", facts, GREEN
