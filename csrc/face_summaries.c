@@ -27,7 +27,10 @@ static PyObject *numbers_in_short(PyObject *const *args, Py_ssize_t count) {
   struct part_summary one, *found = parts == 1 ? &one : PyMem_RawMalloc((size_t)parts * sizeof *found);
   if (!found) return PyErr_NoMemory();
   struct summary_job job = {table_of(kind), PyArray_DATA(x), PyArray_SIZE(x), PyArray_ITEMSIZE(x), found};
-  run_parts(summary_parts, &job, parts, 8, job.count);
+  /* Alone: the pool's threads would take the cores from PyTorch's, which spin between its own ops. */
+  Py_BEGIN_ALLOW_THREADS;
+  summary_parts(&job, 0, parts);
+  Py_END_ALLOW_THREADS;
   struct part_summary all = found[0];
   for (long part = 1; part < parts; part++) {
     all.least = found[part].least < all.least ? found[part].least : all.least;
