@@ -1,6 +1,9 @@
 """What `graph`, `replay`, `doctor` and `diff` refuse before a script runs, and how they show a script's error."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -157,3 +160,18 @@ def test_a_tree_that_is_piped_is_cut_only_if_a_width_is_asked_for(written, capsy
     assert "v" * 150 in capsys.readouterr().out
     assert main(["graph", script, "--engine", "backlight", "--width", "60"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) == 60
+
+
+@pytest.mark.parametrize("command", ["graph", "replay", "doctor"])
+def test_pytorch_that_is_not_installed_is_told_in_one_line_before_the_script_runs(command, written):
+    start = "import sys; sys.modules['torch'] = None; from backlight.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", start, command, written("print('ran')"), "--engine", "torch"],
+        env={**os.environ, "PYTHONPATH": str(Path(backlight.__file__).parent.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = "backlight: the engine `torch` needs PyTorch, which is not installed: pip install torch"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(said) and done.stderr.count("\n") == 1

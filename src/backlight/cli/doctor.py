@@ -15,7 +15,7 @@ from backlight.lens.doctor.report import Report, counted, parts, plain_line
 from backlight.lens.doctor.rules import FAMILIES, explain
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.visit import Visit
-from backlight.lens.engines import engine_named
+from backlight.lens.engines import Engine, engine_named
 from backlight.lens.finding import NOTE, Finding
 
 HEALTHY, ILL, CANNOT = 0, 1, 2
@@ -36,6 +36,15 @@ def doctor(argv: Sequence[str]) -> int:
     if given.script is None:
         raise InputError("script must be the path of a Python file; --explain and --list need none")
     return _examine(given)
+
+
+def engine_asked_for(name: str | None) -> Engine:
+    """Return the engine that a script is to run on: the one that is named, else PyTorch if it is installed.
+
+    Raises:
+        InputError: PyTorch is named and not installed.
+    """
+    return engine_named(name or ("torch" if importlib.util.find_spec("torch") else "backlight"))
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -64,10 +73,10 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def _examine(given: argparse.Namespace) -> int:
-    name = given.engine or ("torch" if importlib.util.find_spec("torch") else "backlight")
+    engine = engine_asked_for(given.engine)
     check_output("--sarif", given.sarif)
-    visit = Visit(strict=given.strict, notes=given.notes, engines=[engine_named(name)], annotate=False)
-    ended = run_script(given.script, given.arguments, engine=name, around=visit)
+    visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False)
+    ended = run_script(given.script, given.arguments, engine=engine.name, around=visit)
     sys.stdout.flush()
     if ended == INTERRUPTED:
         return INTERRUPTED

@@ -1,13 +1,12 @@
 """`backlight graph`: run a script, or read a record, and draw the graph of its backward."""
 
 import argparse
-import importlib.util
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from backlight.cli.doctor import split
+from backlight.cli.doctor import engine_asked_for, split
 from backlight.cli.main import Parser
 from backlight.cli.outputs import check_output
 from backlight.cli.run import INTERRUPTED, run_script
@@ -34,7 +33,7 @@ def graph(argv: Sequence[str]) -> int:
     if given.source.endswith(RECORD):
         _draw(read_record(Path(given.source)), given, given.backward)
         return 0
-    engine = given.engine or ("torch" if importlib.util.find_spec("torch") else "backlight")
+    engine = engine_asked_for(given.engine).name
     watched = watch(values=given.values, engine=engine, title=Path(given.source).name, steps=_kept(given.backward))
     ended = run_script(given.source, passed, engine=engine, around=watched)
     sys.stdout.flush()

@@ -2,13 +2,12 @@
 
 import argparse
 import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from backlight.cli.doctor import split
+from backlight.cli.doctor import engine_asked_for, split
 from backlight.cli.main import Parser
 from backlight.cli.outputs import check_output
 from backlight.cli.run import INTERRUPTED, run_script
@@ -69,7 +68,7 @@ def _record_of(given: argparse.Namespace, passed: list[str]) -> tuple[Record | N
     """Return the record, read or newly made, and the script's exit code; no record of what could not be compiled."""
     if given.source.endswith(".json"):
         return read_record(Path(given.source)), 0
-    name = given.engine or ("torch" if importlib.util.find_spec("torch") else "backlight")
+    name = engine_asked_for(given.engine).name
     watching = watch(engine=name, title=Path(given.source).name)
     ended = run_script(given.source, passed, engine=name, around=watching)
     sys.stdout.flush()
