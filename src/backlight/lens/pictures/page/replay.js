@@ -59,13 +59,9 @@ const sayStep = (step) => {
   at("replay-slider").value = step.number;
   at("replay-slider").setAttribute("aria-valuetext", `step ${step.number + 1}: ${step.title}`);
   at("replay-held").style.width = `${(100 * step.held) / mostHeld}%`;
-  at("replay-bytes").textContent = `${sizeText(step.held)} held`;
+  at("replay-bytes").textContent = `${bytesText(step.held)} held`;
   for (const id of ["first", "back"]) at(`replay-${id}`).disabled = step.number === 0;
   for (const id of ["next", "last"]) at(`replay-${id}`).disabled = step.number === steps.length - 1;
-};
-const sizeText = (size) => {
-  const power = size < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(size) / 3));
-  return power ? `${(size / 1000 ** power).toFixed(1)} ${" kMGT"[power]}B` : `${size} B`;
 };
 
 // The backward that runs at a step, or ran last before it.
