@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from backlight.errors import InputError
 from backlight.explain.batch.running import Stand
+from backlight.training.sparklines import clock
 
 try:
     from rich.console import Console
@@ -74,17 +75,6 @@ class Lines(Pace):
             self.said = time.monotonic()
             said = [told(stand), f"{stand.share:.0%}", self.rate(stand), self.left(stand, self.share_before)]
             print(" · ".join(part for part in said if part), file=sys.stderr, flush=True)
-
-
-def clock(seconds: float) -> str:
-    """Return a time as minutes and seconds, or hours, minutes and seconds.
-
-    >>> clock(65), clock(3725)
-    ('1:05', '1:02:05')
-    """
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
 def told(stand: Stand) -> str:

@@ -41,6 +41,14 @@ def user_frame(frame):
         frame = frame.f_back
 
 
+def frame_of(code):
+    """Return the innermost frame of this thread that runs a code object."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame
+
+
 def user_place(depth: int = 1):
     """Return (code, lasti) of the nearest frame that is not backlight's own."""
     frame = user_frame(sys._getframe(depth))

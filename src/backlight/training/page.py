@@ -11,6 +11,7 @@ from backlight.training.charts import Mark, Series, curves
 from backlight.training.heat_map import LOG, SHARE, ends_of, heat_map
 
 HERE = Path(__file__).parent
+THEME = HERE / "theme.js"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def page_of(*, kicker: str, title: str, facts: dict, notes: Sequence[str], secti
         sections="\n".join(filter(None, sections)) or '<p class="note">Nothing has been recorded yet.</p>',
         printed="".join(f"<pre>{escape(text)}</pre>" for text in printed),
         style=(HERE / "report.css").read_text(encoding="utf-8"),
-        script="\n".join((HERE / name).read_text(encoding="utf-8") for name in ("theme.js", "charts.js")),
+        script="\n".join(script.read_text(encoding="utf-8") for script in (THEME, HERE / "charts.js")),
     )
 
 

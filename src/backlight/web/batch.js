@@ -1,26 +1,9 @@
 "use strict";
 (() => {
-  const root = document.documentElement;
   const at = (id) => document.getElementById(id);
   const { rows, signed } = JSON.parse(at("data").textContent);
   const ROWS = 25; // on a page
   const BRIGHT = 0.55; // the share from which a word's ground is bright in the dark theme, and its letters dark
-
-  // Theme: the address may ask for one (#dark, #light), else the system decides, until the button is pressed.
-  const button = at("theme");
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const nameButton = () => {
-    button.textContent = isDark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
-    button.setAttribute("aria-pressed", String(isDark()));
-  };
-  const asked = location.hash.slice(1);
-  if (asked === "dark" || asked === "light") root.dataset.theme = asked;
-  button.hidden = false;
-  button.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; nameButton(); });
-  system.addEventListener("change", nameButton);
-  nameButton();
 
   const made = (tag, className, text) => {
     const element = document.createElement(tag);

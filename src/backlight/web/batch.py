@@ -8,6 +8,7 @@ from pathlib import Path
 from backlight.errors import InputError
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.methods import METHODS
+from backlight.training.page import THEME
 
 HERE = Path(__file__).parent
 WORDS = 100  # of each side in the tables
@@ -38,7 +39,7 @@ def batch_page(folder: Path, version: str) -> str:
         number=_number,
         version=version,
         style="\n".join((HERE / name).read_text(encoding="utf-8") for name in ("report.css", "batch.css")),
-        script=(HERE / "batch.js").read_text(encoding="utf-8"),
+        script="\n".join(script.read_text(encoding="utf-8") for script in (THEME, HERE / "batch.js")),
     )
 
 

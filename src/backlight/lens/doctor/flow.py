@@ -14,7 +14,8 @@ from types import CodeType
 import numpy as np
 
 from backlight.graph.observers import Call, Run
-from backlight.lens.doctor.part import Part, frame_of, is_computed, is_wanting, name_in, root_nodes
+from backlight.graph.provenance import frame_of
+from backlight.lens.doctor.part import Part, is_computed, is_wanting, name_in, root_nodes
 from backlight.lens.doctor.places import place_of
 from backlight.lens.records.record import Place
 

@@ -179,4 +179,4 @@ def spot_of_run(run: Run, scene: Scene) -> Spot:
 def place_of_node(engine: Engine, node) -> Place | None:
     """Return the user's line that made a node."""
     line = engine.line_of(node)
-    return None if line is None else Place(line.file, line.line, line.function, line.text)
+    return None if line is None else Place(*line)

@@ -89,14 +89,6 @@ def is_wanting(tensor) -> bool:
         return False
 
 
-def frame_of(code: CodeType) -> FrameType | None:
-    """Return the innermost frame that runs a code object."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
-    return frame
-
-
 def name_in(frame: FrameType | None, value: Any) -> str | None:
     """Return the user's variable that holds a value, in a frame or those outside of it."""
     while frame is not None:

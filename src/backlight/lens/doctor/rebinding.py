@@ -10,8 +10,9 @@ import weakref
 from types import CodeType
 
 from backlight.graph.observers import Call
+from backlight.graph.provenance import frame_of
 from backlight.lens.doctor.bytecode import stored_in
-from backlight.lens.doctor.part import Part, code_of, frame_of, is_wanting, name_in, said
+from backlight.lens.doctor.part import Part, code_of, is_wanting, name_in, said
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
 from backlight.lens.records.record import Place

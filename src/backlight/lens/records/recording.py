@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any
 
 from backlight.graph.observers import Call, Run, Watcher, line_at
-from backlight.graph.provenance import PACKAGE
+from backlight.graph.provenance import PACKAGE, frame_of
 from backlight.lens.answers.cutting import Cutting
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder, Options, Spot
@@ -127,7 +127,7 @@ class Recording(Watcher):
         known = builder.id_of(node)
         if known is None:
             if self.over:
-                self.split(_frame_of(call.code))
+                self.split(frame_of(call.code))
                 builder = self.builder
             if builder.full:
                 self.record.left_out += 1
@@ -205,7 +205,7 @@ class Recording(Watcher):
         """Note which module runs."""
         outermost = self.modules[-1].outermost if self.modules else module
         kind = type(module).__name__
-        frame = id(_frame_of(self.engine.calls_modules))
+        frame = id(frame_of(self.engine.calls_modules))
         root = self.naming.ran(outermost, path, kind)
         self.modules.append(Running(module, outermost, root, path, kind, _of_library(type(module)), frame))
 
@@ -244,7 +244,7 @@ class Recording(Watcher):
         begun.backward.place = Place(*line_at(run.code, run.lasti))
         self.record.backwards.append(begun.backward)
         if self.options.names:
-            self.naming.read_frame(_frame_of(run.code), builder)
+            self.naming.read_frame(frame_of(run.code), builder)
 
     def _add_as_told(self, roots: list) -> None:
         """Add a graph that was not seen being made; our engine knows its lines, PyTorch those of an earlier block."""
@@ -371,14 +371,6 @@ class Recording(Watcher):
             if root is not None and not tensor.is_leaf:
                 self.builder.set_output(self.record.nodes[root], number, tensor)
                 self._note_hooks(tensor)
-
-
-def _frame_of(code: CodeType):
-    """Return the innermost frame of this thread that runs `code`."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
-    return frame
 
 
 _users: dict[str, bool] = {}
