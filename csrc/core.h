@@ -14,6 +14,7 @@
 struct core {
   PyTypeObject *tensor, *tensor_state, *node, *output, *storage;
   PyObject *leaf, *not_saved, *latest, *recording, *modes, *user_files, *user_frame, *add_to_grad, *say_where, *prepare;
+  PyObject *interpret; /* called as interpret(op, function, args, kwargs) before each op while a thread has interpreters; else NULL */
   PyObject *report; /* called as report(op, args, kwargs, out) after each op while somebody watches; else NULL */
   Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
@@ -85,6 +86,7 @@ extern PyTypeObject OpFunction_Type;
 PyObject *core_setup(PyObject *self, PyObject *named);
 PyObject *core_function(PyObject *self, PyObject *args);
 PyObject *core_report(PyObject *self, PyObject *report);
+PyObject *core_interpret(PyObject *self, PyObject *interpret);
 PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *core_next_sequence(PyObject *self, PyObject *unused);
 extern long long next_sequence;

@@ -205,16 +205,24 @@ static PyObject *quiet_call(OpFunction *self, PyObject *const *args, size_t flag
   return PyObject_Vectorcall(self->base.reference, args, flags, names);
 }
 
+/* The arguments of a vectorcall as a tuple and a dict. */
+static int gather(PyObject *const *args, size_t flags, PyObject *names, PyObject **given, PyObject **options) {
+  const Py_ssize_t count = PyVectorcall_NARGS(flags), named = names ? PyTuple_GET_SIZE(names) : 0;
+  *given = PyTuple_New(count);
+  *options = *given ? PyDict_New() : NULL;
+  int failed = !*options;
+  for (Py_ssize_t i = 0; !failed && i < count; i++) PyTuple_SET_ITEM(*given, i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; !failed && i < named; i++)
+    failed = PyDict_SetItem(*options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
+  return failed ? -1 : 0;
+}
+
 /* Call and report: see NOTE [What watching costs] in graph/watching.py. */
 static PyObject *reported_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *report = Py_NewRef(core.report), *out = quiet_call(self, args, flags, names);
   if (out && out != Py_NotImplemented) {
-    const Py_ssize_t count = PyVectorcall_NARGS(flags), named = names ? PyTuple_GET_SIZE(names) : 0;
-    PyObject *given = PyTuple_New(count), *options = given ? PyDict_New() : NULL;
-    int failed = !options;
-    for (Py_ssize_t i = 0; !failed && i < count; i++) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
-    for (Py_ssize_t i = 0; !failed && i < named; i++)
-      failed = PyDict_SetItem(options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
+    PyObject *given = NULL, *options = NULL;
+    int failed = gather(args, flags, names, &given, &options);
     PyObject *told[] = {self->op, given, options, out};
     PyObject *done = failed ? NULL : PyObject_Vectorcall(report, told, 4, NULL);
     if (!done) Py_CLEAR(out);
@@ -226,15 +234,42 @@ static PyObject *reported_call(OpFunction *self, PyObject *const *args, size_t f
   return out;
 }
 
+/* Ask this thread's interpreters first: see NOTE [Interpreters] in graph/interpreters.py. None: nobody wants the call. */
+static PyObject *interpreted_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
+  PyObject *interpret = Py_NewRef(core.interpret), *given = NULL, *options = NULL, *out = NULL;
+  if (!gather(args, flags, names, &given, &options)) {
+    PyObject *asked[] = {self->op, (PyObject *)self, given, options};
+    out = PyObject_Vectorcall(interpret, asked, 4, NULL);
+  }
+  Py_XDECREF(options);
+  Py_XDECREF(given);
+  Py_DECREF(interpret);
+  if (out != Py_None) return out;
+  Py_DECREF(out);
+  return (core.report ? reported_call : quiet_call)(self, args, flags, names);
+}
+
 static PyObject *function_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
-  return (core.report ? reported_call : quiet_call)((OpFunction *)object, args, flags, names);
+  OpFunction *self = (OpFunction *)object;
+  if (core.interpret) return interpreted_call(self, args, flags, names);
+  return (core.report ? reported_call : quiet_call)(self, args, flags, names);
+}
+
+static void exchange(PyObject **held, PyObject *given) {
+  PyObject *old = *held;
+  *held = given == Py_None ? NULL : Py_NewRef(given);
+  Py_XDECREF(old);
 }
 
 PyObject *core_report(PyObject *self, PyObject *report) {
   (void)self;
-  PyObject *old = core.report;
-  core.report = report == Py_None ? NULL : Py_NewRef(report);
-  Py_XDECREF(old);
+  exchange(&core.report, report);
+  Py_RETURN_NONE;
+}
+
+PyObject *core_interpret(PyObject *self, PyObject *interpret) {
+  (void)self;
+  exchange(&core.interpret, interpret);
   Py_RETURN_NONE;
 }
 

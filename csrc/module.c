@@ -5,7 +5,7 @@
 #include "kernel.h"
 #include "memory.h"
 
-#define INTERFACE 2 /* what kernels/native.py expects; counted up when the two must change together */
+#define INTERFACE 3 /* what kernels/native.py expects; counted up when the two must change together */
 
 extern const struct face matrix_faces[], pointwise_faces[], row_faces[], step_faces[], window_faces[];
 extern const struct face norm_faces[], loss_faces[], channel_faces[], group_faces[], recurrence_faces[];
@@ -133,6 +133,7 @@ static PyMethodDef methods[] = {
     {"give_memory_back", give_memory_back, METH_NOARGS, "Give kept memory back to the system; return how many bytes."},
     {"core_setup", core_setup, METH_O, "Tell the core the classes and functions it works with, by name."},
     {"core_function", core_function, METH_VARARGS, "Return an op's function that runs plain small tensors in C."},
+    {"core_interpret", core_interpret, METH_O, "Ask this with (op, function, args, kwargs) before each op; None: ask nothing."},
     {"core_report", core_report, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk that nobody watches."},
     {"next_sequence", core_next_sequence, METH_NOARGS, "Return the next node's sequence number."},

@@ -1,4 +1,4 @@
-"""Python functions whose calls are reported while somebody watches, by replacing their code objects.
+"""Python functions whose calls are reported while somebody watches, or interpreted, by replacing their code objects.
 
 NOTE [Replaced code]
 A function keeps its identity, so that whoever imported it before is watched too, and afterwards it has the very code
@@ -6,9 +6,13 @@ object again that it had before: nothing is left behind that could cost. A twin 
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import CodeType, FunctionType
 
+from backlight.graph import interpreters
+from backlight.graph.interpreters import UNHANDLED, Interpreter
 from backlight.graph.watching import Observation, local, somebody, tell_call, tell_op
 from backlight.kernels.native import core
 
@@ -32,13 +36,11 @@ class Interception:
         self.twin.__kwdefaults__ = function.__kwdefaults__
         self.replacement = _calling(self.called, self.code.co_freevars)
 
-    def install(self) -> None:
-        """Replace the function's code."""
-        self.function.__code__ = self.replacement
-
-    def remove(self) -> None:
-        """Give the function its own code again."""
-        self.function.__code__ = self.code
+    def set_installed(self, wanted: bool) -> None:
+        """Replace the function's code, or give it its own again."""
+        code = self.replacement if wanted else self.code
+        if self.function.__code__ is not code:
+            self.function.__code__ = code
 
     def called(self, args: tuple, kwargs: dict):
         """Do what the function does, and report it."""
@@ -65,6 +67,14 @@ class OpInterception(Interception):
     def __init__(self, function: FunctionType, op):
         super().__init__(function, op.told_as)
         self.op = op
+
+    def called(self, args: tuple, kwargs: dict):
+        """Ask this thread's interpreters first."""
+        if interpreters.local.interpreters:
+            out = interpreters.interpret(self.op, self.function, args, kwargs)
+            if out is not UNHANDLED:
+                return out
+        return super().called(args, kwargs)
 
 
 def _calling(handler, free: tuple[str, ...]) -> CodeType:
@@ -94,8 +104,8 @@ def op_was_built(function: FunctionType, op) -> None:
     """Note an op's Python function, which has its code now, to be reported while somebody watches."""
     with somebody.lock:
         interception = _built[function] = OpInterception(function, op)
-        if somebody.watches:
-            interception.install()
+        if somebody.watches or _interpreted.blocks:
+            interception.set_installed(True)
 
 
 def add_interception(interception: Interception) -> None:
@@ -103,7 +113,7 @@ def add_interception(interception: Interception) -> None:
     with somebody.lock:
         _others[interception.function] = interception
         if somebody.watches:
-            interception.install()
+            interception.set_installed(True)
 
 
 def rename_ops() -> None:
@@ -143,22 +153,65 @@ class Observe:
                 _switch_off()
 
 
+class _Interpreted:
+    """How many blocks, of all threads, have an interpreter on now."""
+
+    blocks = 0
+
+
+_interpreted = _Interpreted()
+
+
+@contextmanager
+def interpreting(interpreter: Interpreter) -> Iterator[Interpreter]:
+    """Let an interpreter see what this thread calls inside the block: see NOTE [Interpreters]."""
+    switch_interpreters(1)
+    stack = interpreters.local.interpreters
+    stack.append(interpreter)
+    try:
+        yield interpreter
+    finally:
+        stack.remove(interpreter)
+        switch_interpreters(-1)
+
+
+def switch_interpreters(blocks: int) -> None:
+    """Count one block with an interpreter more or less, in whichever thread; install or remove what asks them."""
+    with somebody.lock:
+        _interpreted.blocks += blocks
+        _set_replacements()
+        if core is not None:
+            core.core_interpret(_asked_by_core if _interpreted.blocks else None)
+
+
+def _asked_by_core(op, function, args: tuple, kwargs: dict):
+    """Ask this thread's interpreters about an op that the core would run; None lets it. The core calls this."""
+    if not interpreters.local.interpreters:
+        return None
+    out = interpreters.interpret(op, function, args, kwargs)
+    return None if out is UNHANDLED else out
+
+
 def _switch_on() -> None:
     somebody.watches = True
     if core is not None:
         core.core_report(compiled_op_returned)
-    for interceptions in (_built, _others):
-        for interception in interceptions.values():
-            interception.install()
+    _set_replacements()
 
 
 def _switch_off() -> None:
     somebody.watches = False
     if core is not None:
         core.core_report(None)
-    for interceptions in (_built, _others):
-        for interception in interceptions.values():
-            interception.remove()
+    _set_replacements()
+
+
+def _set_replacements() -> None:
+    """Give each function the code that who watches or interprets now needs."""
+    for interception in _built.values():
+        interception.set_installed(somebody.watches or _interpreted.blocks > 0)
+    for interception in _others.values():
+        interception.set_installed(somebody.watches)
 
 
 def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:

@@ -1,0 +1,79 @@
+"""What may stand between a call of an op and the op: forward-mode tangents, vmap's batches, hooks on what is saved.
+
+NOTE [Interpreters]
+`with interpreting(it):` puts an interpreter on top of this thread's stack. While any thread has one, the public
+function of each declared op, compiled or not, asks the topmost of its own thread first:
+
+    it.op(op, function, args, kwargs)    gives the call's result, or UNHANDLED: then the next below is asked, and where
+                                         none is left the op runs as ever
+
+While that method runs, its interpreter is off the stack, so what it calls (`function(*args)` too) goes to the ones
+below: this is how transforms nest. An op that hands other numbers of dims over to other ops (`Op.elsewhere`) is not
+asked about for these; the ops it is made of are. While no thread has an interpreter, nothing of this costs anything:
+functions are given other code (NOTE [Replaced code] in graph/interception.py), and the compiled core tests a C global.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+UNHANDLED = object()
+
+
+class Interpreter:
+    """Sees each call of an op in a thread."""
+
+    __slots__ = ()
+
+    def op(self, op, function, args: tuple, kwargs: dict):
+        """Return what a call gives, or UNHANDLED to let it go on below."""
+        return UNHANDLED
+
+
+class _Stack(threading.local):
+    """This thread's interpreters, the outermost first."""
+
+    def __init__(self):
+        self.interpreters: list[Interpreter] = []
+
+
+local = _Stack()
+
+
+def innermost() -> Interpreter | None:
+    """Return the interpreter that is asked first in this thread, None if there is none."""
+    return local.interpreters[-1] if local.interpreters else None
+
+
+def interpret(op, function, args: tuple, kwargs: dict):
+    """Ask this thread's interpreters about a call, the innermost first; UNHANDLED if none wants it."""
+    stack = local.interpreters
+    if not stack or (op.dims is not None and _goes_elsewhere(op, args)):
+        return UNHANDLED
+    taken = []
+    try:
+        while stack:
+            taken.append(stack.pop())
+            out = taken[-1].op(op, function, args, kwargs)
+            if out is not UNHANDLED:
+                return out
+    finally:
+        stack.extend(reversed(taken))
+    return UNHANDLED
+
+
+def _goes_elsewhere(op, args: tuple) -> bool:
+    return any(hasattr(one, "_data") and one._data.ndim != op.dims for one in args)
+
+
+@contextmanager
+def without(interpreter: Interpreter) -> Iterator[None]:
+    """Take an interpreter, and those inside it, off this thread's stack within the block."""
+    stack = local.interpreters
+    at = stack.index(interpreter)
+    taken = stack[at:]
+    del stack[at:]
+    try:
+        yield
+    finally:
+        stack.extend(taken)
