@@ -12,7 +12,7 @@ FLOORS = [
     {"errors", "dtypes", "sizes", "devices", "layouts", "notices", "return_types", "svg_text"},
     {"kernels"},
     {"graph"},
-    {"ops", "linalg", "special"},
+    {"ops", "linalg", "special", "masked", "fft"},
     {"tensor"},
     {"autograd"},
     {"nn", "optim", "data"},

@@ -81,7 +81,7 @@ from backlight.tensor.random import *
 from backlight.tensor.ranges import *
 from backlight.tensor.tensor import Tensor
 
-from backlight import autograd, linalg, return_types, special  # isort: skip - after what it is made of
+from backlight import autograd, linalg, masked, return_types, special  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
     from backlight import data, lens, nn, optim

@@ -1,0 +1,27 @@
+"""PyTorch's `torch.masked`: reductions and normalisations that leave out the elements where a mask is False."""
+
+from backlight.masked.normalisations import cumprod, cumsum, log_softmax, normalize, softmax, softmin
+from backlight.masked.reductions import amax, amin, argmax, argmin, logaddexp, logsumexp, median, norm, prod, sum
+from backlight.masked.statistics import mean, std, var
+
+__all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "cumprod",
+    "cumsum",
+    "log_softmax",
+    "logaddexp",
+    "logsumexp",
+    "mean",
+    "median",
+    "norm",
+    "normalize",
+    "prod",
+    "softmax",
+    "softmin",
+    "std",
+    "sum",
+    "var",
+]

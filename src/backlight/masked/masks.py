@@ -1,0 +1,48 @@
+"""A mask brought to an input's shape, and the input with what it leaves out replaced by a number that changes nothing."""
+
+import numpy as np
+
+from backlight import dtypes
+from backlight.errors import DimError
+from backlight.graph.state import wrap
+from backlight.ops.dims import normalise_dims
+from backlight.ops.repeating import broadcast_to
+from backlight.ops.selection import where
+
+
+def mask_like(input, mask):
+    """Return a mask in the shape of `input`, as bools.
+
+    Raises:
+        IndexError: the mask has more dims than the input.
+    """
+    if mask.ndim > input.ndim:
+        raise DimError(
+            "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input); "
+            f"the mask has shape {list(mask.shape)}, the input {list(input.shape)}"
+        )
+    return broadcast_to(mask, tuple(input.shape)).to(dtypes.bool)
+
+
+def filled(input, mask, value):
+    """Return the input with `value` wherever the mask is False; all of it where there is no mask."""
+    if mask is None:
+        return input
+    return where(mask_like(input, mask), input, wrap(np.array(value).astype(input._data.dtype)))
+
+
+def lowest(dtype):
+    """Return the number that no element of a dtype is below."""
+    return -np.inf if dtype.is_floating_point else dtypes.iinfo(dtype).min
+
+
+def highest(dtype):
+    """Return the number that no element of a dtype is above."""
+    return np.inf if dtype.is_floating_point else dtypes.iinfo(dtype).max
+
+
+def sorted_dims(dim, ndim: int) -> tuple[int, ...]:
+    """Return the dims to reduce over, counted from the start and in order: all for None and ()."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    return tuple(sorted(normalise_dims(dim, ndim)))
