@@ -3,7 +3,7 @@
 import threading
 
 import backlight
-from backlight.graph.interception import interpreting
+from backlight.graph.interception import asked_as_a_whole, interpreting
 from backlight.graph.interpreters import UNHANDLED, Interpreter
 
 
@@ -45,6 +45,41 @@ def test_what_an_interpreter_calls_goes_to_those_below():
         assert x.exp().tolist() == [2, 2]
     assert inner.seen == ["exp"]
     assert outer.seen == ["exp", "mul"]
+
+
+class Batching(Notes):
+    opens_batches = True
+
+
+def test_what_opens_batches_is_asked_first_and_leaves_the_others_on():
+    x = backlight.zeros(2)
+
+    class Twice(Batching):
+        def op(self, op, function, args, kwargs):
+            self.seen.append(op.name)
+            return function(*args, **kwargs)
+
+    with interpreting(Twice()) as outer, interpreting(Notes(exp="answered")) as inner:
+        assert x.exp() == "answered"
+    assert (outer.seen, inner.seen) == (["exp"], ["exp"])
+
+
+def _function(x):
+    return x + 1
+
+
+def test_a_function_that_is_no_op_may_be_asked_about_as_a_whole():
+    class Whole(Interpreter):
+        def whole(self, function, args, kwargs):
+            return UNHANDLED if args[0] is None else (function.__name__, args, kwargs)
+
+    own = _function.__code__
+    asked_as_a_whole(_function)
+    x = backlight.ones(2)
+    with interpreting(Whole()):
+        assert _function(x) == ("_function", (x,), {})
+    assert _function.__code__ is own
+    assert _function(x).tolist() == [2, 2]
 
 
 def test_another_thread_is_not_interpreted():

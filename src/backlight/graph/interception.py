@@ -77,6 +77,18 @@ class OpInterception(Interception):
         return super().called(args, kwargs)
 
 
+class WholeInterception(Interception):
+    """A function that is no op, and which interpreters are asked about; nobody is told of it."""
+
+    def called(self, args: tuple, kwargs: dict):
+        """Ask this thread's interpreters first."""
+        if interpreters.local.interpreters:
+            out = interpreters.interpret_whole(self.function, args, kwargs)
+            if out is not UNHANDLED:
+                return out
+        return self.twin(*args, **kwargs)
+
+
 def _calling(handler, free: tuple[str, ...]) -> CodeType:
     """Return code that hands all arguments to `handler`, for a function with these variables of its surroundings."""
     code = _template(free)
@@ -98,6 +110,7 @@ def _template(free: tuple[str, ...]) -> CodeType:
 
 _built: dict[FunctionType, Interception] = {}  # ops that have been called at least once
 _others: dict[FunctionType, Interception] = {}
+_wholes: dict[FunctionType, Interception] = {}
 
 
 def op_was_built(function: FunctionType, op) -> None:
@@ -106,6 +119,14 @@ def op_was_built(function: FunctionType, op) -> None:
         interception = _built[function] = OpInterception(function, op)
         if somebody.watches or _interpreted.blocks:
             interception.set_installed(True)
+
+
+def asked_as_a_whole(function: FunctionType) -> FunctionType:
+    """Let interpreters be asked about a function that is no op, and return it."""
+    with somebody.lock:
+        interception = _wholes[function] = WholeInterception(function)
+        interception.set_installed(_interpreted.blocks > 0)
+    return function
 
 
 def add_interception(interception: Interception) -> None:
@@ -212,6 +233,9 @@ def _set_replacements() -> None:
         interception.set_installed(somebody.watches or _interpreted.blocks > 0)
     for interception in _others.values():
         interception.set_installed(somebody.watches)
+    for function, interception in _wholes.items():
+        if _interpreted.blocks or function not in _others:
+            interception.set_installed(_interpreted.blocks > 0)
 
 
 def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:

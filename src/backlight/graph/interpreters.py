@@ -6,11 +6,17 @@ function of each declared op, compiled or not, asks the topmost of its own threa
 
     it.op(op, function, args, kwargs)    gives the call's result, or UNHANDLED: then the next below is asked, and where
                                          none is left the op runs as ever
+    it.whole(function, args, kwargs)     the same for functions that are no ops and that `asked_as_a_whole`
+                                         (graph/interception.py) was told of
 
 While that method runs, its interpreter is off the stack, so what it calls (`function(*args)` too) goes to the ones
-below: this is how transforms nest. An op that hands other numbers of dims over to other ops (`Op.elsewhere`) is not
-asked about for these; the ops it is made of are. While no thread has an interpreter, nothing of this costs anything:
-functions are given other code (NOTE [Replaced code] in graph/interception.py), and the compiled core tests a C global.
+below: this is how transforms nest. Those that open batches (`opens_batches`: vmap) are asked before all others, the
+innermost first, and leave these on the stack: a batched tensor stands for one of more dims, and what belongs to a
+tensor (its history, its tangents) belongs to that one, whatever the order of the blocks; vmap commutes with all of it.
+So an interpreter that opens no batches never meets a batched tensor. An op that hands other numbers of
+dims over to other ops (`Op.elsewhere`) is not asked about for these; the ops it is made of are. While no thread has an
+interpreter, nothing of this costs anything: functions are given other code (NOTE [Replaced code] in
+graph/interception.py), and the compiled core tests a C global.
 """
 
 import threading
@@ -25,8 +31,14 @@ class Interpreter:
 
     __slots__ = ()
 
+    opens_batches = False
+
     def op(self, op, function, args: tuple, kwargs: dict):
         """Return what a call gives, or UNHANDLED to let it go on below."""
+        return UNHANDLED
+
+    def whole(self, function, args: tuple, kwargs: dict):
+        """Return what a call of a function that is no op gives, or UNHANDLED."""
         return UNHANDLED
 
 
@@ -46,20 +58,36 @@ def innermost() -> Interpreter | None:
 
 
 def interpret(op, function, args: tuple, kwargs: dict):
-    """Ask this thread's interpreters about a call, the innermost first; UNHANDLED if none wants it."""
-    stack = local.interpreters
-    if not stack or (op.dims is not None and _goes_elsewhere(op, args)):
+    """Ask this thread's interpreters about a call of an op; UNHANDLED if none wants it."""
+    if not local.interpreters or (op.dims is not None and _goes_elsewhere(op, args)):
         return UNHANDLED
-    taken = []
+    return _first_answer(lambda interpreter: interpreter.op(op, function, args, kwargs))
+
+
+def interpret_whole(function, args: tuple, kwargs: dict):
+    """Ask this thread's interpreters about a call of a function that is no op; UNHANDLED if none wants it."""
+    return _first_answer(lambda interpreter: interpreter.whole(function, args, kwargs))
+
+
+def _first_answer(ask):
+    """Ask one interpreter after the other, each with those asked before off the stack, and put all back."""
+    stack = local.interpreters
+    before = list(stack)
+    order = before[::-1]
+    order.sort(key=_opens_no_batches)
     try:
-        while stack:
-            taken.append(stack.pop())
-            out = taken[-1].op(op, function, args, kwargs)
+        for interpreter in order:
+            stack.remove(interpreter)
+            out = ask(interpreter)
             if out is not UNHANDLED:
                 return out
     finally:
-        stack.extend(reversed(taken))
+        stack[:] = before
     return UNHANDLED
+
+
+def _opens_no_batches(interpreter: Interpreter) -> bool:
+    return not interpreter.opens_batches
 
 
 def _goes_elsewhere(op, args: tuple) -> bool:
