@@ -35,8 +35,8 @@ def is_number(value) -> bool:
 
 
 def is_operand(value) -> bool:
-    """Tell whether a Python operator takes a value beside a tensor: a tensor, a number, a NumPy array."""
-    return isinstance(value, (TensorState, ndarray)) or is_number(value)
+    """Tell whether a Python operator takes a value beside a tensor: a tensor or a number; NumPy takes its arrays."""
+    return isinstance(value, TensorState) or is_number(value)
 
 
 def coerce(op, flavour, values):
@@ -54,6 +54,8 @@ def coerce(op, flavour, values):
             continue
         if op.promote and tensors and is_number(value):
             made[place] = _scalar_tensor(value, tensors)
+        elif flavour == "operator" and op.rules and isinstance(value, ndarray):
+            return NotImplemented  # NumPy's reflected operator asks __array_ufunc__, and has the result's dtype right
         elif op.promote and tensors and isinstance(value, ndarray):
             made[place] = wrap(value)
         elif flavour == "operator":

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 
+import backlight.tensor.numpy_shapes  # noqa: F401 - declares counterparts of NumPy's functions
 from backlight.devices import require_cpu
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError
@@ -11,6 +12,8 @@ from backlight.graph.state import LEAF, TensorState, writable
 from backlight.layouts import layout, strided
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.legacy import instance, recast
+from backlight.tensor.numpy_functions import call_function
+from backlight.tensor.numpy_ufuncs import call_ufunc
 
 DEEPCOPY_OF_NON_LEAF = (
     "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
@@ -28,8 +31,14 @@ class ConversionMethods:
         return np.array(self.numpy(), dtype, copy=copy)
 
     def __array_wrap__(self, array, context=None, return_scalar: bool = False):
-        """Return what a NumPy function made of this tensor as a tensor."""
-        return from_numpy(np.asarray(array))
+        """Return what a NumPy function made of this tensor as a tensor; truth values become uint8, as in PyTorch."""
+        return from_numpy(np.asarray(array, np.uint8 if array.dtype == bool else None))
+
+    def __array_ufunc__(self, ufunc, method: str, *inputs, **options):
+        return call_ufunc(ufunc, method, inputs, options)
+
+    def __array_function__(self, function, types, args: tuple, kwargs: dict):
+        return call_function(function, args, kwargs)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy: bool | None = None):
         """Return the memory for another library, as its `from_dlpack` asks for it."""
