@@ -16,14 +16,14 @@ FLOORS = [
     {"tensor"},
     {"autograd"},
     {"nn", "optim", "data"},
-    {"models", "adapters", "training", "serialization"},
+    {"models", "adapters", "training", "serialization", "utils"},
     {"explain", "lens"},
     {"cli", "web"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 SIDE_BY_SIDE = {"nn", "optim", "data"}
 DRAWERS = {"utils", "helpers", "common", "base", "core", "misc"}
-PYTORCHS = {"nn/utils"}  # a folder that has PyTorch's name; its files have better ones
+PYTORCHS = {"nn/utils", "utils"}  # folders that have PyTorch's name; their files have better ones
 FRONT_DOOR = {"__init__", "__main__"}
 MAY_IMPORT_PYTORCH = {ROOT / "adapters" / name for name in ("torch_ranker.py", "torch_engine.py")}
 FILES = sorted(ROOT.rglob("*.py"))

@@ -72,6 +72,7 @@ from backlight.ops.view_copies import *
 from backlight.sizes import Size
 from backlight.tensor import random
 from backlight.tensor.creation import *
+from backlight.tensor.dlpack import *
 from backlight.tensor.drawn import *
 from backlight.tensor.filled import *
 from backlight.tensor.kinds import *
@@ -84,7 +85,7 @@ from backlight.tensor.tensor import Tensor
 from backlight import autograd, linalg, masked, return_types, special  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
-    from backlight import data, lens, nn, optim
+    from backlight import data, lens, nn, optim, utils
     from backlight.serialization import load, save
 
 newaxis = None
@@ -103,6 +104,7 @@ _LATER = {
     "nn": "backlight.nn",
     "optim": "backlight.optim",
     "save": "backlight.serialization",
+    "utils": "backlight.utils",
 }
 
 

@@ -28,6 +28,10 @@ class ValueProblem(BacklightError, ValueError):
     """An argument is of the right kind and has a value that cannot be used."""
 
 
+class ExportError(BacklightError, BufferError):
+    """A tensor's memory cannot be handed to another library, or taken from one."""
+
+
 class WorkerError(BacklightError, RuntimeError):
     """A process that loads data died, took too long, or failed with an exception that cannot be made again."""
 

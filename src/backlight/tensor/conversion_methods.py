@@ -11,6 +11,7 @@ from backlight.errors import GraphError
 from backlight.graph.state import LEAF, TensorState, writable
 from backlight.layouts import layout, strided
 from backlight.tensor.creation import from_numpy
+from backlight.tensor.dlpack import export
 from backlight.tensor.legacy import instance, recast
 from backlight.tensor.numpy_functions import call_function
 from backlight.tensor.numpy_ufuncs import call_ufunc
@@ -40,12 +41,9 @@ class ConversionMethods:
     def __array_function__(self, function, types, args: tuple, kwargs: dict):
         return call_function(function, args, kwargs)
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy: bool | None = None):
+    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy: bool | None = None):
         """Return the memory for another library, as its `from_dlpack` asks for it."""
-        if self._edge is not None:
-            raise GraphError("Can't export tensors that require gradient, use tensor.detach()")
-        array = writable(self)
-        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        return export(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple:
         return writable(self).__dlpack_device__()

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from backlight.devices import require_cpu
-from backlight.dtypes import from_numpy_dtype, get_default_dtype, to_numpy_dtype
+from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.modes import modes
 from backlight.graph.state import LEAF, TensorState, storage_of, wrap
@@ -15,7 +15,7 @@ from backlight.notices import warn_once
 from backlight.ops.promotion import is_float
 from backlight.tensor.nested import array_from
 
-__all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
+__all__ = ["as_tensor", "from_numpy", "frombuffer", "tensor"]
 
 COPY_CONSTRUCT = (
     "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -148,52 +148,6 @@ def as_tensor(data, dtype=None, device=None):
     if isinstance(data, np.ndarray) and (kind is None or kind == data.dtype):
         return from_numpy(data)
     return leaf(copied(data, kind))
-
-
-def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool | None = None):
-    """Return `obj` as a tensor.
-
-    Args:
-        obj: a tensor, a NumPy array, an object with DLPack or the buffer protocol, a number or nested lists.
-        copy: True always copies; False never does; None copies where it must.
-        requires_grad: whether the result requires grad; by default as `obj` does.
-
-    Raises:
-        ValueError: `copy` is False, and the dtype or the kind of `obj` asks for a copy.
-    """
-    require_cpu(device)
-    kind = to_numpy_dtype(dtype)
-    shared = _shared(obj, kind)
-    same_kind = shared is not None and (kind is None or kind == shared._data.dtype)
-    if copy is False and not same_kind:
-        raise ValueProblem(f"can't alias arbitrary sequence into a tensor of {dtype}: leave copy=False out")
-    if shared is None:
-        found = leaf(copied(obj, kind))
-    elif same_kind:
-        found = shared.clone() if copy else shared
-    else:
-        found = shared.to(from_numpy_dtype(kind))
-    if requires_grad is None or requires_grad == found.requires_grad:
-        return found
-    return found.detach().requires_grad_(requires_grad)
-
-
-def _shared(obj, kind: np.dtype | None):
-    """Return a tensor over the memory of an object that has any, else None."""
-    if isinstance(obj, TensorState):
-        return obj
-    if isinstance(obj, np.ndarray):
-        return from_numpy(obj)
-    if hasattr(obj, "__dlpack__"):
-        return from_dlpack(obj)
-    if isinstance(obj, (bytes, bytearray, memoryview)):
-        return frombuffer(obj, dtype=from_numpy_dtype(kind or get_default_dtype().numpy))
-    return None
-
-
-def from_dlpack(ext_tensor):
-    """Return a tensor that shares the memory of another library's tensor, through its `__dlpack__`."""
-    return from_numpy(np.from_dlpack(ext_tensor))
 
 
 def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False):
