@@ -11,7 +11,7 @@ import inspect
 import warnings
 import weakref
 
-from backlight.autograd.function_node import DelayedError, FunctionNode, saved_for
+from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
 from backlight.errors import ArgumentError, GraphError, MissingMethodError
 from backlight.graph.modes import is_grad_enabled, modes, no_grad, set_recording
@@ -70,6 +70,13 @@ class FunctionCtx:
         if self._saved is None:
             raise freed(self._node())
         return tuple(None if one is None else one.unpack() for one in self._saved)
+
+    @property
+    def _raw_saved_tensors(self) -> tuple:
+        """The same as they lie there: SavedTensors, which take hooks."""
+        if self._saved is None:
+            raise freed(self._node())
+        return raw_saved(self)
 
     def __getattr__(self, name: str):
         node = None if self._node is None else self._node()

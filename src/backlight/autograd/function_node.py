@@ -5,9 +5,11 @@ import weakref
 import numpy as np
 
 from backlight.errors import ArgumentError, GraphError
-from backlight.graph.node import Node, Output, modified, name_of_tensor, output_name
+from backlight.graph.node import Node, modified, name_of_tensor, output_name
+from backlight.graph.packing import Packed, innermost_hooks, kept_edge
 from backlight.graph.state import TensorState, storage_of, wrap
-from backlight.ops.operands import restore, restore_tensor, version_of
+from backlight.ops.operands import own_edge, restore, restore_tensor, version_of
+from backlight.ops.packing import SavedTensor, freed_before
 
 
 class _SavedTensor:
@@ -19,6 +21,10 @@ class _SavedTensor:
         self.node = weakref.ref(node)
         self.tensor = tensor
         self.version = version_of(tensor)
+
+    def plain(self) -> tuple:
+        """Return what is saved, and where its gradient goes."""
+        return self.tensor, kept_edge(self.tensor)
 
     def unpack(self):
         tensor = self.tensor
@@ -39,11 +45,29 @@ class _SavedOutput:
         self.storage = storage_of(tensor)
         self.version = self.storage.version
 
+    def plain(self) -> tuple:
+        """Return what is saved, without a place in the graph; `_PackedOutput` knows that."""
+        return wrap(self.data, None, self.storage), None
+
     def unpack(self):
         node = self.node()
         if self.storage.version != self.version:
             raise modified(node, self.data, self.storage, self.version, output_name(node, self.number))
-        return wrap(self.data, node if node.outputs == 1 else Output(node, self.number), self.storage)
+        return wrap(self.data, own_edge(node, self.number), self.storage)
+
+
+class _PackedOutput:
+    """An output that its own node saved, packed."""
+
+    __slots__ = ("node", "number", "packed")
+
+    def __init__(self, node, number: int, packed: Packed):
+        self.node = node
+        self.number = number
+        self.packed = packed
+
+    def unpack(self):
+        return self.packed.unpack(own_edge(self.node(), self.number))
 
 
 class FunctionNode(Node):
@@ -143,12 +167,41 @@ def saved_for(node, tensors, output, outputs) -> tuple:
             raise ArgumentError(
                 f"save_for_backward can only save variables, but argument {place} is of type {type(tensor).__name__}"
             )
-        own = recorded.get(id(tensor), tensor)
-        if tensor is None:
-            made.append(None)
-        else:
-            made.append(_SavedOutput(node, own) if own.grad_fn is node else _SavedTensor(node, tensor))
+        made.append(None if tensor is None else _saved(node, tensor, recorded.get(id(tensor), tensor)))
     return tuple(made)
+
+
+def _saved(node, tensor, own):
+    """Return one saved tensor, packed if there are hooks; `own` is the same tensor as the caller gets it."""
+    hooks, is_output = innermost_hooks(), own.grad_fn is node
+    if hooks is None:
+        return _SavedOutput(node, own) if is_output else _SavedTensor(node, tensor)
+    version_of(tensor)  # raises for a tensor made in inference mode
+    if is_output:
+        return _PackedOutput(weakref.ref(node), own.output_nr, Packed(hooks, own, None))
+    return Packed(hooks, tensor, kept_edge(tensor))
+
+
+def raw_saved(ctx) -> tuple:
+    """Return what save_for_backward was given, as SavedTensors."""
+    return tuple(_raw(ctx, number) for number in range(len(ctx._saved or ())))
+
+
+def _raw(ctx, number: int) -> SavedTensor:
+    def read():
+        if ctx._saved is None:
+            return freed_before(ctx._node())
+        one = ctx._saved[number]
+        return one.packed if isinstance(one, _PackedOutput) else one.plain() if hasattr(one, "plain") else one
+
+    def write(packed: Packed) -> None:
+        saved = list(ctx._saved)
+        old = saved[number]
+        is_output = isinstance(old, _SavedOutput)
+        saved[number] = _PackedOutput(old.node, old.number, packed) if is_output else packed
+        ctx._saved = tuple(saved)
+
+    return SavedTensor(read, write, lambda: ctx.saved_tensors[number])
 
 
 class DelayedError(Node):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from backlight.autograd.saved_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from backlight.errors import GraphError
 from backlight.graph.node import GradientEdge, Node, node_and_number, public_edge
 from backlight.graph.provenance import user_place
@@ -12,7 +13,18 @@ from backlight.graph.state import TensorState, edge_of
 from backlight.graph.watching import count_write
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["GradientEdge", "Node", "Saved", "get_gradient_edge", "increment_version", "nodes", "saved"]
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "Saved",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "nodes",
+    "save_on_cpu",
+    "saved",
+    "saved_tensors_hooks",
+]
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -47,6 +47,7 @@ class Node:
     outputs = 1
     wants_undefined = False  # whether it runs even if no gradient reached it
     freed_slots = ()  # where it keeps what `free` drops
+    saved_slots = ()  # the same with what each holds, in the order that hooks see (ops/packing.py)
 
     def name(self) -> str:
         """Return the node's name, as PyTorch spells it."""
@@ -70,6 +71,11 @@ class Node:
 
     def _sequence_nr(self) -> int:
         return self.sequence
+
+    @property
+    def itself(self):
+        """The node of the graph; a copy of one that runs in its place (ops/packing.py) has another."""
+        return self
 
     @property
     def where(self) -> str:

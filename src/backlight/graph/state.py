@@ -6,6 +6,7 @@ NOTE [Edges]
     LEAF      it requires grad and no op made it
     a Node    the node that made it, its only output
     Output    one of several outputs of a node
+    a leaf    the tensor stands for that leaf, whose gradient it gives (a saved leaf that was unpacked)
 So `requires_grad` is `_edge is not None`, and an op reads one slot an input to know what to record. In `node.edges` a
 leaf stands for itself: `edge.is_end` tells leaf tensors from nodes. PyTorch's AccumulateGrad is made for a leaf when
 somebody asks for it (`next_functions`).
@@ -31,6 +32,8 @@ class _Leaf:
     """The edge of a leaf that requires grad."""
 
     __slots__ = ()
+
+    is_end = True
 
     def __repr__(self) -> str:
         return "LEAF"

@@ -109,6 +109,9 @@ class NativeEngine:
         return nullcontext() if local.observation is None else local.observation.silence()
 
 
+PACKED = "packed by saved_tensors_hooks"
+
+
 @cache
 def saved_names(node_class: type) -> tuple[tuple[str, str], ...]:
     """Return the names under which nodes of a class show what they saved: `_saved_self`, and what to call it."""
@@ -121,8 +124,17 @@ def name_of(hook) -> str:
     return getattr(hook, "__name__", None) or type(hook).__name__
 
 
+def is_packed(raw) -> bool:
+    """Tell whether hooks packed what was saved: unpacking it could run anything."""
+    several = raw if isinstance(raw, tuple) else () if raw is None else (raw,)
+    return any(one.unpack_hook is not None for one in several)
+
+
 def _keep(node, attribute: str, name: str, found: list[Kept]) -> None:
     """Add what a node saved under a name: several tensors get numbers, options are left out."""
+    if is_packed(getattr(node, f"_raw{attribute}", None)):
+        found.append(Kept(name, None, PACKED))
+        return
     try:
         value = getattr(node, attribute)
     except GraphError as problem:
@@ -137,6 +149,8 @@ def _keep(node, attribute: str, name: str, found: list[Kept]) -> None:
 
 def _saved_by_function(node) -> list[Kept]:
     try:
+        if is_packed(node.ctx._raw_saved_tensors):
+            return [Kept("tensors", None, PACKED)]
         saved = node.ctx.saved_tensors
     except GraphError as problem:
         return [Kept("saved_tensors", None, str(problem))]

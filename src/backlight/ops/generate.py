@@ -19,7 +19,8 @@ from backlight.ops.backward_code import backward_source, walk_source
 from backlight.ops.composites import gradients_of_composite
 from backlight.ops.declare import Op, generator
 from backlight.ops.forward_code import function_source
-from backlight.ops.plan import Plan
+from backlight.ops.packing import raw_saved_property
+from backlight.ops.plan import Plan, torch_name
 from backlight.ops.tables import ARRAY_OPS, TENSOR_OPS
 from backlight.ops.views import MULTI, PLAIN, made_view
 
@@ -92,10 +93,13 @@ def make_node_class(plan: Plan) -> type:
     body = {"__slots__": tuple(plan.slots()), "__module__": "backlight.graph.node", "op": op}
     if plan.several and op.outputs != "many":
         body["outputs"] = len(plan.output_numbers)
-    saved = {_torch_name(name): name for name in [p.name for p in plan.inputs] + plan.options + plan.kept}
+    saved = {torch_name(name): name for name in [p.name for p in plan.inputs] + plan.options + plan.kept}
     if plan.out:
         saved["_saved_result"] = "out"
     body.update({name: operands.saved_property(slot) for name, slot in saved.items()})
+    body["saved_slots"] = saved_slots = plan.saved_slots()
+    shown = {slot: name for name, slot in saved.items()}
+    body.update({"_raw" + shown[slot]: raw_saved_property(slot, kind, shown[slot]) for slot, kind in saved_slots})
     namespace = {
         "operands": operands,
         "ARRAY_OPS": ARRAY_OPS,
@@ -117,7 +121,3 @@ def make_node_class(plan: Plan) -> type:
     body["free"] = operands.free_saved
     body["freed_slots"] = plan.freed_slots()
     return type(op.node_name, (Node,), body)
-
-
-def _torch_name(name: str) -> str:
-    return "_saved_" + {"input": "self", "out": "result"}.get(name, name)

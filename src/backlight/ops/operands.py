@@ -8,6 +8,7 @@ import numpy as np
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.modes import modes
 from backlight.graph.node import Output, freed, modified, name_of_tensor, output_name
+from backlight.graph.packing import Packed, unpacked_list
 from backlight.graph.state import TensorState, wrap
 from backlight.graph.storage import InferenceStorage
 from backlight.kernels.arithmetic import summed
@@ -234,10 +235,14 @@ def version_of(tensor) -> int:
     return 0 if tensor._storage is None else tensor._storage.version
 
 
+def own_edge(node, number: int = 0):
+    """Return the edge to one of a node's outputs."""
+    return node.itself if node.outputs == 1 else Output(node.itself, number)
+
+
 def output_tensor(node, number: int = 0, data=None):
     """Return a node's saved output as a tensor that is part of the graph."""
-    edge = node if node.outputs == 1 else Output(node, number)
-    return wrap(node.out if data is None else data, edge, node.out_storage)
+    return wrap(node.out if data is None else data, own_edge(node, number), node.out_storage)
 
 
 def constant(value):
@@ -275,7 +280,7 @@ def check_saved_outputs(node, graph: bool):
     numbers = node.op.differentiable or range(len(node.out))
     place = {number: i for i, number in enumerate(numbers)}
     return [
-        wrap(data, (Output(node, place[i]) if node.outputs > 1 else node) if i in place else None, storage)
+        wrap(data, own_edge(node, place[i]) if i in place else None, storage)
         for i, (data, storage) in enumerate(zip(node.out, node.out_storage))
     ]
 
@@ -356,14 +361,17 @@ def saved_property(slot: str) -> property:
 
 def saved_value(node, slot: str):
     """Return what `grad_fn._saved_x` gives: a tensor that is still what it was, or an option."""
+    value = getattr(node, slot)
     if slot not in node.freed_slots:
-        return getattr(node, slot)
+        return value
+    if isinstance(value, Packed):
+        return value.unpack(own_edge(node) if slot == "out" else None)
     if slot == "out":
         if isinstance(node.out, (list, tuple)):
-            return check_saved_outputs(node, True)
+            packed = any(isinstance(one, Packed) for one in node.out)
+            return check_saved_outputs(node.unpacked() if packed else node, True)
         check_saved(node, "out")
         return output_tensor(node)
-    value = getattr(node, slot)
     if value is NOT_SAVED:
         return None
     if isinstance(value, TensorState):
@@ -372,4 +380,4 @@ def saved_value(node, slot: str):
         if all(getattr(node, name) is None for name in node.freed_slots):
             raise freed(node)
         return None
-    return constant(value)
+    return type(value)(unpacked_list(value)) if isinstance(value, (list, tuple)) else constant(value)

@@ -4,6 +4,7 @@ from backlight.errors import BacklightError
 from backlight.ops.composites import asks
 from backlight.ops.declare import ARRAYS, OPTION, Op
 from backlight.ops.inline import expression_of
+from backlight.ops.packing import ARRAY, LIST, OUT, TENSOR
 
 SPECIAL = ("grad", "out", "ops", "needs", "xp")
 
@@ -79,3 +80,21 @@ class Plan:
         """Names of the slots that are emptied when the graph is freed."""
         names = [p.name for p in self.inputs] + self.kept
         return tuple(names + (["out", "out_storage"] if self.out else []))
+
+    def saved_slots(self) -> tuple[tuple[str, str], ...]:
+        """Names of the slots that hold tensors, and what each holds: inputs by PyTorch's names, then what forward gave.
+
+        This is the order in which PyTorch packs them.
+        """
+        inputs = [(p.name, LIST if p.kind == ARRAYS else TENSOR) for p in self.inputs]
+        given = [(name, ARRAY) for name in self.kept] + ([("out", OUT)] if self.out else [])
+        return (*sorted(inputs, key=_by_torch_name), *sorted(given, key=_by_torch_name))
+
+
+def _by_torch_name(slot: tuple[str, str]) -> str:
+    return torch_name(slot[0])
+
+
+def torch_name(name: str) -> str:
+    """Return the name under which a node shows what it keeps in a slot."""
+    return "_saved_" + {"input": "self", "out": "result"}.get(name, name)

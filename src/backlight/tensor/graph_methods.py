@@ -69,13 +69,14 @@ class GraphMethods:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded op made this tensor."""
-        return self._edge is None or self._edge is LEAF
+        edge = self._edge
+        return edge is None or edge.is_end
 
     @property
     def grad_fn(self):
         """The node that made this tensor, or None for a leaf."""
         edge = self._edge
-        return None if edge is None or edge is LEAF else node_and_number(edge)[0]
+        return None if edge is None or edge.is_end else node_and_number(edge)[0]
 
     @property
     def output_nr(self) -> int:

@@ -1,0 +1,82 @@
+"""Hooks on what is saved for backward: a block in which each saved tensor is packed, and unpacked when it is needed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from backlight.errors import ArgumentError
+from backlight.graph import interpreters, packing
+from backlight.graph.interception import switch_interpreters
+from backlight.graph.packing import Hooks, push_hooks, set_disabled
+from backlight.ops.packing import Packing
+from backlight.tensor.tensor import Tensor
+
+
+class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
+    """Keep what `pack_hook(tensor)` returns, in place of each tensor that is saved for backward inside the block.
+
+    Whenever backward needs the tensor, `unpack_hook` is called with that and must return a tensor equal to the first.
+    Writes to a tensor after it was packed are not noticed. Of nested blocks the innermost one's hooks are used.
+
+    Args:
+        pack_hook: takes a tensor and returns anything; it must not write to the tensor.
+        unpack_hook: takes that and returns a tensor.
+
+    Raises:
+        RuntimeError: the block stands inside `disable_saved_tensors_hooks`.
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        if not callable(self.pack_hook) or not callable(self.unpack_hook):
+            raise ArgumentError(
+                "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types "
+                "are supported:\n    1. (arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None\n\n"
+                f"Invoked with: {self.pack_hook}, {self.unpack_hook}; saved_tensors_hooks takes two functions"
+            )
+        hooks = Hooks(self.pack_hook, self.unpack_hook)
+        push_hooks(hooks)
+        switch_interpreters(1)
+        interpreters.local.interpreters.append(Packing(hooks))
+
+    def __exit__(self, *exc) -> None:
+        hooks = packing.local.hooks.pop()
+        stack = interpreters.local.interpreters
+        stack[:] = [one for one in stack if not (isinstance(one, Packing) and one.hooks is hooks)]
+        switch_interpreters(-1)
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
+    """Keep in main memory what is saved for backward inside the block; with a CPU's tensors that changes nothing.
+
+    Args:
+        pin_memory: copy it, as PyTorch does, which pins the copy where there is an accelerator.
+        device_type: whose memory the tensors lie in.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
+        def pack_to_cpu(tensor):
+            return tensor.device, tensor.clone() if pin_memory else tensor.cpu()
+
+        def unpack_from_cpu(packed):
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack_to_cpu, unpack_from_cpu)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Let `saved_tensors_hooks` raise RuntimeError with this message inside the block.
+
+    Raises:
+        RuntimeError: such hooks are at work around the block.
+    """
+    before = set_disabled(error_message)
+    try:
+        yield
+    finally:
+        packing.local.disabled = before

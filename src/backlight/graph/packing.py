@@ -1,0 +1,121 @@
+"""Saved tensors in the form that a user's hooks gave them: what `saved_tensors_hooks` puts in their place.
+
+NOTE [Packed tensors]
+Inside `saved_tensors_hooks(pack, unpack)` a node keeps, where a tensor would stand, a `Packed` that holds what
+`pack(tensor)` returned, and where the tensor's gradient goes. Each time that the node needs the tensor, `unpack` makes
+it again. Hooks are a thread's own; of several blocks the innermost one's are used.
+"""
+
+import threading
+from collections.abc import Callable
+
+from backlight.errors import ArgumentError, GraphError
+from backlight.graph.modes import set_recording
+from backlight.graph.state import LEAF, TensorState, wrap
+
+MODIFIED_BY_PACK = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+    "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
+    "perform in-place operations on the input to a pack hook."
+)
+
+
+class _Local(threading.local):
+    """This thread's hooks."""
+
+    def __init__(self):
+        self.hooks: list[Hooks] = []  # the innermost last
+        self.disabled: str | None = None  # why there may be none
+
+
+local = _Local()
+
+
+class Hooks:
+    """A pair of hooks."""
+
+    __slots__ = ("pack", "unpack")
+
+    def __init__(self, pack: Callable, unpack: Callable):
+        self.pack = pack
+        self.unpack = unpack
+
+
+def innermost_hooks() -> Hooks | None:
+    """Return the hooks that pack what this thread saves now."""
+    return local.hooks[-1] if local.hooks else None
+
+
+def push_hooks(hooks: Hooks) -> None:
+    """Let hooks pack what this thread saves from now on.
+
+    Raises:
+        RuntimeError: hooks were disabled in this thread.
+    """
+    if local.disabled is not None:
+        raise GraphError(local.disabled)
+    local.hooks.append(hooks)
+
+
+def set_disabled(message: str | None) -> str | None:
+    """Forbid hooks in this thread, with the message that who tries is given; return what it was before.
+
+    Raises:
+        RuntimeError: hooks are at work.
+    """
+    if message is not None and local.hooks:
+        raise GraphError(message)
+    before, local.disabled = local.disabled, message
+    return before
+
+
+class Packed:
+    """What a pack hook made of a tensor.
+
+    Args:
+        hooks: the pair; its pack hook is called at once, without recording.
+        tensor: what is saved.
+        edge: where the gradient of the tensor, unpacked, goes; None for nowhere.
+    """
+
+    __slots__ = ("edge", "held", "hooks")
+
+    def __init__(self, hooks: Hooks, tensor, edge):
+        self.hooks = hooks
+        self.edge = edge
+        version = _version(tensor)
+        recording = set_recording(False)
+        try:
+            self.held = hooks.pack(tensor)
+        finally:
+            set_recording(recording)
+        if _version(tensor) != version:
+            raise GraphError(MODIFIED_BY_PACK)
+
+    def unpack(self, edge=None):
+        """Return the tensor again, as the part of the graph that it was: of `edge`, for a node's own output.
+
+        Raises:
+            TypeError: the unpack hook did not return a tensor.
+        """
+        made = self.hooks.unpack(self.held)
+        if not isinstance(made, TensorState):
+            raise ArgumentError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(made).__name__}; it must return what the pack hook was given, or its equal"
+            )
+        return wrap(made._data, self.edge if edge is None else edge)
+
+
+def kept_edge(tensor):
+    """Return where the gradient of a saved tensor goes: a leaf stands for itself."""
+    return tensor if tensor._edge is LEAF else tensor._edge
+
+
+def unpacked_list(values) -> list:
+    """Return saved tensors, those that were packed unpacked."""
+    return [one.unpack() if isinstance(one, Packed) else one for one in values]
+
+
+def _version(tensor) -> int:
+    return 0 if tensor._storage is None else tensor._storage.version
