@@ -198,7 +198,7 @@ class SavedTensor:
     """One tensor that a node saves, as it lies there: what `grad_fn._raw_saved_self` gives.
 
     Args:
-        read: gives what is saved: a `Packed`, or (tensor, where its gradient goes), or None, or the error if it was freed.
+        read: gives what is saved: a `Packed` or (tensor, its edge), None for nothing, the error if it was freed.
         write: puts a `Packed` in its place.
         unpack: gives the tensor.
     """
