@@ -24,10 +24,12 @@ from backlight.ops.activations import *
 from backlight.ops.adaptive_pooling import *
 from backlight.ops.arithmetic import *
 from backlight.ops.channel_norms import *
+from backlight.ops.cholesky import *
 from backlight.ops.comparisons import *
 from backlight.ops.contractions import *
 from backlight.ops.convolution import *
 from backlight.ops.copying import *
+from backlight.ops.determinants import *
 from backlight.ops.distances import *
 from backlight.ops.division import *
 from backlight.ops.dropout import *
@@ -39,6 +41,7 @@ from backlight.ops.flipping import *
 from backlight.ops.indexing import *
 from backlight.ops.joining import *
 from backlight.ops.linear import *
+from backlight.ops.lu import *
 from backlight.ops.masking import *
 from backlight.ops.matrix_sums import *
 from backlight.ops.medians import *
@@ -61,6 +64,7 @@ from backlight.ops.selection import *
 from backlight.ops.shaping import *
 from backlight.ops.slicing import *
 from backlight.ops.softmax import *
+from backlight.ops.solves import *
 from backlight.ops.sorting import *
 from backlight.ops.special import *
 from backlight.ops.splitting import *

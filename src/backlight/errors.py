@@ -16,6 +16,14 @@ class ShapeError(BacklightError, RuntimeError):
     """Shapes, sizes or dtypes of the arguments do not fit together."""
 
 
+class LinAlgError(BacklightError, RuntimeError):
+    """A matrix is singular, not positive-definite, or of a kind that an algorithm does not converge on."""
+
+
+class UnsupportedDtypeError(BacklightError, NotImplementedError):
+    """An op does not exist for the dtype of its argument."""
+
+
 class DimError(BacklightError, IndexError):
     """A dim or an index lies outside the tensor."""
 

@@ -1,7 +1,9 @@
 """Tensor's methods from the linear family, a line each."""
 
 from backlight.graph.state import TensorState
-from backlight.ops import contractions, matrix_sums, products
+from backlight.ops import cholesky as choleskys
+from backlight.ops import contractions, determinants, matrix_sums, products, solves
+from backlight.ops import lu as lus
 from backlight.ops import softmax as softmaxes
 from backlight.ops.declare import operator_of
 from backlight.ops.inplace import inplace
@@ -35,6 +37,17 @@ class LinearMethods:
     addr_ = inplace(matrix_sums.addr)
     addbmm_ = inplace(matrix_sums.addbmm)
     baddbmm_ = inplace(matrix_sums.baddbmm)
+
+    cholesky = choleskys.cholesky
+    cholesky_inverse = choleskys.cholesky_inverse
+    cholesky_solve = choleskys.cholesky_solve
+    lu = lus.lu
+    lu_solve = lus.lu_solve
+    inverse = solves.inverse
+    triangular_solve = solves.triangular_solve
+    det = determinants.det
+    logdet = determinants.logdet
+    slogdet = determinants.slogdet
 
     __matmul__ = operator_of(products.matrix_product)
 

@@ -1,0 +1,223 @@
+"""Linear equations: solve, inverses, triangular matrices."""
+
+from backlight import return_types
+from backlight.errors import ShapeError
+from backlight.kernels import factors
+from backlight.kernels.triangular import solve_triangular
+from backlight.notices import warn_once
+from backlight.ops.declare import op
+from backlight.ops.matrices import (
+    check_batches_broadcast,
+    check_equation,
+    check_float,
+    check_same_kind,
+    check_square,
+    identity,
+    raise_failure,
+)
+
+__all__ = ["inverse", "triangular_solve"]
+
+SINGULAR = "The solver failed because the input matrix is singular."
+NO_INVERSE = (
+    "The diagonal element {0} is zero, the inversion could not be completed because the input matrix is singular.\n"
+    "  For such matrices there are lstsq and pinv"
+)
+
+
+# --- solve ------------------------------------------------------------------------------------------------------------
+
+
+def is_vector(a_shape, b_shape) -> bool:
+    """Tell whether `b` holds one vector for each matrix, and not a matrix."""
+    return len(b_shape) == 1 or (len(a_shape) - 1 == len(b_shape) and tuple(b_shape) == tuple(a_shape[:-1]))
+
+
+@op(
+    name="linalg_solve_ex",
+    node="LinalgSolveExBackward0",
+    outputs=2,
+    differentiable=(0,),
+    returns=return_types.linalg_solve_ex,
+)
+def solution(xp, A, B, *, left: bool = True):  # noqa: N803 - PyTorch's names
+    """The solution of A · X = B (of X · A = B with left=False), and where an LU factor of A has a zero."""
+    check_float("linalg.solve", A)
+    check_same_kind("linalg.solve", A, B)
+    check_square("linalg.solve", A)
+    vector = is_vector(A.shape, B.shape)
+    columns = B[..., None] if vector else B
+    check_equation("linalg.solve", A, columns, left)
+    found, info = factors.solve(A, columns) if left else factors.solve(A.mT, columns.mT)
+    return (found[..., 0] if vector else found if left else xp.ascontiguousarray(found.mT)), info
+
+
+@solution.derivative("A", "B", formula="B: A⁻ᵀ · grad =: S; A: −S · outᵀ (left=False: S = grad · A⁻ᵀ, −outᵀ · S)")
+def solution_inputs(grad, A, out, left, A_shape, B_shape, needs, ops):  # noqa: N803 - PyTorch's names
+    out = out[0]
+    vector = is_vector(A_shape, B_shape)
+    if vector:
+        grad, out = grad[..., None], out[..., None]
+    solved = ops.linalg_solve_ex(A.mT, grad, left=left)[0]
+    slope = None
+    if needs[0]:
+        slope = ops.sum_to_size(-(solved @ out.mT) if left else -(out.mT @ solved), A_shape)
+    return slope, ops.sum_to_size(solved[..., 0] if vector else solved, B_shape) if needs[1] else None
+
+
+def linalg_solve(A, B, *, left=True):  # noqa: N803 - PyTorch's names
+    """Solve A · X = B, or X · A = B with left=False; `B` holds matrices, or one vector for each matrix of `A`.
+
+    Shapes: A (…, n, n), B (…, n, k) or (…, n) -> that of B; batch dims broadcast
+
+    Raises:
+        LinAlgError: a matrix is singular.
+    """
+    found, info = solution(A, B, left=left)
+    raise_failure(info._data, SINGULAR, "torch.linalg.solve")
+    return found
+
+
+def linalg_solve_ex(A, B, *, left=True, check_errors=False):  # noqa: N803 - PyTorch's names
+    """Return (result, info): where info is not 0, the matrix is singular and the result holds infinities or NaN."""
+    found = solution(A, B, left=left)
+    if check_errors:
+        raise_failure(found.info._data, SINGULAR, "torch.linalg.solve_ex")
+    return found
+
+
+# --- inverses ---------------------------------------------------------------------------------------------------------
+
+
+@op(
+    name="linalg_inv_ex",
+    node="LinalgInvExBackward0",
+    outputs=2,
+    differentiable=(0,),
+    returns=return_types.linalg_inv_ex,
+)
+def inversion(xp, A):  # noqa: N803 - PyTorch's name
+    """The inverse, and where an LU factor has a zero."""
+    check_square("linalg.inv", A)
+    check_float("linalg.inv", A)
+    return factors.solve(A, identity(A.shape[-1], A))
+
+
+@inversion.derivative("A", formula="−outᵀ · grad · outᵀ")
+def inversion_input(grad, out):
+    return -(out[0].mT @ grad @ out[0].mT)
+
+
+def inverted(input, name: str):
+    """Return the inverse, or raise an error that begins with `name`."""
+    found, info = inversion(input)
+    raise_failure(info._data, NO_INVERSE, name)
+    return found
+
+
+def linalg_inv(A):  # noqa: N803 - PyTorch's name
+    """Return the inverses of square matrices.
+
+    Shapes: A (…, n, n) -> (…, n, n)
+
+    Raises:
+        LinAlgError: a matrix is singular.
+    """
+    return inverted(A, "linalg.inv")
+
+
+def inverse(input):
+    """Return the inverses of square matrices; the old name of `linalg.inv`."""
+    return inverted(input, "linalg.inv")
+
+
+def linalg_inv_ex(A, *, check_errors=False):  # noqa: N803 - PyTorch's name
+    """Return (inverse, info): where info is not 0, the matrix is singular and its inverse holds infinities or NaN."""
+    found = inversion(A)
+    if check_errors:
+        raise_failure(found.info._data, NO_INVERSE, "linalg.inv_ex")
+    return found
+
+
+# --- triangular matrices ----------------------------------------------------------------------------------------------
+
+
+@op(node="LinalgSolveTriangularBackward0")
+def linalg_solve_triangular(xp, A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):  # noqa: N803
+    """Solve A · X = B, or X · A = B with left=False, for a triangular `A`; the other triangle is not read.
+
+    Shapes: A (…, n, n), B (…, n, k) -> (…, n, k); batch dims broadcast
+
+    Args:
+        upper: `A` is upper triangular, else lower.
+        unitriangular: take A's diagonal to be 1.
+    """
+    check_float("linalg.solve_triangular", A)
+    check_same_kind("linalg.solve_triangular", A, B)
+    check_equation("linalg.solve_triangular", A, B, left)
+    if left:
+        return solve_triangular(A, B, upper=upper, unit=unitriangular)
+    return xp.ascontiguousarray(solve_triangular(A.mT, B.mT, upper=not upper, unit=unitriangular).mT)
+
+
+@linalg_solve_triangular.derivative("A", "B", formula="B: A⁻ᵀ · grad =: S; A: the triangle of −S · outᵀ")
+def linalg_solve_triangular_inputs(grad, A, out, upper, left, unitriangular, A_shape, B_shape, needs, ops):  # noqa: N803
+    solved = ops.linalg_solve_triangular(A.mT, grad, upper=not upper, left=left, unitriangular=unitriangular)
+    slope = None
+    if needs[0]:
+        product = -(solved @ out.mT) if left else -(out.mT @ solved)
+        slope = ops.sum_to_size(triangle_read(product, upper, unitriangular, ops), A_shape)
+    return slope, ops.sum_to_size(solved, B_shape) if needs[1] else None
+
+
+def triangle_read(grad, upper: bool, unit: bool, ops):
+    """Return a gradient with zeros where a triangular matrix is not read."""
+    return ops.triu(grad, int(unit)) if upper else ops.tril(grad, -int(unit))
+
+
+@op(name="triangular_solve", node="TriangularSolveBackward0", outputs=2, returns=return_types.triangular_solve)
+def old_triangular(xp, b, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):  # noqa: N803
+    """The solution of A · X = b (of Aᵀ · X = b), and a copy of A."""
+    for name, array in (("b", b), ("A", A)):
+        if array.ndim < 2:
+            raise ShapeError(
+                f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {array.ndim} "
+                "dimensions instead"
+            )
+    check_square("triangular_solve", A)
+    if A.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"Incompatible matrix sizes for triangular_solve: each A matrix is {A.shape[-2]} by {A.shape[-1]} but each "
+            f"b matrix is {b.shape[-2]} by {b.shape[-1]}"
+        )
+    check_same_kind("triangular_solve", b, A, "b", "A")
+    check_batches_broadcast(A, b)
+    read = A.mT if transpose else A
+    found = solve_triangular(read, b, upper=upper != transpose, unit=unitriangular)
+    return found, xp.array(xp.broadcast_to(A, (*found.shape[:-2], *A.shape[-2:])))
+
+
+@old_triangular.derivative("b", "A", formula="b: A⁻ᵀ · grad =: S; A: the triangle of −S · outᵀ, plus the copy's grad")
+def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, b_shape, A_shape, needs, ops):  # noqa: N803
+    solved, slope = None, grad[1]
+    if grad[0] is not None:
+        turned = A if transpose else A.mT
+        solved = ops.linalg_solve_triangular(turned, grad[0], upper=upper == transpose, unitriangular=unitriangular)
+        product = -(out[0] @ solved.mT) if transpose else -(solved @ out[0].mT)
+        found = triangle_read(product, upper, unitriangular, ops)
+        slope = found if slope is None else slope + found
+        solved = ops.sum_to_size(solved, b_shape) if needs[0] else None
+    return solved, None if slope is None or not needs[1] else ops.sum_to_size(slope, A_shape)
+
+
+def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):  # noqa: N803 - PyTorch's name
+    """Return (solution, copy of A) for A · X = b with a triangular A; the old form of `linalg.solve_triangular`."""
+    found = old_triangular(b, A, upper, transpose, unitriangular)
+    warn_once(
+        "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future "
+        "PyTorch release.\ntorch.linalg.solve_triangular has its arguments reversed and does not return a copy of one "
+        "of the inputs.\nX = torch.triangular_solve(B, A).solution\nshould be replaced with\n"
+        "X = torch.linalg.solve_triangular(A, B).",
+        stacklevel=3,
+    )
+    return found

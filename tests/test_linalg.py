@@ -1,0 +1,174 @@
+"""Linear algebra: failures in PyTorch's words, batches, matrices without rows, singular matrices, large matrices."""
+
+import numpy as np
+import pytest
+import torch
+
+import backlight
+from backlight.autograd import gradcheck, gradgradcheck
+from case import assert_same
+from filled import BOTH
+from snippets import assert_shows_the_same
+
+MESSAGES = """
+torch.linalg.inv(torch.zeros(2, 2))
+torch.linalg.inv(torch.stack([torch.eye(2), torch.zeros(2, 2)]))
+torch.linalg.inv(torch.tensor([[1., 2], [2, 4]]))
+torch.linalg.inv(torch.zeros(2, 3))
+torch.linalg.inv(torch.zeros(2))
+torch.linalg.inv(torch.zeros(2, 2, dtype=torch.int64))
+torch.linalg.inv(torch.zeros(2, 2, dtype=torch.float16))
+torch.linalg.inv_ex(torch.zeros(2, 2), check_errors=True)
+torch.zeros(2, 2).inverse()
+torch.linalg.solve(torch.zeros(2, 2), torch.zeros(2, 2))
+torch.linalg.solve(torch.zeros(3, 2, 2), torch.zeros(3, 2, 2))
+torch.linalg.solve(torch.eye(2), torch.zeros(3, 2))
+torch.linalg.solve(torch.eye(2), torch.zeros(3))
+torch.linalg.solve(torch.eye(2), torch.zeros(()))
+torch.linalg.solve(torch.eye(2), torch.zeros(2), left=False)
+torch.linalg.solve(torch.eye(2), torch.zeros(2, 2).double())
+torch.linalg.solve(torch.ones(2, 3), torch.zeros(2, 2))
+torch.linalg.solve(torch.eye(2).expand(4, 2, 2), torch.zeros(3, 2, 2))
+torch.linalg.solve(torch.eye(2).long(), torch.zeros(2, 2).long())
+torch.linalg.solve_triangular(torch.eye(2), torch.zeros(3, 2), upper=True)
+torch.linalg.solve_triangular(torch.eye(2), torch.zeros(2), upper=True)
+torch.linalg.solve_triangular(torch.ones(2, 3), torch.ones(2, 2), upper=True)
+torch.triangular_solve(torch.zeros(3, 2), torch.eye(2))
+torch.triangular_solve(torch.zeros(3), torch.eye(2))
+torch.linalg.cholesky(-torch.eye(2))
+torch.linalg.cholesky(torch.stack([torch.eye(2), -torch.eye(2)]))
+torch.linalg.cholesky_ex(-torch.eye(2), check_errors=True)
+torch.cholesky(-torch.eye(2))
+torch.linalg.cholesky(torch.ones(2, 3))
+torch.linalg.cholesky(torch.ones(2))
+torch.linalg.cholesky(torch.eye(2).long())
+torch.cholesky_inverse(torch.zeros(2, 2))
+torch.cholesky_inverse(torch.ones(2, 3))
+torch.cholesky_solve(torch.ones(2), torch.eye(2))
+torch.cholesky_solve(torch.ones(3, 2), torch.eye(2))
+torch.cholesky_solve(torch.ones(2, 2), torch.eye(2).double())
+torch.det(torch.ones(2, 3))
+torch.det(torch.ones(2))
+torch.det(torch.eye(2).long())
+torch.slogdet(torch.ones(2, 3))
+torch.logdet(torch.ones(2, 3))
+torch.logdet(torch.eye(2).long())
+torch.linalg.lu(torch.ones(2))
+torch.linalg.lu_factor(torch.ones(2))
+torch.linalg.lu_factor(torch.eye(2).long())
+torch.linalg.lu_factor(torch.zeros(2, 2))
+torch.linalg.lu_factor(torch.zeros(2, 2, 2))
+torch.linalg.lu_factor_ex(torch.zeros(2, 2), check_errors=True)
+torch.linalg.lu_factor(torch.eye(2), pivot=False)
+torch.lu(torch.eye(2), pivot=False)
+torch.lu_unpack(torch.eye(2), torch.tensor([1, 2]))
+torch.linalg.lu_solve(torch.eye(2), torch.tensor([1, 2]), torch.ones(2, 2))
+torch.linalg.lu_solve(torch.eye(2), torch.tensor([1, 2, 3], dtype=torch.int32), torch.ones(2, 2))
+torch.linalg.lu_solve(torch.eye(2), torch.tensor([1, 2], dtype=torch.int32), torch.ones(3, 2))
+torch.linalg.lu_solve(torch.eye(2), torch.tensor([1, 2], dtype=torch.int32), torch.ones(2, 2).double())
+torch.lu_solve(torch.ones(2), torch.eye(2), torch.tensor([1, 2], dtype=torch.int32))
+"""
+
+
+@pytest.mark.parametrize("source", MESSAGES.strip().splitlines())
+def test_a_mistake_is_told_in_pytorchs_words(source):
+    assert assert_shows_the_same(source) is not None
+
+
+SILENT = """
+print(torch.linalg.inv_ex(torch.zeros(2, 2)))
+print(torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2, 2)))
+print(torch.linalg.solve_triangular(torch.zeros(2, 2), torch.ones(2, 2), upper=True))
+print(torch.linalg.cholesky_ex(torch.tensor([[4., 2, 1], [2, 1, 3], [1, 3, 1]])))
+print(torch.logdet(-torch.eye(3)), torch.linalg.slogdet(torch.zeros(2, 2)))
+print(torch.lu(torch.zeros(2, 2)))
+print(torch.lu_unpack(torch.eye(2), torch.tensor([2, 2], dtype=torch.int32), unpack_data=False))
+print(torch.lu_unpack(torch.eye(2), torch.tensor([2, 2], dtype=torch.int32), unpack_pivots=False))
+x = torch.zeros(2, 2, requires_grad=True); torch.slogdet(x)[1].backward(); print(x.grad)
+print(torch.cholesky(4 * torch.eye(2)), torch.triangular_solve(torch.ones(2, 2), torch.eye(2)))
+print(torch.linalg.LinAlgError.__mro__[-4:-1])
+"""
+
+
+@pytest.mark.parametrize("source", SILENT.strip().splitlines())
+def test_a_matrix_that_does_not_do_shows_what_pytorch_shows(source):
+    assert_shows_the_same(source)
+
+
+NODES = {
+    "linalg.cholesky": "LinalgCholeskyExBackward0",
+    "cholesky": "CholeskyBackward0",
+    "linalg.inv": "LinalgInvExBackward0",
+    "det": "LinalgDetBackward0",
+    "logdet": "WhereBackward0",
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.filterwarnings("ignore:torch.cholesky is deprecated")
+def test_nodes_have_pytorchs_names(name):
+    for module in BOTH:
+        function = module
+        for part in name.split("."):
+            function = getattr(function, part)
+        assert function(module.eye(2).requires_grad_()).grad_fn.name() == NODES[name]
+
+
+EMPTY = [(0, 0), (2, 0, 0), (0, 3, 3)]
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "slogdet", "cholesky", "lu", "lu_factor"])
+@pytest.mark.parametrize("shape", EMPTY)
+def test_matrices_without_elements(name, shape):
+    ours, theirs = (getattr(t.linalg, name)(t.ones(shape)) for t in BOTH)
+    assert_same(ours, theirs, 0, 0)
+
+
+@pytest.mark.parametrize("shape", EMPTY)
+def test_gradients_of_matrices_without_elements(shape):
+    for name in ("inv", "det", "cholesky", "lu_factor"):
+        x = backlight.ones(shape, requires_grad=True)
+        found = getattr(backlight.linalg, name)(x)
+        (found if isinstance(found, backlight.Tensor) else found[0]).sum().backward()
+        assert x.grad.shape == shape
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_the_determinant_of_a_singular_matrix_has_true_derivatives(rank):
+    rng = np.random.default_rng(rank)
+    flat = backlight.tensor(rng.normal(size=(2, 3, rank)) @ rng.normal(size=(2, rank, 3)), requires_grad=True)
+    assert gradcheck(backlight.det, flat)
+    assert gradgradcheck(backlight.det, flat)
+
+
+def test_the_determinant_has_third_derivatives():
+    x = backlight.tensor(np.random.default_rng(0).normal(size=(3, 3)), requires_grad=True)
+
+    def slope(matrix):
+        return backlight.autograd.grad(backlight.det(matrix) ** 2, matrix, create_graph=True)[0]
+
+    assert gradgradcheck(slope, x)
+
+
+@pytest.mark.parametrize("name", ["cofactors", "cofactor_slopes"])
+def test_parts_of_the_determinants_derivative_pass_gradgradcheck(name):
+    from backlight.ops import determinants
+
+    rng = np.random.default_rng(1)
+    given = [backlight.tensor(rng.normal(size=(3, 3)), requires_grad=True) for _ in range(1 + (name != "cofactors"))]
+    assert gradcheck(getattr(determinants, name), given)
+    assert gradgradcheck(getattr(determinants, name), given)
+
+
+@pytest.mark.parametrize("size", [15, 16, 17, 33, 100])
+def test_large_matrices_are_factored_by_panels_and_solved_by_halves(size):
+    rng = np.random.default_rng(size)
+    matrices = rng.normal(size=(2, size, size))
+    order, lower, upper = (one.numpy() for one in backlight.linalg.lu(backlight.tensor(matrices)))
+    np.testing.assert_allclose(order @ lower @ upper, matrices, atol=1e-10)
+    assert np.abs(lower).max() <= 1
+    pivots = backlight.linalg.lu_factor(backlight.tensor(matrices)).pivots
+    assert pivots.tolist() == torch.linalg.lu_factor(torch.tensor(matrices)).pivots.tolist()
+    triangles = np.tril(matrices) + size * np.eye(size)
+    solved = backlight.linalg.solve_triangular(backlight.tensor(triangles), backlight.tensor(matrices), upper=False)
+    np.testing.assert_allclose(triangles @ solved.numpy(), matrices, atol=1e-10)
