@@ -26,10 +26,12 @@ from backlight.ops.arithmetic import *
 from backlight.ops.channel_norms import *
 from backlight.ops.cholesky import *
 from backlight.ops.comparisons import *
+from backlight.ops.complex_numbers import *
 from backlight.ops.contractions import *
 from backlight.ops.convolution import *
 from backlight.ops.copying import *
 from backlight.ops.determinants import *
+from backlight.ops.differences import *
 from backlight.ops.distances import *
 from backlight.ops.division import *
 from backlight.ops.dropout import *
@@ -42,9 +44,11 @@ from backlight.ops.indexing import *
 from backlight.ops.joining import *
 from backlight.ops.linear import *
 from backlight.ops.lu import *
+from backlight.ops.masked_indexing import *
 from backlight.ops.masking import *
 from backlight.ops.matrix_sums import *
 from backlight.ops.medians import *
+from backlight.ops.native_norms import *
 from backlight.ops.normalisation import *
 from backlight.ops.norms import *
 from backlight.ops.padding import *
@@ -59,6 +63,7 @@ from backlight.ops.rounding import *
 from backlight.ops.sampling import *
 from backlight.ops.scans import *
 from backlight.ops.scattering import *
+from backlight.ops.segments import *
 from backlight.ops.selecting import *
 from backlight.ops.selection import *
 from backlight.ops.shaping import *
@@ -79,6 +84,7 @@ from backlight.tensor.creation import *
 from backlight.tensor.dlpack import *
 from backlight.tensor.drawn import *
 from backlight.tensor.filled import *
+from backlight.tensor.inplace_functions import *
 from backlight.tensor.kinds import *
 from backlight.tensor.legacy import *
 from backlight.tensor.printing import *
@@ -86,7 +92,7 @@ from backlight.tensor.random import *
 from backlight.tensor.ranges import *
 from backlight.tensor.tensor import Tensor
 
-from backlight import autograd, linalg, masked, return_types, special  # isort: skip - after what it is made of
+from backlight import autograd, fft, linalg, masked, return_types, special  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
     from backlight import data, lens, nn, optim, utils

@@ -67,7 +67,7 @@ class dtype:  # noqa: N801 - PyTorch's name
 
     def to_complex(self):
         """Refuse: backlight has no complex types."""
-        raise ArgumentError(f"complex dtypes are not in backlight: {self} has no complex partner here")
+        raise complex_refused(f"the complex partner of {self}")
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -127,13 +127,18 @@ def from_numpy_dtype(numpy_type: np.dtype) -> dtype:
     return found
 
 
+def complex_refused(what) -> ArgumentError:
+    """Return the one error for whatever is complex or would have to be."""
+    return ArgumentError(f"complex dtypes are not in backlight, got {what}: keep real and imaginary part apart")
+
+
 def to_numpy_dtype(kind) -> np.dtype | None:
     """Return NumPy's object for a dtype (None stays None; Python's float, int and bool are allowed as in PyTorch)."""
     if kind is None:
         return None
     if isinstance(kind, dtype):
         if kind.is_complex:
-            raise ArgumentError(f"complex dtypes are not in backlight, got {kind}: keep real and imaginary part apart")
+            raise complex_refused(kind)
         return kind.numpy
     if kind in _PYTHON_TYPES:
         return _PYTHON_TYPES[kind].numpy

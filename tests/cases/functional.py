@@ -56,6 +56,7 @@ CASES = [
     Case("softmax", lambda t, x: t.softmax(x, -1), [normal(3, 9)]),
     Case("softmax/first dim", lambda t, x: t.softmax(x, 0), [normal(3, 4)]),
     Case("softmax/large numbers", lambda t, x: t.softmax(x, 1), [normal(3, 9, scale=100)]),
+    Case("_safe_softmax", lambda t, x: t._safe_softmax(x, -1), [normal(3, 9)]),
     Case("softmax/0-d", lambda t, x: t.softmax(x, 0), [normal()]),
     Case("softmax/empty", lambda t, x: t.softmax(x, 1), [normal(2, 0)]),
     Case("softmax/softmin", lambda t, x: t.nn.functional.softmin(x, 1), [normal(3, 4)]),

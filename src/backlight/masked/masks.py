@@ -1,4 +1,4 @@
-"""A mask brought to an input's shape, and the input with what it leaves out replaced by a number that changes nothing."""
+"""A mask in the shape of an input, and the input with what it leaves out replaced by a number that changes nothing."""
 
 import numpy as np
 

@@ -110,6 +110,11 @@ def batch_norm(
     """
     if not input._data.size:
         return _nothing(input, weight, bias)
+    return batch_norm_with_statistics(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+
+
+def batch_norm_with_statistics(input, running_mean, running_var, weight, bias, training, momentum, eps):
+    """Return what `batch_norm` does, and the means and variances that it used; move the running ones."""
     check_channels(input, running_mean, running_var, weight, bias, training)
     statistics = (None, None) if training else (running_mean, running_var)
     out, mean, variance = native_batch_norm(input, weight, bias, *statistics, eps)
@@ -118,7 +123,7 @@ def batch_norm(
         unbiased = variance._data * (count / (count - 1)) if count > 1 else variance._data * np.nan
         move_towards(running_mean, mean._data, momentum)
         move_towards(running_var, unbiased, momentum)
-    return out
+    return out, mean, variance
 
 
 def _nothing(input, weight, bias):

@@ -11,9 +11,11 @@ from backlight.kernels import draws
 from backlight.kernels.generator import default_twister
 from backlight.kernels.memory_order import in_memory_order, model_of
 from backlight.ops.arithmetic import add, mul
+from backlight.ops.copying import clone
+from backlight.ops.declare import op
 from backlight.ops.inplace import inplace
 
-__all__ = ["alpha_dropout", "dropout", "feature_alpha_dropout", "feature_dropout"]
+__all__ = ["alpha_dropout", "dropout", "feature_alpha_dropout", "feature_dropout", "native_dropout"]
 
 # What SELU tends to for very negative inputs: alpha_dropout sets dropped elements to this.
 _SATURATION = -1.7580993408473766
@@ -89,6 +91,43 @@ def dropout(input, p=0.5, train=True, inplace=False):
         ValueError: p is no probability.
     """
     return input if _idle(input, p, train) else _scaled(input, p, input._data, inplace)
+
+
+def native_dropout(input, p, train):
+    """Return what `dropout` does, and which elements it kept.
+
+    Args:
+        train: None stands for True.
+    """
+    if train is False:
+        return clone(input), wrap(np.ones(input._data.shape, bool))
+    if not 0 <= p <= 1:
+        raise ShapeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p:g}")
+    places = model_of(input._data)
+    chosen = wrap(in_memory_order(places, lambda count: draws.bernoulli(default_twister, count, 1 - p)).astype(bool))
+    return native_dropout_scaled(input, chosen, 1 / (1 - p) if p < 1 else 0.0), chosen
+
+
+@op(name="native_dropout", node="NativeDropoutBackward0")
+def native_dropout_scaled(xp, input, mask, scale: float):
+    """The elements that a mask keeps times `scale`, 0 elsewhere."""
+    return input * (mask * input.dtype.type(scale))
+
+
+@native_dropout_scaled.derivative("input", formula="grad · scale, 0 where mask is False")
+def native_dropout_input(grad, mask, scale, ops):
+    return ops.native_dropout_backward(grad, mask, scale)
+
+
+@op
+def native_dropout_backward(xp, grad_output, mask, scale: float):
+    """The gradient of `native_dropout`: grad_output · scale, 0 where the mask is False."""
+    return grad_output * (mask * grad_output.dtype.type(scale))
+
+
+@native_dropout_backward.derivative("grad_output", formula="grad · scale, 0 where mask is False")
+def native_dropout_backward_grad_output(grad, mask, scale, ops):
+    return ops.native_dropout_backward(grad, mask, scale)
 
 
 def feature_dropout(input, p=0.5, train=True, inplace=False):

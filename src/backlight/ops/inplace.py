@@ -172,7 +172,7 @@ def _check_fits(target, result) -> None:
 
 def overlaps_itself(data: np.ndarray) -> bool:
     """Tell whether several elements of an array share one place in memory, as after expand."""
-    return any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape))
+    return data.size > 1 and any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape))
 
 
 def _save_written_output(result, target) -> None:

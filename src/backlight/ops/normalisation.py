@@ -2,7 +2,7 @@
 
 from math import prod
 
-from numpy import ascontiguousarray
+from numpy import ascontiguousarray, zeros
 
 from backlight.dtypes import finfo, float32, from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
@@ -68,8 +68,10 @@ def _columns(array):
 
 
 def _shaped(array, shape):
-    """Return an array in a shape: itself if it has it, so that its memory stays its own."""
-    return array if array.shape == shape else array.reshape(shape)
+    """Return an array in a shape: itself if it has it, so that its memory stays its own; zeros of no rows."""
+    if array.shape == shape:
+        return array
+    return array.reshape(shape) if array.size == prod(shape) else zeros(shape, array.dtype)
 
 
 @native_layer_norm.composed

@@ -10,7 +10,7 @@ from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.promotion import is_float
 
-__all__ = ["_log_softmax_backward_data", "_softmax_backward_data", "log_softmax", "softmax"]
+__all__ = ["_log_softmax_backward_data", "_safe_softmax", "_softmax_backward_data", "log_softmax", "softmax"]
 
 
 def softmax(input, dim, dtype=None):
@@ -52,6 +52,26 @@ def _softmax_backward_data_grad_output(grad, output, dim, ops):
 def _softmax_backward_data_output(grad, grad_output, output, dim, ops):
     first = grad * (grad_output - (grad_output * output).sum(dim, keepdims=True))
     return first - grad_output * (grad * output).sum(dim, keepdims=True)
+
+
+def _safe_softmax(input, dim, dtype=None):
+    """Return softmax along `dim`, with 0 instead of NaN where all of a row is −∞."""
+    return safely_along(input if dtype is None else input.to(dtype), dim)
+
+
+@op(name="_safe_softmax", node="SafeSoftmaxBackward0")
+def safely_along(xp, input, dim: int):
+    """Exponentials divided by their sum along `dim`, 0 where all are −∞."""
+    check_float(input, "softmax_lastdim_kernel_impl")
+    dim = normalise_dim(dim, input.ndim)
+    found = rows.softmax(widened(input), dim)
+    empty = xp.logical_and.reduce(input == -xp.inf, dim, keepdims=True) if input.ndim else input == -xp.inf
+    return rounded(xp.where(empty, found.dtype.type(0), found), input.dtype)
+
+
+@safely_along.derivative("input", formula="out · (grad − Σ grad · out)")
+def safely_along_input(grad, out, dim, ops):
+    return ops._softmax_backward_data(grad, out, dim)
 
 
 def log_softmax(input, dim, dtype=None):

@@ -1,5 +1,7 @@
 """Views by size and stride: windows along a dim, and as_strided."""
 
+import math
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
@@ -74,32 +76,39 @@ def strided_view(xp, input, positions: np.ndarray, data: np.ndarray):
     return data
 
 
-@strided_view.derivative("input", formula="grad, added at the places that the view shows")
+@strided_view.derivative("input", formula="grad, added at the places that the view shows; lost beyond the input")
 def strided_view_input(grad, input_shape, positions, ops):
-    return ops.add_positions(grad, shape=input_shape, positions=positions)
+    size = math.prod(input_shape)
+    if not (positions == size).any():
+        return ops.add_positions(grad, shape=input_shape, positions=positions)
+    found = ops.add_positions(grad, shape=(size + 1,), positions=positions)
+    return ops.slice(found, 0, 0, size, 1).reshape(input_shape)
 
 
 def as_strided(input, size, stride, storage_offset=None):
     """Return a view with any size, strides and offset (counted in elements) into the memory of the tensor's base.
 
     Raises:
-        RuntimeError: the view would reach beyond that memory, or, of a tensor that requires grad, beyond the tensor.
+        RuntimeError: the view would reach beyond that memory.
     """
     data = _strided_memory(input, tuple(size), tuple(stride), storage_offset)
     return strided_view(input, _places_in(input, data), data)
 
 
 def _places_in(input, data):
-    """Return for each element of a strided view its place in the input, if a gradient will need it."""
+    """Return for each element of a strided view its place in the input, if a gradient will need it.
+
+    The place of what lies in the base's memory but not in the input is the input's size: it gets no gradient.
+    """
     if input._edge is None:
         return None
-    try:
+    if input._view is None:
         return positions_in(input, wrap(data))
-    except (ValueError, TypeError):
-        raise ShapeError(
-            "as_strided of a tensor that requires grad must stay within its own elements, got a view that reaches "
-            "beyond them: take it of the base"
-        ) from None
+    base = input._view[0]
+    size = input._data.size
+    places = np.full(base._data.size, size)
+    places[positions_in(base, input)] = np.arange(size).reshape(input._data.shape)
+    return places[positions_in(base, wrap(data))]
 
 
 def _strided_memory(input, size, stride, storage_offset):

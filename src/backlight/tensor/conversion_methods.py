@@ -10,6 +10,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError
 from backlight.graph.state import LEAF, TensorState, writable
 from backlight.layouts import layout, strided
+from backlight.ops import complex_numbers
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.dlpack import export
 from backlight.tensor.legacy import instance, recast
@@ -100,6 +101,20 @@ class ConversionMethods:
         """
         raise GraphError("share_memory_() is not in backlight: pass .numpy() through multiprocessing.shared_memory")
 
+    def to_sparse(self, *args, **kwargs):
+        """Say that there are no sparse tensors here.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise GraphError("sparse layouts are not in backlight: keep the tensor dense, and leave .to_sparse() out")
+
+    to_sparse_coo = to_sparse_csr = to_sparse_csc = to_sparse_bsr = to_sparse_bsc = to_sparse
+
+    def to_dense(self, dtype=None, *, masked_grad=None):
+        """Return the tensor itself, in another dtype if one is given: it is dense."""
+        return self if dtype is None else self.to(dtype)
+
     @property
     def layout(self) -> layout:
         """How the elements lie in memory: strided."""
@@ -124,6 +139,12 @@ class ConversionMethods:
     def is_distributed(self) -> bool:
         """Tell whether the tensor is spread over processes: never."""
         return False
+
+    cdouble = complex_numbers.refusing("cdouble", "a complex128 tensor")
+    cfloat = complex_numbers.refusing("cfloat", "a complex64 tensor")
+    chalf = complex_numbers.refusing("chalf", "a complex32 tensor")
+    stft = complex_numbers.stft
+    istft = complex_numbers.istft
 
     def is_complex(self) -> bool:
         """Tell whether the elements are complex: never."""

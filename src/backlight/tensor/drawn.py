@@ -10,6 +10,7 @@ from backlight.graph.state import TensorState
 from backlight.kernels import draws
 from backlight.kernels.memory_order import in_memory_order, model_of
 from backlight.layouts import contiguous_format, numpy_order
+from backlight.ops import drawing
 from backlight.ops.operands import broadcast_problem
 from backlight.ops.promotion import FLOAT32, INT64, is_float, promote_types
 from backlight.sizes import size_from
@@ -181,16 +182,19 @@ def normal(
     kind = given[0].dtype if len(given) == 1 else promote_types(given[0].dtype, given[1].dtype)
     if len(given) == 1 and not isinstance(std, TensorState):
         numbers = normal_numbers(np.empty(shape, kind), 0.0, std, generator)
-        return leaf(np.asarray(numbers + given[0]))
+        return drawing.drawn_normal_of_means(mean, np.asarray(numbers + given[0]))
     numbers = normal_numbers(np.empty(shape, kind), 0.0, 1.0, generator)
-    mean = mean._data if isinstance(mean, TensorState) else kind.type(mean)
-    return leaf(np.asarray(numbers * given[-1] + mean).astype(kind, copy=False))
+    if not isinstance(mean, TensorState):
+        numbers = np.asarray(numbers * given[-1] + kind.type(mean)).astype(kind, copy=False)
+        return drawing.drawn_normal_of_stds(std, numbers)
+    numbers = np.asarray(numbers * given[-1] + given[0]).astype(kind, copy=False)
+    return drawing.drawn_normal(mean, std, numbers)
 
 
 def bernoulli(input, p: float | None = None, *, generator=None):
     """Make a tensor of 1 with the probabilities in `input`, else of 0; with `p`, of 1 with that probability for all.
 
-    The result has no history: nothing that is drawn depends smoothly on a probability.
+    The gradient of a probability is 0: nothing that is drawn depends smoothly on it.
 
     Raises:
         RuntimeError: a probability is not from [0, 1].
@@ -198,7 +202,7 @@ def bernoulli(input, p: float | None = None, *, generator=None):
     if p is not None:
         return leaf(_places("bernoulli", input, None, contiguous_format)).bernoulli_(p, generator=generator)
     numbers = bernoulli_numbers(np.asarray(input._data), generator)
-    return leaf(numbers.astype(input._data.dtype))
+    return drawing.drawn_bernoulli(input, numbers.astype(input._data.dtype))
 
 
 def poisson(input, generator=None):
@@ -211,7 +215,7 @@ def poisson(input, generator=None):
     require_float("poisson_cpu", rates.dtype)
     if not (rates >= 0).all():
         raise ShapeError("invalid Poisson rate, expected rate to be non-negative")
-    return leaf(draws.poisson(twister_of(generator), rates).astype(rates.dtype))
+    return drawing.drawn_poisson(input, draws.poisson(twister_of(generator), rates).astype(rates.dtype))
 
 
 def multinomial(input, num_samples: int, replacement: bool = False, *, generator=None):

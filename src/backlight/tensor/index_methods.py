@@ -15,7 +15,7 @@ from backlight.ops import (
 )
 from backlight.ops.copying import copy_into
 from backlight.ops.filling import fill_into, zero_into
-from backlight.ops.inplace import inplace
+from backlight.ops.inplace import inplace, inplace_view
 
 
 class IndexMethods:
@@ -37,6 +37,7 @@ class IndexMethods:
     diagonal_scatter = slicing.diagonal_scatter
     unfold = striding.unfold
     as_strided = striding.as_strided
+    as_strided_ = inplace_view(striding.as_strided, "as_strided_")
     as_strided_scatter = striding.as_strided_scatter
 
     split = splitting.split

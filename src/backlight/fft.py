@@ -1,0 +1,109 @@
+"""The part of PyTorch's `torch.fft` that real numbers suffice for; the rest says that complex numbers wait."""
+
+from backlight.dtypes import get_default_dtype
+from backlight.ops.complex_numbers import refusing
+from backlight.ops.dims import normalise_dims
+from backlight.ops.flipping import roll
+from backlight.ops.spectra import real_signal
+from backlight.tensor.ranges import arange
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "hfft2",
+    "hfftn",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "ihfft2",
+    "ihfftn",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
+
+def irfft(input, n=None, dim=-1, norm=None):
+    """Return the real signal of which `input`, real too, is half the spectrum along `dim`.
+
+    Args:
+        n: how long the signal is; 2 · (size − 1) by default.
+        norm: "backward" (the default) divides by n, "ortho" by √n, "forward" does not divide.
+    """
+    return real_signal("irfft", input, None if n is None else (n,), (dim,), norm, inverse=True)
+
+
+def irfft2(input, s=None, dim=(-2, -1), norm=None):
+    """Return the real plane of which `input`, real too, is half the spectrum."""
+    return real_signal("irfft2", input, s, _several(dim), norm, inverse=True)
+
+
+def irfftn(input, s=None, dim=None, norm=None):
+    """Return the real signal of which `input`, real too, is half the spectrum over several dims, all by default."""
+    return real_signal("irfftn", input, s, _several(dim), norm, inverse=True)
+
+
+def hfft(input, n=None, dim=-1, norm=None):
+    """Return the real spectrum of which `input`, real too, is half the hermitian signal along `dim`.
+
+    Args:
+        n: how long the spectrum is; 2 · (size − 1) by default.
+        norm: "backward" (the default) does not divide, "ortho" divides by √n, "forward" by n.
+    """
+    return real_signal("hfft", input, None if n is None else (n,), (dim,), norm, inverse=False)
+
+
+def hfft2(input, s=None, dim=(-2, -1), norm=None):
+    """Return the real spectrum of which `input`, real too, is half the hermitian plane."""
+    return real_signal("hfft2", input, s, _several(dim), norm, inverse=False)
+
+
+def hfftn(input, s=None, dim=None, norm=None):
+    """Return the real spectrum of which `input`, real too, is half the hermitian signal over several dims."""
+    return real_signal("hfftn", input, s, _several(dim), norm, inverse=False)
+
+
+def _several(dim):
+    return (dim,) if isinstance(dim, int) else dim
+
+
+_SIGNAL, _SPECTRUM = "the signal of a spectrum", "the spectrum of a signal"
+fft, fft2, fftn = [refusing(f"fft.{name}", _SPECTRUM) for name in ("fft", "fft2", "fftn")]
+ifft, ifft2, ifftn = [refusing(f"fft.{name}", _SIGNAL) for name in ("ifft", "ifft2", "ifftn")]
+rfft, rfft2, rfftn = [refusing(f"fft.{name}", f"half {_SPECTRUM}") for name in ("rfft", "rfft2", "rfftn")]
+ihfft, ihfft2, ihfftn = [refusing(f"fft.{name}", f"half {_SIGNAL}") for name in ("ihfft", "ihfft2", "ihfftn")]
+
+
+def fftshift(input, dim=None):
+    """Return a spectrum with the frequency 0 in the middle of each dim instead of at its start."""
+    dims = tuple(range(input.ndim)) if dim is None else normalise_dims(dim, input.ndim)
+    return roll(input, [input.shape[one] // 2 for one in dims], dims)
+
+
+def ifftshift(input, dim=None):
+    """Return a spectrum with the frequency 0 at the start of each dim again: what `fftshift` did, undone."""
+    dims = tuple(range(input.ndim)) if dim is None else normalise_dims(dim, input.ndim)
+    return roll(input, [(input.shape[one] + 1) // 2 for one in dims], dims)
+
+
+def fftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, requires_grad=False):
+    """Make the frequencies of the parts of a spectrum, n samples being `d` apart: 0, 1 …, −1, divided by n · d."""
+    found = arange(n, dtype=dtype or get_default_dtype(), device=device)
+    found[(n + 1) // 2 :] -= n
+    return (found / (n * d) if n else found).requires_grad_(requires_grad)
+
+
+def rfftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, requires_grad=False):
+    """Make the frequencies of the parts of half a spectrum, n samples being `d` apart: 0, 1 …, divided by n · d."""
+    found = arange(n // 2 + 1, dtype=dtype or get_default_dtype(), device=device)
+    return (found / (n * d) if n else found).requires_grad_(requires_grad)
