@@ -13,7 +13,7 @@ FLOORS = [
     {"kernels"},
     {"graph"},
     {"ops", "linalg", "special", "masked"},
-    {"tensor", "fft"},
+    {"tensor", "fft", "array_api"},
     {"autograd"},
     {"nn", "optim", "data"},
     {"models", "adapters", "training", "serialization", "utils"},

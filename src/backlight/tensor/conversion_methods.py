@@ -1,13 +1,14 @@
 """Tensor's ways to NumPy and other libraries, to copies, pickles and devices, and what it says of its memory."""
 
 import copy
+import importlib
 
 import numpy as np
 
 import backlight.tensor.numpy_shapes  # noqa: F401 - declares counterparts of NumPy's functions
 from backlight.devices import require_cpu
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import GraphError
+from backlight.errors import GraphError, ValueProblem
 from backlight.graph.state import LEAF, TensorState, writable
 from backlight.layouts import layout, strided
 from backlight.ops import complex_numbers
@@ -17,6 +18,7 @@ from backlight.tensor.legacy import instance, recast
 from backlight.tensor.numpy_functions import call_function
 from backlight.tensor.numpy_ufuncs import call_ufunc
 
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 DEEPCOPY_OF_NON_LEAF = (
     "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
     "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
@@ -41,6 +43,21 @@ class ConversionMethods:
 
     def __array_function__(self, function, types, args: tuple, kwargs: dict):
         return call_function(function, args, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None):
+        """Return the namespace of the array API standard, `backlight.array_api`.
+
+        Raises:
+            ValueError: another version of the standard is asked for.
+        """
+        if api_version not in (None, *API_VERSIONS):
+            raise ValueProblem(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
+        return importlib.import_module("backlight.array_api")  # when it is first asked for: few programs do
+
+    def to_device(self, device, /, *, stream=None):
+        """Return the tensor itself: it is on the CPU, the only device."""
+        require_cpu(device)
+        return self
 
     def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy: bool | None = None):
         """Return the memory for another library, as its `from_dlpack` asks for it."""

@@ -1,0 +1,19 @@
+"""The namespace of the Python array API standard, on backlight's tensors: what `x.__array_namespace__()` returns.
+
+Functions have the standard's names and parameters. They are made of ops: a tensor that requires grad goes through them
+with its history. Complex dtypes and unsigned integers of more than 8 bits, which backlight does not have, are left out.
+"""
+
+from math import e, inf, nan, pi
+
+from backlight.array_api import linalg
+from backlight.array_api.elementwise import *
+from backlight.array_api.information import *
+from backlight.array_api.linalg import matmul, tensordot, vecdot
+from backlight.array_api.making import *
+from backlight.array_api.moving import *
+from backlight.array_api.reducing import *
+from backlight.array_api.searching import *
+from backlight.dtypes import bool, float32, float64, int8, int16, int32, int64, uint8
+
+newaxis = None

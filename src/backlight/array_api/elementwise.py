@@ -1,0 +1,149 @@
+"""The standard's functions of one element, or of two: each is an op, under the name that the standard has."""
+
+from backlight.ops.arithmetic import add, mul, sub
+from backlight.ops.comparisons import (
+    bitwise_and,
+    bitwise_left_shift,
+    bitwise_not,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    eq,
+    ge,
+    gt,
+    isfinite,
+    isinf,
+    isnan,
+    le,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    ne,
+    signbit,
+)
+from backlight.ops.division import floor_divide, remainder, true_divide
+from backlight.ops.pointwise import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cos,
+    cosh,
+    exp,
+    expm1,
+    log,
+    log1p,
+    log2,
+    log10,
+    sin,
+    sinh,
+    tan,
+    tanh,
+)
+from backlight.ops.powers import hypot, logaddexp, pow, reciprocal, sqrt, square
+from backlight.ops.rounding import (
+    abs,
+    ceil,
+    conj,
+    copysign,
+    floor,
+    neg,
+    nextafter,
+    positive,
+    round,
+    sign,
+    trunc,
+)
+from backlight.ops.selection import clamp, maximum, minimum
+
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "conj",
+    "copysign",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "not_equal",
+    "positive",
+    "pow",
+    "real",
+    "reciprocal",
+    "remainder",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+]
+
+bitwise_invert = bitwise_not
+divide = true_divide
+equal = eq
+greater = gt
+greater_equal = ge
+less = lt
+less_equal = le
+multiply = mul
+negative = neg
+not_equal = ne
+real = conj  # of a real number: the number
+subtract = sub
+
+
+def clip(x, /, min=None, max=None):
+    """Limit the elements; without limits, return a copy."""
+    return x.clone() if min is None and max is None else clamp(x, min, max)

@@ -1,0 +1,103 @@
+"""The standard's functions that move, join and repeat elements."""
+
+import numpy as np
+
+from backlight.errors import ValueProblem
+from backlight.ops import flipping, joining, repeating, shaping, splitting, transposing
+from backlight.ops.copying import cast
+from backlight.ops.promotion import common_dtype
+from backlight.tensor.numpy_shapes import expand_dims
+
+__all__ = ["broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "matrix_transpose", "moveaxis"]
+__all__ += ["permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "tile", "unstack"]
+
+
+def broadcast_arrays(*arrays) -> list:
+    """Repeat without copying, each to the shape of all together."""
+    return list(repeating.broadcast_tensors(*arrays))
+
+
+def broadcast_to(x, /, shape):
+    """Repeat without copying, to a shape."""
+    return repeating.broadcast_to(x, shape)
+
+
+def _alike(arrays) -> list:
+    kind = common_dtype([np.empty(1, each._data.dtype) for each in arrays])
+    return [cast(each, kind) for each in arrays]
+
+
+def concat(arrays, /, *, axis: int | None = 0):
+    """Join along an axis; axis=None joins the elements of all."""
+    if axis is None:
+        return joining.cat([shaping.ravel(each) for each in _alike(arrays)])
+    return joining.cat(_alike(arrays), axis)
+
+
+def stack(arrays, /, *, axis: int = 0):
+    """Join along a new axis."""
+    return joining.stack(_alike(arrays), axis)
+
+
+def unstack(x, /, *, axis: int = 0) -> tuple:
+    """Return the slices along an axis."""
+    return splitting.unbind(x, axis)
+
+
+def flip(x, /, *, axis=None):
+    """Reverse the order along some axes, or all."""
+    dims = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return flipping.flip(x, dims)
+
+
+def matrix_transpose(x, /):
+    """Swap the last two dims."""
+    return x.mT
+
+
+def moveaxis(x, source, destination, /):
+    """Move some dims to other places."""
+    return transposing.movedim(x, source, destination)
+
+
+def permute_dims(x, /, axes):
+    """Return the dims in another order."""
+    return transposing.permute(x, tuple(axes))
+
+
+def repeat(x, repeats, /, *, axis: int | None = None):
+    """Repeat each element or slice."""
+    return repeating.repeat_interleave(x, repeats, axis)
+
+
+def reshape(x, /, shape, *, copy: bool | None = None):
+    """Return the elements in another shape; copy=False never copies."""
+    if copy is False:
+        return x.view(shape)
+    found = shaping.reshape(x, shape)
+    return found.clone() if copy else found
+
+
+def roll(x, /, shift, *, axis=None):
+    """Shift along some axes; what leaves at one end enters at the other."""
+    if axis is None:
+        return flipping.roll(x, shift)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return flipping.roll(x, shift if isinstance(shift, tuple) else (shift,) * len(axes), axes)
+
+
+def squeeze(x, /, axis):
+    """Take away dims of size 1.
+
+    Raises:
+        ValueError: another dim is named.
+    """
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if any(x.shape[each] != 1 for each in axes):
+        raise ValueProblem(f"cannot select an axis to squeeze out which has size not equal to one, got {axis}")
+    return shaping.squeeze(x, axes)
+
+
+def tile(x, repetitions, /):
+    """Repeat the whole."""
+    return repeating.tile(x, tuple(repetitions))

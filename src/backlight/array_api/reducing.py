@@ -1,0 +1,97 @@
+"""The standard's functions that reduce along axes, or add up along them."""
+
+from backlight.dtypes import to_numpy_dtype
+from backlight.errors import ValueProblem
+from backlight.ops import extremes, reductions, scans, statistics
+from backlight.ops.joining import cat
+from backlight.tensor.numpy_ufuncs import axes_of
+
+__all__ = ["all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod"]
+__all__ += ["std", "sum", "var"]
+
+
+def _over(op):
+    """Return a reduction over axes: all by default, none for an empty tuple."""
+
+    def reduce(x, /, *, axis=None, keepdims: bool = False):
+        dims = axes_of(axis, x.ndim)
+        return op(x, dims, keepdims) if dims else x.clone()
+
+    return reduce
+
+
+def _truth(op):
+    def reduce(x, /, *, axis=None, keepdims: bool = False):
+        dims = axes_of(axis, x.ndim)
+        return op(x.bool(), dims, keepdims) if dims else x.bool()
+
+    return reduce
+
+
+def _spread(op):
+    def reduce(x, /, *, axis=None, correction: float = 0.0, keepdims: bool = False):
+        return op(x, axes_of(axis, x.ndim), correction=correction, keepdim=keepdims)
+
+    return reduce
+
+
+all = _truth(reductions.all)
+any = _truth(reductions.any)
+max = _over(extremes.amax)
+mean = _over(reductions.mean)
+min = _over(extremes.amin)
+std = _spread(statistics.std)
+var = _spread(statistics.var)
+
+
+def sum(x, /, *, axis=None, dtype=None, keepdims: bool = False):
+    """Add up over some axes; integers in int64."""
+    dims = axes_of(axis, x.ndim)
+    return reductions.sum(x, dims, keepdims, dtype=dtype) if dims else _accumulated(x, dtype).clone()
+
+
+def prod(x, /, *, axis=None, dtype=None, keepdims: bool = False):
+    """Multiply over some axes; integers in int64."""
+    found = _accumulated(x, dtype)
+    for dim in sorted(axes_of(axis, x.ndim), reverse=True):
+        found = reductions.prod(found, dim, keepdims)
+    return found
+
+
+def _accumulated(x, dtype):
+    """Return elements in the dtype in which sums and products are formed."""
+    if dtype is not None:
+        to_numpy_dtype(dtype)
+        return x.to(dtype)
+    return x if x.is_floating_point() else x.long()
+
+
+def count_nonzero(x, /, *, axis=None, keepdims: bool = False):
+    """Count what is not 0."""
+    return sum(x.bool(), axis=axis, keepdims=keepdims)
+
+
+def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
+    """Add up along an axis, which may be left out for one dim."""
+    return _scanned(scans.cumsum, x, axis, dtype, 0 if include_initial else None)
+
+
+def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
+    """Multiply along an axis, which may be left out for one dim."""
+    return _scanned(scans.cumprod, x, axis, dtype, 1 if include_initial else None)
+
+
+def _scanned(op, x, axis, dtype, initial):
+    if axis is None and x.ndim != 1:
+        raise ValueProblem(f"axis must be given for a tensor of {x.ndim} dims; it may be left out for one dim")
+    dim = 0 if axis is None else axis
+    found = op(_accumulated(x, dtype), dim)
+    if initial is None:
+        return found
+    first = [1 if place == dim % x.ndim else size for place, size in enumerate(x.shape)]
+    return cat([found.new_full(first, initial), found], dim)
+
+
+def diff(x, /, n: int = 1, axis: int = -1, *, prepend=None, append=None):
+    """Return the differences of neighbours."""
+    return scans.diff(x, n, axis, prepend, append)
