@@ -55,6 +55,7 @@ OURS = {
     "torch.return_types": "backlight.return_types",
     "torch.serialization": "backlight.serialization",
     "torch.special": "backlight.special",
+    "torch.utils.checkpoint": "backlight.utils.checkpoint",
     "torch.utils.data": "backlight.data",
     "torch.utils.data.dataloader": "backlight.data.loader",
     "torch.utils.data.dataset": "backlight.data.dataset",

@@ -13,6 +13,7 @@ cheaper.
 
 import sys
 import weakref
+from contextlib import nullcontext
 from itertools import repeat
 from operator import attrgetter
 
@@ -31,6 +32,7 @@ from backlight.graph.hook_calls import (
 from backlight.graph.modes import set_recording
 from backlight.graph.node import Output, accumulator, add_to_buffer, node_and_number
 from backlight.graph.observed_run import observed_run
+from backlight.graph.tasks import Task, counting, note_walk
 from backlight.graph.watching import somebody
 from backlight.kernels.native import core
 
@@ -46,12 +48,12 @@ def run(roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None,
 
     Args and Returns: see `_run`.
     """
+    if not somebody.watches and not counting.tasks:
+        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None)
     observed = None
     if somebody.watches:
         observed = observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
-    if observed is None:
-        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None)
-    with observed:
+    with Task(partial=inputs is not None), observed or nullcontext():
         return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed)
 
 
@@ -77,6 +79,8 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
                 if core.core_walk(roots, root_grads, keep_graph, observed):
                     return []
             walk = _Walk(keep_graph, create_graph, observed)
+            if counting.tasks:
+                note_walk(walk)
             order = walk.collect(roots)
             if inputs is not None:
                 walk.restrict(order, inputs, into_grad)
@@ -189,6 +193,10 @@ class _Walk:
                 leads.add(node)
                 masks[node] = mask
         self.masks = masks
+
+    def reaches(self, node) -> bool:
+        """Tell whether a node or leaf runs, or has its gradient captured, in this walk."""
+        return node in self.buffers and (self.masks is None or node in self.masks or node in self.targets)
 
     def start(self, roots, root_grads) -> None:
         """Put the first gradients in place."""

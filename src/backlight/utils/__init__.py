@@ -1,1 +1,5 @@
 """PyTorch's `torch.utils`."""
+
+from backlight.utils import checkpoint, dlpack
+
+__all__ = ["checkpoint", "dlpack"]

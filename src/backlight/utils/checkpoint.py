@@ -1,0 +1,279 @@
+"""Save memory by computing again: `checkpoint` keeps a function's inputs, not what its backward needs.
+
+See NOTE [Recomputation] in autograd/recomputation.py for the form without re-entry. The re-entrant form is one node,
+whose backward runs the function again and starts a backward of its own.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from backlight.autograd.doors import backward
+from backlight.autograd.function import Function
+from backlight.autograd.recomputation import CheckpointError, Frame, GraphExecGroup, checkpoint_hooks
+from backlight.errors import GraphError, ValueProblem
+from backlight.graph.modes import enable_grad, modes, no_grad
+from backlight.graph.state import TensorState
+from backlight.graph.tasks import count_tasks, current_task
+from backlight.nn.modules.container import Sequential
+from backlight.tensor.random import fork_rng, get_rng_state, set_rng_state
+from backlight.utils.checkpoint_debugging import OpLog
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "GraphExecGroup",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detach_variable",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
+
+PASS_USE_REENTRANT = (
+    "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
+    "use_reentrant=True. Refer to docs for more details on the differences between the two variants."
+)
+
+
+def noop_context_fn() -> tuple[AbstractContextManager, AbstractContextManager]:
+    """Return two blocks that do nothing, for the forward and for the recomputation."""
+    return nullcontext(), nullcontext()
+
+
+class _Settings:
+    """What blocks say in place of the arguments of `checkpoint`; None for what those say."""
+
+    debug: bool | None = None
+    early_stop: bool | None = None
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Overrule the `debug` of each checkpoint that is called inside the block; None leaves it."""
+    before, _Settings.debug = _Settings.debug, enabled
+    try:
+        yield
+    finally:
+        _Settings.debug = before
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Overrule the `early_stop` of each checkpoint that is called inside the block."""
+    before, _Settings.early_stop = _Settings.early_stop, enable
+    try:
+        yield
+    finally:
+        _Settings.early_stop = before
+
+
+def _facts(tensor) -> dict:
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+def _nothing(tensor) -> None:
+    return None
+
+
+CHECKS = {"default": _facts, "none": _nothing}
+
+
+def checkpoint(
+    function: Callable,
+    *args,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    **kwargs,
+):
+    """Return `function(*args, **kwargs)`, keeping for backward only the arguments: it is run again when needed.
+
+    Args:
+        function: what to run; it must compute the same again.
+        use_reentrant: False, as recommended: the call is recorded, and what its nodes need is recomputed. True: it is
+            one node whose backward starts another backward; then only positional tensors get gradients, and
+            `grad()` and `inputs=` cannot be used.
+        context_fn: gives two blocks, for the forward and for the recomputation.
+        determinism_check: "default" compares shape and dtype of what was saved and of what was recomputed; "none" does
+            not.
+        debug: let errors list the ops that ran in the forward and in the recomputation.
+        early_stop: stop the recomputation once all that is needed is there.
+        preserve_rng_state: draw the same random numbers again.
+
+    Raises:
+        CheckpointError: in backward, if something else was recomputed.
+        ValueError: an argument does not go with the others.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, "
+            f"calling checkpoint without use_reentrant will raise an exception. {PASS_USE_REENTRANT}",
+            UserWarning,
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if not use_reentrant:
+        frame, log = _frame(function, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop)
+        return _recorded(frame, log, function, args, kwargs)
+    if kwargs:
+        raise ValueProblem(
+            "Unexpected keyword arguments: " + ",".join(kwargs) + "; with use_reentrant=False they may be"
+        )
+    if context_fn is not noop_context_fn or debug is not False:
+        raise ValueProblem("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+    return CheckpointFunction.apply(function, preserve_rng_state, *args)
+
+
+def _frame(function, kwargs: dict, preserve_rng_state: bool, context_fn, determinism_check, debug, early_stop):
+    """Return the frame of a call, what logs its ops (or None), and the block to run its forward in."""
+    log = None
+    if debug if _Settings.debug is None else _Settings.debug:
+        if context_fn is not noop_context_fn:
+            raise ValueProblem("debug=True is incompatible with non-default context_fn")
+        log = OpLog()
+        context_fn = log.contexts
+    if determinism_check not in CHECKS:
+        raise ValueProblem(f"determinism_check should be one of {list(CHECKS)}, but got {determinism_check}")
+    forward_context, again_context = context_fn()
+    state = get_rng_state() if preserve_rng_state else None
+
+    def recompute(*args):
+        with fork_rng(enabled=preserve_rng_state):
+            if state is not None:
+                set_rng_state(state)
+            with again_context:
+                function(*args, **kwargs)
+
+    stops = early_stop if _Settings.early_stop is None else _Settings.early_stop
+    frame = Frame(recompute, stops, CHECKS[determinism_check])
+    frame.forward_context = forward_context
+    return frame, log
+
+
+def _recorded(frame: Frame, log: OpLog | None, function, args: tuple, kwargs: dict):
+    """Run a checkpointed function, with what it saves left out."""
+    if not modes.grad_enabled:
+        return function(*args, **kwargs)
+    frame.keep_arguments(args)
+    with checkpoint_hooks(frame, None if log is None else log.explain), frame.forward_context:
+        out = function(*args, **kwargs)
+        frame.completed = True
+    if not frame.completed:
+        raise GraphError(
+            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
+            "the checkpointed forward. This is not supported because checkpoint cannot return a value for a failed "
+            "forward."
+        )
+    return out
+
+
+class CheckpointFunction(Function):
+    """The re-entrant form: one node, whose backward runs the function again, recorded, and a backward through that."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        """Run the function without recording; save its tensors."""
+        check_backward_validity(args)
+        count_tasks()
+        ctx.run_function = run_function
+        ctx.state = get_rng_state() if preserve_rng_state else None
+        ctx.others = [None if isinstance(one, TensorState) else one for one in args]
+        ctx.places = [place for place, one in enumerate(args) if isinstance(one, TensorState)]
+        ctx.save_for_backward(*(args[place] for place in ctx.places))
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        """Run the function again on detached inputs, and differentiate that.
+
+        Raises:
+            RuntimeError: only some gradients are asked for, or no output requires grad.
+        """
+        task = current_task()
+        if task is not None and task.partial:
+            raise GraphError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+                ".backward() without passing the `inputs` argument."
+            )
+        inputs = list(ctx.others)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors):
+            inputs[place] = tensor
+        detached = detach_variable(tuple(inputs))
+        with fork_rng(enabled=ctx.state is not None):
+            if ctx.state is not None:
+                set_rng_state(ctx.state)
+            with enable_grad():
+                found = ctx.run_function(*detached)
+        outs = (found,) if isinstance(found, TensorState) else found
+        pairs = [(o, g) for o, g in zip(outs, grads) if isinstance(o, TensorState) and o.requires_grad]
+        if not pairs:
+            raise GraphError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([out for out, _ in pairs], [grad for _, grad in pairs])
+        return None, None, *(one.grad if isinstance(one, TensorState) else None for one in detached)
+
+
+def detach_variable(inputs: tuple) -> tuple:
+    """Return arguments with each tensor replaced by a leaf that shares its memory."""
+    if not isinstance(inputs, tuple):
+        raise GraphError(
+            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}; pass a tuple"
+        )
+    return tuple(
+        one.detach().requires_grad_(one.requires_grad) if isinstance(one, TensorState) else one for one in inputs
+    )
+
+
+def check_backward_validity(inputs) -> None:
+    """Warn if no tensor among a checkpoint's inputs requires grad."""
+    if not any(one.requires_grad for one in inputs if isinstance(one, TensorState)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=2)
+
+
+def checkpoint_sequential(
+    functions: Sequence[Callable] | Sequential,
+    segments: int,
+    input,
+    use_reentrant: bool | None = None,
+    *,
+    preserve_rng_state: bool = True,
+    **kwargs,
+):
+    """Run functions one after the other, in `segments` parts of which all but the last are checkpointed.
+
+    Args: see `checkpoint`.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In "
+            f"version 2.9 we will raise an exception if use_reentrant is not passed. {PASS_USE_REENTRANT}",
+            UserWarning,
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if kwargs:
+        raise ValueProblem("Unexpected keyword arguments: " + ",".join(kwargs))
+    functions = list(functions.children()) if isinstance(functions, Sequential) else functions
+    size = len(functions) // segments
+    end = 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        part = _one_after_the_other(functions[start:end])
+        input = checkpoint(part, input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state)
+    return _one_after_the_other(functions[end:])(input)
+
+
+def _one_after_the_other(functions: Sequence[Callable]) -> Callable:
+    def run(input):
+        for function in functions:
+            input = function(input)
+        return input
+
+    return run

@@ -1,0 +1,85 @@
+"""What `checkpoint(debug=True)` tells when a recomputation saved something else: the ops of both runs, with lines."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from backlight.autograd.recomputation import CheckpointError
+from backlight.dtypes import from_numpy_dtype
+from backlight.graph.interception import interpreting
+from backlight.graph.interpreters import Interpreter
+from backlight.graph.provenance import describe_place, user_place
+from backlight.graph.state import TensorState
+
+TEMPLATE = """ \
+An error happened while unpacking tensors; dumping logs of latest computation
+because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.
+Scroll all the way down for guidance on how to navigate these logs.
+
+Operations executed during the original forward:
+
+{forward}
+
+Operations executed during recomputation:
+
+{again}
+
+ ERROR: Detected non-determinism while running activation checkpointing
+
+ {first}
+ The operations are listed above in the order in which they ran, each with its line. Where the two lists part, the
+ function did something else the second time: it must compute from its arguments and from random numbers only.
+"""
+
+
+class _Noting(Interpreter):
+    """Notes each op with its inputs and its line."""
+
+    __slots__ = ("lines",)
+
+    def __init__(self, lines: list[str]):
+        self.lines = lines
+
+    def op(self, op, function, args: tuple, kwargs: dict):
+        """Note the op, and run it."""
+        inputs = ", ".join(_told(one) for one in (*args, *kwargs.values()))
+        self.lines.append(f"{op.name}({inputs})   {describe_place(*user_place())}")
+        return function(*args, **kwargs)
+
+
+def _told(value) -> str:
+    if isinstance(value, TensorState):
+        kind = str(from_numpy_dtype(value._data.dtype)).removeprefix("torch.")
+        return f"{kind}{list(value._data.shape)}"
+    return type(value).__name__ if isinstance(value, (list, tuple, dict)) else repr(value)
+
+
+class OpLog:
+    """The ops of a checkpoint's forward and of its recomputation."""
+
+    def __init__(self):
+        self.forward: list[str] = []
+        self.again: list[str] = []
+
+    def contexts(self) -> tuple[AbstractContextManager, AbstractContextManager]:
+        """Return the two blocks that note the ops."""
+        return interpreting(_Noting(self.forward)), self._noting_again()
+
+    @contextmanager
+    def _noting_again(self) -> Iterator[None]:
+        self.again.clear()
+        with interpreting(_Noting(self.again)):
+            yield
+
+    def explain(self, problem: CheckpointError) -> None:
+        """Raise the error with the logs.
+
+        Raises:
+            CheckpointError: always.
+        """
+        pairs = zip([*self.forward, None], [*self.again, None])
+        at = next((n for n, (one, other) in enumerate(pairs) if one != other), len(self.forward))
+        same = at >= len(self.forward) and at >= len(self.again)
+        first = "Both ran the same operations." if same else f"They differ from operation {at + 1} on."
+        raise CheckpointError(
+            TEMPLATE.format(forward="\n".join(self.forward), again="\n".join(self.again), first=first)
+        ) from problem
