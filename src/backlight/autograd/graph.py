@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from backlight.autograd.multi_grad_hooks import register_multi_grad_hook
+from backlight.autograd.mutation import allow_mutation_on_saved_tensors
 from backlight.autograd.saved_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from backlight.errors import GraphError
 from backlight.graph.node import GradientEdge, Node, node_and_number, public_edge
@@ -17,10 +19,12 @@ __all__ = [
     "GradientEdge",
     "Node",
     "Saved",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
     "nodes",
+    "register_multi_grad_hook",
     "save_on_cpu",
     "saved",
     "saved_tensors_hooks",

@@ -1,6 +1,7 @@
 """Version counters: one storage is shared by a tensor, its views and its detached twins."""
 
 from backlight.errors import GraphError
+from backlight.graph.modes import modes
 
 
 class Storage:
@@ -18,6 +19,34 @@ class Storage:
         self.writer = (op_name, *place)
 
 
+class GuardedStorage(Storage):
+    """A storage of which something was saved that must be copied before it is written to (autograd/mutation.py)."""
+
+    guards = ()  # functions to call before the next write
+
+    def before_write(self) -> None:
+        """Call the guards."""
+        guards, self.guards = self.guards, ()
+        for guard in guards:
+            guard()
+
+
+class _Guarding:
+    """How many blocks guard storages now."""
+
+    blocks = 0
+
+
+guarding = _Guarding()
+
+
+def before_write(tensors) -> None:
+    """Let those who guard the memory of tensors copy it, before it is written to."""
+    for tensor in tensors:
+        if isinstance(tensor._storage, GuardedStorage):
+            tensor._storage.before_write()
+
+
 class InferenceStorage:
     """The storage of a tensor made in inference mode: it has no version, and refuses to be saved for backward."""
 
@@ -30,6 +59,15 @@ class InferenceStorage:
             "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
             "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
         )
+
+    def before_write(self) -> None:
+        """Refuse to be written to outside of inference mode."""
+        if not modes.inference:
+            raise GraphError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed."
+                "You can make a clone to get a normal tensor before doing inplace update."
+                "See https://github.com/pytorch/rfcs/pull/17 for more details."
+            )
 
     def wrote(self, op_name: str, place) -> None:
         """Writes inside inference mode are not counted."""

@@ -18,7 +18,7 @@ from backlight.graph.hook_calls import keep_gradient
 from backlight.graph.modes import modes
 from backlight.graph.provenance import user_place
 from backlight.graph.state import storage_of, wrap, writable
-from backlight.graph.storage import InferenceStorage
+from backlight.graph.storage import Storage
 from backlight.ops.declare import op
 from backlight.ops.promotion import category
 from backlight.ops.views import CUSTOM, check_may_write, live_views, stale_view
@@ -140,14 +140,13 @@ def count_write(target, name: str) -> None:
 
 
 def refuse_writing(target) -> None:
-    """Raise if a tensor's memory may not be written to: it overlaps itself, or was made in inference mode."""
+    """Raise if a tensor's memory may not be written to: it overlaps itself, or was made in inference mode.
+
+    What must be copied before the memory is written to is copied now.
+    """
     storage = storage_of(target)
-    if storage.__class__ is InferenceStorage and not modes.inference:
-        raise GraphError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed."
-            "You can make a clone to get a normal tensor before doing inplace update."
-            "See https://github.com/pytorch/rfcs/pull/17 for more details."
-        )
+    if storage.__class__ is not Storage:
+        storage.before_write()
     data = target._data
     if data.__class__ is np.ndarray and 0 in data.strides and overlaps_itself(data):
         raise ShapeError(

@@ -22,6 +22,7 @@ from backlight.graph.hooks import HookDict, HookHandle
 from backlight.graph.modes import enable_grad
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, wrap, writable
+from backlight.graph.storage import before_write, guarding
 from backlight.graph.watching import count_write
 from backlight.tensor.tensor import Tensor
 
@@ -145,6 +146,8 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         place = user_place()
+        if guarding.blocks:
+            before_write(param for group in self.param_groups for param in group["params"] if param._grad is not None)
         name = f"{type(self).__name__}.step"
         with np.errstate(all="ignore"):
             for group in self.param_groups:

@@ -1,0 +1,119 @@
+"""One hook for the gradients of several tensors."""
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from backlight.errors import BacklightError, ValueProblem
+from backlight.graph.hooks import HookHandle
+from backlight.graph.node import node_and_number
+from backlight.graph.state import edge_of
+from backlight.graph.tasks import Task, count_tasks, current_task
+from backlight.tensor.tensor import Tensor
+
+
+class NoGradientError(BacklightError, AssertionError):
+    """A tensor among several that are to be watched has no gradient."""
+
+
+class MultiHandle:
+    """Removes the hooks on all tensors, on `remove()` or at the end of a `with` block."""
+
+    def __init__(self, handles: Sequence[HookHandle]):
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Remove the hooks; calling it twice does no harm."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable,
+    *,
+    mode: Literal["all", "any"] = "all",
+) -> MultiHandle:
+    """Call `fn` in each backward when the gradients of several tensors are known.
+
+    Args:
+        tensors: what to wait for. Those that a backward does not reach are not waited for.
+        fn: with "all" it gets a list of gradients, None where a tensor had none; with "any" the first gradient.
+        mode: "all": after the last of the gradients; "any": after the first.
+
+    Raises:
+        ValueError: the mode is another.
+        AssertionError: with "all", a tensor does not require grad.
+    """
+    if mode not in ("all", "any"):
+        raise ValueProblem(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    count_tasks()
+    if mode == "any":
+        first = _First(fn)
+        return MultiHandle([one.register_hook(first) for one in tensors if one.requires_grad])
+    for number, one in enumerate(tensors):
+        if not one.requires_grad:
+            raise NoGradientError(
+                f"Expected gradient function to be set; tensor {number} {list(one.shape)} does not require grad"
+            )
+    together = _Together(fn, [node_and_number(edge_of(one))[0] for one in tensors])
+    return MultiHandle([one.register_hook(together.hook(number)) for number, one in enumerate(tensors)])
+
+
+class _First:
+    """Calls a function with the first gradient of each backward."""
+
+    def __init__(self, fn: Callable):
+        functools.update_wrapper(self, fn, updated=())
+        self.fn = fn
+        self.lock = threading.Lock()
+        self.seen: set = set()
+
+    def __call__(self, grad) -> None:
+        task = _number(current_task())
+        with self.lock:
+            if task in self.seen:
+                return
+            self.seen.add(task)
+        self.fn(grad)
+
+
+class _Together:
+    """Calls a function when all gradients of a backward that will come are there."""
+
+    def __init__(self, fn: Callable, nodes: list):
+        self.fn = fn
+        self.nodes = nodes
+        self.lock = threading.Lock()
+        self.found: dict = {}  # backward -> (how many are still to come, the gradients)
+
+    def hook(self, number: int) -> Callable:
+        """Return the hook of one tensor."""
+
+        def gradient_of_several(grad) -> None:
+            task = current_task()
+            key = _number(task)
+            with self.lock:
+                if key not in self.found:
+                    coming = sum(task is None or task.will_run(node) for node in self.nodes)
+                    self.found[key] = [coming, [None] * len(self.nodes)]
+                found = self.found[key]
+                found[0] -= 1
+                found[1][number] = grad
+                complete = found[0] == 0
+            if complete:
+                self.fn(found[1])
+                del self.found[key]
+
+        return gradient_of_several
+
+
+def _number(task: Task | None):
+    return None if task is None else task.number
