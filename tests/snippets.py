@@ -23,14 +23,14 @@ class Outcome:
     error: Exception | None
 
 
-def run(module, source: str) -> Outcome:
-    """Run `source` with `torch` bound to a module."""
+def run(module, source: str, **names) -> Outcome:
+    """Run `source` with `torch` bound to a module, and other names to what they are given as."""
     lines, error = [], None
 
     def show(*values):
         lines.append(" ".join(str(value) for value in values))
 
-    namespace = {"torch": module, "print": show, "__name__": "snippet"}
+    namespace = {"torch": module, "print": show, "__name__": "snippet", **names}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"backlight\.")
@@ -42,12 +42,12 @@ def run(module, source: str) -> Outcome:
     return Outcome(ADDRESS.sub("0x", "\n".join(lines)), warned, error)
 
 
-def always_warning(module, source: str) -> Outcome:
+def always_warning(module, source: str, **names) -> Outcome:
     """Run with the warnings given that a process gets only once."""
     previous = module.is_warn_always_enabled()
     module.set_warn_always(True)
     try:
-        return run(module, source)
+        return run(module, source, **names)
     finally:
         module.set_warn_always(previous)
 

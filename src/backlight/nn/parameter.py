@@ -11,8 +11,9 @@ import numpy as np
 from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtype
-from backlight.errors import ArgumentError, ShapeError, ValueProblem
+from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
 from backlight.graph.state import LEAF, TensorState, new, storage_of, wrap, writable
+from backlight.ops.promotion import is_float
 from backlight.tensor.filled import empty
 from backlight.tensor.tensor import Tensor
 
@@ -44,6 +45,11 @@ class Parameter(Tensor):
         made._edge = None
         made._storage = storage_of(data)
         made._view = None
+        if requires_grad and not is_float(data._data.dtype):
+            raise GraphError(
+                f"Only Tensors of floating point and complex dtype can require gradients; this one is {data.dtype}: "
+                "convert it with .float(), or say requires_grad=False"
+            )
         return made.requires_grad_(requires_grad)
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True):

@@ -1,6 +1,7 @@
 """Numbers in Python's lists and tuples, read as one array by PyTorch's rules for sizes and dtypes."""
 
 import operator
+from functools import partial
 
 import numpy as np
 
@@ -8,9 +9,15 @@ from backlight import dtypes
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.state import TensorState
+from backlight.notices import warn_once
 from backlight.ops.promotion import BFLOAT16, BOOL, FLOAT32, category, promote_types
 
 MOST_DIMS = 64  # NumPy's limit
+
+TO_SCALAR = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+    "Consider using tensor.detach() first."
+)
 
 _PLAIN = {float, int, bool}
 
@@ -31,7 +38,7 @@ def array_from(data, kind: np.dtype | None) -> np.ndarray:
     if kind is None:
         kind = _kind_of_plain(types) if types <= _PLAIN else _kind_of_all(flat)
     if not types <= _PLAIN:
-        flat = [_number(value, kind) for value in flat]
+        flat = list(map(partial(_number, kind=kind), flat))
     return _stored(flat, kind).reshape(sizes)
 
 
@@ -142,6 +149,8 @@ def _element(tensor, kind: np.dtype):
         raise ArgumentError(
             "only integer tensors of a single element can be converted to an index; use torch.stack for tensors"
         )
+    if tensor._edge is not None:
+        warn_once(TO_SCALAR, stacklevel=7)
     return data.item() if data.dtype != BFLOAT16 else float(data.reshape(-1)[0])
 
 

@@ -8,12 +8,8 @@ from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.state import the_tensor_class
 from backlight.notices import warn_once
 from backlight.ops.promotion import FLOAT32, category, is_float
+from backlight.tensor.nested import TO_SCALAR
 from backlight.tensor.printing import tensor_string
-
-TO_SCALAR = (
-    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-    "Consider using tensor.detach() first."
-)
 
 
 class ValueMethods:
