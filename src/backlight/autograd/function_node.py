@@ -112,7 +112,8 @@ class FunctionNode(Node):
         if len(found) != expected:
             raise GraphError(
                 f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got "
-                f"{len(found)}); backward returns one gradient, or None, for each input of forward"
+                f"{len(found)}); backward returns one gradient, or None, for each input of forward\n  "
+                f"{self.name()} was made at {self.where}"
             )
         for place, one in enumerate(found):
             if place not in self.tensor_places and one is not None:
@@ -136,7 +137,8 @@ class FunctionNode(Node):
             if len(found) < len(wanted) or any(size not in (1, other) for size, other in zip(wanted, aligned)):
                 raise GraphError(
                     f"Function {self.name()} returned an invalid gradient at index {i} - got {list(found)} but "
-                    f"expected shape compatible with {list(wanted)}"
+                    f"expected shape compatible with {list(wanted)}\n  {self.name()} was made at {self.where}: return "
+                    "a gradient of its input's shape"
                 )
         return grad
 

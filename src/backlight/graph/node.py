@@ -238,6 +238,12 @@ def name_of_tensor(tensor) -> str | None:
     return None if tensor.grad_fn is None else output_name(tensor.grad_fn, tensor.output_nr)
 
 
+def origin(tensor) -> str:
+    """Return the line of a message that says where a tensor was made; none for a leaf, which no recorded op made."""
+    made_by = tensor.grad_fn
+    return "" if made_by is None else f"\n  It was made by {made_by.name()} at {made_by.where}"
+
+
 def modified(node: Node, data, storage, version: int, name: str | None) -> GraphError:
     """Return the error for a tensor (`name` is what messages call it) that was written to after it was saved."""
     from_type = from_numpy_dtype(data.dtype).old_name

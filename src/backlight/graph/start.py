@@ -8,7 +8,7 @@ from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.graph import engine
 from backlight.graph.deposit import own_copy
 from backlight.graph.hook_calls import keep_gradient
-from backlight.graph.node import GradientEdge, edge_from_public
+from backlight.graph.node import GradientEdge, edge_from_public, origin
 from backlight.graph.state import TensorState, edge_of, wrap
 
 
@@ -47,7 +47,7 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
         if grad is None and not allow_unused:
             raise GraphError(
                 f"The differentiated Tensor at index {number} appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior."
+                f"allow_unused=True if this is the desired behavior.{_unused(tensor, outputs)}"
             )
         if grad is not None and not create_graph and isinstance(tensor, TensorState):
             grad = grad if grad.dtype == tensor._data.dtype else grad.astype(tensor._data.dtype)
@@ -86,7 +86,9 @@ def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
     if gradients is None:
         gradients = [None] * len(tensors)
     if len(tensors) != len(gradients):
-        raise GraphError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
+        raise GraphError(
+            f"got {len(tensors)} tensors and {len(gradients)} gradients\n  Give one for each tensor, or None"
+        )
     roots, root_grads = [], []
     for number, (tensor, gradient) in enumerate(zip(tensors, gradients)):
         _check_gradient(gradient)
@@ -146,9 +148,21 @@ def _matching(tensor, gradient, number):
     if tuple(gradient._data.shape) != tuple(tensor._data.shape):
         raise ShapeError(
             f"Mismatch in shape: grad_output[{number}] has a shape of {gradient.shape} and output[{number}] has a "
-            f"shape of {tensor.shape}."
+            f"shape of {tensor.shape}.{origin(tensor)}\n  Give a gradient of the output's shape"
         )
     return gradient if gradient._data.dtype == tensor._data.dtype else gradient.to(tensor.dtype)
+
+
+def _unused(tensor, outputs) -> str:
+    """Return what a message adds about an input that the graph of the outputs does not reach."""
+    if not isinstance(tensor, TensorState):
+        return ""
+    if tensor.is_leaf:
+        made = [origin(output) for output in outputs if isinstance(output, TensorState)]
+        return f"\n  No op that led to the outputs took it.{made[0].replace('It was', 'They were') if made else ''}"
+    return (
+        f"{origin(tensor)}\n  The outputs were computed from another tensor: name that one, or compute them from this"
+    )
 
 
 def _warn_of_cycle() -> None:

@@ -4,7 +4,7 @@ import weakref
 
 from backlight.errors import GraphError
 from backlight.graph.modes import modes
-from backlight.graph.node import Node, next_sequence
+from backlight.graph.node import Node, next_sequence, origin
 from backlight.graph.provenance import user_place
 from backlight.graph.state import new, storage_of, the_tensor_class
 
@@ -87,25 +87,26 @@ def check_view(tensor) -> None:
     grad_fn = tensor.grad_fn
     number = getattr(tensor._edge, "number", 0)
     name = grad_fn.forward_name() if grad_fn is not None else "a view op"
+    made = origin(tensor)
     if kind is NO_GRAD:
         raise GraphError(
             "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
             "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
             "and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or "
-            "both outside (if you want the inplace to be tracked)."
+            f"both outside (if you want the inplace to be tracked).{made}"
         )
     if kind is MULTI:
         raise GraphError(
             f"Output {number} of {name} is a view and is being modified inplace. This view is the output of a function "
             "that returns multiple views. Such functions do not allow the output views to be modified inplace. You "
-            "should replace the inplace operation by an out-of-place one."
+            f"should replace the inplace operation by an out-of-place one.{made}"
         )
     if kind is CUSTOM:
-        raise GraphError(f"Output {number} of {name} is a view and is being modified inplace. {MADE_BY_CUSTOM}")
+        raise GraphError(f"Output {number} of {name} is a view and is being modified inplace. {MADE_BY_CUSTOM}{made}")
     if base.requires_grad and base.is_leaf:
         raise GraphError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation.\n  Write to a clone "
-            "of the leaf, or inside `with torch.no_grad():`"
+            f"of the leaf, or inside `with torch.no_grad():`{made}"
         )
 
 

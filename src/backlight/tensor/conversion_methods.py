@@ -9,6 +9,7 @@ import backlight.tensor.numpy_shapes  # noqa: F401 - declares counterparts of Nu
 from backlight.devices import require_cpu
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ValueProblem
+from backlight.graph.node import origin
 from backlight.graph.state import LEAF, TensorState, writable
 from backlight.layouts import layout, strided
 from backlight.ops import complex_numbers
@@ -68,7 +69,7 @@ class ConversionMethods:
 
     def __deepcopy__(self, memo):
         if not self.is_leaf:
-            raise GraphError(DEEPCOPY_OF_NON_LEAF)
+            raise GraphError(DEEPCOPY_OF_NON_LEAF + origin(self))
         if id(self) not in memo:
             twin = memo[id(self)] = instance(type(self), np.array(self._data), self.requires_grad)
             if self._grad is not None:

@@ -9,7 +9,7 @@ from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.graph.hook_calls import keep_gradient, register_tensor_hook
 from backlight.graph.hooks import HookDict, HookHandle
 from backlight.graph.modes import modes
-from backlight.graph.node import node_and_number
+from backlight.graph.node import node_and_number, origin
 from backlight.graph.start import backward_from
 from backlight.graph.state import LEAF, TensorState, storage_of, wrap, writable
 from backlight.graph.storage import InferenceStorage
@@ -42,7 +42,7 @@ class GraphMethods:
                 else " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
                 "var_no_grad = var.detach()."
             )
-            raise GraphError("you can only change requires_grad flags of leaf variables." + advice)
+            raise GraphError(f"you can only change requires_grad flags of leaf variables.{advice}{origin(self)}")
         if bool(value) == (self._edge is not None):
             return
         if value:
@@ -52,7 +52,10 @@ class GraphMethods:
                     f"{from_numpy_dtype(self._data.dtype)}: convert it with .float() first"
                 )
             if self._storage.__class__ is InferenceStorage and not modes.inference:
-                raise GraphError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+                raise GraphError(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. "
+                    "Make the tensor outside inference_mode(), or take a clone()"
+                )
         self._edge = LEAF if value else None
 
     def requires_grad_(self, requires_grad: bool = True):
@@ -104,6 +107,7 @@ class GraphMethods:
         if not isinstance(value, TensorState):
             raise ArgumentError(
                 f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+                ": wrap it with torch.tensor(…)"
             )
         if value is self:
             raise GraphError("can't assign Variable as its own grad")
@@ -165,7 +169,10 @@ class GraphMethods:
         if self._edge is None:
             raise GraphError("cannot register a hook on a tensor that doesn't require gradient")
         if not self.is_leaf:
-            raise GraphError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+            raise GraphError(
+                f"post accumulate grad hooks cannot be registered on non-leaf tensors{origin(self)}\n  "
+                "Use register_hook(), or register this one on the leaves"
+            )
         if self._post_accumulate_hooks is None:
             self._post_accumulate_hooks = HookDict()
         return HookHandle(self._post_accumulate_hooks, hook)
@@ -200,7 +207,7 @@ class GraphMethods:
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
                 "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
                 "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-                "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
+                f"Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.{origin(self)}"
             )
         self._edge = None
         return self
@@ -247,7 +254,9 @@ class GraphMethods:
             RuntimeError: the tensor requires grad; NumPy could not follow the graph.
         """
         if self._edge is not None and not force:
-            raise GraphError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+            raise GraphError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead." + origin(self)
+            )
         storage_of(self)
         return writable(self)
 
