@@ -22,6 +22,13 @@ RTOL, ATOL = 1e-7, 1e-9
 SINGLE_RTOL, SINGLE_ATOL = 1e-4, 1e-5  # where a sample mixes float32 in
 RANDOM_SEED = 42  # the seed that PyTorch's own wrappers set in samples that draw
 
+# The signs of singular vectors and eigenvectors are LAPACK's choice, and NumPy and PyTorch have different ones: here
+# what PyTorch's own tests look at is compared (sizes, products in which the signs cancel).
+SIGNS_LEFT_OPEN = {"svd", "linalg.svd", "linalg.eigh", "svd_lowrank", "pca_lowrank"}
+
+# Norms at zero, where they have a corner: PyTorch's own test of the second derivative is expected to fail.
+NO_SECOND_DERIVATIVE = {"linalg.norm.subgradients_at_zero"}
+
 
 class Missing(Exception):
     """backlight has no op of that name."""
@@ -212,8 +219,11 @@ def run_sample(entry, function, sample) -> None:
         return  # on some processors PyTorch draws from a vendor's library: other numbers, nothing to compare
     backlight.manual_seed(RANDOM_SEED)
     ours = function(mine_input, *mine_args, **mine_kwargs)
-    compare(ours, theirs, "forward")
+    if entry.name not in SIGNS_LEFT_OPEN:
+        compare(ours, theirs, "forward")
     theirs, ours = sample.output_process_fn_grad(theirs), sample.output_process_fn_grad(ours)
+    if entry.name in SIGNS_LEFT_OPEN:
+        compare(ours, theirs, "forward")
     their_outputs, our_outputs = floats_of(theirs, torch.Tensor), floats_of(ours, backlight.Tensor)
     assert len(our_outputs) == len(their_outputs), f"{len(our_outputs)} outputs require grad, not {len(their_outputs)}"
     their_leaves, our_leaves = (
@@ -226,6 +236,8 @@ def run_sample(entry, function, sample) -> None:
     their_grads = gradients(torch, their_outputs, their_leaves, 1, second)
     our_grads = gradients(backlight, our_outputs, our_leaves, 1, True)
     compare_gradients(our_grads, their_grads, "gradient")
+    if full_name(entry) in NO_SECOND_DERIVATIVE:
+        return
     pairs = [(a, b) for a, b in zip(our_grads, their_grads) if b is not None and b.requires_grad]
     if second and not pairs:
         return

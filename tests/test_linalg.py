@@ -172,3 +172,9 @@ def test_large_matrices_are_factored_by_panels_and_solved_by_halves(size):
     triangles = np.tril(matrices) + size * np.eye(size)
     solved = backlight.linalg.solve_triangular(backlight.tensor(triangles), backlight.tensor(matrices), upper=False)
     np.testing.assert_allclose(triangles @ solved.numpy(), matrices, atol=1e-10)
+
+
+def test_a_tensor_without_elements_may_be_written_to():
+    empty = backlight.ones(0, 3, 3)
+    assert empty.copy_(backlight.eye(3)).shape == (0, 3, 3)
+    assert empty._version == 1

@@ -46,6 +46,8 @@ from backlight.ops.linear import *
 from backlight.ops.lu import *
 from backlight.ops.masked_indexing import *
 from backlight.ops.masking import *
+from backlight.ops.matrix_functions import *
+from backlight.ops.matrix_norms import *
 from backlight.ops.matrix_sums import *
 from backlight.ops.medians import *
 from backlight.ops.native_norms import *
@@ -57,7 +59,10 @@ from backlight.ops.pointwise import *
 from backlight.ops.pooling import *
 from backlight.ops.powers import *
 from backlight.ops.products import *
+from backlight.ops.pseudoinverse import *
+from backlight.ops.qr import *
 from backlight.ops.reductions import *
+from backlight.ops.reflections import *
 from backlight.ops.repeating import *
 from backlight.ops.rounding import *
 from backlight.ops.sampling import *
@@ -67,6 +72,7 @@ from backlight.ops.segments import *
 from backlight.ops.selecting import *
 from backlight.ops.selection import *
 from backlight.ops.shaping import *
+from backlight.ops.singular_values import *
 from backlight.ops.slicing import *
 from backlight.ops.softmax import *
 from backlight.ops.solves import *
@@ -87,6 +93,7 @@ from backlight.tensor.filled import *
 from backlight.tensor.inplace_functions import *
 from backlight.tensor.kinds import *
 from backlight.tensor.legacy import *
+from backlight.tensor.low_rank import *
 from backlight.tensor.printing import *
 from backlight.tensor.random import *
 from backlight.tensor.ranges import *

@@ -20,8 +20,8 @@ class LinAlgError(BacklightError, RuntimeError):
     """A matrix is singular, not positive-definite, or of a kind that an algorithm does not converge on."""
 
 
-class UnsupportedDtypeError(BacklightError, NotImplementedError):
-    """An op does not exist for the dtype of its argument."""
+class UnsupportedError(BacklightError, NotImplementedError):
+    """An op does not exist for the dtype of its argument, or has no derivative."""
 
 
 class DimError(BacklightError, IndexError):

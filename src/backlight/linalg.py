@@ -7,13 +7,32 @@ from backlight.ops.contractions import linalg_cross as cross
 from backlight.ops.contractions import multi_dot, vecdot
 from backlight.ops.determinants import linalg_det as det
 from backlight.ops.determinants import linalg_slogdet as slogdet
+from backlight.ops.eigen import linalg_eig as eig
+from backlight.ops.eigen import linalg_eigh as eigh
+from backlight.ops.eigen import linalg_eigvals as eigvals
+from backlight.ops.eigen import linalg_eigvalsh as eigvalsh
 from backlight.ops.lu import linalg_lu as lu
 from backlight.ops.lu import linalg_lu_factor as lu_factor
 from backlight.ops.lu import linalg_lu_factor_ex as lu_factor_ex
 from backlight.ops.lu import linalg_lu_solve as lu_solve
-from backlight.ops.norms import linalg_norm as norm
-from backlight.ops.norms import matrix_norm, vector_norm
+from backlight.ops.matrix_functions import linalg_diagonal as diagonal
+from backlight.ops.matrix_functions import linalg_matrix_exp as matrix_exp
+from backlight.ops.matrix_functions import linalg_matrix_power as matrix_power
+from backlight.ops.matrix_functions import linalg_tensorinv as tensorinv
+from backlight.ops.matrix_functions import linalg_tensorsolve as tensorsolve
+from backlight.ops.matrix_functions import linalg_vander as vander
+from backlight.ops.matrix_norms import linalg_cond as cond
+from backlight.ops.matrix_norms import linalg_norm as norm
+from backlight.ops.matrix_norms import matrix_norm
+from backlight.ops.norms import vector_norm
 from backlight.ops.products import matmul
+from backlight.ops.pseudoinverse import linalg_lstsq as lstsq
+from backlight.ops.pseudoinverse import linalg_matrix_rank as matrix_rank
+from backlight.ops.pseudoinverse import linalg_pinv as pinv
+from backlight.ops.qr import linalg_qr as qr
+from backlight.ops.reflections import linalg_householder_product as householder_product
+from backlight.ops.singular_values import linalg_svd as svd
+from backlight.ops.singular_values import linalg_svdvals as svdvals
 from backlight.ops.solves import linalg_inv as inv
 from backlight.ops.solves import linalg_inv_ex as inv_ex
 from backlight.ops.solves import linalg_solve as solve
@@ -24,22 +43,40 @@ __all__ = [
     "LinAlgError",
     "cholesky",
     "cholesky_ex",
+    "cond",
     "cross",
     "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "householder_product",
     "inv",
     "inv_ex",
+    "lstsq",
     "lu",
     "lu_factor",
     "lu_factor_ex",
     "lu_solve",
     "matmul",
+    "matrix_exp",
     "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
     "multi_dot",
     "norm",
+    "pinv",
+    "qr",
     "slogdet",
     "solve",
     "solve_ex",
     "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensorinv",
+    "tensorsolve",
+    "vander",
     "vecdot",
     "vector_norm",
 ]

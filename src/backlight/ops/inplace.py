@@ -148,7 +148,7 @@ def refuse_writing(target) -> None:
     if storage.__class__ is not Storage:
         storage.before_write()
     data = target._data
-    if data.__class__ is np.ndarray and 0 in data.strides and overlaps_itself(data):
+    if data.__class__ is np.ndarray and 0 in data.strides and data.size and overlaps_itself(data):
         raise ShapeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

@@ -1,7 +1,7 @@
 """LU factors with partial pivoting, and what they solve: A = P · L · U."""
 
 from backlight import return_types
-from backlight.errors import ShapeError, UnsupportedDtypeError
+from backlight.errors import ShapeError, UnsupportedError
 from backlight.kernels import factors
 from backlight.notices import warn_once
 from backlight.ops.declare import op
@@ -25,9 +25,7 @@ def check_factored(name: str, array, pivot: bool) -> None:
     if not pivot:
         raise ShapeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU; leave pivot=True")
     if array.dtype.char not in "fd":
-        raise UnsupportedDtypeError(
-            f"\"lu_cpu\" not implemented for '{big_name(array.dtype)}'; convert it first (.float())"
-        )
+        raise UnsupportedError(f"\"lu_cpu\" not implemented for '{big_name(array.dtype)}'; convert it first (.float())")
 
 
 # --- rules that the ops share -----------------------------------------------------------------------------------------

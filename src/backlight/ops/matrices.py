@@ -115,3 +115,8 @@ def dtype_of(value) -> np.dtype:
 def data_of(value):
     """Return the array of a tensor; an array as it is."""
     return value._data if isinstance(value, TensorState) else value
+
+
+def plain(array):
+    """Return a result that has no history as a tensor; a 0-d array as NumPy's scalar."""
+    return wrap(array[()] if isinstance(array, np.ndarray) else array)

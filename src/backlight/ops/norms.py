@@ -9,11 +9,10 @@ from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import kept_shape, normalise_dim, normalise_dims, reduced_dims
-from backlight.ops.extremes import amax, amin
 from backlight.ops.promotion import is_float
 from backlight.ops.reductions import in_dtype
 
-__all__ = ["cdist", "dist", "norm", "renorm"]
+__all__ = ["cdist", "dist", "renorm"]
 
 
 @op(promote="same", node="MaskedFillBackward0")
@@ -115,66 +114,18 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
         ord: any number; inf and −inf take the largest and smallest size, 0 counts what is not 0.
         dtype: compute in this dtype, which must not be narrower.
     """
-    if dtype is not None and np.promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
-        raise ShapeError(
-            f"linalg.vector_norm: the dtype of the input ({x.dtype.old_name}) should be convertible without narrowing "
-            f"to the specified dtype ({dtype.old_name})"
-        )
+    if dtype is not None:
+        check_not_narrower("linalg.vector_norm", x, dtype)
     return linalg_vector_norm(in_dtype(x, dtype), ord, dim, keepdim)
 
 
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):  # noqa: N803 - PyTorch's name
-    """Return the norm of the matrices that the two dims `dim` make.
-
-    Args:
-        ord: "fro", 1 and −1 (largest and smallest sum of a column's sizes), inf and −inf (of a row's).
-    """
-    if A.ndim < 2:
-        raise ShapeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
-    if isinstance(dim, int) or len(dim) != 2:
-        raise ShapeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
-    rows, columns = [normalise_dim(one, A.ndim) for one in dim]
-    if rows == columns:
-        raise ShapeError(f"linalg.matrix_norm: dims must be different. Got {tuple(dim)}")
-    if ord == "fro":
-        return vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype)
-    if ord not in (1, -1, math.inf, -math.inf):
-        _refuse_order(ord)
-    if abs(ord) == math.inf:
-        rows, columns = columns, rows
-    sums = vector_norm(A, 1, rows, True, dtype=dtype)
-    found = (amax if ord > 0 else amin)(sums, columns, True)
-    return found if keepdim else found.squeeze((rows, columns))
-
-
-def _refuse_order(ord) -> None:
-    if ord in (2, -2, "nuc"):
+def check_not_narrower(name: str, x, dtype) -> None:
+    """Raise PyTorch's error for a norm to be computed in a dtype that does not hold the input."""
+    if np.promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
         raise ShapeError(
-            f"linalg.matrix_norm: Order {ord} not supported.\n  It takes singular values, which backlight does not "
-            'compute: there are "fro", 1, -1, inf and -inf'
+            f"{name}: the dtype of the input ({x.dtype.old_name}) should be convertible without narrowing "
+            f"to the specified dtype ({dtype.old_name})"
         )
-    raise ShapeError(f"linalg.matrix_norm: Order {ord} not supported.")
-
-
-def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):  # noqa: N803 - PyTorch's name
-    """Return the norm of vectors (one dim, or no `ord`) or of matrices (two dims, or an `ord` that is a word)."""
-    if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
-        raise ShapeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
-    if ord is None:
-        return vector_norm(A, 2, dim, keepdim, dtype=dtype)
-    if dim is None and A.ndim not in (1, 2):
-        raise ShapeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
-    of_matrices = A.ndim == 2 if dim is None else not isinstance(dim, int) and len(dim) == 2
-    if of_matrices or isinstance(ord, str):
-        return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm(A, ord, dim, keepdim, dtype=dtype)
-
-
-def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
-    """Return the p-norm of all elements, or of the vectors over `dim`; "fro" is 2, None too."""
-    if p == "nuc":
-        return matrix_norm(input, p, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 # --- distances -------------------------------------------------------------------------------------------------------

@@ -2,8 +2,19 @@
 
 from backlight.graph.state import TensorState
 from backlight.ops import cholesky as choleskys
-from backlight.ops import contractions, determinants, matrix_sums, products, solves
+from backlight.ops import (
+    contractions,
+    determinants,
+    matrix_functions,
+    matrix_sums,
+    products,
+    pseudoinverse,
+    reflections,
+    singular_values,
+    solves,
+)
 from backlight.ops import lu as lus
+from backlight.ops import qr as qrs
 from backlight.ops import softmax as softmaxes
 from backlight.ops.declare import operator_of
 from backlight.ops.inplace import inplace
@@ -48,6 +59,14 @@ class LinearMethods:
     det = determinants.det
     logdet = determinants.logdet
     slogdet = determinants.slogdet
+    qr = qrs.qr
+    geqrf = qrs.geqrf
+    orgqr = reflections.orgqr
+    ormqr = reflections.ormqr
+    svd = singular_values.svd
+    pinverse = pseudoinverse.pinverse
+    matrix_exp = matrix_functions.matrix_exp
+    matrix_power = matrix_functions.matrix_power
 
     __matmul__ = operator_of(products.matrix_product)
 

@@ -1,6 +1,6 @@
 """Tensor's reductions, scans and orders, a line each."""
 
-from backlight.ops import extremes, medians, norms, reductions, scans, sorting, statistics
+from backlight.ops import extremes, matrix_norms, medians, norms, reductions, scans, sorting, statistics
 from backlight.ops.inplace import inplace
 
 
@@ -37,7 +37,7 @@ class ReductionMethods:
     cov = statistics.cov
     corrcoef = statistics.corrcoef
 
-    norm = norms.norm
+    norm = matrix_norms.norm
     dist = norms.dist
     renorm = norms.renorm
     renorm_ = inplace(norms.renorm)

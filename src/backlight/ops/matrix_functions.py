@@ -1,0 +1,142 @@
+"""Functions of matrices: exponential, powers; equations between tensors of more dims; Vandermonde matrices."""
+
+from math import prod
+
+import numpy as np
+
+from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels import exponential
+from backlight.kernels.halves import rounded, widened
+from backlight.ops.declare import op
+from backlight.ops.joining import cat
+from backlight.ops.matrices import check_float, check_square, identity, plain, zeros
+from backlight.ops.slicing import diagonal
+from backlight.ops.solves import inverted, linalg_solve
+
+__all__ = ["matrix_exp", "matrix_power"]
+
+
+# --- exponential ------------------------------------------------------------------------------------------------------
+
+
+@op(node="LinalgMatrixExpBackward0")
+def linalg_matrix_exp(xp, A):  # noqa: N803 - PyTorch's name
+    """Return the exponentials of square matrices, Σ Aᵏ / k!.
+
+    Shapes: A (…, n, n) -> (…, n, n)
+    """
+    check_square("linalg.matrix_exp", A)
+    check_float("linalg.matrix_exp", A, low_precision=True)
+    return rounded(exponential.matrix_exp(widened(A)), A.dtype)
+
+
+@linalg_matrix_exp.derivative("A", formula="the upper right block of exp([Aᵀ, grad; 0, Aᵀ])")
+def linalg_matrix_exp_input(grad, A, ops):  # noqa: N803 - PyTorch's name
+    turned, size = A.mT, A.shape[-1]
+    upper = ops.cat([turned, grad], -1)
+    lower = ops.cat([zeros(tuple(A.shape), A), turned], -1)
+    return ops.linalg_matrix_exp(ops.cat([upper, lower], -2))[..., :size, size:]
+
+
+def matrix_exp(input):
+    """Return the exponentials of square matrices; the same as `linalg.matrix_exp`."""
+    return linalg_matrix_exp(input)
+
+
+# --- powers -----------------------------------------------------------------------------------------------------------
+
+
+def linalg_matrix_power(A, n):  # noqa: N803 - PyTorch's name
+    """Multiply square matrices with themselves, n times; their inverses where n is negative.
+
+    Shapes: A (…, k, k) -> (…, k, k)
+    """
+    if not isinstance(n, int):
+        raise ArgumentError(
+            f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}; roots of matrices "
+            "are not in backlight"
+        )
+    check_square("linalg.matrix_power", A._data)
+    if n == 0:
+        return A.clone().copy_(identity(A.shape[-1], A))
+    if n == 1:
+        return A.clone()
+    return positive_power(inverted(A, "linalg.inv") if n < 0 else A, abs(n))
+
+
+def positive_power(matrices, n: int):
+    """Return a power by squaring: about log₂(n) products."""
+    if n <= 3:
+        return matrices if n == 1 else matrices @ matrices if n == 2 else (matrices @ matrices) @ matrices
+    found = None
+    while n:
+        if n % 2:
+            found = matrices if found is None else found @ matrices
+        n //= 2
+        if n:
+            matrices = matrices @ matrices
+    return found
+
+
+def matrix_power(input, n):
+    """Multiply square matrices with themselves, n times; the same as `linalg.matrix_power`."""
+    return linalg_matrix_power(input, n)
+
+
+# --- tensors of more dims ---------------------------------------------------------------------------------------------
+
+
+def linalg_tensorinv(A, ind=2):  # noqa: N803 - PyTorch's name
+    """Return the inverse of a tensor taken as a matrix: its first `ind` dims are the rows, the others the columns.
+
+    Shapes: A (a, …, b, …) with as many elements in the first dims as in the others -> (b, …, a, …)
+    """
+    if ind <= 0:
+        raise ShapeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    first, rest = A.shape[:ind], A.shape[ind:]
+    if prod(first) != prod(rest):
+        raise ShapeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+            f"{prod(rest)} != {prod(first)}"
+        )
+    return inverted(A.reshape((prod(first), prod(rest))), "inv").reshape((*rest, *first))
+
+
+def linalg_tensorsolve(A, B, dims=None):  # noqa: N803 - PyTorch's names
+    """Solve tensordot(A, X, X.ndim) = B.
+
+    Args:
+        dims: dims of `A` to move behind the others first.
+    """
+    if dims is not None:
+        dims = (dims,) if isinstance(dims, int) else tuple(dims)
+        A = A.movedim(dims, tuple(range(A.ndim - len(dims), A.ndim)))
+    shape = A.shape[B.ndim :]
+    size = prod(shape)
+    if size != B.numel():
+        raise ShapeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
+            f"but got {size} != {B.numel()}"
+        )
+    return linalg_solve(A.reshape((size, size)), B.flatten()).reshape(tuple(shape))
+
+
+# --- parts and makers of matrices -------------------------------------------------------------------------------------
+
+
+def linalg_vander(x, *, N=None):  # noqa: N803 - PyTorch's name
+    """Return matrices with the powers 0, 1, …, N − 1 of each number in a row.
+
+    Shapes: x (…, n) -> (…, n, N)
+    """
+    x = x if x.ndim else x.unsqueeze(-1)
+    count = x.shape[-1] if N is None else N
+    if count <= 1:
+        raise ShapeError(f"N must be greater than 1.\n  It is how many columns there are: {count}")
+    powers = x.unsqueeze(-1).expand((*x.shape, count - 1)).cumprod(-1)
+    return cat([plain(np.ones((*x.shape, 1), powers._data.dtype)), powers], -1)
+
+
+def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):  # noqa: N803 - PyTorch's name
+    """Return the diagonals of matrices, as a view."""
+    return diagonal(A, offset, dim1, dim2)

@@ -1,0 +1,64 @@
+"""Singular values of matrices of low rank, from products with a few random vectors.
+
+Source: Halko, Martinsson and Tropp, Finding structure with randomness: probabilistic algorithms for constructing
+approximate matrix decompositions, 2009, arXiv:0909.4061, algorithms 4.4 and 5.1.
+"""
+
+from backlight.errors import ValueProblem
+from backlight.ops.qr import linalg_qr
+from backlight.ops.singular_values import linalg_svd
+from backlight.tensor.drawn import randn
+
+__all__ = ["pca_lowrank", "svd_lowrank"]
+
+
+def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803 - PyTorch's names
+    """Return (U, S, V) such that U · diag(S) · Vᵀ is close to A − M, with q singular values.
+
+    Shapes: A (…, m, n) -> (…, m, q), (…, q), (…, n, q)
+
+    Args:
+        q: somewhat more than A's rank.
+        niter: how often to multiply with A and Aᵀ; more is nearer.
+        M: what to take off first, for example the mean; broadcasts to A's shape.
+    """
+    q = 6 if q is None else q
+    rest = A if M is None else A - M.broadcast_to(A.shape)
+    wide = A.shape[-2] < A.shape[-1]
+    rest = rest.mT if wide else rest
+    basis = nearby_basis(rest, q, 2 if niter is None else niter)
+    left, sizes, right = linalg_svd(basis.mT @ rest, False)
+    left, right = basis @ left, right.mT
+    return (right, sizes, left) if wide else (left, sizes, right)
+
+
+def nearby_basis(matrices, q: int, niter: int):
+    """Return q orthonormal columns Q such that Q · Qᵀ · A is close to A."""
+    basis = linalg_qr(matrices @ randn(matrices.shape[-1], q, dtype=matrices.dtype)).Q
+    for _ in range(niter):
+        basis = linalg_qr(matrices.mT @ basis).Q
+        basis = linalg_qr(matrices @ basis).Q
+    return basis
+
+
+def pca_lowrank(A, q=None, center=True, niter=2):  # noqa: N803 - PyTorch's name
+    """Return (U, S, V): the columns of V are the principal directions of the rows of A.
+
+    Shapes: A (…, m, n) -> (…, m, q), (…, q), (…, n, q)
+
+    Args:
+        q: how many directions; None is min(6, m, n).
+        center: take the mean of the rows off first.
+        niter: how often to multiply with A and Aᵀ.
+
+    Raises:
+        ValueError: `q` or `niter` is negative, or `q` more than there are rows or columns.
+    """
+    rows, columns = A.shape[-2:]
+    if q is None:
+        q = min(6, rows, columns)
+    elif not 0 <= q <= min(rows, columns):
+        raise ValueProblem(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(rows, columns)}")
+    if niter < 0:
+        raise ValueProblem(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean((-2,), True) if center else A, q, niter)
