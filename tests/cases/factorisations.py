@@ -58,7 +58,7 @@ PSEUDO = [
     case("linalg_pinv/wide", lambda t, x: x.pinverse(), (2, 4)),
     case("linalg_pinv/rank 2", lambda t, x, y: t.linalg.pinv(x @ y, rtol=1e-5), (4, 2), (2, 3)),
     case("linalg_pinv/symmetric", lambda t, x: t.linalg.pinv(symmetric(t, x), hermitian=True), (3, 3)),
-    case("linalg_pinv/rank", lambda t, x: t.linalg.matrix_rank(x @ x.mT, rtol=1e-5), (2, 4, 2), differentiable=False),
+    case("linalg_matrix_rank", lambda t, x: t.linalg.matrix_rank(x @ x.mT, rtol=1e-5), (2, 4, 2), differentiable=False),
     case("linalg_lstsq", lambda t, x, b: t.linalg.lstsq(x, b), (2, 4, 2), (2, 4, 3)),
     case("linalg_lstsq/what is left", lambda t, x, b: t.linalg.lstsq(x, b, driver="gelsd"), (4, 2), (4, 3)),
     case("linalg_lstsq/full rank", lambda t, x, b: t.linalg.lstsq(x, b, driver="gels")[:2], (5, 2), (5, 1)),

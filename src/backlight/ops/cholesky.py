@@ -40,11 +40,17 @@ def slope_of_factor(grad, factor, upper: bool, ops):
     differentiable=(0,),
     returns=return_types.linalg_cholesky_ex,
 )
-def cholesky_factor(xp, A, *, upper: bool = False):  # noqa: N803 - PyTorch's name
-    """The Cholesky factor, and 0 or the order of the first leading minor that is not positive."""
+def cholesky_factor(xp, A, *, upper: bool = False, raising: str = ""):  # noqa: N803 - PyTorch's name
+    """The Cholesky factor, and 0 or the order of the first leading minor that is not positive.
+
+    Args:
+        raising: what the error begins with that is raised if there is such a minor; none is raised for "".
+    """
     check_square("linalg.cholesky", A)
     check_float("linalg.cholesky", A)
-    return factor_and_info(xp, A, upper)
+    factor, info = factor_and_info(xp, A, upper)
+    raise_failure(info, NOT_POSITIVE, raising)
+    return factor, info
 
 
 @cholesky_factor.derivative("A", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")
@@ -60,17 +66,12 @@ def linalg_cholesky(A, *, upper=False):  # noqa: N803 - PyTorch's name
     Raises:
         LinAlgError: a matrix is not positive-definite.
     """
-    factor, info = cholesky_factor(A, upper=upper)
-    raise_failure(info._data, NOT_POSITIVE, "linalg.cholesky")
-    return factor
+    return cholesky_factor(A, upper=upper, raising="linalg.cholesky").L
 
 
 def linalg_cholesky_ex(A, *, upper=False, check_errors=False):  # noqa: N803 - PyTorch's name
     """Return (L, info): where info is not 0, so many leading rows and columns were not positive-definite."""
-    found = cholesky_factor(A, upper=upper)
-    if check_errors:
-        raise_failure(found.info._data, NOT_POSITIVE, "linalg.cholesky_ex")
-    return found
+    return cholesky_factor(A, upper=upper, raising="linalg.cholesky_ex" if check_errors else "")
 
 
 @op(name="cholesky", node="CholeskyBackward0")

@@ -4,9 +4,8 @@ import numpy as np
 
 from backlight import return_types
 from backlight.errors import ArgumentError, LinAlgError, ShapeError, UnsupportedError
-from backlight.graph.modes import modes
 from backlight.ops.declare import op
-from backlight.ops.matrices import check_square, identity, plain
+from backlight.ops.matrices import asks_for_more, check_square, identity, plain
 from backlight.ops.products import big_name
 
 
@@ -71,7 +70,7 @@ def linalg_eigvalsh(A, UPLO="L"):  # noqa: N803 - PyTorch's names
 
     Shapes: A (…, n, n) -> (…, n)
     """
-    if A._edge is not None and modes.grad_enabled:
+    if asks_for_more(A):
         return symmetric_eigen(A, UPLO).eigenvalues
     check_symmetric(A._data, UPLO)
     return plain(or_not_converged(np.linalg.eigvalsh, A._data, UPLO.upper()))

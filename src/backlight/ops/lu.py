@@ -1,11 +1,13 @@
 """LU factors with partial pivoting, and what they solve: A = P · L · U."""
 
+import numpy as np
+
 from backlight import return_types
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.kernels import factors
 from backlight.notices import warn_once
 from backlight.ops.declare import op
-from backlight.ops.matrices import check_equation, data_of, dtype_of, identity, like_kind, raise_failure, zeros
+from backlight.ops.matrices import check_equation, dtype_of, identity, raise_failure, zeros
 from backlight.ops.products import big_name
 
 __all__ = ["lu", "lu_solve", "lu_unpack"]
@@ -59,9 +61,10 @@ def filled_up(part, shape, dim: int, ops):
     return ops.cat([part, zeros(sizes, part)], dim)
 
 
-def permutation_like(pivots, size: int, like):
-    """Return P, as an array or a tensor."""
-    return like_kind(factors.permutation_matrix(data_of(pivots), size, dtype_of(like)), like)
+@op
+def permutation_matrix(xp, pivots, size: int, kind: np.dtype):
+    """P, of a dtype, from the rows that were exchanged."""
+    return factors.permutation_matrix(pivots, size, kind)
 
 
 def slope_of_factors(slope_l, slope_u, order, lower, upper, ops):
@@ -96,17 +99,23 @@ def slope_of_factors(slope_l, slope_u, order, lower, upper, ops):
     differentiable=(0,),
     returns=return_types.linalg_lu_factor_ex,
 )
-def packed_factor(xp, A, *, pivot: bool = True):  # noqa: N803 - PyTorch's name
-    """L and U in one matrix, the rows exchanged, and where U has a zero on its diagonal."""
+def packed_factor(xp, A, *, pivot: bool = True, raising: str = ""):  # noqa: N803 - PyTorch's name
+    """L and U in one matrix, the rows exchanged, and where U has a zero on its diagonal.
+
+    Args:
+        raising: what the error begins with that is raised if there is such a zero; none is raised for "".
+    """
     check_factored("torch.lu_factor", A, pivot)
-    return factors.lu(A)
+    packed, pivots, info = factors.lu(A)
+    raise_failure(info, ZERO_PIVOT, raising)
+    return packed, pivots, info
 
 
 @packed_factor.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ")
 def packed_factor_input(grad, out, ops):
     lower, upper = unpacked(out[0], ops)
     count = upper.shape[-2]
-    order = permutation_like(out[1], lower.shape[-2], lower)
+    order = ops.permutation_matrix(out[1], lower.shape[-2], dtype_of(lower))
     return slope_of_factors(ops.tril(grad[..., :count], -1), ops.triu(grad[..., :count, :]), order, lower, upper, ops)
 
 
@@ -115,10 +124,7 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):  # noqa: N803 - P
 
     Shapes: A (…, m, n) -> (…, m, n), (…, min(m, n)), (…)
     """
-    found = packed_factor(A, pivot=pivot)
-    if check_errors:
-        raise_failure(found.info._data, ZERO_PIVOT, "torch.linalg.lu_factor_ex")
-    return found
+    return packed_factor(A, pivot=pivot, raising="torch.linalg.lu_factor_ex" if check_errors else "")
 
 
 def linalg_lu_factor(A, *, pivot=True):  # noqa: N803 - PyTorch's name
@@ -127,8 +133,7 @@ def linalg_lu_factor(A, *, pivot=True):  # noqa: N803 - PyTorch's name
     Raises:
         LinAlgError: a matrix is singular.
     """
-    packed, pivots, info = packed_factor(A, pivot=pivot)
-    raise_failure(info._data, ZERO_PIVOT, "torch.linalg.lu_factor")
+    packed, pivots, _ = packed_factor(A, pivot=pivot, raising="torch.linalg.lu_factor")
     return return_types.linalg_lu_factor(packed, pivots)
 
 
@@ -227,7 +232,7 @@ def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_sha
     if needs[0]:
         product = -(solved @ out.mT) if left else -(out.mT @ solved)
         lower, upper = unpacked(LU, ops)
-        turned = permutation_like(pivots, LU_shape[-1], LU).mT @ (product.mT if adjoint else product)
+        turned = ops.permutation_matrix(pivots, LU_shape[-1], dtype_of(LU)).mT @ (product.mT if adjoint else product)
         slope = ops.sum_to_size(packed_slopes(turned @ upper.mT, lower.mT @ turned, LU_shape, ops), LU_shape)
     return slope, ops.sum_to_size(solved, B_shape) if needs[1] else None
 

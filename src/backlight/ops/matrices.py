@@ -4,6 +4,8 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import LinAlgError, ShapeError
+from backlight.graph.interpreters import innermost
+from backlight.graph.modes import modes
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels.halves import is_half
 from backlight.ops.products import big_name
@@ -78,13 +80,14 @@ def check_batches_broadcast(a, b) -> None:
 
 
 def raise_failure(info, message: str, name: str, error: type = LinAlgError) -> None:
-    """Raise for the first matrix of a batch whose `info` is not 0.
+    """Raise for the first matrix of a batch whose `info` is not 0, unless `name` is empty.
 
     Args:
         info: int32, one number a matrix.
         message: says what failed; `{0}` stands for the number.
+        name: what the error begins with.
     """
-    if not np.any(info):
+    if not name or not np.any(info):
         return
     info = np.asarray(info)
     first = int(np.flatnonzero(info)[0])
@@ -120,3 +123,8 @@ def data_of(value):
 def plain(array):
     """Return a result that has no history as a tensor; a 0-d array as NumPy's scalar."""
     return wrap(array[()] if isinstance(array, np.ndarray) else array)
+
+
+def asks_for_more(tensor) -> bool:
+    """Tell whether a call must be one of an op: because it is recorded, or an interpreter stands by."""
+    return innermost() is not None or (tensor._edge is not None and modes.grad_enabled)

@@ -11,7 +11,7 @@ from backlight.ops.declare import op
 from backlight.ops.joining import cat
 from backlight.ops.matrices import check_float, check_square, identity, plain, zeros
 from backlight.ops.slicing import diagonal
-from backlight.ops.solves import inverted, linalg_solve
+from backlight.ops.solves import inversion, linalg_inv, linalg_solve
 
 __all__ = ["matrix_exp", "matrix_power"]
 
@@ -61,7 +61,7 @@ def linalg_matrix_power(A, n):  # noqa: N803 - PyTorch's name
         return A.clone().copy_(identity(A.shape[-1], A))
     if n == 1:
         return A.clone()
-    return positive_power(inverted(A, "linalg.inv") if n < 0 else A, abs(n))
+    return positive_power(linalg_inv(A) if n < 0 else A, abs(n))
 
 
 def positive_power(matrices, n: int):
@@ -99,7 +99,8 @@ def linalg_tensorinv(A, ind=2):  # noqa: N803 - PyTorch's name
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
             f"{prod(rest)} != {prod(first)}"
         )
-    return inverted(A.reshape((prod(first), prod(rest))), "inv").reshape((*rest, *first))
+    matrix = A.reshape((prod(first), prod(rest)))
+    return inversion(matrix, raising="inv").inverse.reshape((*rest, *first))
 
 
 def linalg_tensorsolve(A, B, dims=None):  # noqa: N803 - PyTorch's names

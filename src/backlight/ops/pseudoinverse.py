@@ -8,7 +8,7 @@ from backlight.errors import ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
 from backlight.ops.eigen import check_symmetric, or_not_converged
-from backlight.ops.matrices import check_batches_broadcast, check_matrix, data_of, plain
+from backlight.ops.matrices import check_batches_broadcast, check_matrix, data_of
 from backlight.ops.products import big_name
 from backlight.ops.singular_values import decomposed
 from backlight.ops.solves import is_vector
@@ -112,6 +112,21 @@ def pinverse(input, rcond=1e-15):
     return linalg_pinv(input, rcond)
 
 
+@op(name="linalg_matrix_rank")
+def count_of_values(xp, input, atol: float | None = None, rtol: float | None = None, hermitian: bool = False):
+    """How many singular values are not 0."""
+    check_matrix("torch.linalg.matrix_rank", input, "input")
+    if input.dtype.char not in "fd":
+        raise ShapeError("This function doesn't handle types other than float and double; convert it (.float())")
+    if hermitian:
+        check_symmetric(input, "L")
+        sizes = xp.abs(or_not_converged(xp.linalg.eigvalsh, input))
+    else:
+        sizes = decomposed(xp, input, False, False)
+    over = sizes > tolerance(largest_of(sizes), input.shape, atol, rtol)
+    return xp.add.reduce(over, -1, xp.int64)
+
+
 def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None):
     """Return how many singular values are not 0, as int64.
 
@@ -122,19 +137,9 @@ def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None
         hermitian: the matrices are symmetric, and only their lower triangle is read.
         atol, rtol: as in `linalg.pinv`.
     """
-    array = input._data
-    check_matrix("torch.linalg.matrix_rank", array, "input")
-    if array.dtype.char not in "fd":
-        raise ShapeError("This function doesn't handle types other than float and double; convert it (.float())")
     if tol is not None:
         atol, rtol = tol, 0.0
-    if hermitian:
-        check_symmetric(array, "L")
-        sizes = np.abs(or_not_converged(np.linalg.eigvalsh, array))
-    else:
-        sizes = decomposed(np, array, False, False)
-    over = sizes > tolerance(largest_of(sizes), array.shape, bound(atol), bound(rtol))
-    return plain(np.count_nonzero(over, -1).astype(np.int64) if over.ndim > 1 else np.int64(np.count_nonzero(over)))
+    return count_of_values(input, bound(atol), bound(rtol), hermitian)
 
 
 # --- least squares ----------------------------------------------------------------------------------------------------

@@ -4,9 +4,8 @@ import numpy as np
 
 from backlight import return_types
 from backlight.errors import LinAlgError, ShapeError
-from backlight.graph.modes import modes
 from backlight.ops.declare import op
-from backlight.ops.matrices import check_float, check_matrix, identity, plain, zeros
+from backlight.ops.matrices import asks_for_more, check_float, check_matrix, identity, plain, zeros
 
 __all__ = ["svd"]
 
@@ -125,7 +124,7 @@ def linalg_svdvals(A, *, driver=None):  # noqa: N803 - PyTorch's name
 
     Shapes: A (…, m, n) -> (…, min(m, n))
     """
-    if driver is not None or (A._edge is not None and modes.grad_enabled):
+    if driver is not None or asks_for_more(A):
         return linalg_svd(A, False, driver=driver).S
     check_matrix("linalg.svd", A._data)
     check_float("linalg.svd", A._data)

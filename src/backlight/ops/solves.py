@@ -40,8 +40,12 @@ def is_vector(a_shape, b_shape) -> bool:
     differentiable=(0,),
     returns=return_types.linalg_solve_ex,
 )
-def solution(xp, A, B, *, left: bool = True):  # noqa: N803 - PyTorch's names
-    """The solution of A · X = B (of X · A = B with left=False), and where an LU factor of A has a zero."""
+def solution(xp, A, B, *, left: bool = True, raising: str = ""):  # noqa: N803 - PyTorch's names
+    """The solution of A · X = B (of X · A = B with left=False), and where an LU factor of A has a zero.
+
+    Args:
+        raising: what the error begins with that is raised if there is such a zero; none is raised for "".
+    """
     check_float("linalg.solve", A)
     check_same_kind("linalg.solve", A, B)
     check_square("linalg.solve", A)
@@ -49,6 +53,7 @@ def solution(xp, A, B, *, left: bool = True):  # noqa: N803 - PyTorch's names
     columns = B[..., None] if vector else B
     check_equation("linalg.solve", A, columns, left)
     found, info = factors.solve(A, columns) if left else factors.solve(A.mT, columns.mT)
+    raise_failure(info, SINGULAR, raising)
     return (found[..., 0] if vector else found if left else xp.ascontiguousarray(found.mT)), info
 
 
@@ -73,17 +78,12 @@ def linalg_solve(A, B, *, left=True):  # noqa: N803 - PyTorch's names
     Raises:
         LinAlgError: a matrix is singular.
     """
-    found, info = solution(A, B, left=left)
-    raise_failure(info._data, SINGULAR, "torch.linalg.solve")
-    return found
+    return solution(A, B, left=left, raising="torch.linalg.solve").result
 
 
 def linalg_solve_ex(A, B, *, left=True, check_errors=False):  # noqa: N803 - PyTorch's names
     """Return (result, info): where info is not 0, the matrix is singular and the result holds infinities or NaN."""
-    found = solution(A, B, left=left)
-    if check_errors:
-        raise_failure(found.info._data, SINGULAR, "torch.linalg.solve_ex")
-    return found
+    return solution(A, B, left=left, raising="torch.linalg.solve_ex" if check_errors else "")
 
 
 # --- inverses ---------------------------------------------------------------------------------------------------------
@@ -96,23 +96,18 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False):  # noqa: N803 - PyT
     differentiable=(0,),
     returns=return_types.linalg_inv_ex,
 )
-def inversion(xp, A):  # noqa: N803 - PyTorch's name
-    """The inverse, and where an LU factor has a zero."""
+def inversion(xp, A, *, raising: str = ""):  # noqa: N803 - PyTorch's name
+    """The inverse, and where an LU factor has a zero; `raising` as for `solution`."""
     check_square("linalg.inv", A)
     check_float("linalg.inv", A)
-    return factors.solve(A, identity(A.shape[-1], A))
+    inverse, info = factors.solve(A, identity(A.shape[-1], A))
+    raise_failure(info, NO_INVERSE, raising)
+    return inverse, info
 
 
 @inversion.derivative("A", formula="−outᵀ · grad · outᵀ")
 def inversion_input(grad, out):
     return -(out[0].mT @ grad @ out[0].mT)
-
-
-def inverted(input, name: str):
-    """Return the inverse, or raise an error that begins with `name`."""
-    found, info = inversion(input)
-    raise_failure(info._data, NO_INVERSE, name)
-    return found
 
 
 def linalg_inv(A):  # noqa: N803 - PyTorch's name
@@ -123,20 +118,17 @@ def linalg_inv(A):  # noqa: N803 - PyTorch's name
     Raises:
         LinAlgError: a matrix is singular.
     """
-    return inverted(A, "linalg.inv")
+    return inversion(A, raising="linalg.inv").inverse
 
 
 def inverse(input):
     """Return the inverses of square matrices; the old name of `linalg.inv`."""
-    return inverted(input, "linalg.inv")
+    return inversion(input, raising="linalg.inv").inverse
 
 
 def linalg_inv_ex(A, *, check_errors=False):  # noqa: N803 - PyTorch's name
     """Return (inverse, info): where info is not 0, the matrix is singular and its inverse holds infinities or NaN."""
-    found = inversion(A)
-    if check_errors:
-        raise_failure(found.info._data, NO_INVERSE, "linalg.inv_ex")
-    return found
+    return inversion(A, raising="linalg.inv_ex" if check_errors else "")
 
 
 # --- triangular matrices ----------------------------------------------------------------------------------------------
