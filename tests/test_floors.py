@@ -13,7 +13,7 @@ FLOORS = [
     {"kernels"},
     {"graph"},
     {"ops", "linalg", "special", "masked"},
-    {"tensor", "fft", "array_api"},
+    {"tensor", "fft", "array_api", "batching"},
     {"autograd"},
     {"nn", "optim", "data"},
     {"models", "adapters", "training", "serialization", "utils"},

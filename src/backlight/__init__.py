@@ -6,6 +6,7 @@ from math import e, inf, nan, pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from backlight.autograd.doors import Variable
+from backlight.batching.vmapping import vmap
 from backlight.devices import device
 from backlight.dtypes import *
 from backlight.graph.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled

@@ -23,10 +23,10 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
             "convert with .float()"
         )
     x1, x2 = broadcast_tensors(x1.to(from_numpy_dtype(kind)), x2.to(from_numpy_dtype(kind)))
-    return ((x1 / _length(x1, dim, eps)) * (x2 / _length(x2, dim, eps))).sum(dim)
+    return ((x1 / raised_length(x1, dim, eps)) * (x2 / raised_length(x2, dim, eps))).sum(dim)
 
 
-def _length(x, dim, eps):
+def raised_length(x, dim, eps):
     """Return the lengths of vectors, raised to eps; the gradient is that of the length itself, as in PyTorch."""
     length = x.norm(2, dim, keepdim=True)
     values = length._data

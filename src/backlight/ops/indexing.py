@@ -178,7 +178,7 @@ def _tensor_index(view, dim: int, item, found: dict):
             "tensors used as indices must be long, int, byte or bool tensors; this one is "
             f"{from_numpy_dtype(data.dtype)}: convert it with .long()"
         )
-    if not data.ndim:
+    if not data.ndim and not hasattr(data, "of_a_batch"):  # inside vmap a number may differ as other indices do
         return _select(view, dim, int(data)), dim
     if dim >= view._data.ndim:
         raise _too_many(view._data.ndim)
@@ -260,7 +260,7 @@ def set_item(input, index, value) -> None:
     if index.__class__ is int:
         view, found = _select(input, 0, index), None
     elif isinstance(index, TensorState) and index._data.dtype.kind == "b" and index._data.ndim:
-        _set_where(input, index, value)
+        set_where(input, index, value)
         return
     else:
         view, found = _read(input, _as_items(index))
@@ -281,7 +281,7 @@ def _as_element(value, kind):
     return wrap(np.asarray(value).astype(kind))
 
 
-def _set_where(input, mask, value) -> None:
+def set_where(input, mask, value) -> None:
     """Carry out `input[mask] = value`; one value for all places is cast, and written without looking them up."""
     if not isinstance(value, TensorState):
         value = _as_element(value, input._data.dtype)

@@ -15,6 +15,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ShapeError
 from backlight.graph import watching
 from backlight.graph.hook_calls import keep_gradient
+from backlight.graph.interception import asked_as_a_whole
 from backlight.graph.modes import modes
 from backlight.graph.provenance import user_place
 from backlight.graph.state import storage_of, wrap, writable
@@ -49,7 +50,8 @@ def inplace(public, name: str | None = None, *, ufunc=None):
         return self
 
     write_result.__name__ = write_result.__qualname__ = name
-    return write_result
+    write_result.writes = public
+    return asked_as_a_whole(write_result)
 
 
 def _written_directly(target, operand, ufunc) -> bool:
@@ -93,7 +95,7 @@ def write(target, result, name: str) -> None:
             made in inference mode and recording is on.
     """
     refuse_writing(target)
-    _check_fits(target, result)
+    check_fits(target, result)
     if result._edge is not None and result._data.dtype != target._data.dtype:
         result = result.to(from_numpy_dtype(target._data.dtype))
     _put(target, result._data)
@@ -155,7 +157,8 @@ def refuse_writing(target) -> None:
         )
 
 
-def _check_fits(target, result) -> None:
+def check_fits(target, result) -> None:
+    """Raise PyTorch's error unless a result may be written into a tensor: its shape is equal, its dtype no larger."""
     if tuple(result._data.shape) != tuple(target._data.shape):
         raise ShapeError(
             f"output with shape {list(target._data.shape)} doesn't match the broadcast shape "
@@ -317,4 +320,5 @@ def inplace_view(public, name: str):
 
     take_shape.__name__ = take_shape.__qualname__ = name
     take_shape.__doc__ = f"Do what `{name[:-1]}` does to this tensor itself, and return it."
-    return take_shape
+    take_shape.reshapes = public
+    return asked_as_a_whole(take_shape)

@@ -1,6 +1,5 @@
 """Reading and adding at index tensors of which a mask leaves out some, so that these may lie outside."""
 
-from backlight.graph.state import wrap
 from backlight.ops.indexing import get_item, index_put
 from backlight.ops.masking import masked_fill
 
@@ -19,4 +18,4 @@ def _unsafe_masked_index_put_accumulate(input, mask, indices, values):
 
 def _inside(mask, indices) -> tuple:
     """Return the index tensors with 0 where the mask is False; None takes a whole dim."""
-    return tuple([slice(None) if index is None else wrap(index._data * mask._data) for index in indices])
+    return tuple([slice(None) if index is None else index * mask for index in indices])

@@ -340,13 +340,13 @@ def take_along_dim(input, indices, dim=None):
         )
     dim = normalise_dim(dim, input._data.ndim)
     shape, wanted = input._data.shape, indices._data.shape
-    indices = _from_start(indices, shape[dim] if shape else 1)
+    indices = counted_from_start(indices, shape[dim] if shape else 1)
     rest = broadcast(shape[:dim] + (1,) + shape[dim + 1 :], wanted[:dim] + (1,) + wanted[dim + 1 :])
     input = expand(input, rest[:dim] + shape[dim : dim + 1] + rest[dim + 1 :])
     return gather(input, dim, expand(indices, rest[:dim] + wanted[dim : dim + 1] + rest[dim + 1 :]))
 
 
-def _from_start(indices, size: int):
+def counted_from_start(indices, size: int):
     """Return indices with negative ones counted from the start."""
     data = indices._data
     return wrap(np.where(data < 0, data + size, data)) if data.size and data.min() < 0 else indices

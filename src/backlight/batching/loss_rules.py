@@ -1,0 +1,57 @@
+"""Batching rules of losses: compute each element's loss, then reduce within each element of the batch."""
+
+from backlight.batching.looping import looped_op
+from backlight.batching.shape_rules import folded
+from backlight.batching.table import rule_for
+from backlight.ops.copying import cast
+from backlight.ops.promotion import common_dtype
+
+
+def _reduced(losses, reduction: str):
+    """Reduce a batched tensor of losses over all its own dims."""
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+
+
+@rule_for("binary_cross_entropy", "huber_loss", "mse_loss", "smooth_l1_loss", "soft_margin_loss")
+def elementwise_loss(call):
+    """Line the batches up, ask for the single losses, and reduce them afterwards."""
+    tensors = call.tensors()
+    dims = max(tensor._data.ndim for tensor in tensors)
+    given = {param.name: call[param.name] for param in call.op.arrays}
+    if call.op.promote:
+        kind = common_dtype([tensor._data for tensor in tensors])
+        with call.inside():
+            given = {name: cast(value, kind) for name, value in given.items()}
+    given = {name: None if value is None else call.padded(value, dims) for name, value in given.items()}
+    losses = call.wrapped(call.run_below(**given, reduction="none"))
+    with call.inside():
+        return _reduced(losses, call["reduction"])
+
+
+@rule_for("binary_cross_entropy_with_logits")
+def logistic_loss(call):
+    """The same; the weight of positives broadcasts against all dims, so it is lined up too."""
+    return elementwise_loss(call)
+
+
+@rule_for("cross_entropy", "cross_entropy_2d", "nll_loss", "nll_loss2d", "smoothed_cross_entropy")
+def loss_of_classes(call):
+    """Let the batch be part of the rows, ask for each row's loss, and divide by the weights of the rows that count."""
+    input, target, weight = call["input"], call["target"], call["weight"]
+    if call.is_batched(weight):
+        return looped_op(call)
+    if input._data.ndim < 2:
+        losses = call.wrapped(
+            call.run_below(input=call.front(input), target=call.front(target).reshape(call.size), reduction="none")
+        )
+    else:
+        losses = folded(call, "input", "target", reduction="none")
+    with call.inside():
+        losses = losses.reshape(target._data.shape)
+        if call["reduction"] != "mean":
+            return _reduced(losses, call["reduction"])
+        counted = target != call["ignore_index"]
+        total = counted.to(input.dtype)
+        if weight is not None:
+            total = total * weight[target.masked_fill(~counted, 0)]
+        return losses.sum() / total.sum()
