@@ -493,7 +493,7 @@ def test_a_parameter_shares_its_memory_and_prints_as_in_pytorch():
     assert type(parameter * 2) is backlight.Tensor
     assert nn.Parameter().shape == (0,)
     assert not nn.Parameter(backlight.ones(1), requires_grad=False).requires_grad
-    with pytest.raises(RuntimeError, match="only Tensors of floating point"):
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point"):
         nn.Parameter(backlight.ones(1, dtype=backlight.int64))
 
 

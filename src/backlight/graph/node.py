@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import GraphError
+from backlight.errors import ArgumentError, GraphError
 from backlight.graph.anomaly import anomaly
 from backlight.graph.hooks import HookHandle
 from backlight.graph.provenance import describe_place, line_number
@@ -48,6 +48,11 @@ class Node:
     wants_undefined = False  # whether it runs even if no gradient reached it
     freed_slots = ()  # where it keeps what `free` drops
     saved_slots = ()  # the same with what each holds, in the order that hooks see (ops/packing.py)
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentError(
+            f"cannot pickle '{type(self).__name__}' object; graphs are not copied: detach the tensor"
+        )
 
     def name(self) -> str:
         """Return the node's name, as PyTorch spells it."""

@@ -60,15 +60,8 @@ class Parameter(Tensor):
             memo[id(self)] = type(self)(wrap(np.array(self._data)), self.requires_grad)
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol):
-        return (_rebuilt, (type(self), np.array(self._data), self.requires_grad))
-
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
-
-
-def _rebuilt(cls: type, array: np.ndarray, requires_grad: bool) -> Parameter:
-    return cls(wrap(array), requires_grad)
 
 
 class Buffer(Tensor):
@@ -78,7 +71,7 @@ class Buffer(Tensor):
         persistent: whether it is part of `state_dict()`.
     """
 
-    __slots__ = ("persistent",)
+    __slots__ = ()
 
     _printed_as = "tensor"
 

@@ -33,6 +33,9 @@ required = object()
 NUMBERS = {"step", "mu_product", "eta", "mu"}  # in a state: of no parameter's shape or dtype
 
 
+NOT_COPIED = frozenset({"step", "_before_step", "_after_step"})
+
+
 class Optimizer:
     """What all optimizers share: groups, state, saving (see NOTE [Writing an optimizer]).
 
@@ -65,6 +68,14 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+
+    def __getstate__(self) -> dict:
+        """Return what is copied and pickled: all but hooks, and the `step` that a schedule put over the class's."""
+        return {name: value for name, value in vars(self).items() if name not in NOT_COPIED}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._before_step, self._after_step = HookDict(), HookDict()
 
     def add_param_group(self, param_group: dict) -> None:
         """Add parameters with options of their own.

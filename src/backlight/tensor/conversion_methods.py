@@ -1,6 +1,5 @@
 """Tensor's ways to NumPy and other libraries, to copies, pickles and devices, and what it says of its memory."""
 
-import copy
 import importlib
 
 import numpy as np
@@ -15,9 +14,10 @@ from backlight.layouts import layout, strided
 from backlight.ops import complex_numbers
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.dlpack import export
-from backlight.tensor.legacy import instance, recast
+from backlight.tensor.legacy import recast
 from backlight.tensor.numpy_functions import call_function
 from backlight.tensor.numpy_ufuncs import call_ufunc
+from backlight.tensor.pickling import deep_attributes, deep_twin, described
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 DEEPCOPY_OF_NON_LEAF = (
@@ -71,14 +71,12 @@ class ConversionMethods:
         if not self.is_leaf:
             raise GraphError(DEEPCOPY_OF_NON_LEAF + origin(self))
         if id(self) not in memo:
-            twin = memo[id(self)] = instance(type(self), np.array(self._data), self.requires_grad)
-            if self._grad is not None:
-                twin._grad = copy.deepcopy(self._grad, memo)
-            twin.__dict__.update(copy.deepcopy(_own_attributes(self), memo))
+            twin = memo[id(self)] = deep_twin(self, memo)
+            deep_attributes(self, twin, memo)
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return (_rebuilt, (type(self), writable(self), self.requires_grad, _own_attributes(self)))
+        return described(self)
 
     def as_subclass(self, cls: type):
         """Return an instance of a subclass of Tensor that shares memory and history with this tensor."""
@@ -187,16 +185,3 @@ class ConversionMethods:
     def is_same_size(self, other: TensorState) -> bool:
         """Tell whether another tensor has the same shape."""
         return self._data.shape == other._data.shape
-
-
-def _own_attributes(tensor) -> dict:
-    """Return what a user attached to a tensor, without the graph's own slots."""
-    return {name: value for name, value in vars(tensor).items() if name not in vars(TensorState)}
-
-
-def _rebuilt(cls: type, array: np.ndarray, requires_grad: bool, attributes: dict):
-    """Return the leaf that a pickle or `copy.copy` describes."""
-    made = instance(cls, array, requires_grad)
-    made._data = array
-    made.__dict__.update(attributes)
-    return made
