@@ -1,6 +1,6 @@
 """Floor 5, PyTorch's doors to differentiation."""
 
-from backlight.autograd import functional, graph
+from backlight.autograd import forward_ad, functional, graph
 from backlight.autograd.doors import Variable, backward, grad
 from backlight.autograd.function import Function
 from backlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
@@ -14,6 +14,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "functional",
     "grad",
     "gradcheck",

@@ -11,6 +11,7 @@ import threading
 
 import numpy as np
 
+from backlight.graph.modes import modes
 from backlight.graph.node import Node, next_sequence
 from backlight.graph.provenance import user_place
 from backlight.graph.state import edge_of, storage_of, wrap
@@ -35,6 +36,8 @@ def may_be_stolen(grad: ndarray, references: int) -> bool:
 
 def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
     """Add a gradient to `tensor.grad`; the first one is copied unless it may be stolen."""
+    if graph and not modes.grad_enabled:  # the walk ran on tensors for an interpreter to see; `.grad` is as ever
+        grad, graph = grad._data, False
     with _accumulating:
         present = tensor._grad
         if graph:

@@ -2,7 +2,8 @@
 
 NOTE [One walk, two kinds of gradient]
 Without create_graph gradients are plain arrays and no tensor is made on the way; with it they are tensors, and every
-node runs its rules on tensors, so that the walk is itself recorded. All state of a run lives in the run: nodes are
+node runs its rules on tensors, so that the walk is itself recorded. So it is too, but for the recording, where an
+interpreter is to see the backward (NOTE [Interpreters]). All state of a run lives in the run: nodes are
 not written to, and a backward may be started from a hook or from several threads.
 
 NOTE [When leaves are written]
@@ -29,9 +30,11 @@ from backlight.graph.hook_calls import (
     call_prehooks,
     call_tensor_hooks,
 )
+from backlight.graph.interpreters import backward_is_seen
 from backlight.graph.modes import set_recording
 from backlight.graph.node import Output, accumulator, add_to_buffer, node_and_number
 from backlight.graph.observed_run import observed_run
+from backlight.graph.state import TensorState, wrap
 from backlight.graph.tasks import Task, counting, note_walk
 from backlight.graph.watching import somebody
 from backlight.kernels.native import core
@@ -73,12 +76,15 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
         The gradient of each input (None where none arrived); an empty list without inputs.
     """
     previous = set_recording(create_graph)
+    on_tensors = runs_on_tensors(create_graph)
+    if on_tensors and not create_graph:
+        root_grads = [grad if isinstance(grad, TensorState) else wrap(grad) for grad in root_grads]
     try:
         with np.errstate(all="ignore"):
-            if core is not None and inputs is None and not create_graph and not anomaly.enabled:
+            if core is not None and inputs is None and not on_tensors and not anomaly.enabled:
                 if core.core_walk(roots, root_grads, keep_graph, observed):
                     return []
-            walk = _Walk(keep_graph, create_graph, observed)
+            walk = _Walk(keep_graph, on_tensors, observed)
             if counting.tasks:
                 note_walk(walk)
             order = walk.collect(roots)
@@ -93,6 +99,11 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
             return walk.captured
     finally:
         set_recording(previous)
+
+
+def runs_on_tensors(create_graph: bool) -> bool:
+    """Tell whether gradients are tensors in a run: they are recorded, or interpreters are to see what it calls."""
+    return create_graph or backward_is_seen()
 
 
 class _Walk:

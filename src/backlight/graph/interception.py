@@ -12,7 +12,7 @@ from functools import cache
 from types import CodeType, FunctionType
 
 from backlight.graph import interpreters
-from backlight.graph.interpreters import UNHANDLED, Interpreter
+from backlight.graph.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.graph.watching import Observation, local, somebody, tell_call, tell_op
 from backlight.kernels.native import core
 
@@ -117,7 +117,7 @@ def op_was_built(function: FunctionType, op) -> None:
     """Note an op's Python function, which has its code now, to be reported while somebody watches."""
     with somebody.lock:
         interception = _built[function] = OpInterception(function, op)
-        if somebody.watches or _interpreted.blocks:
+        if somebody.watches or interpreted.blocks:
             interception.set_installed(True)
 
 
@@ -125,7 +125,7 @@ def asked_as_a_whole(function: FunctionType) -> FunctionType:
     """Let interpreters be asked about a function that is no op, and return it."""
     with somebody.lock:
         interception = _wholes[function] = WholeInterception(function)
-        interception.set_installed(_interpreted.blocks > 0)
+        interception.set_installed(interpreted.blocks > 0)
     return function
 
 
@@ -174,15 +174,6 @@ class Observe:
                 _switch_off()
 
 
-class _Interpreted:
-    """How many blocks, of all threads, have an interpreter on now."""
-
-    blocks = 0
-
-
-_interpreted = _Interpreted()
-
-
 @contextmanager
 def interpreting(interpreter: Interpreter) -> Iterator[Interpreter]:
     """Let an interpreter see what this thread calls inside the block: see NOTE [Interpreters]."""
@@ -199,10 +190,10 @@ def interpreting(interpreter: Interpreter) -> Iterator[Interpreter]:
 def switch_interpreters(blocks: int) -> None:
     """Count one block with an interpreter more or less, in whichever thread; install or remove what asks them."""
     with somebody.lock:
-        _interpreted.blocks += blocks
+        interpreted.blocks += blocks
         _set_replacements()
         if core is not None:
-            core.core_interpret(_asked_by_core if _interpreted.blocks else None)
+            core.core_interpret(_asked_by_core if interpreted.blocks else None)
 
 
 def _asked_by_core(op, function, args: tuple, kwargs: dict):
@@ -230,12 +221,12 @@ def _switch_off() -> None:
 def _set_replacements() -> None:
     """Give each function the code that who watches or interprets now needs."""
     for interception in _built.values():
-        interception.set_installed(somebody.watches or _interpreted.blocks > 0)
+        interception.set_installed(somebody.watches or interpreted.blocks > 0)
     for interception in _others.values():
         interception.set_installed(somebody.watches)
     for function, interception in _wholes.items():
-        if _interpreted.blocks or function not in _others:
-            interception.set_installed(_interpreted.blocks > 0)
+        if interpreted.blocks or function not in _others:
+            interception.set_installed(interpreted.blocks > 0)
 
 
 def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:

@@ -13,10 +13,11 @@ While that method runs, its interpreter is off the stack, so what it calls (`fun
 below: this is how transforms nest. Those that open batches (`opens_batches`: vmap) are asked before all others, the
 innermost first, and leave these on the stack: a batched tensor stands for one of more dims, and what belongs to a
 tensor (its history, its tangents) belongs to that one, whatever the order of the blocks; vmap commutes with all of it.
-So an interpreter that opens no batches never meets a batched tensor. An op that hands other numbers of
-dims over to other ops (`Op.elsewhere`) is not asked about for these; the ops it is made of are. While no thread has an
-interpreter, nothing of this costs anything: functions are given other code (NOTE [Replaced code] in
-graph/interception.py), and the compiled core tests a C global.
+So an interpreter that opens no batches never meets a batched tensor. An op that hands other numbers of dims over to
+other ops (`Op.elsewhere`) is not asked about for these; the ops it is made of are. Of the ops that a backward calls
+only those are asked that `sees_backward`: it then runs on tensors. While no thread has an interpreter, nothing of this
+costs anything: functions are given other code (NOTE [Replaced code] in graph/interception.py), and the compiled core
+tests a C global.
 """
 
 import threading
@@ -32,6 +33,7 @@ class Interpreter:
     __slots__ = ()
 
     opens_batches = False
+    sees_backward = False  # whether backward runs its rules on tensors, so that this interpreter is asked about them
 
     def op(self, op, function, args: tuple, kwargs: dict):
         """Return what a call gives, or UNHANDLED to let it go on below."""
@@ -49,12 +51,27 @@ class _Stack(threading.local):
         self.interpreters: list[Interpreter] = []
 
 
+class _Interpreted:
+    """How many blocks, of all threads, have an interpreter on now: a plain attribute, cheap to ask."""
+
+    __slots__ = ("blocks",)
+
+    def __init__(self):
+        self.blocks = 0
+
+
 local = _Stack()
+interpreted = _Interpreted()
 
 
 def innermost() -> Interpreter | None:
     """Return the interpreter that is asked first in this thread, None if there is none."""
     return local.interpreters[-1] if local.interpreters else None
+
+
+def backward_is_seen() -> bool:
+    """Tell whether an interpreter of this thread is to be asked about the ops of a backward."""
+    return interpreted.blocks > 0 and any(one.sees_backward for one in local.interpreters)
 
 
 def interpret(op, function, args: tuple, kwargs: dict):
@@ -101,6 +118,18 @@ def without(interpreter: Interpreter) -> Iterator[None]:
     at = stack.index(interpreter)
     taken = stack[at:]
     del stack[at:]
+    try:
+        yield
+    finally:
+        stack.extend(taken)
+
+
+@contextmanager
+def uninterpreted() -> Iterator[None]:
+    """Take all interpreters off this thread's stack within the block."""
+    stack = local.interpreters
+    taken = stack[:]
+    del stack[:]
     try:
         yield
     finally:

@@ -11,6 +11,7 @@ class _Modes(threading.local):
     grad_enabled = True  # whether ops are recorded
     asked = True  # what `is_grad_enabled` says: inside inference mode, recording may be asked for in vain
     inference = False
+    forward = True  # whether tangents are worked out inside a level of forward mode
 
 
 class _Recording:

@@ -21,9 +21,9 @@ _IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error"}
 
 
 class NodeExtra:
-    """What few nodes have: hooks, metadata, a tensor that wants its gradient kept."""
+    """What few nodes have: hooks, metadata, a tensor that wants its gradient kept, tangents of its outputs."""
 
-    __slots__ = ("metadata", "posthooks", "prehooks", "retained", "tensor_hooks")
+    __slots__ = ("metadata", "posthooks", "prehooks", "retained", "tangents", "tensor_hooks")
 
     def __init__(self):
         self.tensor_hooks = {}  # id -> (output number, hook)
@@ -31,6 +31,7 @@ class NodeExtra:
         self.prehooks = {}
         self.posthooks = {}
         self.metadata = {}
+        self.tangents = {}  # output number -> what the output has in `_tangents`
 
 
 class Node:

@@ -39,23 +39,24 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
     roots, root_grads = starting_points(outputs, grad_outputs, create_graph)
     edges = [wanted_edge(tensor) for tensor in inputs]
     found = engine.run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges)
+    on_tensors = engine.runs_on_tensors(create_graph)
     results, used = [], {id(grad) for grad in root_grads}
     for number, (tensor, grad) in enumerate(zip(inputs, found)):
         if grad is None and materialize_grads and isinstance(tensor, TensorState):
             grad = np.zeros(tensor._data.shape, tensor._data.dtype)
-            grad = wrap(grad) if create_graph else grad
+            grad = wrap(grad) if on_tensors else grad
         if grad is None and not allow_unused:
             raise GraphError(
                 f"The differentiated Tensor at index {number} appears to not have been used in the graph. Set "
                 f"allow_unused=True if this is the desired behavior.{_unused(tensor, outputs)}"
             )
-        if grad is not None and not create_graph and isinstance(tensor, TensorState):
+        if grad is not None and not on_tensors and isinstance(tensor, TensorState):
             grad = grad if grad.dtype == tensor._data.dtype else grad.astype(tensor._data.dtype)
         if isinstance(grad, np.ndarray):
             if grad.base is not None or id(grad) in used:  # it may be somebody else's memory
                 grad = own_copy(grad)
             used.add(id(grad))
-        results.append(grad if grad is None or create_graph else wrap(grad))
+        results.append(grad if grad is None or on_tensors else wrap(grad))
     return tuple(results)
 
 
@@ -97,7 +98,7 @@ def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
         else:
             edge, gradient = _edge_to_start_from(tensor, gradient, number)
         roots.append(edge)
-        root_grads.append(gradient if create_graph else gradient._data)
+        root_grads.append(gradient if engine.runs_on_tensors(create_graph) else gradient._data)
     return roots, root_grads
 
 

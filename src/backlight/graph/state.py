@@ -54,6 +54,7 @@ class TensorState:
     _hooks = None  # leaf: {id: hook} of register_hook
     _post_accumulate_hooks = None
     _retains_grad = False
+    _tangents = None  # {level of forward mode: tangent}: NOTE [Duals] in ops/tangents.py
     _views = None  # of a base: weak references to its live views
 
 

@@ -14,7 +14,7 @@ __all__ = ["celu", "hardshrink", "prelu", "relu", "selu", "sigmoid", "threshold"
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@op
+@op(tangent="symmetric")
 def relu(xp, input):
     """The input where it is positive, else 0."""
     return curves.relu(input)
@@ -25,7 +25,7 @@ def relu_input(grad, out, ops):
     return ops.relu_backward(grad, out)
 
 
-@op(node="ThresholdBackwardBackward0")
+@op(node="ThresholdBackwardBackward0", tangent="symmetric")
 def relu_backward(xp, arrived, result):
     """What arrived where the result is above 0, else 0."""
     return curves.relu_gradient(arrived, result)
@@ -36,7 +36,7 @@ def relu_backward_arrived(grad, result, ops):
     return ops.relu_backward(grad, result)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def sigmoid(xp, input):
     """1 / (1 + exp(−input))."""
     return curves.sigmoid(input)
@@ -47,7 +47,7 @@ def sigmoid_input(grad, out, ops):
     return ops.sigmoid_backward(grad, out)
 
 
-@op
+@op(tangent="symmetric")
 def sigmoid_backward(xp, arrived, result):
     """arrived · result · (1 − result)."""
     return curves.sigmoid_gradient(arrived, result)
@@ -66,7 +66,7 @@ def sigmoid_backward_result(grad, arrived, result):
 # --- lines with kinks ------------------------------------------------------------------------------------------------
 
 
-@op(promote="float", refuse=no_integers("leaky_relu_cpu"))
+@op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric")
 def leaky_relu(xp, input, negative_slope: float = 0.01):
     """The input where it is positive, else negative_slope · input."""
     return curves.leaky_relu(input, negative_slope)
@@ -77,7 +77,7 @@ def leaky_relu_input(grad, input, negative_slope, ops):
     return ops.leaky_relu_backward(grad, input, negative_slope)
 
 
-@op
+@op(tangent="symmetric")
 def leaky_relu_backward(xp, arrived, input, negative_slope: float):
     """What arrived where the input is positive, else negative_slope times it."""
     return curves.leaky_relu_gradient(arrived, input, negative_slope)
@@ -88,7 +88,7 @@ def leaky_relu_backward_arrived(grad, input, negative_slope, ops):
     return ops.leaky_relu_backward(grad, input, negative_slope)
 
 
-@op(name="prelu", promote="float", node="PreluKernelBackward0", refuse=no_integers("prelu_cpu"))
+@op(name="prelu", promote="float", node="PreluKernelBackward0", refuse=no_integers("prelu_cpu"), tangent="symmetric")
 def prelu_weighted(xp, input, weight):
     """The input where it is positive, else weight · input; the shapes broadcast."""
     return chosen(input > 0, input, weight * input)
@@ -126,7 +126,7 @@ def prelu(input, weight):
     return prelu_weighted(input, weight)
 
 
-@op
+@op(tangent="symmetric")
 def hardtanh(xp, input, min_val: float = -1.0, max_val: float = 1.0):
     """The input brought between min_val and max_val."""
     return xp.minimum(xp.maximum(input, like(input, min_val)), like(input, max_val))
@@ -142,7 +142,7 @@ def relu6(input):
     return hardtanh(input, 0, 6)
 
 
-@op(promote="float", refuse=no_integers("hardsigmoid_cpu"))
+@op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric")
 def hardsigmoid(xp, input):
     """input / 6 + ½, brought between 0 and 1."""
     return rounded(xp.clip(widened(input) + 3, 0, 6) / 6, input.dtype)
@@ -153,7 +153,7 @@ def hardsigmoid_input(grad, input, ops):
     return ops.kept(grad / 6, (input > -3) & (input < 3))
 
 
-@op(name="softshrink", promote="float", refuse=no_integers("softshrink_cpu"))
+@op(name="softshrink", promote="float", refuse=no_integers("softshrink_cpu"), tangent="symmetric")
 def shrunk_softly(xp, input, lambd: float):
     """The input moved towards 0 by lambd, 0 within lambd of it."""
     return input - xp.minimum(xp.maximum(input, like(input, -lambd)), like(input, lambd))
@@ -178,7 +178,7 @@ def softshrink(input, lambd: float = 0.5):
     return shrunk_softly(input, lambd)
 
 
-@op(promote="float", refuse=no_integers("hardshrink_cpu"))
+@op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric")
 def hardshrink(xp, input, lambd: float = 0.5):
     """The input, 0 within lambd of 0."""
     return chosen((input >= -lambd) & (input <= lambd), like(input, 0), input)
@@ -189,7 +189,7 @@ def hardshrink_input(grad, input, lambd, ops):
     return ops.kept(grad, ~((input >= -lambd) & (input <= lambd)))
 
 
-@op
+@op(tangent="symmetric")
 def threshold(xp, input, threshold: float, value: float):
     """The input where it is above the threshold, else `value`."""
     return chosen(input <= threshold, like(input, value), input)
@@ -203,7 +203,7 @@ def threshold_input(grad, input, threshold, ops):
 # --- exponentials ----------------------------------------------------------------------------------------------------
 
 
-@op(name="elu", promote="float", refuse=no_integers("elu_cpu"))
+@op(name="elu", promote="float", refuse=no_integers("elu_cpu"), tangent="symmetric")
 def elu_scaled(xp, input, alpha: float, scale: float, input_scale: float):
     """scale · input where it is positive, else scale · alpha · (exp(input_scale · input) − 1)."""
     return curves.elu(input, alpha, scale, input_scale)
@@ -214,7 +214,7 @@ def elu_scaled_input(grad, input, alpha, scale, input_scale, ops):
     return ops.elu_backward(grad, input, alpha, scale, input_scale)
 
 
-@op
+@op(tangent="symmetric")
 def elu_backward(xp, arrived, input, alpha: float, scale: float, input_scale: float):
     """arrived · (scale where the input is positive, else alpha · scale · input_scale · exp(input_scale · input))."""
     return curves.elu_gradient(arrived, input, alpha, scale, input_scale)
@@ -244,7 +244,7 @@ def selu(input):
     return elu_scaled(input, SELU_ALPHA, SELU_SCALE, 1.0)
 
 
-@op(name="celu", promote="float", refuse=no_integers("elu_cpu"))
+@op(name="celu", promote="float", refuse=no_integers("elu_cpu"), tangent="symmetric")
 def celu_of(xp, input, alpha: float):
     """The input where it is positive, else alpha · (exp(input / alpha) − 1)."""
     x = widened(input)
@@ -268,7 +268,7 @@ def celu(input, alpha: float = 1.0):
     return celu_of(input, alpha)
 
 
-@op(promote="float", refuse=no_integers("softplus_cpu"))
+@op(promote="float", refuse=no_integers("softplus_cpu"), tangent="symmetric")
 def softplus(xp, input, beta: float = 1.0, threshold: float = 20.0):
     """log(1 + exp(beta · input)) / beta; the input itself where beta · input > threshold."""
     return curves.softplus(input, beta, threshold)
@@ -279,7 +279,7 @@ def softplus_input(grad, input, beta, threshold, ops):
     return ops.softplus_backward(grad, input, beta, threshold)
 
 
-@op
+@op(tangent="symmetric")
 def softplus_backward(xp, arrived, input, beta: float, threshold: float):
     """arrived · sigmoid(beta · input); what arrived where beta · input > threshold."""
     return curves.softplus_gradient(arrived, input, beta, threshold)
@@ -297,7 +297,7 @@ def softplus_backward_input(grad, arrived, input, beta, threshold, ops):
     return ops.kept(ops.scale(grad * arrived * (opened * (1 - opened)), beta), ~(scaled > threshold))
 
 
-@op(promote="float", node="LogSigmoidBackward0", refuse=no_integers("log_sigmoid_cpu"))
+@op(promote="float", node="LogSigmoidBackward0", refuse=no_integers("log_sigmoid_cpu"), tangent="symmetric")
 def logsigmoid(xp, input):
     """log(sigmoid(input)), without overflow."""
     return curves.logsigmoid(input)
@@ -308,7 +308,7 @@ def logsigmoid_input(grad, input, ops):
     return ops.log_sigmoid_backward(grad, input)
 
 
-@op
+@op(tangent="symmetric")
 def log_sigmoid_backward(xp, arrived, input):
     """arrived · sigmoid(−input)."""
     return curves.logsigmoid_gradient(arrived, input)

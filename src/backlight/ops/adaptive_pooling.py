@@ -36,7 +36,7 @@ def _wanted_sizes(name: str, output_size, shape, dims: int) -> tuple[int, ...]:
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
-    @op(name=f"adaptive_avg_pool{dims}d", node=f"AdaptiveAvgPool{dims}DBackward0")
+    @op(name=f"adaptive_avg_pool{dims}d", node=f"AdaptiveAvgPool{dims}DBackward0", tangent="linear")
     def adaptive_avg_pool(xp, input, output_size: tuple):
         """Return the mean of each adaptive window."""
         stack = widened(stacked(input, dims))
@@ -48,7 +48,7 @@ def _declare_mean(dims: int):
     def adaptive_avg_pool_input(grad, input_shape, output_size, ops):
         return getattr(ops, f"adaptive_avg_pool{dims}d_backward")(grad, input_shape, output_size)
 
-    @op(name=f"adaptive_avg_pool{dims}d_backward", node=f"AdaptiveAvgPool{dims}DBackwardBackward0")
+    @op(name=f"adaptive_avg_pool{dims}d_backward", node=f"AdaptiveAvgPool{dims}DBackwardBackward0", tangent="linear")
     def adaptive_avg_pool_backward(xp, grad_output, input_sizes: tuple, output_size: tuple):
         """Each window's gradient divided by its size and added to all its elements."""
         stack, sizes = widened(stacked(grad_output, dims)), input_sizes[len(input_sizes) - dims :]
@@ -174,7 +174,7 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
 def _declare_unpool(dims: int):
     """Declare the op for planes or volumes; they differ by their names only."""
 
-    @op(name=f"max_unpool{dims}d", node=f"MaxUnpool{dims}DBackward0", keeps=("places",))
+    @op(name=f"max_unpool{dims}d", node=f"MaxUnpool{dims}DBackward0", keeps=("places",), tangent="linear")
     def max_unpool(xp, input, indices, output_size: tuple):
         """Zeros with each element at the place in its plane that `indices` names."""
         plane = prod(output_size)

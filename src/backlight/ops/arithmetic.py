@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-@op(node="MulBackward0")
+@op(node="MulBackward0", tangent="symmetric")
 def scale(xp, input, factor: float):
     """The input times a Python number, in the input's dtype."""
     return rounded(widened(input) * factor, input.dtype)
@@ -44,7 +44,7 @@ def _scaled(array, factor):
     return array * like(array, factor)
 
 
-@op(promote="same", symbol="+")
+@op(promote="same", symbol="+", tangent="symmetric")
 def add(xp, input, other, *, alpha: float = 1):
     """Add `other`, scaled by `alpha`, to `input`."""
     return plus(input, other if alpha == 1 else _scaled(other, alpha))
@@ -75,7 +75,7 @@ def _refuse_bools(*kinds) -> str | None:
     return None
 
 
-@op(promote="same", symbol="-", refuse=_refuse_bools)
+@op(promote="same", symbol="-", refuse=_refuse_bools, tangent="symmetric")
 def sub(xp, input, other, *, alpha: float = 1):
     """Subtract `other`, scaled by `alpha`, from `input`."""
     return minus(input, other if alpha == 1 else _scaled(other, alpha))
@@ -94,7 +94,7 @@ def sub_other(grad, alpha, ops):
 subtract = sub
 
 
-@op(name="rsub", promote="same", node="RsubBackward0", refuse=_refuse_bools)
+@op(name="rsub", promote="same", node="RsubBackward0", refuse=_refuse_bools, tangent="symmetric")
 def rsub_tensor(xp, input, other, *, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from `other`."""
     return other - _scaled(input, alpha)
@@ -110,7 +110,7 @@ def rsub_tensor_other(grad):
     return grad
 
 
-@op(node="RsubBackward1")
+@op(node="RsubBackward1", tangent="symmetric")
 def rsub_number(xp, input, other: float, alpha: float = 1):
     """Subtract `input`, scaled by `alpha`, from a number."""
     return like(input, other) - _scaled(input, alpha)
@@ -134,7 +134,7 @@ def rsub(input, other, *, alpha=1):
     return rsub_number(beside(input, other), other, alpha)
 
 
-@op(promote="same", symbol="*")
+@op(promote="same", symbol="*", tangent="symmetric")
 def mul(xp, input, other):
     """Multiply element by element."""
     return times(input, other)
@@ -156,7 +156,7 @@ multiply = mul
 # --- several at once -------------------------------------------------------------------------------------------------
 
 
-@op(promote="same")
+@op(promote="same", tangent="symmetric")
 def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
     return input + tensor1 * tensor2 if value == 1 else input + tensor1 * tensor2 * like(tensor1, value)
@@ -189,7 +189,7 @@ def _refuse_integer_quotient(*kinds) -> str | None:
     return None
 
 
-@op(promote="float", refuse=_refuse_integer_quotient)
+@op(promote="float", refuse=_refuse_integer_quotient, tangent="symmetric")
 def addcdiv(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 / tensor2."""
     return input + tensor1 / tensor2 * like(tensor1, value)
@@ -210,7 +210,7 @@ def addcdiv_tensor2(grad, tensor1, tensor2, value, ops):
     return ops.scale(grad * (tensor1 / tensor2 / tensor2), -value)
 
 
-@op(name="lerp", promote="float", node="LerpBackward1", refuse=no_integers("lerp_kernel_tensor"))
+@op(name="lerp", promote="float", node="LerpBackward1", refuse=no_integers("lerp_kernel_tensor"), tangent="symmetric")
 def lerp_tensor(xp, input, end, weight):
     """input + weight · (end − input), exact at both ends."""
     change = end - input
@@ -232,7 +232,7 @@ def lerp_tensor_weight(grad, input, end):
     return grad * (end - input)
 
 
-@op(promote="float", node="LerpBackward0", refuse=no_integers("lerp_kernel_scalar"))
+@op(promote="float", node="LerpBackward0", refuse=no_integers("lerp_kernel_scalar"), tangent="symmetric")
 def lerp_number(xp, input, end, weight: float):
     """input + weight · (end − input), exact at both ends."""
     change = end - input

@@ -1,7 +1,7 @@
 """create_graph through ops whose own backward runs on arrays only: differentiate the same function written in ops."""
 
 from backlight.graph import engine
-from backlight.graph.modes import enable_grad
+from backlight.graph.modes import enable_grad, modes
 from backlight.graph.state import TensorState, edge_of
 from backlight.ops import operands
 from backlight.ops.declare import ARRAYS, OPTION
@@ -13,6 +13,7 @@ def gradients_of_composite(op, node, grad, edges):
 
     Each input goes through `alias` first, so that a tensor given twice has two gradients.
     """
+    recorded = modes.grad_enabled  # or else the walk runs on tensors for an interpreter to see
     with enable_grad():
         arguments, aliases = {}, []
         for param in op.params:
@@ -36,7 +37,7 @@ def gradients_of_composite(op, node, grad, edges):
             [edge for edge, _ in roots],
             [g for _, g in roots],
             keep_graph=True,
-            create_graph=True,
+            create_graph=recorded,
             inputs=[edge_of(alias) for alias in wanted],
         )
     )

@@ -147,7 +147,7 @@ def linalg_cross(input, other, *, dim=-1):
     return vector_product(input, other, dim)
 
 
-@op(name="linalg_cross", node="LinalgCrossBackward0", promote="same")
+@op(name="linalg_cross", node="LinalgCrossBackward0", promote="same", tangent="multilinear")
 def vector_product(xp, input, other, dim: int = -1):
     """The vector product along `dim`; other dims broadcast."""
     dims = max(input.ndim, other.ndim)

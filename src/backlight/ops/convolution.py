@@ -63,7 +63,7 @@ def cropped(value, shape):
 # --- the op -----------------------------------------------------------------------------------------------------------
 
 
-@op(name="convolution", node="ConvolutionBackward0")
+@op(name="convolution", node="ConvolutionBackward0", tangent="multilinear", tangent_with={"bias": None})
 def convolve(
     xp,
     input,
@@ -110,7 +110,12 @@ def convolve_bias(grad, ops):
     return ops.sum(grad, (0, *range(2, len(grad.shape))))
 
 
-@op(node="ConvolutionBackwardBackward0")
+@convolve.tangent("bias")
+def convolve_bias_tangent(tangent, weight):
+    return tangent.reshape((-1,) + (1,) * (weight.ndim - 2))
+
+
+@op(node="ConvolutionBackwardBackward0", tangent="multilinear")
 def convolution_weight(
     xp, grad_output, input, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ):

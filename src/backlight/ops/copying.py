@@ -17,7 +17,7 @@ __all__ = ["clone"]
 ndarray = np.ndarray
 
 
-@op
+@op(tangent="linear")
 def clone(xp, input, *, memory_format: memory_format = preserve_format):
     """A copy, part of the graph."""
     order = numpy_order(memory_format)
@@ -37,7 +37,7 @@ def contiguous(input, memory_format=contiguous_format):
     return clone(input, memory_format=contiguous_format)
 
 
-@op
+@op(tangent="linear")
 def to_copy(xp, input, kind: np.dtype):
     """The elements in another floating point dtype."""
     return input.astype(kind)
@@ -122,7 +122,7 @@ def broadcast_into(shape, target) -> None:
         )
 
 
-@op(name="copy", node="CopyBackwards")
+@op(name="copy", node="CopyBackwards", tangent="linear")
 def copied(xp, input, src):
     """The elements of `src` in the shape and the dtype of `input`, not yet copied: `copy_into` writes them."""
     if src.shape != input.shape:

@@ -256,7 +256,7 @@ def _nll_forward(xp, input, target, weight, reduction, ignore_index):
     return rounded(out, input.dtype), factors
 
 
-@op(name="nll_loss", node="NllLossBackward0", keeps=("factors",))
+@op(name="nll_loss", node="NllLossBackward0", keeps=("factors",), tangent="linear")
 def nll(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)
@@ -267,7 +267,7 @@ def nll_input(grad, target, input_shape, factors, ignore_index, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 
-@op(name="nll_loss2d", node="NllLoss2DBackward0", keeps=("factors",))
+@op(name="nll_loss2d", node="NllLoss2DBackward0", keeps=("factors",), tangent="linear")
 def nll_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target, classes in dim 1."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)
@@ -278,7 +278,7 @@ def nll_of_maps_input(grad, target, input_shape, factors, ignore_index, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 
-@op(name="spread_over_classes", node="NllLossBackwardBackward0")
+@op(name="spread_over_classes", node="NllLossBackwardBackward0", tangent="linear")
 def spread_over_classes(xp, input, target, factors, size: tuple, ignore_index: int):
     """Zeros of `size` with −input · factor at the target classes; `input` is 0-d or of the target's shape."""
     out = xp.zeros((target.size, size[min(len(size) - 1, 1)]), factors.dtype)
@@ -295,7 +295,7 @@ def spread_over_classes_input(grad, target, factors, input_shape, ignore_index, 
     return ops.take_of_classes(grad, target, factors, input_shape, ignore_index)
 
 
-@op(name="take_of_classes", node="NllLossBackwardBackward0")
+@op(name="take_of_classes", node="NllLossBackwardBackward0", tangent="linear")
 def take_of_classes(xp, input, target, factors, size: tuple, ignore_index: int):
     """−input · factor at the target classes, in the target's shape, or added up if `size` is ()."""
     classes = target.reshape(-1)

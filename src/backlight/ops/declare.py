@@ -17,6 +17,8 @@ NOTE [Declaring an op]
 * A rule is plain expressions: it runs on arrays in an ordinary backward and on tensors under create_graph. A rule that
   takes `xp` runs on arrays only; its op declares a `composite` too, the same function written in other ops, which
   create_graph differentiates instead.
+* For forward mode an op may say how its tangents follow (`tangent=`), or declare a rule for them beside the derivative
+  (`@tanh.tangent("input")`): NOTE [Tangent rules] in ops/pushforward.py. Without, they are derived from the derivative.
 * What the decorator returns is the public function. Its code is generated at the first call (see ops/generate.py).
 """
 
@@ -28,6 +30,7 @@ from backlight.graph.interception import op_was_built
 from backlight.kernels.native import core
 
 ARRAY, OPTIONAL, ARRAYS, OPTION = "array", "optional", "arrays", "option"
+LINEAR, MULTILINEAR, SYMMETRIC = "linear", "multilinear", "symmetric"
 
 TABLE: dict[str, "Op"] = {}
 
@@ -100,6 +103,8 @@ class Op:
         symbol: str | None = None,
         refuse=None,
         explain=None,
+        tangent: str | None = None,
+        tangent_with: dict | None = None,
     ):
         self.forward = forward
         self.name = self.told_as = name or forward.__name__  # what watchers are told it is called
@@ -113,7 +118,10 @@ class Op:
         self.symbol = symbol
         self.refuse = refuse
         self.explain = explain
+        self.tangent_form = LINEAR if view else tangent
+        self.tangent_with = tangent_with or {}
         self.rules: list[Rule] = []
+        self.tangents = {}  # input -> the rule for its tangent
         self.composite = None
         self.dims = self.for_other_dims = None
         self.params = parameters_of(forward)
@@ -125,17 +133,30 @@ class Op:
 
     def derivative(self, *inputs: str, formula: str):
         """Declare the decorated function to be the derivative for the named inputs."""
-        known = {param.name for param in self.arrays}
-        if not set(inputs) <= known:
-            raise BacklightError(
-                f"{self.name} has no array inputs {sorted(set(inputs) - known)}: it has {sorted(known)}"
-            )
+        self._require_inputs(inputs)
 
         def declare(function):
             self.rules.append(Rule(inputs, function, formula))
             return function
 
         return declare
+
+    def tangent(self, *inputs: str):
+        """Declare the decorated function to give the output's tangent from that of each named input."""
+        self._require_inputs(inputs)
+
+        def declare(function):
+            self.tangents |= dict.fromkeys(inputs, function)
+            return function
+
+        return declare
+
+    def _require_inputs(self, names) -> None:
+        known = {param.name for param in self.arrays}
+        if not set(names) <= known:
+            raise BacklightError(
+                f"{self.name} has no array inputs {sorted(set(names) - known)}: it has {sorted(known)}"
+            )
 
     def composed(self, function):
         """Declare the decorated function, of the op's own parameters, to be the op written in other ops."""
@@ -190,6 +211,8 @@ def op(forward=None, **options):
         symbol: the Python operator, for the error message of a wrong operand.
         refuse: a function of the inputs' dtypes that returns PyTorch's message where it does not take them, else None.
             It is asked only where dtypes differ, must become floats, or NumPy refuses them too.
+        tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
+        tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
         explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
     """
     if forward is None:
@@ -214,6 +237,7 @@ def lazy_function(declared: Op, flavour: str) -> FunctionType:
     if flavour == "function":
         public.op = declared
         public.derivative = declared.derivative
+        public.tangent = declared.tangent
         public.composed = declared.composed
         public.elsewhere = declared.elsewhere
     return core.core_function(public, declared) if may_be_compiled(declared) else public

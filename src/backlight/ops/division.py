@@ -10,7 +10,7 @@ from backlight.ops.promotion import category
 __all__ = ["div", "divide", "floor_divide", "fmod", "gcd", "lcm", "remainder", "true_divide"]
 
 
-@op(promote="float", symbol="/", node="DivBackward0")
+@op(promote="float", symbol="/", node="DivBackward0", tangent="symmetric")
 def true_divide(xp, input, other):
     """Divide element by element."""
     return over(input, other)
@@ -43,7 +43,7 @@ def _truncated(xp, input, other):
     return (input - xp.fmod(input, other)) // other
 
 
-@op(promote="same", node="DivBackward2")
+@op(promote="same", node="DivBackward2", tangent="symmetric")
 def div_rounded(xp, input, other, *, rounding_mode: str):
     """Divide and round: "floor" down, "trunc" towards zero."""
     return _floored(xp, input, other) if rounding_mode == "floor" else _truncated(xp, input, other)
@@ -72,7 +72,7 @@ def div(input, other, *, rounding_mode: str | None = None):
 divide = div
 
 
-@op(promote="same", symbol="//", node="NotImplemented")
+@op(promote="same", symbol="//", node="NotImplemented", tangent="symmetric")
 def floor_divide(xp, input, other):
     """Divide and round down."""
     return _floored(xp, input, other)
@@ -85,7 +85,7 @@ def floor_divide_inputs(grad):
     )
 
 
-@op(name="remainder", promote="same", symbol="%", node="RemainderBackward1")
+@op(name="remainder", promote="same", symbol="%", node="RemainderBackward1", tangent="symmetric")
 def remainder_tensor(xp, input, other):
     """What is left of a division rounded down: it has the sign of `other`."""
     _refuse_zeros(xp, other)
@@ -102,7 +102,7 @@ def remainder_tensor_other(grad, input, other, ops):
     return -grad * ops.div_rounded(input, other, rounding_mode="floor")
 
 
-@op(node="RemainderBackward0")
+@op(node="RemainderBackward0", tangent="symmetric")
 def remainder_number(xp, input, other: float):
     """What is left of a division by a number."""
     divisor = like(input, other)
@@ -126,7 +126,7 @@ def remainder(input, other):
     return remainder_number(beside(input, other), other)
 
 
-@op(name="fmod", promote="same", node="FmodBackward1")
+@op(name="fmod", promote="same", node="FmodBackward1", tangent="symmetric")
 def fmod_tensor(xp, input, other):
     """What is left of a division rounded towards zero: it has the sign of `input`."""
     _refuse_zeros(xp, other)
@@ -143,7 +143,7 @@ def fmod_tensor_other(grad, input, other, ops):
     return -grad * ops.div_rounded(input, other, rounding_mode="trunc")
 
 
-@op(node="FmodBackward0")
+@op(node="FmodBackward0", tangent="symmetric")
 def fmod_number(xp, input, other: float):
     """What is left of a division by a number, rounded towards zero."""
     divisor = like(input, other)

@@ -13,7 +13,7 @@ from backlight.ops.declare import op
 __all__ = ["embedding", "embedding_dense_backward"]
 
 
-@op
+@op(tangent="linear")
 def embedding(xp, weight, indices, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False):
     """Return the rows of `weight` that `indices` name.
 
@@ -33,7 +33,7 @@ def embedding_weight(grad, indices, weight_shape, padding_idx, scale_grad_by_fre
     return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
-@op
+@op(tangent="linear")
 def embedding_dense_backward(xp, grad_output, indices, num_weights: int, padding_idx: int, scale_grad_by_freq: bool):
     """Return a table of zeros with each gradient added at its row."""
     flat = xp.reshape(indices, -1).astype(xp.int64, copy=False)
@@ -51,7 +51,7 @@ def embedding_dense_backward_grad_output(grad, indices, num_weights, padding_idx
     return ops.weighted_rows(grad, indices, padding_idx, scale_grad_by_freq)
 
 
-@op(name="weighted_rows", node="IndexSelectBackward0")
+@op(name="weighted_rows", node="IndexSelectBackward0", tangent="linear")
 def weighted_rows(xp, weight, indices, padding_idx: int, scale_grad_by_freq: bool):
     """Rows as `embedding` takes them, each times what its gradient is multiplied with."""
     out = xp.take(weight, indices, axis=0)

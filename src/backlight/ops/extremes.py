@@ -52,7 +52,27 @@ def shared_between_ties(grad, input, out, dim, ops):
     return grad.reshape(kept_shape(input.shape, dim)) * ops.tie_weights(input, out, dim)
 
 
-@op(node="ScatterBackward0")
+def tied_tangent(tangent, input, out, dim, keepdim, ops):
+    """Return the tangent of an extreme over `dim`: the mean over the elements that tie for it."""
+    return ops.sum(tangent * ops.tie_weights(input, out, dim), dim, keepdim)
+
+
+def tied_tangent_of_all(tangent, input, out, ops):
+    """The same for an extreme of all elements."""
+    return (tangent * ops.tie_weights(input, out, None)).sum()
+
+
+def picked_tangent(tangent, out, dim, keepdim, ops):
+    """Return the tangents of (values, indices): the values' are taken where the values come from."""
+    return value_selecting_reduction_backward_grad_output(tangent, out[1], dim, keepdim, ops), None
+
+
+def ordered_tangent(tangent, out, dim, ops):
+    """The same where `dim` stays."""
+    return picked_tangent(tangent, out, dim, True, ops)
+
+
+@op(node="ScatterBackward0", tangent="linear")
 def value_selecting_reduction_backward(xp, grad_output, indices, size: tuple, dim: int, keepdim: bool = True):
     """Put each gradient where its value came from along `dim`, and 0 elsewhere."""
     if not size:
@@ -81,6 +101,9 @@ def max_all(xp, input):
     return xp.maximum.reduce(input, None)
 
 
+max_all.tangent("input")(tied_tangent_of_all)
+
+
 @max_all.derivative("input", formula="grad, shared equally by the elements that are the largest")
 def max_all_input(grad, input, out, ops):
     return shared_between_ties(grad, input, out, None, ops)
@@ -91,6 +114,9 @@ def min_all(xp, input):
     """The smallest element."""
     check_any("min", input)
     return xp.minimum.reduce(input, None)
+
+
+min_all.tangent("input")(tied_tangent_of_all)
 
 
 @min_all.derivative("input", formula="grad, shared equally by the elements that are the smallest")
@@ -117,6 +143,9 @@ def max_dim(xp, input, dim: int, keepdim: bool = False):
     return (values, indices), xp.array(indices)
 
 
+max_dim.tangent("input")(picked_tangent)
+
+
 @max_dim.derivative("input", formula="grad at the largest element along dim, 0 elsewhere")
 def max_dim_input(grad, input_shape, dim, keepdim, indices, ops):
     return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
@@ -127,6 +156,9 @@ def min_dim(xp, input, dim: int, keepdim: bool = False):
     """The smallest elements along `dim`, and where they are."""
     values, indices = extreme_along("min", xp.minimum, xp.argmin, input, dim, keepdim)
     return (values, indices), xp.array(indices)
+
+
+min_dim.tangent("input")(picked_tangent)
 
 
 @min_dim.derivative("input", formula="grad at the smallest element along dim, 0 elsewhere")
@@ -173,6 +205,9 @@ def amax_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     return extreme_over("amax", xp.maximum, input, dim, keepdim)
 
 
+amax_dims.tangent("input")(tied_tangent)
+
+
 @amax_dims.derivative("input", formula="grad, shared equally by the elements that are the largest over dim")
 def amax_input(grad, input, out, dim, ops):
     return shared_between_ties(grad, input, out, dim, ops)
@@ -182,6 +217,9 @@ def amax_input(grad, input, out, dim, ops):
 def amin_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """Return the smallest elements, of all or over `dim` (an int or several); those that tie share the gradient."""
     return extreme_over("amin", xp.minimum, input, dim, keepdim)
+
+
+amin_dims.tangent("input")(tied_tangent)
 
 
 @amin_dims.derivative("input", formula="grad, shared equally by the elements that are the smallest over dim")

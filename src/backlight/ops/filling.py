@@ -11,33 +11,33 @@ from backlight.ops.repeating import repeated_view
 __all__ = ["fill"]
 
 
-@op(node="FillBackward0")
+@op(node="FillBackward0", tangent="symmetric")
 def fill_number(xp, input, value: float):
     """A tensor like `input`, filled with a number."""
     return xp.full(input.shape, _element(xp, value, input.dtype))
 
 
-@op(node="FillBackward1")
+@op(node="FillBackward1", tangent="linear")
 def fill_tensor(xp, input, value):
     """A tensor like `input`, filled with the value of a 0-d tensor."""
     _check_single(value)
     return xp.full(input.shape, value.astype(input.dtype))
 
 
-@op(node="FillBackward2")
+@op(node="FillBackward2", tangent="symmetric")
 def filling_number(xp, input, value: float):
     """One number in the shape of `input`, not yet copied: `fill_into` writes it."""
     return repeated_view(xp, _element(xp, value, input.dtype), input.shape)
 
 
-@op(node="FillBackward3")
+@op(node="FillBackward3", tangent="linear")
 def filling_tensor(xp, input, value):
     """The value of a 0-d tensor in the shape of `input`, not yet copied: `fill_into` writes it."""
     _check_single(value)
     return repeated_view(xp, xp.asarray(value.astype(input.dtype)), input.shape)
 
 
-@op(node="ZeroBackward0")
+@op(node="ZeroBackward0", tangent="symmetric")
 def filling_zeros(xp, input):
     """Zeros in the shape of `input`, not yet copied: `zero_into` writes them."""
     return repeated_view(xp, xp.zeros((), input.dtype), input.shape)

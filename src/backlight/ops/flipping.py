@@ -8,7 +8,7 @@ from backlight.sizes import sizes_given
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
-@op(name="flip")
+@op(name="flip", tangent="linear")
 def flipped(xp, input, dims: tuple):
     """The slices along some dims in reverse order."""
     wanted = normalise_dims(dims, input.ndim)
@@ -49,7 +49,7 @@ def flipud(input):
     return flipped(input, (0,))
 
 
-@op(name="roll")
+@op(name="roll", tangent="linear")
 def rolled(xp, input, shifts: tuple, dims: tuple):
     """The slices along some dims, or without dims all elements, moved on, those at the end to the start."""
     return xp.roll(input, shifts, dims) if dims else xp.roll(input, shifts[0])
@@ -79,7 +79,7 @@ def roll(input, shifts, dims=()):
     return rolled(input, shifts, wanted)
 
 
-@op(name="rot90")
+@op(name="rot90", tangent="linear")
 def turned(xp, input, k: int, dims: tuple):
     """The plane of two dims turned by k quarters, from the first towards the second."""
     return xp.array(xp.rot90(input, k, dims), order="C")

@@ -10,7 +10,7 @@ from backlight.ops.numbers import no_integers
 # --- gelu ------------------------------------------------------------------------------------------------------------
 
 
-@op(name="gelu", promote="float", refuse=no_integers("GeluKernelImpl"))
+@op(name="gelu", promote="float", refuse=no_integers("GeluKernelImpl"), tangent="symmetric")
 def gelu_of(xp, input, approximate: str):
     """input · Φ(input), or its approximation by tanh."""
     return gates.gelu(input) if approximate == "none" else gates.gelu_tanh(input)
@@ -21,7 +21,7 @@ def gelu_of_input(grad, input, approximate, ops):
     return ops.gelu_backward(grad, input, approximate)
 
 
-@op
+@op(tangent="symmetric")
 def gelu_backward(xp, arrived, input, approximate: str):
     """arrived · gelu′(input)."""
     return gates.gelu_gradient(arrived, input) if approximate == "none" else gates.gelu_tanh_gradient(arrived, input)
@@ -64,7 +64,7 @@ def gelu(input, approximate: str = "none"):
 # --- silu and its relatives ------------------------------------------------------------------------------------------
 
 
-@op(promote="float", refuse=no_integers("silu_cpu"))
+@op(promote="float", refuse=no_integers("silu_cpu"), tangent="symmetric")
 def silu(xp, input):
     """input · sigmoid(input)."""
     return gates.silu(input)
@@ -75,7 +75,7 @@ def silu_input(grad, input, ops):
     return ops.silu_backward(grad, input)
 
 
-@op(node="MulBackward0")
+@op(node="MulBackward0", tangent="symmetric")
 def silu_backward(xp, arrived, input):
     """arrived · s · (1 + input · (1 − s)), s = sigmoid(input)."""
     return gates.silu_gradient(arrived, input)
@@ -92,7 +92,7 @@ def silu_backward_input(grad, arrived, input, ops):
     return grad * arrived * (opened * (1 - opened) * (input * (1 - opened * 2) + 2))
 
 
-@op(promote="float", refuse=no_integers("mish_cpu"))
+@op(promote="float", refuse=no_integers("mish_cpu"), tangent="symmetric")
 def mish(xp, input):
     """input · tanh(softplus(input))."""
     x = widened(input)
@@ -105,7 +105,7 @@ def mish_input(grad, input, ops):
     return grad * (t + input * ops.sigmoid(input) * (1 - t * t))
 
 
-@op(promote="float", refuse=no_integers("hardswish_cpu"))
+@op(promote="float", refuse=no_integers("hardswish_cpu"), tangent="symmetric")
 def hardswish(xp, input):
     """input · hardsigmoid(input)."""
     x = widened(input)

@@ -16,13 +16,15 @@ from backlight.errors import GraphError, ShapeError
 from backlight.graph import watching
 from backlight.graph.hook_calls import keep_gradient
 from backlight.graph.interception import asked_as_a_whole
+from backlight.graph.interpreters import interpreted, uninterpreted
 from backlight.graph.modes import modes
 from backlight.graph.provenance import user_place
 from backlight.graph.state import storage_of, wrap, writable
 from backlight.graph.storage import Storage
 from backlight.ops.declare import op
 from backlight.ops.promotion import category
-from backlight.ops.views import CUSTOM, check_may_write, live_views, stale_view
+from backlight.ops.tangents import copy_tangents, has_tangents, write_tangents
+from backlight.ops.views import CUSTOM, check_may_write, live_views, positions_in, stale_view
 
 
 def inplace(public, name: str | None = None, *, ufunc=None):
@@ -44,6 +46,7 @@ def inplace(public, name: str | None = None, *, ufunc=None):
         if recording and (self._edge is not None or self._view is not None or _any_requires_grad(args, kwargs)):
             check_may_write(self)
             source = wrap(np.array(self._data), _edge_of_values(self))  # what the node saves must stay as it is now
+            copy_tangents(self, source, cloned=True)
         else:
             source = self
         write(self, public(source, *args, **kwargs), name)
@@ -57,7 +60,7 @@ def inplace(public, name: str | None = None, *, ufunc=None):
 def _written_directly(target, operand, ufunc) -> bool:
     """Let a ufunc write its result into the memory of a tensor, if that is all there is to do; tell whether it did."""
     data, edge = target._data, target._edge
-    if data.__class__ is not np.ndarray or data.dtype.kind != "f":
+    if data.__class__ is not np.ndarray or data.dtype.kind != "f" or interpreted.blocks:
         return False
     if operand.__class__ is not float and operand.__class__ is not int:
         values = getattr(operand, "_data", None)
@@ -100,13 +103,22 @@ def write(target, result, name: str) -> None:
         result = result.to(from_numpy_dtype(target._data.dtype))
     _put(target, result._data)
     count_write(target, name)
+    if interpreted.blocks:
+        write_tangents(target, result)
     if result._edge is not None:
         _save_written_output(result, target)
         rewrite_history(target, result)
 
 
 def will_record(target, source=None) -> bool:
-    """Tell whether writing `source` into `target` is going to be recorded; raise if it may not be."""
+    """Tell whether writing `source` into `target` is more than storing values; raise if it may not be recorded.
+
+    It is if it is recorded, or if one of them has a tangent.
+    """
+    if interpreted.blocks and has_tangents(target, source):
+        if modes.grad_enabled:
+            check_may_write(target)
+        return True
     if not modes.grad_enabled or (
         target._edge is None
         and (target._view is None or target._view[0]._edge is None)
@@ -126,6 +138,8 @@ def store(target, values, name: str) -> None:
     refuse_writing(target)
     _put(target, values)
     count_write(target, name)
+    if interpreted.blocks:
+        write_tangents(target, None)
 
 
 def _put(target, values) -> None:
@@ -188,6 +202,11 @@ def _save_written_output(result, target) -> None:
 
 def rewrite_history(target, result) -> None:
     """Let `target` continue the history of `result`, and with it its base and the other views of that."""
+    with uninterpreted():
+        _rewrite(target, result)
+
+
+def _rewrite(target, result) -> None:
     base = target if target._view is None else target._view[0]
     if target is base:
         _continue(target, result._edge)
@@ -209,25 +228,6 @@ def _continue(tensor, edge) -> None:
         keep_gradient(tensor)
     else:
         tensor._edge = edge
-
-
-def positions_in(base, view) -> np.ndarray:
-    """Return, for each element of a view, its place in the base counted row by row."""
-    whole, part = writable(base), view._data
-    if part.size == 0:
-        return np.empty(part.shape, np.int64)
-    numbers = np.empty_like(whole, dtype=np.int64)
-    for size, stride, expected in zip(whole.shape, whole.strides, numbers.strides):
-        if size > 1 and stride // whole.itemsize * 8 != expected:
-            raise GraphError(
-                f"cannot follow a write to a view of shape {list(part.shape)}: its base has an irregular memory "
-                "layout; make the base with .contiguous() first"
-            )
-    numbers[...] = np.arange(whole.size).reshape(whole.shape)
-    in_memory_order = numbers.ravel(order="K")
-    offset = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    strides = tuple(stride // whole.itemsize * 8 for stride in part.strides)
-    return np.ndarray(part.shape, np.int64, in_memory_order, offset // whole.itemsize * 8, strides)
 
 
 @op(node="CopySlices")
@@ -257,7 +257,7 @@ def as_strided_view_input(grad, input_shape, positions, ops):
     return ops.add_positions(grad, shape=input_shape, positions=positions)
 
 
-@op(node="AsStridedBackward0")
+@op(node="AsStridedBackward0", tangent="linear")
 def take_positions(xp, input, *, positions: np.ndarray):
     """The elements at flat positions, in the shape of `positions`."""
     return xp.take(input, positions)
@@ -268,7 +268,7 @@ def take_positions_input(grad, input_shape, positions, ops):
     return ops.add_positions(grad, shape=input_shape, positions=positions)
 
 
-@op(node="AsStridedScatterBackward0")
+@op(node="AsStridedScatterBackward0", tangent="linear")
 def add_positions(xp, input, *, shape: tuple, positions: np.ndarray):
     """Zeros of `shape` with the elements of `input` added at flat positions."""
     flat = xp.zeros(shape, input.dtype)
@@ -281,7 +281,7 @@ def add_positions_input(grad, positions, ops):
     return ops.take_positions(grad, positions=positions)
 
 
-@op(node="AsStridedScatterBackward0")
+@op(node="AsStridedScatterBackward0", tangent="linear")
 def put_positions(xp, input, values, *, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `values`."""
     out = xp.array(input, order="C")
@@ -313,8 +313,12 @@ def inplace_view(public, name: str):
             return watching.reported(take_shape, (self, *args), kwargs)
         if modes.grad_enabled and (self._edge is not None or self._view is not None):
             check_may_write(self)
-        out = public(wrap(writable(self), self._edge), *args, **kwargs)
+        source = wrap(writable(self), self._edge)
+        if interpreted.blocks:
+            copy_tangents(self, source, cloned=False)
+        out = public(source, *args, **kwargs)
         self._data, self._edge = out._data, out._edge if modes.grad_enabled else self._edge
+        self._tangents = out._tangents
         watching.count_write(self, name, user_place(2))
         return self
 

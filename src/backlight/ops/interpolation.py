@@ -19,7 +19,7 @@ class Resizes(tuple):
 def _declare(name: str, node: str):
     """Declare one of the ops."""
 
-    @op(name=name, node=node)
+    @op(name=name, node=node, tangent="linear")
     def upsample(xp, input, resizes: Resizes):
         """Return the input with its last dims resized."""
         wide = widened(input)
@@ -33,7 +33,7 @@ def _declare(name: str, node: str):
     return upsample
 
 
-@op
+@op(tangent="linear")
 def upsample_backward(xp, grad_output, resizes: Resizes, upsample: str):
     """The transpose of the resize: each gradient, times its weights, added where its element was taken from."""
     wide = widened(grad_output)

@@ -56,7 +56,7 @@ def alike(name: str, tensors) -> tuple:
     return tuple(cast(tensor, common) for tensor in tensors) if mixed else tensors
 
 
-@op(name="cat")
+@op(name="cat", tangent="linear")
 def joined(xp, tensors: Arrays, dim: int):
     """The tensors end to end along a dim."""
     try:
@@ -125,7 +125,7 @@ def concatenate(tensors, dim=0, *, axis=None):
     return cat(tensors, dim, axis=axis)
 
 
-@op(name="stack")
+@op(name="stack", tangent="linear")
 def stacked(xp, tensors: Arrays, dim: int):
     """The tensors side by side along a new dim."""
     shape = tensors[0].shape
@@ -185,7 +185,7 @@ def column_stack(tensors):
     return cat(columns, 1)
 
 
-@op(name="block_diag")
+@op(name="block_diag", tangent="linear")
 def blocks(xp, tensors: Arrays):
     """A matrix with the tensors along its diagonal and zeros elsewhere."""
     shapes = [block_shape(array.shape) for array in tensors]

@@ -93,7 +93,7 @@ def check_rows_weight_and_bias(input, weight, bias) -> None:
         )
 
 
-@op(name="linear_without_bias", node="MmBackward0", explain=check_rows_and_weight)
+@op(name="linear_without_bias", node="MmBackward0", explain=check_rows_and_weight, tangent="multilinear")
 def linear_without_bias(xp, input, weight):
     """Rows times the transposed weight."""
     return (
@@ -144,7 +144,22 @@ def linear_with_bias_bias(grad, ops):
     return products.column_sums(grad) if grad.__class__ is ndarray and grad.itemsize > 2 else ops.sum(grad, (0,))
 
 
-@op(name="view_of_rows", node="ViewBackward0")
+@linear_with_bias.tangent("input")
+def linear_with_bias_input_tangent(tangent, weight, ops):
+    return ops.linear_without_bias(tangent, weight)
+
+
+@linear_with_bias.tangent("weight")
+def linear_with_bias_weight_tangent(tangent, input, ops):
+    return ops.linear_without_bias(input, tangent)
+
+
+@linear_with_bias.tangent("bias")
+def linear_with_bias_bias_tangent(tangent):
+    return tangent
+
+
+@op(name="view_of_rows", node="ViewBackward0", tangent="linear")
 def view_of_rows(xp, input, size: tuple):
     """A fresh result in another shape."""
     return input.reshape(size)

@@ -17,7 +17,7 @@ def _check_mask(message: str, mask) -> None:
         raise ShapeError(message + "; make it one with .bool() or a comparison")
 
 
-@op(name="masked_fill", node="MaskedFillBackward0")
+@op(name="masked_fill", node="MaskedFillBackward0", tangent="symmetric")
 def masked_fill_number(xp, input, mask, value: float):
     """`input` with a number where the mask is true."""
     _check_fill(input, mask)
@@ -30,7 +30,7 @@ def masked_fill_number_input(grad, mask, input_shape, ops):
     return kept if grad.shape == input_shape else ops.sum_to_size(kept, input_shape)
 
 
-@op(node="MaskedFillBackward1")
+@op(node="MaskedFillBackward1", tangent="linear")
 def masked_fill_tensor(xp, input, mask, value):
     """`input` with the value of a 0-d tensor where the mask is true."""
     _check_fill(input, mask)
@@ -70,7 +70,7 @@ def masked_fill(input, mask, value):
     return masked_fill_number(input, mask, value)
 
 
-@op
+@op(tangent="linear")
 def masked_select(xp, input, mask):
     """The elements where the mask is true, in one dim, row by row; input and mask broadcast."""
     _check_mask("masked_select: expected BoolTensor for mask", mask)
@@ -85,7 +85,7 @@ def masked_select_input(grad, mask, input_shape, ops):
     return ops.masked_unselect(grad, mask, input_shape)
 
 
-@op(node="MaskedScatterBackward0")
+@op(node="MaskedScatterBackward0", tangent="linear")
 def masked_unselect(xp, input, mask, shape: tuple):
     """Zeros of `shape` with the elements of `input` added where `masked_select` found them."""
     whole = broadcast(tuple(shape), mask.shape)
@@ -99,7 +99,7 @@ def masked_unselect_input(grad, mask, ops):
     return ops.masked_select(grad, mask)
 
 
-@op
+@op(tangent="linear")
 def masked_scatter(xp, input, mask, source):
     """`input` with the elements where the mask is true replaced by the first ones of `source`, in order."""
     shape = broadcast(mask.shape, input.shape)
@@ -127,7 +127,7 @@ def masked_scatter_source(grad, mask, source_shape, ops):
     return ops.filled_up(ops.masked_select(grad, mask), source_shape)
 
 
-@op(node="MaskedScatterBackwardBackward0")
+@op(node="MaskedScatterBackwardBackward0", tangent="linear")
 def filled_up(xp, input, shape: tuple):
     """The elements of `input` in another shape, with zeros behind them."""
     out = xp.zeros(tuple(shape), input.dtype)
@@ -140,7 +140,7 @@ def filled_up_input(grad, input_shape, ops):
     return ops.first_elements(grad, input_shape)
 
 
-@op(node="MaskedSelectBackward0")
+@op(node="MaskedSelectBackward0", tangent="linear")
 def first_elements(xp, input, shape: tuple):
     """The first elements, row by row, in another shape."""
     count = int(np.prod(shape))

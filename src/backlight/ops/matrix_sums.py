@@ -68,7 +68,7 @@ def check_dims(name: str, array, dims: int, kind: str) -> None:
 # --- matrix · matrix --------------------------------------------------------------------------------------------------
 
 
-@op
+@op(tangent="multilinear", tangent_with={"beta": 0})
 def addmm(xp, input, mat1, mat2, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · mat1 · mat2.
 
@@ -98,10 +98,16 @@ def addmm_mat2(grad, mat1, alpha, ops):
     return ops.mm(mat1.T, grad if alpha == 1 else grad * alpha)
 
 
+@addmm.tangent("input")
+def added_tangent(tangent, beta, ops):
+    """Return what the tangent of the matrix that is added gives, for all of these ops."""
+    return ops.scale(tangent, beta)
+
+
 # --- matrix · vector --------------------------------------------------------------------------------------------------
 
 
-@op
+@op(tangent="multilinear", tangent_with={"beta": 0})
 def addmv(xp, input, mat, vec, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · mat · vec.
 
@@ -112,6 +118,9 @@ def addmv(xp, input, mat, vec, *, beta: float = 1, alpha: float = 1):
     check_matrix_and_vector(mat, vec)
     check_added("addmv", input, mat.shape[:1], mat.dtype)
     return weighted_sum(xp, input, careful_product(xp, mat, vec, check_matrix_and_vector), beta, alpha)
+
+
+addmv.tangent("input")(added_tangent)
 
 
 @addmv.derivative("input", formula="beta · grad, summed over broadcast dims")
@@ -169,7 +178,7 @@ def matrix_and_vectors_vec2(grad, vec1, alpha, ops):
 # --- batches ----------------------------------------------------------------------------------------------------------
 
 
-@op
+@op(tangent="multilinear", tangent_with={"beta": 0})
 def baddbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · batch1 · batch2, pair by pair.
 
@@ -178,6 +187,9 @@ def baddbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
     check_batch_pair(batch1, batch2)
     check_added("baddbmm", input, (*batch1.shape[:2], batch2.shape[2]), batch1.dtype)
     return weighted_sum(xp, input, careful_product(xp, batch1, batch2, check_stacks), beta, alpha)
+
+
+baddbmm.tangent("input")(added_tangent)
 
 
 @baddbmm.derivative("input", formula="beta · grad, summed over broadcast dims")
@@ -195,7 +207,7 @@ def baddbmm_batch2(grad, batch1, alpha, ops):
     return ops.bmm(batch1.mT, grad if alpha == 1 else grad * alpha)
 
 
-@op
+@op(tangent="multilinear", tangent_with={"beta": 0})
 def addbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
     """Return beta · input + alpha · Σ batch1 · batch2 over the batch.
 
@@ -207,6 +219,9 @@ def addbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
     side_by_side = np.moveaxis(batch1, 0, 1).reshape((batch1.shape[1], inner))
     product = careful_product(xp, side_by_side, batch2.reshape((inner, batch2.shape[2])), check_matrices)
     return weighted_sum(xp, input, product, beta, alpha)
+
+
+addbmm.tangent("input")(added_tangent)
 
 
 @addbmm.derivative("input", formula="beta · grad, summed over broadcast dims")

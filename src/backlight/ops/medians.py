@@ -8,7 +8,7 @@ from backlight.graph.state import TensorState, wrap
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import kept_shape, normalise_dim, with_numpy_names
-from backlight.ops.extremes import shared_between_ties
+from backlight.ops.extremes import picked_tangent, shared_between_ties, tied_tangent_of_all
 from backlight.ops.promotion import is_float
 from backlight.ops.sorting import order_along, sort
 from backlight.ops.tables import TENSOR_OPS
@@ -58,6 +58,9 @@ def median_all(xp, input):
     return median_of_all(input, False)
 
 
+median_all.tangent("input")(tied_tangent_of_all)
+
+
 @median_all.derivative("input", formula="grad, shared equally by the elements that equal the median")
 def median_all_input(grad, input, out, ops):
     return shared_between_ties(grad, input, out, None, ops)
@@ -67,6 +70,9 @@ def median_all_input(grad, input, out, ops):
 def nanmedian_all(xp, input):
     """The lower median of all elements that are not NaN."""
     return median_of_all(input, True)
+
+
+nanmedian_all.tangent("input")(tied_tangent_of_all)
 
 
 @nanmedian_all.derivative("input", formula="grad, shared equally by the elements that equal the median")
@@ -81,6 +87,9 @@ def median_dim(xp, input, dim: int, keepdim: bool = False):
     return (values, indices), xp.array(indices)
 
 
+median_dim.tangent("input")(picked_tangent)
+
+
 @median_dim.derivative("input", formula="grad at the median, 0 elsewhere")
 def median_dim_input(grad, input_shape, dim, keepdim, indices, ops):
     return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim, keepdim)
@@ -91,6 +100,9 @@ def nanmedian_dim(xp, input, dim: int, keepdim: bool = False):
     """The lower medians along `dim` of the elements that are not NaN, and where they are."""
     values, indices = median_along("nanmedian", input, dim, keepdim, True)
     return (values, indices), xp.array(indices)
+
+
+nanmedian_dim.tangent("input")(picked_tangent)
 
 
 @nanmedian_dim.derivative("input", formula="grad at the median, 0 elsewhere")
@@ -136,6 +148,9 @@ def most_frequent(xp, input, dim: int, keepdim: bool):
     longest = run.argmax(-1)[..., None] if length else np.zeros((*run.shape[:-1], 1), np.int64)
     found = [xp.moveaxis(xp.take_along_axis(part, longest, -1), -1, dim) for part in (ordered, order)]
     return tuple(found) if keepdim else tuple(part.squeeze(dim) for part in found)
+
+
+mode_dim.tangent("input")(picked_tangent)
 
 
 @mode_dim.derivative("input", formula="grad where the mode occurs last, 0 elsewhere")

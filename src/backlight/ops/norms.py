@@ -15,7 +15,7 @@ from backlight.ops.reductions import in_dtype
 __all__ = ["cdist", "dist", "renorm"]
 
 
-@op(promote="same", node="MaskedFillBackward0")
+@op(promote="same", node="MaskedFillBackward0", tangent="symmetric")
 def divide_or_zero(xp, input, other):
     """Divide, with 0 where the divisor is 0: the slope that PyTorch gives to a norm at 0."""
     zero = other == 0

@@ -22,7 +22,7 @@ ndarray = np.ndarray
 class _NotSaved:
     """Stands on a node for an input that only gradients which nobody wants would need."""
 
-    _data = _storage = _edge = None
+    _data = _storage = _edge = _tangents = None
 
 
 NOT_SAVED = _NotSaved()
@@ -242,7 +242,15 @@ def own_edge(node, number: int = 0):
 
 def output_tensor(node, number: int = 0, data=None):
     """Return a node's saved output as a tensor that is part of the graph."""
-    return wrap(node.out if data is None else data, own_edge(node, number), node.out_storage)
+    out = wrap(node.out if data is None else data, own_edge(node, number), node.out_storage)
+    return out if node.extra is None else with_tangents(out, node, number)
+
+
+def with_tangents(out, node, number: int = 0):
+    """Return a node's saved output with the tangents that it has inside a level of forward mode."""
+    if node.extra is not None:
+        out._tangents = node.extra.tangents.get(number)
+    return out
 
 
 def constant(value):
@@ -254,7 +262,9 @@ def still_attached(tensor, edge):
     """Return a saved input as the part of the graph that it was: it may have been detached in place since."""
     if tensor._edge is not None or edge is None or edge.is_end:
         return tensor
-    return wrap(tensor._data, edge, tensor._storage)
+    twin = wrap(tensor._data, edge, tensor._storage)
+    twin._tangents = tensor._tangents
+    return twin
 
 
 def check_saved_list(node, slot: str):
@@ -279,10 +289,11 @@ def check_saved_outputs(node, graph: bool):
         return node.out
     numbers = node.op.differentiable or range(len(node.out))
     place = {number: i for i, number in enumerate(numbers)}
-    return [
+    outs = [
         wrap(data, own_edge(node, place[i]) if i in place else None, storage)
         for i, (data, storage) in enumerate(zip(node.out, node.out_storage))
     ]
+    return [with_tangents(one, node, place[i]) if i in place else one for i, one in enumerate(outs)]
 
 
 def optional_data(op, name: str, value):

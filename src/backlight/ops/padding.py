@@ -9,7 +9,7 @@ from backlight.ops.selecting import add_rows
 __all__ = ["constant_pad_nd"]
 
 
-@op
+@op(tangent="linear", tangent_with={"value": 0})
 def constant_pad_nd(xp, input, pad: tuple, value: float = 0):
     """`input` with slices of one value at the ends of its last dims; a negative count takes slices away.
 
@@ -67,7 +67,7 @@ def _repeated(xp, input, pad, mode: str):
     return input
 
 
-@op
+@op(tangent="linear")
 def repeating_pad_backward(xp, grad_output, input_sizes: tuple, pad: tuple, mode: str):
     """The gradients of repeated slices, added at the slices that they repeat."""
     for dim, (size, (before, behind)) in enumerate(zip(input_sizes, _pairs(pad, len(input_sizes)))):
@@ -86,7 +86,7 @@ def repeating_pad_backward_grad_output(grad, pad, mode, ops):
 def _declare(name: str, node: str):
     """Declare one of the ops that pad by repeating; they differ by their names only."""
 
-    @op(name=name, node=node)
+    @op(name=name, node=node, tangent="linear")
     def repeating_pad(xp, input, pad: tuple, mode: str):
         """`input` with slices at the ends of its last dims that repeat slices of its own."""
         return _repeated(xp, input, pad, mode)

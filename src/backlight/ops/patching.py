@@ -15,7 +15,7 @@ __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_
 # --- patches ----------------------------------------------------------------------------------------------------------
 
 
-@op(node="Im2ColBackward0")
+@op(node="Im2ColBackward0", tangent="linear")
 def im2col(xp, input, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return what a kernel sees at each place, a column a place."""
     stack = input.reshape((-1, *input.shape[-3:])) if input.size else input
@@ -31,7 +31,7 @@ def im2col_input(grad, input_shape, kernel_size, dilation, padding, stride, ops)
     return ops.col2im(grad, tuple(input_shape[-2:]), kernel_size, dilation, padding, stride)
 
 
-@op(node="Col2ImBackward0")
+@op(node="Col2ImBackward0", tangent="linear")
 def col2im(xp, input, output_size: tuple, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return zeros with each column added where the kernel stood."""
     places = places_of(output_size, kernel_size, stride, padding, dilation)
@@ -117,7 +117,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 # --- channels and pixels ----------------------------------------------------------------------------------------------
 
 
-@op
+@op(tangent="linear")
 def pixel_shuffle(xp, input, upscale_factor: int):
     """Lay groups of r² channels out as squares of r × r pixels.
 
@@ -139,7 +139,7 @@ def pixel_shuffle_input(grad, upscale_factor, ops):
     return ops.pixel_unshuffle(grad, upscale_factor)
 
 
-@op
+@op(tangent="linear")
 def pixel_unshuffle(xp, input, downscale_factor: int):
     """Lay squares of r × r pixels out as r² channels.
 
@@ -172,7 +172,7 @@ def _checked_factor(name: str, option: str, factor: int, input) -> int:
     return int(factor)
 
 
-@op
+@op(tangent="linear")
 def channel_shuffle(xp, input, groups: int):
     """Mix channels: take the first of each group, then the second of each, …
 

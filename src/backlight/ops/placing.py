@@ -35,7 +35,7 @@ def _index_problem(problem: IndexError, input, indices, places) -> DimError:
     return DimError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
 
 
-@op(name="index")
+@op(name="index", tangent="linear")
 def index_at(xp, input, indices: Arrays, places: tuple):
     """The elements that index tensors, each for one dim of `places`, name together."""
     try:
@@ -49,7 +49,7 @@ def index_at_input(grad, indices, places, input_shape, ops):
     return ops.index_backward(grad, indices, places, input_shape)
 
 
-@op(node="IndexBackwardBackward0")
+@op(node="IndexBackwardBackward0", tangent="linear")
 def index_backward(xp, grad_output, indices: Arrays, places: tuple, shape: tuple):
     """Zeros with elements added at the places that index tensors name together."""
     return _added(xp, xp.zeros(shape, grad_output.dtype), grad_output, indices, places)
@@ -80,7 +80,7 @@ def _added(xp, out, values, indices, places):
     return xp.ascontiguousarray(moved.transpose(np.argsort(order)))
 
 
-@op(name="index_put")
+@op(name="index_put", tangent="linear")
 def put_at(xp, input, values, indices: Arrays, places: tuple, accumulate: bool = False):
     """`input` with the elements that index tensors name together replaced by values, or these added to them."""
     out = xp.array(input, order="C")

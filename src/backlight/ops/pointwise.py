@@ -47,7 +47,7 @@ DEGREE = math.pi / 180
 # --- exponentials and logarithms -------------------------------------------------------------------------------------
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def exp(xp, input):
     """Exponential function."""
     return curves.exp(input)
@@ -58,7 +58,7 @@ def exp_input(grad, out):
     return times(grad, out)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def exp2(xp, input):
     """Two to the power of the input."""
     return xp.exp2(input)
@@ -69,7 +69,7 @@ def exp2_input(grad, out):
     return grad * out * LN2
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def expm1(xp, input):
     """exp(input) − 1, exact near zero."""
     return curves.expm1(input)
@@ -80,7 +80,7 @@ def expm1_input(grad, out):
     return grad * (out + 1)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def log(xp, input):
     """Natural logarithm."""
     return curves.log(input)
@@ -91,7 +91,7 @@ def log_input(grad, input):
     return over(grad, input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def log2(xp, input):
     """Logarithm to the base 2."""
     return xp.log2(input)
@@ -102,7 +102,7 @@ def log2_input(grad, input):
     return grad / (input * LN2)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def log10(xp, input):
     """Logarithm to the base 10."""
     return xp.log10(input)
@@ -113,7 +113,7 @@ def log10_input(grad, input):
     return grad / (input * LN10)
 
 
-@op(promote="float", node="Log1PBackward0")
+@op(promote="float", node="Log1PBackward0", tangent="symmetric")
 def log1p(xp, input):
     """log(1 + input), exact near zero."""
     return curves.log1p(input)
@@ -127,7 +127,7 @@ def log1p_input(grad, input):
 # --- angles ----------------------------------------------------------------------------------------------------------
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def sin(xp, input):
     """Sine."""
     return xp.sin(input)
@@ -138,7 +138,7 @@ def sin_input(grad, input, ops):
     return grad * ops.cos(input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def cos(xp, input):
     """Cosine."""
     return xp.cos(input)
@@ -149,7 +149,7 @@ def cos_input(grad, input, ops):
     return -grad * ops.sin(input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def tan(xp, input):
     """Tangent."""
     return xp.tan(input)
@@ -160,7 +160,7 @@ def tan_input(grad, out):
     return grad + grad * (out * out)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def asin(xp, input):
     """Inverse sine."""
     return xp.arcsin(input)
@@ -171,7 +171,7 @@ def asin_input(grad, input, ops):
     return grad / ops.sqrt(1 - input * input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def acos(xp, input):
     """Inverse cosine."""
     return xp.arccos(input)
@@ -182,7 +182,7 @@ def acos_input(grad, input, ops):
     return -grad / ops.sqrt(1 - input * input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def atan(xp, input):
     """Inverse tangent."""
     return xp.arctan(input)
@@ -193,7 +193,7 @@ def atan_input(grad, input):
     return grad / (1 + input * input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def atan2(xp, input, other):
     """The angle of the point (other, input) against the first axis."""
     return xp.arctan2(input, other)
@@ -209,7 +209,7 @@ def atan2_other(grad, input, other):
     return -grad * (input / (input * input + other * other))
 
 
-@op(promote="float", node="Deg2RadBackward0")
+@op(promote="float", node="Deg2RadBackward0", tangent="symmetric")
 def deg2rad(xp, input):
     """Degrees to radians."""
     return input * input.dtype.type(DEGREE)
@@ -220,7 +220,7 @@ def deg2rad_input(grad, ops):
     return ops.scale(grad, DEGREE)
 
 
-@op(promote="float", node="Rad2DegBackward0")
+@op(promote="float", node="Rad2DegBackward0", tangent="symmetric")
 def rad2deg(xp, input):
     """Radians to degrees."""
     return input * input.dtype.type(1 / DEGREE)
@@ -231,7 +231,7 @@ def rad2deg_input(grad, ops):
     return ops.scale(grad, 1 / DEGREE)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def sinc(xp, input):
     """sin(πx) / (πx), and 1 at 0."""
     zero = input == 0
@@ -244,7 +244,7 @@ def sinc_input(grad, input, ops):
     return grad * ops.sinc_slope(input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def sinc_slope(xp, input):
     """The derivative of sinc; near 0, where the difference cancels, by its series."""
     angle = xp.multiply(input, math.pi, dtype=xp.float64)
@@ -266,7 +266,7 @@ def sinc_slope_input(grad, input, ops):
 # --- hyperbolic functions --------------------------------------------------------------------------------------------
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def sinh(xp, input):
     """Hyperbolic sine."""
     return xp.sinh(input)
@@ -277,7 +277,7 @@ def sinh_input(grad, input, ops):
     return grad * ops.cosh(input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def cosh(xp, input):
     """Hyperbolic cosine."""
     return xp.cosh(input)
@@ -288,7 +288,7 @@ def cosh_input(grad, input, ops):
     return grad * ops.sinh(input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def tanh(xp, input):
     """Hyperbolic tangent."""
     return curves.tanh(input)
@@ -299,7 +299,7 @@ def tanh_input(grad, out, ops):
     return ops.tanh_backward(grad, out)
 
 
-@op
+@op(tangent="symmetric")
 def tanh_backward(xp, arrived, result):
     """arrived · (1 − result²)."""
     return curves.tanh_gradient(arrived, result)
@@ -315,7 +315,7 @@ def tanh_backward_result(grad, arrived, result):
     return grad * arrived * result * -2
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def asinh(xp, input):
     """Inverse hyperbolic sine."""
     return xp.arcsinh(input)
@@ -326,7 +326,7 @@ def asinh_input(grad, input, ops):
     return grad / ops.sqrt(input * input + 1)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def acosh(xp, input):
     """Inverse hyperbolic cosine."""
     return xp.arccosh(input)
@@ -337,7 +337,7 @@ def acosh_input(grad, input, ops):
     return grad / (ops.sqrt(input - 1) * ops.sqrt(input + 1))
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def atanh(xp, input):
     """Inverse hyperbolic tangent."""
     return xp.arctanh(input)

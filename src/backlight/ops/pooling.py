@@ -37,7 +37,7 @@ def flat_places(indices, dims: int, plane: int) -> np.ndarray:
 # --- what derivatives share -------------------------------------------------------------------------------------------
 
 
-@op(node="MaxPool2DWithIndicesBackwardBackward0")
+@op(node="MaxPool2DWithIndicesBackwardBackward0", tangent="linear")
 def add_at_places(xp, input, places, sizes: tuple, overlap: bool):
     """Zeros with elements added at flat places; without `overlap` no place is named twice."""
     out = xp.zeros(sizes, input.dtype)
@@ -53,7 +53,7 @@ def add_at_places_input(grad, places, ops):
     return ops.taken_at_places(grad, places)
 
 
-@op(node="GatherBackward0")
+@op(node="GatherBackward0", tangent="linear")
 def taken_at_places(xp, input, places):
     """The elements at flat places."""
     return xp.take(input, places)
@@ -178,7 +178,7 @@ def _divisor(windows, sizes, places, with_padding: bool, override, kind):
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
-    @op(name=f"avg_pool{dims}d", node=f"AvgPool{dims}DBackward0")
+    @op(name=f"avg_pool{dims}d", node=f"AvgPool{dims}DBackward0", tangent="linear")
     def avg_pool(xp, input, windows: Windows, count_include_pad: bool, divisor_override: int | None):
         """Return the mean of each window."""
         stack = widened(stacked(input, dims))
@@ -193,7 +193,7 @@ def _declare_mean(dims: int):
         back = getattr(ops, f"avg_pool{dims}d_backward")
         return back(grad, input_shape, windows, count_include_pad, divisor_override)
 
-    @op(name=f"avg_pool{dims}d_backward", node=f"AvgPool{dims}DBackwardBackward0")
+    @op(name=f"avg_pool{dims}d_backward", node=f"AvgPool{dims}DBackwardBackward0", tangent="linear")
     def avg_pool_backward(
         xp, grad_output, input_sizes: tuple, windows: Windows, count_include_pad: bool, divisor_override: int | None
     ):

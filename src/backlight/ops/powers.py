@@ -30,7 +30,7 @@ LN2 = math.log(2)
 FLOAT64 = np.dtype(np.float64)
 
 
-@op(node="PowBackward0")
+@op(node="PowBackward0", tangent="symmetric")
 def pow_number(xp, input, exponent: float):
     """The input to the power of a number."""
     if exponent == 2:
@@ -76,7 +76,7 @@ def _power(xp, base, exponent):
     return xp.where((exponent < 0) & (xp.absolute(base) != 1), like(base, 0), out)[()]
 
 
-@op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()")
+@op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()", tangent="symmetric")
 def pow_tensor(xp, input, exponent):
     """The input to the power of a tensor."""
     return _power(xp, input, exponent)
@@ -92,7 +92,7 @@ def pow_tensor_exponent(grad, input, exponent, out, ops):
     return ops.kept(grad * (out * ops.log(input)), (input != 0) | (exponent < 0))
 
 
-@op(node="PowBackward2", promote="same")
+@op(node="PowBackward2", promote="same", tangent="symmetric")
 def pow_of_number(xp, exponent, base):
     """A number, which is no part of the graph, to the power of a tensor."""
     return _power(xp, base, exponent)
@@ -135,7 +135,7 @@ def square(input):
     return pow_number(beside(input, 2), 2)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def reciprocal(xp, input):
     """One divided by the input."""
     return xp.reciprocal(input)
@@ -146,7 +146,7 @@ def reciprocal_input(grad, out):
     return -grad * (out * out)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def sqrt(xp, input):
     """Square root."""
     return xp.sqrt(input)
@@ -157,7 +157,7 @@ def sqrt_input(grad, out):
     return grad / (out + out)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def rsqrt(xp, input):
     """One divided by the square root."""
     return 1 / xp.sqrt(input)
@@ -168,7 +168,7 @@ def rsqrt_input(grad, out):
     return grad * (out * out * out) * -0.5
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def hypot(xp, input, other):
     """√(input² + other²), without overflow."""
     return xp.hypot(input, other)
@@ -184,7 +184,7 @@ def hypot_other(grad, other, out):
     return grad * (other / out)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def ldexp(xp, input, other):
     """input · 2^other."""
     return input * xp.exp2(other)
@@ -200,7 +200,7 @@ def ldexp_other(grad, out):
     return grad * out * LN2
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def logaddexp(xp, input, other):
     """log(exp(input) + exp(other)), without overflow."""
     return xp.logaddexp(input, other)
@@ -216,7 +216,7 @@ def logaddexp_other(grad, input, other, ops):
     return grad / (1 + ops.exp(input - other))
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def logaddexp2(xp, input, other):
     """log₂(2^input + 2^other), without overflow."""
     return xp.logaddexp2(input, other)

@@ -85,7 +85,7 @@ def check_matrices(a, b) -> None:
         )
 
 
-@op(name="mm", explain=check_matrices)
+@op(name="mm", explain=check_matrices, tangent="multilinear")
 def matrix_product(xp, input, mat2):
     """Multiply two matrices."""
     return (
@@ -154,7 +154,7 @@ def check_stacks(a, b) -> None:
         )
 
 
-@op(name="bmm", explain=check_stacks)
+@op(name="bmm", explain=check_stacks, tangent="multilinear")
 def batch_product(xp, input, mat2):
     """Multiply stacks of matrices; batch dims broadcast."""
     return (
@@ -189,7 +189,7 @@ def mv(input, vec):
     return matrix_vector_product(input, vec)
 
 
-@op(name="mv")
+@op(name="mv", tangent="multilinear")
 def matrix_vector_product(xp, input, vec):
     """Multiply a matrix, or each of a stack of matrices, with a vector."""
     return careful_product(xp, input, vec, check_matrix_and_vector)
@@ -226,7 +226,7 @@ def check_vector_and_matrix(a, b) -> None:
     check_matrices(a[None], b)
 
 
-@op(name="vm", node="SqueezeBackward4")
+@op(name="vm", node="SqueezeBackward4", tangent="multilinear")
 def vector_matrix_product(xp, input, mat2):
     """Multiply a vector with a matrix."""
     return careful_product(xp, input, mat2, check_vector_and_matrix)
@@ -242,7 +242,7 @@ def vector_matrix_product_mat2(grad, input):
     return input.reshape((-1, 1)) * grad
 
 
-@op
+@op(tangent="multilinear")
 def dot(xp, input, tensor):
     """Multiply two vectors element by element and add up.
 
@@ -261,7 +261,7 @@ def dot_tensor(grad, input):
     return grad * input
 
 
-@op
+@op(tangent="multilinear")
 def vdot(xp, input, other):
     """Multiply two vectors element by element and add up, as `dot` does for real numbers."""
     return careful_product(xp, input, other, check_vectors)

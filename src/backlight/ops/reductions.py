@@ -47,7 +47,7 @@ def with_said(said: dict, dim, keepdim) -> tuple:
     return said.get("axis", dim), said.get("keepdims", keepdim)
 
 
-@op(node="ExpandBackward0")
+@op(node="ExpandBackward0", tangent="linear")
 def spread(xp, input, size: tuple, dims: tuple | None = None):
     """Undo a reduction's loss of shape: repeat a reduced value over `dims` (all of them for None) up to `size`."""
     kept = input if dims is None else input.reshape(kept_shape(size, dims))
@@ -66,7 +66,7 @@ def spread_input(grad, input_shape, size, dims, ops):
 # --- sums ------------------------------------------------------------------------------------------------------------
 
 
-@op(node="SumBackward0")
+@op(node="SumBackward0", tangent="linear")
 def sum_all(xp, input):
     """The sum of all elements."""
     return summed(input, None, False) if input.dtype.char in "fd" else add_up(xp, input)
@@ -77,7 +77,7 @@ def sum_all_input(grad, input_shape, ops):
     return ops.spread(grad, input_shape)
 
 
-@op(name="sum", node="SumBackward1")
+@op(name="sum", node="SumBackward1", tangent="linear")
 def sum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """The sum over `dim`."""
     return add_up(xp, input, reduced_dims(dim, input.ndim), keepdim)
@@ -115,6 +115,11 @@ def nansum_dims_input(grad, input, dim, ops):
     return ops.spread(grad, input.shape, reduced_dims(dim, input.ndim)) * (input == input)
 
 
+@nansum_dims.tangent("input")
+def nansum_dims_tangent(tangent, input, dim, keepdim, ops):
+    return ops.sum(ops.kept(tangent, ~ops.isnan(input)), dim, keepdim)
+
+
 @with_numpy_names
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Add the elements, all of them or over `dim`, counting NaN as 0."""
@@ -140,7 +145,7 @@ def average(xp, input, dims=None, keepdim=False):
     return rounded(xp.divide(total, reduced_count(input.shape, dims)), input.dtype)
 
 
-@op(node="MeanBackward0")
+@op(node="MeanBackward0", tangent="linear")
 def mean_all(xp, input):
     """The mean of all elements."""
     return summed(input, None, False) / input.size if input.dtype.char in "fd" and input.size else average(xp, input)
@@ -151,7 +156,7 @@ def mean_all_input(grad, input_shape, ops):
     return ops.spread(grad / math.prod(input_shape), input_shape)
 
 
-@op(name="mean", node="MeanBackward1")
+@op(name="mean", node="MeanBackward1", tangent="linear")
 def mean_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
     """The mean over `dim`."""
     return average(xp, input, reduced_dims(dim, input.ndim), keepdim)
@@ -296,6 +301,11 @@ def logsumexp_dims(xp, input, dim: tuple, keepdim: bool = False):
 def logsumexp_input(grad, input, out, dim, ops):
     kept = kept_shape(input.shape, dim)
     return grad.reshape(kept) * ops.exp(input - out.reshape(kept))
+
+
+@logsumexp_dims.tangent("input")
+def logsumexp_tangent(tangent, input, out, dim, keepdim, ops):
+    return ops.sum(tangent * ops.exp(input - out.reshape(kept_shape(input.shape, dim))), dim, keepdim)
 
 
 @with_numpy_names

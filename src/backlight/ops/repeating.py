@@ -95,7 +95,7 @@ def broadcast_to(input, size):
     return expand(input, tuple(size))
 
 
-@op(name="sum_to_size", node="SumBackward1")
+@op(name="sum_to_size", node="SumBackward1", tangent="linear")
 def summed_to_size(xp, input, size: tuple):
     """The sum over those dims that broadcasting from `size` to the shape of `input` would stretch."""
     return sum_to_shape(input, size)
@@ -149,7 +149,7 @@ def broadcast_tensors(*tensors) -> tuple:
     return tuple(tensor if tensor._data.shape == size else expand(tensor, size) for tensor in tensors)
 
 
-@op
+@op(tangent="linear")
 def repeat(xp, input, repeats: tuple):
     """The tensor laid `repeats` times side by side, in a copy."""
     return xp.tile(input, repeats)

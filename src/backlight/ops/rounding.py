@@ -50,7 +50,7 @@ def _refuse_bool(kind) -> str | None:
     return None
 
 
-@op(refuse=_refuse_bool)
+@op(refuse=_refuse_bool, tangent="symmetric")
 def neg(xp, input):
     """Change the sign."""
     return -input
@@ -83,7 +83,7 @@ def conj(input):
 conj_physical = real = resolve_conj = resolve_neg = conj
 
 
-@op
+@op(tangent="symmetric")
 def abs(xp, input):
     """Absolute value."""
     return xp.absolute(input)
@@ -102,7 +102,7 @@ def _sign(xp, input):
     return input.copy() if input.dtype.kind == "b" else xp.subtract(input > 0, input < 0, dtype=input.dtype)
 
 
-@op
+@op(tangent="symmetric")
 def sign(xp, input):
     """−1, 0 or 1, by the sign of the input."""
     return _sign(xp, input)
@@ -113,7 +113,7 @@ def sign_input(grad, ops):
     return ops.new_zeros(grad, grad.shape)
 
 
-@op
+@op(tangent="symmetric")
 def sgn(xp, input):
     """The same as `sign`, for the real numbers that backlight has."""
     return _sign(xp, input)
@@ -124,7 +124,7 @@ def sgn_input(grad, ops):
     return ops.new_zeros(grad, grad.shape)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def angle(xp, input):
     """0 for numbers ≥ 0, π for those below; NaN stays NaN."""
     return (input < 0) * like(input, np.pi) + (input - input)
@@ -135,7 +135,7 @@ def angle_input(grad, ops):
     return ops.new_zeros(grad, grad.shape)
 
 
-@op
+@op(tangent="symmetric")
 def floor(xp, input):
     """The largest whole number that is not above the input."""
     return xp.floor(input) if input.dtype.kind in FLOATS else input.copy()
@@ -146,7 +146,7 @@ def floor_input(grad, ops):
     return ops.new_zeros(grad, grad.shape)
 
 
-@op
+@op(tangent="symmetric")
 def ceil(xp, input):
     """The smallest whole number that is not below the input."""
     return xp.ceil(input) if input.dtype.kind in FLOATS else input.copy()
@@ -157,7 +157,7 @@ def ceil_input(grad, ops):
     return ops.new_zeros(grad, grad.shape)
 
 
-@op
+@op(tangent="symmetric")
 def trunc(xp, input):
     """The input without its fraction."""
     return xp.trunc(input) if input.dtype.kind in FLOATS else input.copy()
@@ -171,7 +171,7 @@ def trunc_input(grad, ops):
 fix = trunc
 
 
-@op(promote="float", refuse=no_integers("frac_cpu"))
+@op(promote="float", refuse=no_integers("frac_cpu"), tangent="symmetric")
 def frac(xp, input):
     """The fraction of the input, with its sign."""
     return input - xp.trunc(input)
@@ -182,7 +182,7 @@ def frac_input(grad):
     return grad
 
 
-@op(name="round")
+@op(name="round", tangent="symmetric")
 def round_whole(xp, input):
     """The nearest whole number; of two, the even one."""
     return xp.rint(input) if input.dtype.kind in FLOATS else input.copy()
@@ -193,7 +193,7 @@ def round_whole_input(grad, ops):
     return ops.new_zeros(grad, grad.shape)
 
 
-@op(promote="float", node="RoundBackward1", refuse=no_integers("round_cpu"))
+@op(promote="float", node="RoundBackward1", refuse=no_integers("round_cpu"), tangent="symmetric")
 def round_decimals(xp, input, decimals: int):
     """The nearest number of so many decimals; a negative count rounds to tens, hundreds …"""
     power = 10.0 ** np.absolute(decimals)
@@ -211,7 +211,7 @@ def round(input, *, decimals: int = 0):
     return round_decimals(input, decimals) if decimals else round_whole(input)
 
 
-@op(name="copysign", promote="float")
+@op(name="copysign", promote="float", tangent="symmetric")
 def copysign_tensor(xp, input, other):
     """The size of `input` with the sign of `other`."""
     return xp.copysign(input, other)
@@ -227,7 +227,7 @@ def copysign_tensor_other(grad, ops):
     return ops.new_zeros(grad, grad.shape)
 
 
-@op(promote="float", node="CopysignBackward1")
+@op(promote="float", node="CopysignBackward1", tangent="symmetric")
 def copysign_number(xp, input, other: float):
     """The size of `input` with the sign of a number."""
     return xp.copysign(input, like(input, other))
@@ -251,7 +251,7 @@ def _refuse_different(first, second) -> str | None:
     return None
 
 
-@op(promote="same", node="NotImplemented", refuse=_refuse_different)
+@op(promote="same", node="NotImplemented", refuse=_refuse_different, tangent="symmetric")
 def heaviside(xp, input, values):
     """0 below 0, `values` at 0, 1 above."""
     return xp.heaviside(input, values) if input.dtype.kind == "f" else _step(xp, input, values)
@@ -266,7 +266,7 @@ def heaviside_inputs(grad):
     raise GraphError("derivative for aten::heaviside is not implemented; detach its arguments, its slope is 0")
 
 
-@op(promote="float", refuse=no_integers("nextafter_cpu"))
+@op(promote="float", refuse=no_integers("nextafter_cpu"), tangent="symmetric")
 def nextafter(xp, input, other):
     """The next number after `input` in the direction of `other`."""
     return xp.nextafter(input, other)
@@ -282,7 +282,7 @@ def nextafter_other(grad, input, other, ops):
     return ops.kept(grad, input == other)
 
 
-@op(name="nan_to_num")
+@op(name="nan_to_num", tangent="symmetric")
 def finite(xp, input, nan: float, posinf: float | None, neginf: float | None):
     """The input with NaN and the infinities replaced."""
     if category(input.dtype) < 2:

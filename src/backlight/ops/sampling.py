@@ -144,7 +144,7 @@ def _base(size, align_corners: bool, kind) -> np.ndarray:
     return np.stack([*(mesh.reshape(-1) for mesh in meshes), np.ones(prod(size[2:]))], 1).astype(kind)
 
 
-@op
+@op(tangent="linear")
 def affine_grid_generator(xp, theta, size: tuple, align_corners: bool):
     """The places to which affine maps take the elements of a picture or a volume of `size`.
 
@@ -165,7 +165,7 @@ def affine_grid_generator_theta(grad, size, align_corners, ops):
     return ops.affine_grid_generator_backward(grad, size, align_corners)
 
 
-@op
+@op(tangent="linear")
 def affine_grid_generator_backward(xp, grad_output, size: tuple, align_corners: bool):
     """Σ over elements of grad_output · (coordinates, 1)."""
     wide = widened(grad_output).reshape((size[0], prod(size[2:]), len(size) - 2))

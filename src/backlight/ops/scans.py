@@ -9,6 +9,7 @@ from backlight.errors import ShapeError
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim, with_numpy_names
+from backlight.ops.extremes import ordered_tangent
 from backlight.ops.promotion import INT64, is_float
 from backlight.ops.reductions import has_zero, in_dtype
 from backlight.ops.tables import TENSOR_OPS
@@ -37,7 +38,7 @@ def scan(accumulate, input, dim):
 # --- sums ------------------------------------------------------------------------------------------------------------
 
 
-@op(name="cumsum", node="CumsumBackward0")
+@op(name="cumsum", node="CumsumBackward0", tangent="linear")
 def running_sum(xp, input, dim: int):
     """Running sums along `dim`."""
     return scan(xp.add.accumulate, input, dim)
@@ -48,7 +49,7 @@ def running_sum_input(grad, dim, ops):
     return ops.reverse_cumsum(grad, dim)
 
 
-@op(node="FlipBackward0")
+@op(node="FlipBackward0", tangent="linear")
 def reverse_cumsum(xp, input, dim: int):
     """Running sums along `dim` from the end: the derivative of cumsum."""
     if input.ndim == 0:
@@ -71,7 +72,7 @@ def cumsum(input, dim, *, dtype=None):
 # --- products, and the recurrence that differentiates them -----------------------------------------------------------
 
 
-@op
+@op(tangent="linear", tangent_with={"fill": 0.0})
 def shift(xp, input, dim: int, by: int, fill: float = 0.0):
     """Move the elements `by` places along `dim`; what falls off the end is lost, the gap is filled."""
     if input.ndim == 0:
@@ -200,6 +201,9 @@ def running_max(xp, input, dim: int):
     return (values, indices), xp.array(indices)
 
 
+running_max.tangent("input")(ordered_tangent)
+
+
 @running_max.derivative("input", formula="Σ grad_i over the i whose extreme is this element")
 def running_max_input(grad, dim, indices, ops):
     return ops.cummaxmin_backward(grad, indices, dim)
@@ -219,12 +223,15 @@ def running_min(xp, input, dim: int):
     return (values, indices), xp.array(indices)
 
 
+running_min.tangent("input")(ordered_tangent)
+
+
 @running_min.derivative("input", formula="Σ grad_i over the i whose extreme is this element")
 def running_min_input(grad, dim, indices, ops):
     return ops.cummaxmin_backward(grad, indices, dim)
 
 
-@op(node="ScatterAddBackward0")
+@op(node="ScatterAddBackward0", tangent="linear")
 def cummaxmin_backward(xp, grad_output, indices, dim: int):
     """Add each gradient at the place where its running extreme was found."""
     if grad_output.ndim == 0:

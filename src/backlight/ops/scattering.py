@@ -86,7 +86,7 @@ def corner(source, shape):
     return source if source.shape == shape else source[tuple(slice(size) for size in shape)]
 
 
-@op
+@op(tangent="linear")
 def gather(xp, input, dim: int, index, *, sparse_grad: bool = False):
     """The elements that an index along `dim` names, in the shape of the index."""
     dim = _checked("gather", input, dim, index)
@@ -102,7 +102,7 @@ def gather_input(grad, dim, index, input_shape, ops):
     return ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
 
 
-@op
+@op(tangent="linear")
 def scatter_add(xp, input, dim: int, index, src):
     """`input` with elements of `src` added at the places that an index along `dim` names."""
     dim = _checked("scatter_add", input, dim, index, src)
@@ -124,7 +124,7 @@ def scatter_add_src(grad, dim, index, src_shape, ops):
     return ops.gathered_as(grad, dim, index, src_shape)
 
 
-@op(name="gathered_as", node="GatherBackward0")
+@op(name="gathered_as", node="GatherBackward0", tangent="linear")
 def gathered_as(xp, input, dim: int, index, shape: tuple):
     """What `gather` gives, with zeros around it up to `shape`: the gradient of a source that was read in part."""
     dim = _checked("gather", input, dim, index)
@@ -140,7 +140,7 @@ def gathered_as_input(grad, dim, index, input_shape, ops):
     return ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
 
 
-@op(node="ScatterBackward0")
+@op(node="ScatterBackward0", tangent="linear")
 def scatter_tensor(xp, input, dim: int, index, src):
     """`input` with the elements at the places that an index along `dim` names replaced by those of `src`."""
     dim = _checked("scatter", input, dim, index, src)
@@ -158,7 +158,7 @@ def scatter_tensor_src(grad, dim, index, src_shape, ops):
     return ops.gathered_as(grad, dim, index, src_shape)
 
 
-@op(node="ScatterBackward1")
+@op(node="ScatterBackward1", tangent="symmetric")
 def scatter_number(xp, input, dim: int, index, value: float):
     """`input` with the elements at the places that an index along `dim` names replaced by a number."""
     return _written(xp, input, _checked("scatter", input, dim, index), index, value)

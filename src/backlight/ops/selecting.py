@@ -55,7 +55,7 @@ def check_same_dtype(message: str, input, source) -> None:
         raise ShapeError(message.format(*names) + "; convert one with .to(…)")
 
 
-@op
+@op(tangent="linear")
 def index_select(xp, input, dim: int, index):
     """The slices along `dim` that a vector of indices names."""
     dim = normalise_dim(dim, input.ndim)
@@ -73,7 +73,7 @@ def index_select_input(grad, dim, index, input_shape, ops):
     return ops.index_add(ops.new_zeros(grad, input_shape), dim, index, grad)
 
 
-@op
+@op(tangent="linear")
 def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
     """`input` with the slices of `source`, times alpha, added at the indices along `dim`."""
     dim = normalise_dim(dim, input.ndim)
@@ -116,7 +116,7 @@ def index_add_source(grad, dim, index, source_shape, alpha, ops):
     return taken if alpha == 1 else taken * alpha
 
 
-@op
+@op(tangent="linear")
 def index_copy(xp, input, dim: int, index, source):
     """`input` with the slices at the indices along `dim` replaced by those of `source`."""
     dim = normalise_dim(dim, input.ndim)
@@ -158,7 +158,7 @@ def index_copy_source(grad, dim, index, source_shape, ops):
     return ops.index_select(grad, dim, index).reshape(source_shape)
 
 
-@op(name="index_fill", node="IndexFillBackward0")
+@op(name="index_fill", node="IndexFillBackward0", tangent="symmetric")
 def index_fill_number(xp, input, dim: int, index, value: float):
     """`input` with the slices at the indices along `dim` filled with a number."""
     return _filled(xp, input, dim, index, value)
@@ -169,7 +169,7 @@ def index_fill_number_input(grad, dim, index, ops):
     return ops.index_fill(grad, dim, index, 0)
 
 
-@op(node="IndexFillBackward1")
+@op(node="IndexFillBackward1", tangent="linear")
 def index_fill_tensor(xp, input, dim: int, index, value):
     """`input` with the slices at the indices along `dim` filled with a 0-d tensor."""
     if value.ndim:
@@ -215,7 +215,7 @@ def _check_places(input, index, name: str) -> None:
     check_range(index, input.size, message, lowest=-input.size)
 
 
-@op
+@op(tangent="linear")
 def take(xp, input, index):
     """The elements at places counted row by row, in the shape of `index`."""
     _check_places(input, index, "take")
@@ -227,7 +227,7 @@ def take_input(grad, index, input_shape, ops):
     return ops.put(ops.new_zeros(grad, input_shape), index, grad, True)
 
 
-@op
+@op(tangent="linear")
 def put(xp, input, index, source, accumulate: bool = False):
     """`input` with the elements at places counted row by row replaced by those of `source`, or these added to them."""
     _check_places(input, index, "put_")

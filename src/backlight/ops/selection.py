@@ -13,7 +13,7 @@ from backlight.ops.numbers import beside, like
 __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum", "minimum", "where"]
 
 
-@op(name="where", promote="same")
+@op(name="where", promote="same", tangent="symmetric")
 def chosen(xp, condition: Mask, input, other):
     """`input` where the condition holds, `other` elsewhere; all three broadcast."""
     return choice.chosen(condition, input, other)
@@ -29,7 +29,7 @@ def chosen_other(grad, condition, ops):
     return ops.kept(grad, ~condition)
 
 
-@op(node="WhereBackward0")
+@op(node="WhereBackward0", tangent="symmetric")
 def kept(xp, input, mask):
     """The input where the mask is true, 0 elsewhere; the mask is no larger than the input. For derivatives."""
     return choice.kept(input, mask)
@@ -78,7 +78,7 @@ def _as_mask(condition):
 # --- the larger and the smaller of two -------------------------------------------------------------------------------
 
 
-@op(node="WhereBackward0")
+@op(node="WhereBackward0", tangent="symmetric")
 def larger_share(xp, input, larger, smaller):
     """The input where `larger` is the larger (or one is NaN), half of it where both are equal, else 0.
 
@@ -94,7 +94,7 @@ def larger_share_input(grad, larger, smaller, ops):
     return ops.larger_share(grad, larger, smaller)
 
 
-@op(promote="same")
+@op(promote="same", tangent="symmetric")
 def maximum(xp, input, other):
     """The larger of two values; NaN if one is NaN."""
     return xp.maximum(input, other)
@@ -110,7 +110,7 @@ def maximum_other(grad, input, other, ops):
     return ops.larger_share(grad, other, input)
 
 
-@op(promote="same")
+@op(promote="same", tangent="symmetric")
 def minimum(xp, input, other):
     """The smaller of two values; NaN if one is NaN."""
     return xp.minimum(input, other)
@@ -126,7 +126,7 @@ def minimum_other(grad, input, other, ops):
     return ops.larger_share(grad, input, other)
 
 
-@op(promote="same")
+@op(promote="same", tangent="symmetric")
 def fmax(xp, input, other):
     """The larger of two values; the other one if one is NaN."""
     return xp.fmax(input, other)
@@ -142,7 +142,7 @@ def fmax_other(grad, input, other, ops):
     return ops.kept(grad, ~((input >= other) | (other != other)))
 
 
-@op(promote="same")
+@op(promote="same", tangent="symmetric")
 def fmin(xp, input, other):
     """The smaller of two values; the other one if one is NaN."""
     return xp.fmin(input, other)
@@ -161,7 +161,7 @@ def fmin_other(grad, input, other, ops):
 # --- clamp -----------------------------------------------------------------------------------------------------------
 
 
-@op(node="ClampBackward1")
+@op(node="ClampBackward1", tangent="symmetric")
 def clamp_to_numbers(xp, input, min: float | None, max: float | None):
     """The input brought between two numbers, each of which may be None."""
     out = input if min is None else xp.maximum(input, like(input, min))
@@ -174,7 +174,7 @@ def clamp_to_numbers_input(grad, input, min, max, ops):
     return ops.kept(grad, inside if max is None else inside & (input <= max))
 
 
-@op(node="ClampMinBackward0")
+@op(node="ClampMinBackward0", tangent="symmetric")
 def clamp_min_number(xp, input, min: float):
     """The input, raised to a number where it is below."""
     return xp.maximum(input, like(input, min))
@@ -185,7 +185,7 @@ def clamp_min_number_input(grad, input, min, ops):
     return ops.kept(grad, input >= min)
 
 
-@op(node="ClampMaxBackward0")
+@op(node="ClampMaxBackward0", tangent="symmetric")
 def clamp_max_number(xp, input, max: float):
     """The input, lowered to a number where it is above."""
     return xp.minimum(input, like(input, max))
@@ -196,7 +196,7 @@ def clamp_max_number_input(grad, input, max, ops):
     return ops.kept(grad, input <= max)
 
 
-@op(node="ClampMinBackward1", promote="same")
+@op(node="ClampMinBackward1", promote="same", tangent="symmetric")
 def clamp_min_tensor(xp, input, min):
     """The input, raised to `min` where it is below."""
     return xp.maximum(input, min)
@@ -212,7 +212,7 @@ def clamp_min_tensor_min(grad, input, min, ops):
     return ops.kept(grad, input < min)
 
 
-@op(node="ClampMaxBackward1", promote="same")
+@op(node="ClampMaxBackward1", promote="same", tangent="symmetric")
 def clamp_max_tensor(xp, input, max):
     """The input, lowered to `max` where it is above."""
     return xp.minimum(input, max)
@@ -228,7 +228,7 @@ def clamp_max_tensor_max(grad, input, max, ops):
     return ops.kept(grad, input > max)
 
 
-@op(node="ClampBackward0", promote="same")
+@op(node="ClampBackward0", promote="same", tangent="symmetric")
 def clamp_to_tensors(xp, input, min: Array | None = None, max: Array | None = None):
     """The input brought between two tensors, each of which may be None."""
     out = input if min is None else xp.maximum(input, min)

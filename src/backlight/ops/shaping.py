@@ -84,7 +84,7 @@ def _check_bytes(data, kind: np.dtype) -> None:
         raise ShapeError(f"self.size(-1) must be divisible by {times} {what}, but got {data.shape[-1]}")
 
 
-@op(node="UnsafeViewBackward0")
+@op(node="UnsafeViewBackward0", tangent="linear")
 def unsafe_view(xp, input, size: tuple):
     """The same as `view`, of memory that nobody else will ever see, so that the result counts as no view."""
     return input.reshape(size)

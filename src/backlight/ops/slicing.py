@@ -43,7 +43,7 @@ def select_input(grad, dim, index, input_shape, ops):
     return ops.select_backward(grad, input_shape, dim, index)
 
 
-@op(node="SelectBackwardBackward0")
+@op(node="SelectBackwardBackward0", tangent="linear")
 def select_backward(xp, grad_output, input_sizes: tuple, dim: int, index: int):
     """Zeros with one slice of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -67,7 +67,7 @@ def sliced_input(grad, dim, start, end, step, input_shape, ops):
     return ops.slice_backward(grad, input_shape, dim, start, end, step)
 
 
-@op(node="SliceBackwardBackward0")
+@op(node="SliceBackwardBackward0", tangent="linear")
 def slice_backward(xp, grad_output, input_sizes: tuple, dim: int, start: int, end: int, step: int):
     """Zeros with some slices of them replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -111,7 +111,7 @@ def _checked_narrow(input, dim, start, length) -> tuple[int, int]:
     return dim, start
 
 
-@op(node="NarrowCopyBackward0")
+@op(node="NarrowCopyBackward0", tangent="linear")
 def slice_copy(xp, input, dim: int, start: int, end: int):
     """The slices from start to end along `dim`, copied."""
     return xp.array(input[at(dim, slice(start, end))])
@@ -156,7 +156,7 @@ def diagonal_input(grad, offset, dim1, dim2, input_shape, ops):
     return ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
 
 
-@op(node="DiagonalBackwardBackward0")
+@op(node="DiagonalBackwardBackward0", tangent="linear")
 def diagonal_backward(xp, grad_output, input_sizes: tuple, offset: int, dim1: int, dim2: int):
     """Zeros with a diagonal replaced."""
     out = xp.zeros(input_sizes, grad_output.dtype)
@@ -186,7 +186,7 @@ def _with_part(xp, input, src, part_of):
     return out
 
 
-@op
+@op(tangent="linear")
 def select_scatter(xp, input, src, dim: int, index: int):
     """`input` with the slice at one index along `dim` replaced by `src`."""
     return _with_part(xp, input, src, lambda out: select.op.forward(xp, out, dim, index))
@@ -202,7 +202,7 @@ def select_scatter_src(grad, dim, index, ops):
     return ops.select(grad, dim, index)
 
 
-@op
+@op(tangent="linear")
 def slice_scatter(xp, input, src, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
     """`input` with every step-th slice from start to end along `dim` replaced by `src`."""
     return _with_part(xp, input, src, lambda out: sliced.op.forward(xp, out, dim, start, end, step))
@@ -218,7 +218,7 @@ def slice_scatter_src(grad, dim, start, end, step, ops):
     return ops.slice(grad, dim, start, end, step)
 
 
-@op
+@op(tangent="linear")
 def diagonal_scatter(xp, input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """`input` with a diagonal replaced by `src`."""
     return _with_part(xp, input, src, lambda out: diagonal.op.forward(xp, out, offset, dim1, dim2))

@@ -22,7 +22,7 @@ def softmax(input, dim, dtype=None):
     return along(input if dtype is None else input.to(dtype), dim)
 
 
-@op(name="softmax")
+@op(name="softmax", tangent="symmetric")
 def along(xp, input, dim: int):
     """Exponentials divided by their sum along `dim`."""
     check_float(input, "softmax_lastdim_kernel_impl")
@@ -93,6 +93,11 @@ def log_along(xp, input, dim: int):
 @log_along.derivative("input", formula="grad − exp(out) · Σ grad")
 def log_along_input(grad, out, dim, ops):
     return ops._log_softmax_backward_data(grad, out, dim)
+
+
+@log_along.tangent("input")
+def log_along_tangent(tangent, out, dim, ops):
+    return tangent - (ops.exp(out) * tangent).sum(dim, keepdim=True)
 
 
 @op(name="_log_softmax_backward_data")

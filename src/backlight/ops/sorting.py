@@ -10,6 +10,7 @@ from backlight.graph.state import TensorState, wrap
 from backlight.kernels.halves import widened
 from backlight.ops.declare import Array, op
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
+from backlight.ops.extremes import ordered_tangent, picked_tangent
 from backlight.ops.promotion import INT64, common_dtype, is_float
 
 __all__ = [
@@ -57,6 +58,9 @@ def sort_dim(xp, input, dim: int = -1, descending: bool = False, *, stable: bool
     return found, xp.array(found[1])
 
 
+sort_dim.tangent("input")(ordered_tangent)
+
+
 @sort_dim.derivative("input", formula="grad, each where its element came from")
 def sort_input(grad, input_shape, dim, indices, ops):
     return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim)
@@ -100,6 +104,9 @@ def topk_dim(xp, input, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return found, xp.array(found[1])
 
 
+topk_dim.tangent("input")(ordered_tangent)
+
+
 @topk_dim.derivative("input", formula="grad, each where its element came from, 0 elsewhere")
 def topk_input(grad, input_shape, dim, indices, ops):
     return ops.value_selecting_reduction_backward(grad, indices, input_shape, dim)
@@ -138,6 +145,9 @@ def ranked(input, rank: int, dim: int, keepdim: bool):
     indices = order_along(input, dim)[(slice(None),) * dim + (slice(rank, rank + 1),)]
     values, indices = picked(input, indices, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+kthvalue_dim.tangent("input")(picked_tangent)
 
 
 @kthvalue_dim.derivative("input", formula="grad at the k-th smallest element, 0 elsewhere")

@@ -32,7 +32,7 @@ SQRT_TWO_PI = math.sqrt(2 * math.pi)
 # --- the error function and the normal distribution ------------------------------------------------------------------
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def erf(xp, input):
     """Error function: 2/√π · ∫ exp(−t²) dt from 0 to the input."""
     return erf_kernels.erf(input)
@@ -43,7 +43,7 @@ def erf_input(grad, input, ops):
     return ops.erf_backward(grad, input)
 
 
-@op(node="MulBackward0")
+@op(node="MulBackward0", tangent="symmetric")
 def erf_backward(xp, arrived, input):
     """arrived · 2/√π · exp(−input²)."""
     return erf_kernels.erf_gradient(arrived, input)
@@ -59,7 +59,7 @@ def erf_backward_input(grad, arrived, input, ops):
     return ops.erf_backward(grad * arrived, input) * input * -2
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def erfc(xp, input):
     """1 − erf(input), exact where it is small."""
     return erf_kernels.erfc(input)
@@ -70,7 +70,7 @@ def erfc_input(grad, input, ops):
     return grad * ops.exp(-(input * input)) * -TWO_OVER_SQRT_PI
 
 
-@op(promote="float", name="special_erfcx")
+@op(promote="float", name="special_erfcx", tangent="symmetric")
 def erfcx(xp, input):
     """exp(input²) · erfc(input)."""
     return erf_kernels.erfcx(input)
@@ -81,7 +81,7 @@ def erfcx_input(grad, input, out):
     return grad * (2 * input * out - TWO_OVER_SQRT_PI)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def erfinv(xp, input):
     """The inverse of the error function."""
     return erf_kernels.erfinv(input)
@@ -92,7 +92,7 @@ def erfinv_input(grad, out, ops):
     return grad * ops.exp(out * out) * (1 / TWO_OVER_SQRT_PI)
 
 
-@op(promote="float", name="special_ndtr", node="MulBackward0")
+@op(promote="float", name="special_ndtr", node="MulBackward0", tangent="symmetric")
 def ndtr(xp, input):
     """The probability that a standard normal variable stays below the input."""
     return erf_kernels.ndtr(input)
@@ -103,7 +103,7 @@ def ndtr_input(grad, input, ops):
     return grad * ops.exp(input * input * -0.5) * (1 / SQRT_TWO_PI)
 
 
-@op(promote="float", name="special_log_ndtr")
+@op(promote="float", name="special_log_ndtr", tangent="symmetric")
 def log_ndtr(xp, input):
     """The logarithm of `ndtr`, exact far below zero."""
     return erf_kernels.log_ndtr(input)
@@ -114,7 +114,7 @@ def log_ndtr_input(grad, input, ops):
     return grad / ops.special_erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
 
 
-@op(promote="float", name="special_ndtri")
+@op(promote="float", name="special_ndtri", tangent="symmetric")
 def ndtri(xp, input):
     """The number below which a standard normal variable stays with probability `input`."""
     return erf_kernels.ndtri(input)
@@ -128,7 +128,7 @@ def ndtri_input(grad, out, ops):
 # --- the gamma function ----------------------------------------------------------------------------------------------
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def lgamma(xp, input):
     """The logarithm of |Γ(input)|."""
     return gamma_kernels.lgamma(input)
@@ -139,7 +139,7 @@ def lgamma_input(grad, input, ops):
     return grad * ops.digamma(input)
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def digamma(xp, input):
     """ψ, the derivative of lgamma."""
     return gamma_kernels.digamma(input)
@@ -150,7 +150,7 @@ def digamma_input(grad, input, ops):
     return grad * ops.polygamma(input, 1)
 
 
-@op(name="polygamma", promote="float")
+@op(name="polygamma", promote="float", tangent="symmetric")
 def polygamma_of(xp, input, n: int):
     """The n-th derivative of digamma."""
     return gamma_kernels.polygamma(n, input)
@@ -172,7 +172,7 @@ def polygamma(n: int, input):
     return polygamma_of(input, n)
 
 
-@op(name="mvlgamma", promote="float")
+@op(name="mvlgamma", promote="float", tangent="symmetric")
 def mvlgamma_of(xp, input, p: int):
     """The logarithm of the gamma function of p dimensions."""
     x = widened(input)
@@ -202,7 +202,7 @@ def mvlgamma(input, p: int):
 # --- Bessel functions ------------------------------------------------------------------------------------------------
 
 
-@op(promote="float")
+@op(promote="float", tangent="symmetric")
 def i0(xp, input):
     """The modified Bessel function of the first kind, of order 0."""
     return bessel_kernels.i0(input)
@@ -213,7 +213,7 @@ def i0_input(grad, input, ops):
     return grad * ops.special_i1(input)
 
 
-@op(promote="float", name="special_i0e", node="SpecialI0EBackward0")
+@op(promote="float", name="special_i0e", node="SpecialI0EBackward0", tangent="symmetric")
 def i0e(xp, input):
     """exp(−|input|) · i0(input)."""
     return bessel_kernels.i0e(input)
@@ -224,7 +224,7 @@ def i0e_input(grad, input, out, ops):
     return grad * (ops.special_i1e(input) - ops.sgn(input) * out)
 
 
-@op(promote="float", name="special_i1")
+@op(promote="float", name="special_i1", tangent="symmetric")
 def i1(xp, input):
     """The modified Bessel function of the first kind, of order 1."""
     return bessel_kernels.i1(input)
@@ -236,7 +236,7 @@ def i1_input(grad, input, out, ops):
     return grad * (ops.i0(input) - (out + zero) / (input + zero * 2))
 
 
-@op(promote="float", name="special_i1e", node="SpecialI1EBackward0")
+@op(promote="float", name="special_i1e", node="SpecialI1EBackward0", tangent="symmetric")
 def i1e(xp, input):
     """exp(−|input|) · i1(input)."""
     return bessel_kernels.i1e(input)
@@ -257,7 +257,7 @@ def _product(xp, input, logarithm):
     return xp.where(off, like(input, 0), input * logarithm)[()]
 
 
-@op(name="xlogy", promote="float")
+@op(name="xlogy", promote="float", tangent="symmetric")
 def xlogy_tensors(xp, input, other):
     """input · log(other), and 0 where `input` is 0."""
     return _product(xp, input, xp.log(other))
@@ -273,7 +273,7 @@ def xlogy_tensors_other(grad, input, other):
     return grad * input / other
 
 
-@op(promote="float", node="XlogyBackward1")
+@op(promote="float", node="XlogyBackward1", tangent="symmetric")
 def xlogy_of_number(xp, other, input):
     """input · log(other), where `input` is a number."""
     return _product(xp, input, xp.log(other))
@@ -284,7 +284,7 @@ def xlogy_of_number_other(grad, input, other):
     return grad * input / other
 
 
-@op(promote="float", node="XlogyBackward2")
+@op(promote="float", node="XlogyBackward2", tangent="symmetric")
 def xlogy_to_number(xp, input, other):
     """input · log(other), where `other` is a number."""
     return _product(xp, input, xp.log(other))
@@ -304,7 +304,7 @@ def xlogy(input, other):
     return xlogy_tensors(input, other)
 
 
-@op(name="special_xlog1py", promote="float", node="SpecialXlog1PyBackward0")
+@op(name="special_xlog1py", promote="float", node="SpecialXlog1PyBackward0", tangent="symmetric")
 def xlog1py_tensors(xp, input, other):
     """input · log(1 + other), and 0 where `input` is 0."""
     return _product(xp, input, xp.log1p(other))
@@ -320,7 +320,7 @@ def xlog1py_tensors_other(grad, input, other):
     return grad * input / (other + 1)
 
 
-@op(promote="float", node="SpecialXlog1PyBackward1")
+@op(promote="float", node="SpecialXlog1PyBackward1", tangent="symmetric")
 def xlog1py_of_number(xp, other, input):
     """input · log(1 + other), where `input` is a number."""
     return _product(xp, input, xp.log1p(other))
@@ -331,7 +331,7 @@ def xlog1py_of_number_other(grad, input, other):
     return grad * input / (other + 1)
 
 
-@op(promote="float", node="SpecialXlog1PyBackward2")
+@op(promote="float", node="SpecialXlog1PyBackward2", tangent="symmetric")
 def xlog1py_to_number(xp, input, other):
     """input · log(1 + other), where `other` is a number."""
     return _product(xp, input, xp.log1p(other))
@@ -351,7 +351,7 @@ def xlog1py(input, other):
     return xlog1py_tensors(input, other)
 
 
-@op(promote="float", name="special_entr")
+@op(promote="float", name="special_entr", tangent="symmetric")
 def entr(xp, input):
     """−input · log(input): 0 at 0, −∞ below."""
     return xp.where(input < 0, like(input, -xp.inf), -_product(xp, input, xp.log(input)))[()]
@@ -362,7 +362,7 @@ def entr_input(grad, input, ops):
     return -grad * (ops.log(input) + 1)
 
 
-@op(name="logit", promote="float")
+@op(name="logit", promote="float", tangent="symmetric")
 def logit_between(xp, input, eps: float | None):
     """log(p / (1 − p)) of the input, which is brought into [eps, 1 − eps] first if eps is given."""
     p = widened(input) if eps is None else xp.clip(widened(input), eps, 1 - eps)

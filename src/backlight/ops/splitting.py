@@ -65,7 +65,7 @@ def split_by_sizes_input(grad, split_sizes, dim, input_shape, ops):
     return joined_gradients(grad, split_sizes, input_shape, dim, ops)
 
 
-@op(name="unsafe_split", outputs="many")
+@op(name="unsafe_split", outputs="many", tangent="linear")
 def split_off(xp, input, split_size: int, dim: int):
     """Copies of `split_size` slices each along `dim`, the last perhaps of fewer."""
     return [xp.array(part) for part in _parts(input, equal_sizes(input.shape[dim], split_size), dim)]

@@ -10,8 +10,8 @@ from backlight.graph.state import wrap, writable
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.filling import fill_into
-from backlight.ops.inplace import positions_in
 from backlight.ops.slicing import at, check_slice
+from backlight.ops.views import positions_in, same_part
 
 __all__ = ["as_strided", "as_strided_scatter", "unfold_copy"]
 
@@ -42,7 +42,7 @@ def unfold_input(grad, dimension, size, step, input_shape, ops):
     return ops.unfold_backward(grad, input_shape, dimension, size, step)
 
 
-@op(node="UnfoldBackwardBackward0")
+@op(node="UnfoldBackwardBackward0", tangent="linear")
 def unfold_backward(xp, grad_in, input_sizes: tuple, dim: int, size: int, step: int):
     """The sum over all windows, each at its place."""
     out = xp.zeros(input_sizes or (1,), grad_in.dtype)
@@ -59,7 +59,7 @@ def unfold_backward_grad_in(grad, dim, size, step, ops):
     return ops.unfold_copy(grad, dim, size, step)
 
 
-@op(node="UnfoldBackward0_copy")
+@op(node="UnfoldBackward0_copy", tangent="linear")
 def unfold_copy(xp, input, dimension: int, size: int, step: int):
     """The same as `unfold`, copied."""
     return xp.array(unfold.op.forward(xp, xp.asarray(input), dimension, size, step), order="C")
@@ -83,6 +83,11 @@ def strided_view_input(grad, input_shape, positions, ops):
         return ops.add_positions(grad, shape=input_shape, positions=positions)
     found = ops.add_positions(grad, shape=(size + 1,), positions=positions)
     return ops.slice(found, 0, 0, size, 1).reshape(input_shape)
+
+
+@strided_view.tangent("input")
+def strided_view_tangent(tangent, input, positions, data, ops):
+    return ops.as_strided(tangent, positions, same_part(writable(tangent), writable(input), data))
 
 
 def as_strided(input, size, stride, storage_offset=None):
@@ -143,7 +148,7 @@ def storage_offset_of(tensor) -> int:
     return (own - start) // base.itemsize
 
 
-@op(name="as_strided_scatter")
+@op(name="as_strided_scatter", tangent="linear")
 def strided_scatter(xp, input, src, positions: np.ndarray):
     """`input` with the elements at flat positions replaced by `src`."""
     out = xp.array(input, order="C")

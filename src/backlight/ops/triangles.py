@@ -25,7 +25,7 @@ def _check_matrix(name: str, input) -> None:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions; this one has {input.ndim}")
 
 
-@op
+@op(tangent="linear")
 def tril(xp, input, diagonal: int = 0):
     """Keep each matrix on and below a diagonal; zeros above it."""
     _check_matrix("tril", input)
@@ -37,7 +37,7 @@ def tril_input(grad, diagonal, ops):
     return ops.tril(grad, diagonal)
 
 
-@op
+@op(tangent="linear")
 def triu(xp, input, diagonal: int = 0):
     """Keep each matrix on and above a diagonal; zeros below it."""
     _check_matrix("triu", input)
@@ -69,7 +69,7 @@ def _indices(row, col, offset, dtype, device, layout, *, upper: bool):
     return wrap(np.stack(np.nonzero(~mask if upper else mask)).astype(to_numpy_dtype(dtype)))
 
 
-@op
+@op(tangent="linear")
 def diag_embed(xp, input, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """Matrices, in two new dims, with the last dim of `input` on a diagonal."""
     ndim = input.ndim + 1
@@ -90,7 +90,7 @@ def diag_embed_input(grad, offset, dim1, dim2, ops):
     return ops.diagonal(grad, offset, dim1, dim2)
 
 
-@op(node="DiagonalBackward0_copy")
+@op(node="DiagonalBackward0_copy", tangent="linear")
 def diagonal_copy(xp, input, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """The same as `diagonal`, copied."""
     return xp.array(diagonal.op.forward(xp, input, offset, dim1, dim2), order="C")
@@ -120,7 +120,7 @@ def diagflat(input, offset=0):
     return diag_embed(flatten(input), offset)
 
 
-@op
+@op(tangent="linear")
 def trace(xp, input):
     """The sum of a matrix's diagonal."""
     if input.ndim != 2:

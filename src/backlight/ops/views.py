@@ -2,11 +2,14 @@
 
 import weakref
 
+import numpy as np
+from numpy.lib.stride_tricks import as_strided as strided
+
 from backlight.errors import GraphError
 from backlight.graph.modes import modes
 from backlight.graph.node import Node, next_sequence, origin
 from backlight.graph.provenance import user_place
-from backlight.graph.state import new, storage_of, the_tensor_class
+from backlight.graph.state import new, storage_of, the_tensor_class, writable
 
 PLAIN = "plain"
 NO_GRAD = "made while recording was off"
@@ -108,6 +111,33 @@ def check_view(tensor) -> None:
             "a view of a leaf Variable that requires grad is being used in an in-place operation.\n  Write to a clone "
             f"of the leaf, or inside `with torch.no_grad():`{made}"
         )
+
+
+def positions_in(base, view) -> np.ndarray:
+    """Return, for each element of a view, its place in the base counted row by row."""
+    whole, part = writable(base), view._data
+    if part.size == 0:
+        return np.empty(part.shape, np.int64)
+    numbers = np.empty_like(whole, dtype=np.int64)
+    for size, stride, expected in zip(whole.shape, whole.strides, numbers.strides):
+        if size > 1 and stride // whole.itemsize * 8 != expected:
+            raise GraphError(
+                f"cannot follow a write to a view of shape {list(part.shape)}: its base has an irregular memory "
+                "layout; make the base with .contiguous() first"
+            )
+    numbers[...] = np.arange(whole.size).reshape(whole.shape)
+    in_memory_order = numbers.ravel(order="K")
+    offset = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    strides = tuple(stride // whole.itemsize * 8 for stride in part.strides)
+    return np.ndarray(part.shape, np.int64, in_memory_order, offset // whole.itemsize * 8, strides)
+
+
+def same_part(other: np.ndarray, whole: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Return the part of `other`, which is laid out in memory as `whole`, that `part` is of `whole`."""
+    start, first = (array.__array_interface__["data"][0] for array in (part, whole))
+    steps = [step // whole.itemsize * other.itemsize for step in part.strides]
+    flat = other.ravel(order="K")
+    return strided(flat[(start - first) // whole.itemsize :] if part.size else flat, part.shape, steps)
 
 
 class StaleView(Node):

@@ -209,7 +209,7 @@ class GraphMethods:
                 "detach_() cannot be called on these gradients. To fix this error, please refer to the "
                 f"Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.{origin(self)}"
             )
-        self._edge = None
+        self._edge = self._tangents = None
         return self
 
     @property

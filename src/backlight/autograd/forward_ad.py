@@ -1,0 +1,163 @@
+"""Forward mode: dual tensors carry a tangent through a computation, which gives Jacobian-vector products.
+
+    with dual_level():
+        x = make_dual(primal, tangent)
+        out, jvp = unpack_dual(function(x))
+
+What a dual is, and how tangents are worked out, says NOTE [Duals] in ops/tangents.py.
+"""
+
+import threading
+from typing import NamedTuple
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import GraphError, ValueProblem
+from backlight.graph.interception import switch_interpreters
+from backlight.graph.interpreters import local
+from backlight.graph.modes import _Mode, modes
+from backlight.ops.promotion import is_float
+from backlight.ops.tangents import Level
+from backlight.tensor.tensor import Tensor
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "set_fwd_grad_enabled",
+    "unpack_dual",
+]
+
+
+class _Entered(threading.local):
+    """The level that this thread entered, if it did."""
+
+    level: Level | None = None
+
+
+_entered = _Entered()
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What `unpack_dual` returns: a tensor without its tangent, and the tangent, or None."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def enter_dual_level() -> int:
+    """Enter a level of forward mode, and return its number.
+
+    Raises:
+        RuntimeError: this thread has entered one before. `func.jvp` may be nested.
+    """
+    if _entered.level is not None:
+        raise GraphError(
+            "Nested forward mode AD is not supported at the moment; leave the level first, or nest func.jvp instead"
+        )
+    _entered.level = Level()
+    switch_interpreters(1)
+    local.interpreters.append(_entered.level)
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Leave a level of forward mode: all tangents of it are gone.
+
+    Raises:
+        RuntimeError: it is not the one that this thread is in.
+    """
+    if level is not None and level != _current_level():
+        raise GraphError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    if _entered.level is None:
+        raise GraphError("Dual level must be a positive number.; no level was entered: enter_dual_level() comes first")
+    left, _entered.level = _entered.level, None
+    local.interpreters.remove(left)
+    switch_interpreters(-1)
+    left.forget()
+
+
+def _current_level() -> int:
+    return -1 if _entered.level is None else 0
+
+
+class dual_level(_Mode):  # noqa: N801 - PyTorch's name
+    """Be in a level of forward mode within the block, or within the decorated function."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exc) -> None:
+        exit_dual_level()
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """Return a dual: an alias of `tensor` that carries `tangent`, itself if it lies in memory as the tensor does.
+
+    Raises:
+        RuntimeError: no level was entered, the sizes differ, or one of the two carries a tangent already.
+        ValueError: one of the two is not floating point.
+    """
+    at = _level(level)
+    if at is None:
+        raise GraphError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for name, one in (("primal", tensor), ("tangent", tangent)):
+        if not is_float(one._data.dtype):
+            raise ValueProblem(
+                f"Expected {name} to be floating point or complex, but got: {from_numpy_dtype(one._data.dtype)}"
+            )
+    if at.tangent_of(tensor) is not None:
+        raise GraphError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
+            "supported."
+        )
+    if at.tangent_of(tangent) is not None:
+        raise GraphError(
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
+        )
+    return at.dual(tensor, tangent)
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """Return a tensor without its tangent, and the tangent: None if it has none."""
+    at = _level(level)
+    if at is None:
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(*at.unpacked(tensor))
+
+
+def _level(number: int | None) -> Level | None:
+    """Return the level of a number, by default the one that this thread is in; None if there is none."""
+    return _entered.level if number is None or number == 0 else None
+
+
+def is_fwd_grad_enabled() -> bool:
+    """Return whether this thread works tangents out."""
+    return modes.forward
+
+
+class set_fwd_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name
+    """Switch forward mode on or off: at once when called, and back at the end when used in `with`."""
+
+    def __init__(self, mode: bool):
+        self.mode = bool(mode)
+        self.previous, modes.forward = modes.forward, self.mode
+
+    def __enter__(self) -> None:
+        modes.forward = self.mode
+
+    def __exit__(self, *exc) -> None:
+        modes.forward = self.previous
+
+    def clone(self):
+        """Return one like it, for one call of a decorated function."""
+        return set_fwd_grad_enabled(self.mode)
+
+
+_set_fwd_grad_enabled = set_fwd_grad_enabled
+_is_fwd_grad_enabled = is_fwd_grad_enabled

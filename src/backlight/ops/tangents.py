@@ -1,0 +1,219 @@
+"""Forward mode's duals: tensors that carry a tangent a level, and the interpreter that works tangents out op by op.
+
+NOTE [Duals]
+A dual is an ordinary tensor. `tensor._tangents` maps each level of forward mode that is on to the tensor's tangent, a
+tensor of the same shape, which may itself be a dual of the levels outside. A level is an interpreter (NOTE
+[Interpreters]): it lets the op run below itself, where the levels outside give the output their tangents, then works
+out its own from the inputs' (ops/pushforward.py), again below itself, so that these are differentiated by the levels
+outside, and by nobody else: d/dx (x · d/dy (x + y)) is right because the inner level's ops are the outer's too, and
+not the other way round. Levels may be nested as deep as one likes.
+
+A tangent lies in memory as its tensor does (`attach` sees to it), so that the tangent of a view is the same view of the
+tangent, and shares its memory. A view that was made before its base got a tangent finds it there (`tangent_of`).
+
+At its end a level takes its tangents from all that carry them. A node that saved its own output as an array finds the
+tangents for a backward in `node.extra`.
+"""
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+import numpy as np
+
+from backlight.errors import ShapeError
+from backlight.graph.interception import interpreting
+from backlight.graph.interpreters import UNHANDLED, Interpreter, interpreted, local, without
+from backlight.graph.modes import modes
+from backlight.graph.node import extra_of
+from backlight.graph.state import LEAF, TensorState, wrap, writable
+from backlight.layouts import contiguous_format
+from backlight.ops.pushforward import tangents_of_outputs
+from backlight.ops.tables import TENSOR_OPS
+from backlight.ops.views import positions_in, same_part
+
+ndarray = np.ndarray
+
+
+class Tangents(dict):
+    """A tensor's tangents by level; a dict that can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Level(Interpreter):
+    """One level of forward mode."""
+
+    __slots__ = ("_given",)
+
+    sees_backward = True
+
+    def __init__(self):
+        self._given = weakref.WeakValueDictionary()  # id -> Tangents that have one of this level
+
+    def op(self, op, function, args: tuple, kwargs: dict):
+        """Let an op run, and give its output the tangent that follows from those of the inputs."""
+        if not enabled() or not any(self.has(one) for one in chain(args, kwargs.values())):
+            return UNHANDLED
+        out = function(*args, **kwargs)
+        if out is not NotImplemented:
+            outs = (out,) if isinstance(out, TensorState) else tuple(out)
+            found = tangents_of_outputs(self, op, function, args, kwargs, outs)
+            for one, tangent in zip(outs, found):
+                if tangent is not None:
+                    self.attach(one, tangent)
+        return out
+
+    def has(self, value) -> bool:
+        """Tell whether an argument is a tensor with a tangent of this level, or a list in which there is one."""
+        if isinstance(value, TensorState):
+            return self.tangent_of(value) is not None
+        return isinstance(value, (list, tuple)) and any(self.has(one) for one in value if isinstance(one, TensorState))
+
+    def tangent_of(self, tensor):
+        """Return a tensor's tangent of this level, or None."""
+        own = tensor._tangents
+        if own is not None and self in own:
+            return own[self]
+        if tensor._view is None:
+            return None
+        base = tensor._view[0]
+        whole = None if base._tangents is None else base._tangents.get(self)
+        if whole is None:
+            return None
+        self.attach(tensor, _same_view(whole, base, tensor))
+        return tensor._tangents[self]
+
+    def attach(self, tensor, tangent) -> None:
+        """Give a tensor its tangent of this level.
+
+        Raises:
+            RuntimeError: the shapes differ.
+        """
+        if tangent._data.shape != tensor._data.shape:
+            raise ShapeError(
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+                f"not supported. Tensor is of size {list(tensor._data.shape)} while the given forward gradient is of "
+                f"size {list(tangent._data.shape)}."
+            )
+        tangents = tensor._tangents
+        if tangents is None:
+            tangents = tensor._tangents = Tangents()
+            _tell_node(tensor, tangents)
+        tangents[self] = _laid_like(tangent, tensor)
+        self._given[id(tangents)] = tangents
+
+    def write(self, target, tangent) -> None:
+        """Overwrite a tensor's tangent after a write to the tensor; None stands for zeros."""
+        present = self.tangent_of(target)
+        if present is None and tangent is None:
+            return
+        with without(self):
+            if present is not None:
+                _ = present.zero_() if tangent is None else present.copy_(tangent)
+            elif target._view is None:
+                self.attach(target, TENSOR_OPS.to_copy(tangent, target._data.dtype))
+            else:
+                base = target._view[0]
+                self.attach(base, wrap(np.zeros_like(base._data)))
+                self.tangent_of(target).copy_(tangent)
+
+    def dual(self, primal, tangent):
+        """Return an alias of a tensor that carries a tangent; without one where forward mode is off."""
+        with without(self):
+            made = TENSOR_OPS.alias(primal)
+            if enabled():
+                self.attach(made, tangent)
+        return made
+
+    def unpacked(self, tensor) -> tuple:
+        """Return an alias of a tensor without its tangent, and the tangent, or None."""
+        tangent = self.tangent_of(tensor) if enabled() else None
+        with without(self):
+            return TENSOR_OPS.alias(tensor), tangent
+
+    def forget(self) -> None:
+        """Take this level's tangents from all that carry them."""
+        for tangents in list(self._given.values()):
+            tangents.pop(self, None)
+
+
+@contextmanager
+def level() -> Iterator[Level]:
+    """Have a new level of forward mode on within the block, inside all that are on."""
+    made = Level()
+    with interpreting(made):
+        try:
+            yield made
+        finally:
+            made.forget()
+
+
+def enabled() -> bool:
+    """Tell whether this thread works tangents out: not in inference mode, and not where forward mode is off."""
+    return modes.forward and not modes.inference
+
+
+def levels() -> list[Level]:
+    """Return the levels of this thread that ask to be told of writes, the outermost first."""
+    if not interpreted.blocks or not enabled():
+        return []
+    return [one for one in local.interpreters if isinstance(one, Level)]
+
+
+def has_tangents(*tensors) -> bool:
+    """Tell whether one of the tensors (or None) has a tangent of a level that is on."""
+    return any(level.has(tensor) for level in levels() for tensor in tensors)
+
+
+def copy_tangents(source, target, *, cloned: bool) -> None:
+    """Give a tensor the tangents of another one of its shape, or (`cloned`) copies of them."""
+    for level in levels():
+        tangent = level.tangent_of(source)
+        if tangent is not None:
+            with without(level):
+                level.attach(target, TENSOR_OPS.clone(tangent) if cloned else tangent)
+
+
+def write_tangents(target, result) -> None:
+    """Let a tensor's tangents follow a write to it; `result` holds what was written, None for constants."""
+    for level in levels():
+        level.write(target, None if result is None else level.tangent_of(result))
+
+
+def _tell_node(tensor, tangents: Tangents) -> None:
+    """Let the node that made a tensor know its tangents, if it saved its own output."""
+    edge = tensor._edge
+    if edge is None or edge is LEAF:
+        return
+    node, number = tensor.grad_fn, tensor.output_nr
+    if hasattr(node, "out") or hasattr(node, "ctx"):
+        extra_of(node).tangents[number] = tangents
+
+
+def _laid_like(tangent, tensor):
+    """Return a tangent whose elements follow each other in memory as its tensor's do: itself, if they do."""
+    model, data = tensor._data, tangent._data
+    if data.__class__ is not ndarray or model.__class__ is not ndarray or data.size < 2:
+        return tangent
+    order = sorted(range(model.ndim), key=lambda dim: -model.strides[dim])
+    if not model.transpose(
+        order
+    ).flags.c_contiguous:  # a slice or an expanded view: any layout without repetition will do
+        return tangent if 0 in model.strides or 0 not in data.strides else _rows(tangent)
+    if data.transpose(order).flags.c_contiguous:
+        return tangent
+    return TENSOR_OPS.permute(
+        _rows(TENSOR_OPS.permute(tangent, order)), sorted(range(model.ndim), key=order.__getitem__)
+    )
+
+
+def _rows(tangent):
+    return TENSOR_OPS.clone(tangent, memory_format=contiguous_format)
+
+
+def _same_view(whole, base, tensor):
+    """Return the view of a base's tangent that a tensor is of the base."""
+    positions = positions_in(base, tensor)  # or its error, if the base is not one piece of memory
+    return TENSOR_OPS.as_strided(whole, positions, same_part(writable(whole), writable(base), tensor._data))
