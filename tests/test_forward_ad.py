@@ -309,6 +309,23 @@ def test_backward_under_a_level_gives_plain_gradients():
     assert x.grad.tolist() == [3, 12] and not x.grad.requires_grad
 
 
+def test_what_hooks_packed_has_its_tangent_again():
+    x = vector(1, 2, requires_grad=True)
+    with (
+        forward_ad.dual_level(),
+        backlight.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(force=True), vector_of),
+    ):
+        dual = forward_ad.make_dual(x, vector(1, 1))
+        (gradient,) = backlight.autograd.grad((dual**3).exp().sum(), dual)
+        found = tangent_of(gradient)
+    values = np.array([1.0, 2])
+    same(found, (6 * values + 9 * values**4) * np.exp(values**3))
+
+
+def vector_of(array):
+    return backlight.from_numpy(array.copy())
+
+
 def test_a_tangent_that_requires_grad_is_differentiated():
     x, t = vector(1, 2), vector(3, 4, requires_grad=True)
     with forward_ad.dual_level():

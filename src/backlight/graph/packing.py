@@ -78,11 +78,12 @@ class Packed:
         edge: where the gradient of the tensor, unpacked, goes; None for nowhere.
     """
 
-    __slots__ = ("edge", "held", "hooks")
+    __slots__ = ("edge", "held", "hooks", "tangents")
 
     def __init__(self, hooks: Hooks, tensor, edge):
         self.hooks = hooks
         self.edge = edge
+        self.tangents = tensor._tangents
         version = _version(tensor)
         recording = set_recording(False)
         try:
@@ -104,7 +105,9 @@ class Packed:
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(made).__name__}; it must return what the pack hook was given, or its equal"
             )
-        return wrap(made._data, self.edge if edge is None else edge)
+        tensor = wrap(made._data, self.edge if edge is None else edge)
+        tensor._tangents = self.tangents
+        return tensor
 
 
 def kept_edge(tensor):
