@@ -87,7 +87,8 @@ def _edge_of_values(tensor):
     if tensor._view is None or tensor._edge is None:
         return tensor._edge
     base = tensor._view[0]
-    return as_strided_view(base, positions=positions_in(base, tensor), data=tensor._data)._edge
+    with uninterpreted():
+        return as_strided_view(base, positions=positions_in(base, tensor), data=tensor._data)._edge
 
 
 def write(target, result, name: str) -> None:
@@ -202,7 +203,10 @@ def _save_written_output(result, target) -> None:
 
 def rewrite_history(target, result) -> None:
     """Let `target` continue the history of `result`, and with it its base and the other views of that."""
-    with uninterpreted():
+    if interpreted.blocks:
+        with uninterpreted():
+            _rewrite(target, result)
+    else:
         _rewrite(target, result)
 
 
