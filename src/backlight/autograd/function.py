@@ -78,6 +78,10 @@ class FunctionCtx:
             raise freed(self._node())
         return raw_saved(self)
 
+    def _raw_saved(self) -> tuple:
+        """The same; () if they were freed."""
+        return raw_saved(self)
+
     def __getattr__(self, name: str):
         node = None if self._node is None else self._node()
         if node is None or name.startswith("__") or not hasattr(type(node), name):

@@ -45,6 +45,7 @@ class Case:
         node: its node in that graph.
         cut: the call that made it without a graph, if that was watched.
         cuts: calls that read it, or what was computed from it, and left the graph.
+        told: what our engine's tensors themselves tell of where the way from the loss was cut; "" for nothing.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Case:
     loss: Loss | None = None
     cut: Cut | None = None
     cuts: list[Cut] = field(default_factory=list)
+    told: str = ""
 
     @property
     def grads(self) -> str:

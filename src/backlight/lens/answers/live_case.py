@@ -4,9 +4,11 @@ import dataclasses
 import warnings
 from types import FrameType
 
+from backlight.autograd.paths import UNRELATED, path
 from backlight.errors import InputError
 from backlight.lens.answers.case import UNNAMED, Case, Loss, locate, named_node
 from backlight.lens.engines import Engine, engine_of
+from backlight.lens.native import NATIVE
 from backlight.lens.records.building import Options
 from backlight.lens.records.nodes import Place
 from backlight.lens.records.record import Record
@@ -43,7 +45,15 @@ def _gathered(engine: Engine, tensor, loss, record, frame: FrameType) -> Case:
         _from_record(case, record.record if isinstance(record, Watch) else record)
     elif case.loss is not None and case.loss.requires_grad:
         _captured(case, engine, tensor, loss, frame)
+    if engine is NATIVE and loss is not None and loss.requires_grad and tensor.requires_grad:
+        case.told = _told(loss, tensor)
     return case
+
+
+def _told(loss, tensor) -> str:
+    """Return what tensors of our engine tell of why no gradient gets from one to the other."""
+    cut = path(loss, tensor).cut
+    return "" if cut is None or cut.kind == UNRELATED else str(cut)
 
 
 def _facts(engine: Engine, tensor, name: str | None) -> Case:

@@ -1,0 +1,46 @@
+"""The nodes behind a tensor, and their lines."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from backlight.graph.node import Node, node_and_number, public_edge
+from backlight.graph.observers import Line, line_at
+from backlight.graph.state import edge_of
+from backlight.tensor.tensor import Tensor
+
+
+def nodes(tensor: Tensor | Node) -> Iterator[Node]:
+    """Go through all nodes that a tensor's gradient would pass, last made first; leaves' accumulators come at the end.
+
+    Example:
+        >>> import backlight
+        >>> x = backlight.tensor(2.0, requires_grad=True)
+        >>> [node.name() for node in nodes((x * 3).exp())]
+        ['ExpBackward0', 'MulBackward0', 'torch::autograd::AccumulateGrad']
+    """
+    found, stack = {}, [first_node(tensor)]
+    while stack:
+        node = stack.pop()
+        if node is not None and node not in found:
+            found[node] = None
+            stack += [target for target, _ in node.next_functions]
+    ends = [node for node in found if not node.edges]
+    yield from sorted((node for node in found if node.edges), key=lambda node: node.sequence, reverse=True)
+    yield from ends
+
+
+def first_node(tensor: Tensor | Node) -> Node | None:
+    """Return the node where the gradient of a tensor arrives, None if it has none."""
+    return tensor if isinstance(tensor, Node) else node_and_number(public_edge(edge_of(tensor))[0])[0]
+
+
+def place_of(node: Node) -> Line | None:
+    """Return the user's line that made a node; None for a leaf's."""
+    return line_at(node.code, node.lasti)
+
+
+def short(place: Line | None) -> str:
+    """Return a line as `train.py:12: h = x * w`; "" for none."""
+    if place is None:
+        return ""
+    return f"{Path(place.file).name}:{place.line}" + (f": {place.text}" if place.text else "")

@@ -1,0 +1,270 @@
+"""Whether a gradient gets from one tensor to another: `graph.path(y, x)`, and where the way was cut if it does not."""
+
+import html
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from backlight.autograd.nodes import first_node, nodes, place_of, short
+from backlight.autograd.saved_memory import saved
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError
+from backlight.graph.node import AccumulateGrad, Node
+from backlight.graph.observers import Line, line_at
+from backlight.graph.state import TensorState
+from backlight.ops.promotion import is_float
+from backlight.ops.views import NO_GRAD
+from backlight.tensor.tensor import Tensor
+
+NOT_REQUIRED, INTEGER, NO_GRAPH, IS_LEAF = "requires_grad is False", "integer dtype", "no graph", "is a leaf"
+DETACHED, NO_GRAD_VIEW, TOO_LATE = "detached", "no_grad", "required too late"
+OVERWRITTEN, UNRELATED = "overwritten in place", "unrelated"
+MOST_SUSPECTS = 5
+CURES = {
+    NOT_REQUIRED: "call requires_grad_() on it before the computation",
+    INTEGER: "make it of floats, .float(), before the computation",
+    NO_GRAPH: "compute it from tensors that require grad, outside of no_grad(), without .detach(), .item() or .data",
+    IS_LEAF: "compute it from the other tensor, instead of making it anew of its numbers",
+    DETACHED: "use the tensor itself there",
+    NO_GRAD_VIEW: "make the view outside of no_grad()",
+    TOO_LATE: "call requires_grad_() before the computation",
+    OVERWRITTEN: "ask of the tensor before the write, or write to a clone",
+    UNRELATED: "compute it from this tensor; inside lens.watch(), lens.path() names the .item(), argmax or no_grad() "
+    "that led out of the graph",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node on the way, with the line that made it."""
+
+    node: Node
+    place: Line | None
+
+    @property
+    def name(self) -> str:
+        """The node's name, as PyTorch spells it, without a namespace."""
+        return self.node.name().rpartition("::")[2]
+
+    def __str__(self) -> str:
+        if self.node.__class__ is AccumulateGrad:
+            return f"AccumulateGrad of a leaf {list(self.node.variable._data.shape)}"
+        return f"{self.name}, {short(self.place)}" if self.place is not None else self.name
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Why no gradient arrives.
+
+    Args:
+        kind: "requires_grad is False", "integer dtype", "no graph", "is a leaf", "detached", "no_grad", "required too
+            late", "overwritten in place", "unrelated".
+        what: what happened, in a sentence.
+        place: the line where it shows, if one is known.
+        cure: what to do.
+    """
+
+    kind: str
+    what: str
+    place: Line | None
+    cure: str
+
+    def __str__(self) -> str:
+        return f"{self.what}{f' ({short(self.place)})' if self.place is not None else ''}: {self.cure}"
+
+
+@dataclass(frozen=True, repr=False)
+class Path:
+    """The way of a gradient from one tensor to another; false if there is none.
+
+    Args:
+        steps: the nodes of a shortest way, from the first tensor; () if none leads to the other.
+        ways: how many ways there are; their gradients are added up.
+        cut: why none arrives; None if one does.
+        notes: what else matters: what was freed, that a gradient is not kept.
+    """
+
+    steps: tuple[Step, ...]
+    ways: int
+    cut: Cut | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> bool:
+        """Whether a gradient arrives."""
+        return self.cut is None
+
+    def __bool__(self) -> bool:
+        return self.found
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def _title(self) -> str:
+        if self.cut is not None:
+            return f"no gradient arrives: {self.cut}"
+        more = "" if self.ways == 1 else f"; the shortest of {self.ways} ways"
+        return f"a gradient arrives, through {len(self.steps)} node{'s' if len(self.steps) != 1 else ''}{more}"
+
+    def __str__(self) -> str:
+        lines = [f"{'  ' * min(depth + 1, 20)}{step}" for depth, step in enumerate(self.steps)]
+        return "\n".join([self._title(), *lines, *(f"note: {one}" for one in self.notes)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        steps = "".join(f"<li><code>{html.escape(str(step))}</code></li>" for step in self.steps)
+        notes = "".join(f"<p><i>{html.escape(one)}</i></p>" for one in self.notes)
+        return f"<p><b>{html.escape(self._title())}</b></p><ol>{steps}</ol>{notes}"
+
+
+def path(y: Tensor, x: Tensor) -> Path:
+    """Explain why the gradient of `y` does, or does not, arrive at `x`.
+
+    Only what the tensors and the graph themselves tell is read: nothing has to be watched.
+
+    Example:
+        >>> import backlight
+        >>> x = backlight.tensor([1.0, 2.0], requires_grad=True)
+        >>> found = path((x * 3).exp().sum(), x)
+        >>> [step.name for step in found.steps]
+        ['SumBackward0', 'ExpBackward0', 'MulBackward0', 'AccumulateGrad']
+        >>> path(x.detach() * x.detach(), x).cut.kind
+        'no graph'
+
+    Raises:
+        TypeError: one of the two is no tensor.
+    """
+    for name, one in (("y", y), ("x", x)):
+        if not isinstance(one, TensorState):
+            raise ArgumentError(
+                f"{name} must be a tensor, got {type(one).__name__}: pass the result and an input of it"
+            )
+    cut = _without_graph(y, x)
+    if cut is not None:
+        return Path((), 0, cut)
+    target = first_node(x)
+    steps, ways = _shortest(first_node(y), target), _count(y, target)
+    if steps:
+        return Path(tuple(Step(node, place_of(node)) for node in steps), ways, None, tuple(_notes(y, x)))
+    cut = cut_between(y, x)
+    return Path((), 0, cut, tuple(_suspects(y)) if cut.kind == UNRELATED else ())
+
+
+def _cut(kind: str, what: str, place: Line | None = None) -> Cut:
+    return Cut(kind, what, place, CURES[kind])
+
+
+def _without_graph(y, x) -> Cut | None:
+    """Return why there can be no way, if one of the two has no graph."""
+    if x._edge is None:
+        if not is_float(x._data.dtype):
+            return _cut(INTEGER, f"x is {from_numpy_dtype(x._data.dtype)}: only floating point tensors have gradients")
+        view = _made_without_recording(x)
+        return view or _cut(NOT_REQUIRED, "x does not require grad: no op records what is computed from it")
+    if y._edge is None:
+        if not is_float(y._data.dtype):
+            kind = from_numpy_dtype(y._data.dtype)
+            return _cut(NO_GRAPH, f"y is {kind}: what made it has no derivative, or y was converted")
+        return _made_without_recording(y) or _cut(NO_GRAPH, f"y does not require grad{_shared(y, x)}")
+    if y.is_leaf and y is not x:
+        return _cut(IS_LEAF, f"y is a leaf: it was made of numbers, and nothing is behind it{_shared(y, x)}")
+    return None
+
+
+def _made_without_recording(tensor) -> Cut | None:
+    if tensor._view is None or tensor._view[1] is not NO_GRAD:
+        return None
+    return _cut(NO_GRAD_VIEW, "it is a view that was made while recording was off")
+
+
+def _shared(y, x) -> str:
+    return "; it shares memory with x: it is what .detach() or .data gave" if _share(y, x) else ""
+
+
+def _share(one, other) -> bool:
+    """Tell whether two tensors lie in the same memory."""
+    first, second = one._data, other._data
+    if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
+        return first is second
+    return np.may_share_memory(first, second)
+
+
+def _shortest(start: Node, target: Node) -> list[Node]:
+    """Return the nodes of a shortest way, [] if there is none."""
+    before, queue = {start: None}, deque([start])
+    while queue:
+        node = queue.popleft()
+        if node is target:
+            found = []
+            while node is not None:
+                found.append(node)
+                node = before[node]
+            return found[::-1]
+        for inner, _ in node.next_functions:
+            if inner is not None and inner not in before:
+                before[inner] = node
+                queue.append(inner)
+    return []
+
+
+def _count(y, target: Node) -> int:
+    """Count the ways from y to a node: what is made earlier comes later in `nodes`."""
+    ways = {first_node(y): 1}
+    for node in nodes(y):
+        if node is target:
+            return ways.get(node, 0)
+        for inner, _ in node.next_functions:
+            if inner is not None:
+                ways[inner] = ways.get(inner, 0) + ways.get(node, 0)
+    return ways.get(target, 0)
+
+
+def _notes(y, x):
+    """Say what else keeps a gradient from being seen, though there is a way."""
+    if not x.is_leaf and not x.retains_grad:
+        yield "x is no leaf: its gradient passes and is not kept in x.grad; call x.retain_grad() before backward()"
+    if any(node.freed_slots and _is_freed(node) for node in nodes(y)):
+        yield "a backward has freed what nodes on the way saved: it cannot run again (see retain_graph)"
+
+
+def _suspects(y):
+    """Name nodes that read a tensor without a graph, which may have been computed from anything."""
+    found = [node for node in nodes(y) if None in node.edges and _reads_more_than_numbers(node)]
+    for node in found[:MOST_SUSPECTS]:
+        where = f"{node.name()} ({short(place_of(node))})"
+        yield f"{where} read a tensor without a graph: if that was computed from x, the way was cut before it"
+
+
+def _reads_more_than_numbers(node: Node) -> bool:
+    kept = (getattr(node, slot, None) for slot, _ in node.saved_slots)
+    plain = [one for one in kept if isinstance(one, TensorState) and one._edge is None]
+    return any(one._data.ndim for one in plain) or not plain
+
+
+def _is_freed(node: Node) -> bool:
+    slots = [getattr(node, slot, None) for slot in node.freed_slots]
+    return all(one is None for one in slots) and not hasattr(node, "ctx")
+
+
+def cut_between(y, x) -> Cut:
+    """Return why no gradient of `y` arrives at `x`, though both have a graph."""
+    reached = set(nodes(y))
+    earlier = next((node for node in nodes(x) if node in reached and node.edges), None)
+    writer = None if x._storage is None else x._storage.writer
+    if writer is not None and earlier is not None and not x.is_leaf:
+        name, *place = writer
+        return _cut(
+            OVERWRITTEN, f"x was written to by {name} after y had read it: it is another value now", line_at(*place)
+        )
+    for one in saved(y):
+        if not isinstance(one.value, TensorState):
+            continue
+        if one.value is x:
+            return _cut(TOO_LATE, f"{one.node.name()} read x before x required grad", one.place)
+        if one.value._edge is None and _share(one.value, x):
+            what = f"{one.node.name()} read the memory of x through a tensor without a graph: .detach() or .data"
+            return _made_without_recording(one.value) or _cut(DETACHED, what, one.place)
+    return _cut(UNRELATED, "nothing in the graph of y is known to come from x")

@@ -1,0 +1,129 @@
+"""What a graph keeps for backward: which node keeps what, how many bytes, and the line that made it."""
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from backlight.autograd.nodes import nodes, place_of, short
+from backlight.graph.node import Node
+from backlight.graph.observers import Line
+from backlight.graph.state import TensorState
+from backlight.kernels.summaries import whole_memory
+from backlight.ops.packing import SavedTensor
+from backlight.tensor.tensor import Tensor
+
+ROWS = 30  # so many are shown
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One thing that a node keeps for backward.
+
+    Args:
+        node: who keeps it.
+        name: what PyTorch calls it: `_saved_self`, `_saved_result`, …
+        value: the tensor; where hooks packed it, what they made of it.
+        bytes: the size of the memory that it keeps alive, all of what it is a view of; 0 for what is no tensor.
+        place: the line that made the node: `place.file`, `place.line`, `place.text`.
+    """
+
+    node: Node
+    name: str
+    value: Any
+    bytes: int
+    place: Line | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The tensor's shape, None for what is no tensor."""
+        return tuple(self.value._data.shape) if isinstance(self.value, TensorState) else None
+
+    def __str__(self) -> str:
+        what = "packed" if self.shape is None else f"{list(self.shape)}"
+        return f"{self.bytes:>12,} bytes  {self.node.name()}.{self.name} {what}  {short(self.place)}".rstrip()
+
+
+class SavedList(list):
+    """What a graph keeps, with the sum of its bytes."""
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes are kept in all; memory that is kept twice counts once."""
+        return sum(one.bytes for one in self)
+
+    def by_line(self) -> dict[str, int]:
+        """Return the bytes kept by the nodes of each line, the most first: {"train.py:12: h = x * w": 4000}."""
+        found: dict[str, int] = {}
+        for one in self:
+            line = short(one.place)
+            found[line] = found.get(line, 0) + one.bytes
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+    def _largest(self) -> list[Saved]:
+        return sorted(self, key=lambda one: -one.bytes)[:ROWS]
+
+    def __str__(self) -> str:
+        lines = [f"{self.bytes:>12,} bytes in {len(self)} tensors", *map(str, self._largest())]
+        return "\n".join([*lines, f"and {len(self) - ROWS} smaller ones"] if len(self) > ROWS else lines)
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        rows = "".join(
+            f"<tr><td align='right'>{one.bytes:,}</td><td>{html.escape(f'{one.node.name()}.{one.name}')}</td>"
+            f"<td>{'packed' if one.shape is None else list(one.shape)}</td><td><code>{html.escape(short(one.place))}"
+            "</code></td></tr>"
+            for one in self._largest()
+        )
+        head = "<tr><th>bytes</th><th>kept as</th><th>shape</th><th>line</th></tr>"
+        return f"<p>{self.bytes:,} bytes in {len(self)} tensors</p><table>{head}{rows}</table>"
+
+
+def saved(tensor: Tensor | Node) -> SavedList:
+    """Return the tensors that the nodes behind `tensor` keep for backward, with bytes and lines; each memory once.
+
+    What hooks packed is not unpacked; what was freed is not there.
+
+    Example:
+        >>> import backlight
+        >>> x = backlight.ones(1000, requires_grad=True)
+        >>> found = saved((x * 3).exp())
+        >>> [(one.name, one.bytes) for one in found]
+        [('_saved_result', 4000), ('_saved_other', 4)]
+        >>> found.bytes
+        4004
+    """
+    found, seen = SavedList(), set()
+    for node in nodes(tensor):
+        for name, kept in _kept_by(node):
+            value = kept.data
+            if value is None:
+                continue
+            memory, size = _memory(value)
+            if memory not in seen:
+                seen.add(memory)
+                found.append(Saved(node, name, value, size, place_of(node)))
+    return found
+
+
+def _kept_by(node: Node) -> Iterator[tuple[str, SavedTensor]]:
+    """Go through what a node keeps, by the names under which it shows that."""
+    if hasattr(node, "ctx"):
+        yield from ((f"saved_tensors[{number}]", one) for number, one in enumerate(node.ctx._raw_saved()))
+        return
+    for raw in (name for name in dir(type(node)) if name.startswith("_raw_saved_")):
+        kept, name = getattr(node, raw), raw.removeprefix("_raw")
+        if isinstance(kept, tuple):
+            yield from ((f"{name}[{number}]", one) for number, one in enumerate(kept))
+        else:
+            yield name, kept
+
+
+def _memory(value) -> tuple[int, int]:
+    """Return what tells a value's memory from others, and its bytes."""
+    data = getattr(value, "_data", value)
+    if isinstance(data, np.ndarray):
+        return whole_memory(data)
+    return id(data), data.nbytes if isinstance(data, np.generic) else 0
