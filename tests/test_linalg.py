@@ -160,7 +160,7 @@ def test_parts_of_the_determinants_derivative_pass_gradgradcheck(name):
     assert gradgradcheck(getattr(determinants, name), given)
 
 
-@pytest.mark.parametrize("size", [15, 16, 17, 33, 100])
+@pytest.mark.parametrize("size", [31, 32, 33, 64, 65, 150])
 def test_large_matrices_are_factored_by_panels_and_solved_by_halves(size):
     rng = np.random.default_rng(size)
     matrices = rng.normal(size=(2, size, size))
@@ -178,3 +178,36 @@ def test_a_tensor_without_elements_may_be_written_to():
     empty = backlight.ones(0, 3, 3)
     assert empty.copy_(backlight.eye(3)).shape == (0, 3, 3)
     assert empty._version == 1
+
+
+def test_a_determinant_may_overflow_silently():
+    for module in BOTH:
+        x = (module.eye(400) * 10).requires_grad_()
+        module.det(x).backward()
+        assert module.det(x).item() == float("inf")
+        assert module.linalg.slogdet(x).logabsdet.item() == pytest.approx(400 * np.log(10), rel=1e-5)
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_triangles_with_zeros_and_other_numbers_beside_them_are_solved_as_pytorch_does(upper):
+    rng = np.random.default_rng(5)
+    whole, right = rng.normal(size=(3, 70, 70)) + 20 * np.eye(70), rng.normal(size=(70, 2))
+    whole[1, 40, 40] = 0
+    beside = np.tril(np.ones((70, 70), bool), -1) if upper else np.triu(np.ones((70, 70), bool), 1)
+    whole[:, beside] = np.nan
+    for unit in (False, True):
+        ours, theirs = (
+            t.linalg.solve_triangular(t.tensor(whole / 20), t.tensor(right), upper=upper, unitriangular=unit)
+            for t in BOTH
+        )
+        finite = np.isfinite(theirs.numpy())
+        np.testing.assert_array_equal(np.isfinite(ours.numpy()), finite)
+        np.testing.assert_allclose(ours.numpy()[finite], theirs.numpy()[finite], rtol=1e-8)
+
+
+def test_rows_of_very_different_sizes_are_solved_exactly():
+    scales = 10.0 ** -np.arange(0, 150, 3)
+    triangle = backlight.tensor(np.tril(np.random.default_rng(6).uniform(0.5, 1, (50, 50))) * scales[:, None])
+    right = triangle @ backlight.ones(50, 1, dtype=backlight.float64)
+    found = backlight.linalg.solve_triangular(triangle, right, upper=False)
+    np.testing.assert_allclose(found.numpy(), 1, rtol=1e-5)

@@ -1,8 +1,8 @@
-"""Linear equations with triangular matrices: substitution row by row, by halves where they are large."""
+"""Linear equations with triangular matrices: by halves where they are large, so that most of the work is products."""
 
 import numpy as np
 
-BY_ROWS = 16  # up to this size, row after row; above it, two halves and a product
+WHOLE = 64  # up to this size a triangle is solved whole
 
 
 def solve_triangular(a, b, *, upper: bool, unit: bool = False) -> np.ndarray:
@@ -16,8 +16,8 @@ def solve_triangular(a, b, *, upper: bool, unit: bool = False) -> np.ndarray:
         upper: read the upper triangle, else the lower one.
         unit: take the diagonal to be 1.
     """
-    if upper:
-        return solve_triangular(a[..., ::-1, ::-1], b[..., ::-1, :], upper=False, unit=unit)[..., ::-1, :]
+    if not upper:
+        return solve_triangular(a[..., ::-1, ::-1], b[..., ::-1, :], upper=True, unit=unit)[..., ::-1, :]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     x = np.array(np.broadcast_to(b, (*batch, *b.shape[-2:])), order="C")
     with np.errstate(all="ignore"):
@@ -26,16 +26,24 @@ def solve_triangular(a, b, *, upper: bool, unit: bool = False) -> np.ndarray:
 
 
 def _substitute(a, x, unit: bool) -> None:
-    """Overwrite x, which holds b, by the solution for a lower triangle."""
+    """Overwrite x, which holds b, by the solution for an upper triangle."""
     size = a.shape[-1]
-    if size > BY_ROWS:
+    if size > WHOLE:
         half = size // 2
-        _substitute(a[..., :half, :half], x[..., :half, :], unit)
-        x[..., half:, :] -= a[..., half:, :half] @ x[..., :half, :]
         _substitute(a[..., half:, half:], x[..., half:, :], unit)
+        x[..., :half, :] -= a[..., :half, half:] @ x[..., half:, :]
+        _substitute(a[..., :half, :half], x[..., :half, :], unit)
         return
-    for row in range(size):
-        if row:
-            x[..., row : row + 1, :] -= a[..., row : row + 1, :row] @ x[..., :row, :]
-        if not unit:
-            x[..., row, :] /= a[..., row, row, None]
+    triangle = np.where(~np.tri(size, k=-1 + unit, dtype=bool), a, np.eye(size, dtype=a.dtype) if unit else 0)
+    triangle = triangle.astype(a.dtype, copy=False)
+    try:
+        x[...] = np.linalg.solve(triangle, x)  # LU exchanges no rows of an upper triangle: this is substitution
+    except np.linalg.LinAlgError:
+        _by_rows(triangle, x)
+
+
+def _by_rows(a, x) -> None:
+    """The same, row after row from the last: where there is a zero on the diagonal."""
+    for row in reversed(range(a.shape[-1])):
+        x[..., row : row + 1, :] -= a[..., row : row + 1, row + 1 :] @ x[..., row + 1 :, :]
+        x[..., row, :] /= a[..., row, row, None]

@@ -137,7 +137,7 @@ def linalg_lu_factor(A, *, pivot=True):  # noqa: N803 - PyTorch's name
     return return_types.linalg_lu_factor(packed, pivots)
 
 
-def lu(A, pivot=True, get_infos=False, out=None):  # noqa: N803 - PyTorch's name
+def lu(A, pivot=True, get_infos=False):  # noqa: N803 - PyTorch's name
     """Return (LU, pivots), and info if asked; the old form of `linalg.lu_factor`."""
     warn_once(
         "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in "
