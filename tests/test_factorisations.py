@@ -90,6 +90,11 @@ torch.linalg.norm(torch.ones(2, 2, 2), "nuc", dim=1)
 torch.norm(torch.ones(2, 2, 2), "nuc")
 torch.linalg.matrix_norm(torch.ones(2, 2, 2), "nuc", dim=(0, 0))
 torch.pca_lowrank(torch.ones(2, 2), q=3)
+torch.eig(torch.eye(2))
+torch.matrix_rank(torch.eye(2))
+torch.ones(2, 2).symeig()
+torch.ones(2, 2).solve(torch.ones(2, 2))
+torch.ones(2, 2).lstsq(torch.ones(2, 2))
 torch.pca_lowrank(torch.ones(2, 2), niter=-1)
 """
 

@@ -150,6 +150,15 @@ def test_the_determinant_has_third_derivatives():
     assert gradgradcheck(slope, x)
 
 
+def test_the_third_derivative_of_a_singular_matrix_is_refused():
+    x = backlight.ones(2, 2, requires_grad=True)
+    grads = backlight.det(x) ** 3
+    for _ in range(2):
+        (grads,) = backlight.autograd.grad(grads.sum(), x, create_graph=True)
+    with pytest.raises(backlight.linalg.LinAlgError, match=r"third derivative of linalg\.det: The diagonal element 2"):
+        backlight.autograd.grad(grads.sum(), x)
+
+
 @pytest.mark.parametrize("name", ["cofactors", "cofactor_slopes"])
 def test_parts_of_the_determinants_derivative_pass_gradgradcheck(name):
     from backlight.ops import determinants

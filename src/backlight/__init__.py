@@ -64,6 +64,7 @@ from backlight.ops.pseudoinverse import *
 from backlight.ops.qr import *
 from backlight.ops.reductions import *
 from backlight.ops.reflections import *
+from backlight.ops.removed import *
 from backlight.ops.repeating import *
 from backlight.ops.rounding import *
 from backlight.ops.sampling import *

@@ -106,7 +106,7 @@ def cofactor_slopes_direction(grad, input, ops):
 
 @cofactor_slopes.derivative("input", formula="third derivatives of det, written with A⁻ᵀ: for invertible A only")
 def cofactor_slopes_input(grad, input, direction, ops):
-    inverse = inverse_transposed(input, ops)
+    inverse = ops.linalg_inv_ex(input, raising="third derivative of linalg.det")[0].mT
     first, second = direction.mT @ inverse, grad.mT @ inverse  # Gᵀ · B, Hᵀ · B, with B = A⁻ᵀ
     trace_first, trace_second, trace_both = (traces(m, ops) for m in (first, second, first @ second))
     scale = ops.linalg_det(input)[..., None, None]

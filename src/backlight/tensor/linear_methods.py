@@ -10,6 +10,7 @@ from backlight.ops import (
     products,
     pseudoinverse,
     reflections,
+    removed,
     singular_values,
     solves,
 )
@@ -65,6 +66,10 @@ class LinearMethods:
     ormqr = reflections.ormqr
     svd = singular_values.svd
     pinverse = pseudoinverse.pinverse
+    eig = removed.eig
+    lstsq = removed.lstsq
+    solve = removed.solve
+    symeig = removed.symeig
     matrix_exp = matrix_functions.matrix_exp
     matrix_power = matrix_functions.matrix_power
 
