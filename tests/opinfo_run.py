@@ -1,6 +1,8 @@
 """Runs backlight on PyTorch's own test samples (OpInfo) and compares forward, gradient and second gradient.
 
-python tests/opinfo_run.py [name …]      prints a line an entry, with the first difference
+python tests/opinfo_run.py [--bfloat16] [name …]     prints a line an entry, with the first difference
+
+In float64, the default, forward, gradient and second gradient are compared; in another dtype the forward.
 """
 
 import functools
@@ -11,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.testing._comparison import default_tolerances
+from torch.testing._internal.common_device_type import toleranceOverride
 
 import backlight
 from backlight.ops.dropout import native_dropout_backward
@@ -96,19 +100,26 @@ def our_function(entry):
 def same_tensor(source):
     """Return a copy of a tensor with equal strides; of one that shows part of its memory, a view of a copy of all."""
     if 0 in source.shape or not source.untyped_storage().nbytes():
-        return backlight.from_numpy(source.numpy().copy())
+        return backlight.from_numpy(array_of(source).copy())
     size = source.untyped_storage().nbytes() // source.itemsize
     if source.storage_offset() and size > source.numel():
-        whole = source.as_strided((size,), (1,), 0).numpy().copy()
+        whole = array_of(source.as_strided((size,), (1,), 0)).copy()
         return backlight.from_numpy(whole).as_strided(source.shape, source.stride(), source.storage_offset())
-    return backlight.from_numpy(np.array(source.numpy(), copy=True, order="K"))
+    return backlight.from_numpy(np.array(array_of(source), copy=True, order="K"))
+
+
+def array_of(tensor) -> np.ndarray:
+    """Return a tensor's memory as an array, bfloat16 too."""
+    if tensor.dtype is torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(backlight.bfloat16.numpy)
+    return tensor.numpy()
 
 
 def converted(value, made: dict):
     """Return a sample's value with tensors, dtypes … replaced by backlight's; the same tensor twice stays one."""
     if isinstance(value, torch.Tensor):
         if id(value) not in made:
-            if value.dtype == torch.bfloat16 or value.is_complex() or value.layout is not torch.strided:
+            if value.is_complex() or value.layout is not torch.strided:
                 raise Missing(f"tensors of {value.dtype}, {value.layout}")
             tensor = same_tensor(value.detach())
             made[id(value)] = tensor.requires_grad_() if value.requires_grad else tensor
@@ -155,8 +166,12 @@ def leaves_of(values, kind, found=None) -> list:
     return found
 
 
-def compare(ours, theirs, what: str) -> None:
-    """Raise AssertionError at the first difference in structure, dtype, shape or value."""
+def compare(ours, theirs, what: str, tolerance: tuple[float, float] | None = None) -> None:
+    """Raise AssertionError at the first difference in structure, dtype, shape or value.
+
+    Args:
+        tolerance: (relative, absolute); by default that of float64, and of float32 where a sample mixes it in.
+    """
     if isinstance(theirs, torch.Tensor):
         assert isinstance(ours, backlight.Tensor), f"{what}: {type(ours).__name__} instead of a tensor"
         assert str(ours.dtype) == str(theirs.dtype), f"{what}: dtype {ours.dtype} instead of {theirs.dtype}"
@@ -164,14 +179,13 @@ def compare(ours, theirs, what: str) -> None:
         np.testing.assert_allclose(
             ours.detach().numpy().astype(np.float64),
             theirs.detach().double().numpy(force=True),
-            rtol=SINGLE_RTOL if theirs.dtype is torch.float32 else RTOL,
-            atol=SINGLE_ATOL if theirs.dtype is torch.float32 else ATOL,
+            *(tolerance or ((SINGLE_RTOL, SINGLE_ATOL) if theirs.dtype is torch.float32 else (RTOL, ATOL))),
             err_msg=what,
         )
     elif isinstance(theirs, (tuple, list)):
         assert len(ours) == len(theirs), f"{what}: {len(ours)} results instead of {len(theirs)}"
         for number, (a, b) in enumerate(zip(ours, theirs)):
-            compare(a, b, f"{what}[{number}]")
+            compare(a, b, f"{what}[{number}]", tolerance)
     else:
         assert ours == theirs, f"{what}: {ours!r} instead of {theirs!r}"
 
@@ -207,18 +221,27 @@ def draws_alike() -> bool:
     return np.array_equal(backlight.nn.functional.dropout(backlight.ones(100), 0.5).numpy(), theirs.numpy())
 
 
-def run_sample(entry, function, sample) -> None:
-    """Compare one sample in all three ways."""
-    made: dict = {}
-    arguments = (sample.input, sample.args, sample.kwargs)
-    mine_input, mine_args, mine_kwargs = converted(arguments, made)
+def both_results(entry, function, arguments, mine):
+    """Call backlight's and PyTorch's function with equal seeds; return None where they draw from different sources."""
+    input, args, kwargs = arguments
     torch.manual_seed(RANDOM_SEED)
     before = torch.get_rng_state()
-    theirs = entry.op(sample.input, *sample.args, **sample.kwargs)
+    theirs = entry.op(input, *args, **kwargs)
     if not torch.equal(before, torch.get_rng_state()) and not draws_alike():
-        return  # on some processors PyTorch draws from a vendor's library: other numbers, nothing to compare
+        return None  # on some processors PyTorch draws from a vendor's library: other numbers, nothing to compare
     backlight.manual_seed(RANDOM_SEED)
-    ours = function(mine_input, *mine_args, **mine_kwargs)
+    input, args, kwargs = mine
+    return function(input, *args, **kwargs), theirs
+
+
+def run_sample(entry, function, sample) -> None:
+    """Compare one sample in all three ways."""
+    arguments = (sample.input, sample.args, sample.kwargs)
+    mine = converted(arguments, {})
+    results = both_results(entry, function, arguments, mine)
+    if results is None:
+        return
+    ours, theirs = results
     if entry.name not in SIGNS_LEFT_OPEN:
         compare(ours, theirs, "forward")
     theirs, ours = sample.output_process_fn_grad(theirs), sample.output_process_fn_grad(ours)
@@ -228,7 +251,7 @@ def run_sample(entry, function, sample) -> None:
     assert len(our_outputs) == len(their_outputs), f"{len(our_outputs)} outputs require grad, not {len(their_outputs)}"
     their_leaves, our_leaves = (
         leaves_of(arguments, torch.Tensor),
-        leaves_of((mine_input, mine_args, mine_kwargs), backlight.Tensor),
+        leaves_of(mine, backlight.Tensor),
     )
     if not their_outputs or not their_leaves:
         return
@@ -246,7 +269,7 @@ def run_sample(entry, function, sample) -> None:
     except RuntimeError:  # PyTorch has no second derivative here, or fails at it
         their_second = None
     if their_second is None:
-        check_second_numerically(function, (mine_input, mine_args, mine_kwargs), our_leaves, sample)
+        check_second_numerically(function, mine, our_leaves, sample)
     else:
         compare_second(pairs, their_second, our_leaves)
 
@@ -299,26 +322,93 @@ def check_second_numerically(function, arguments, leaves, sample):
     assert np.isclose(moved, expected, rtol=1e-4, atol=1e-4), f"second gradient {moved} against {expected} numerically"
 
 
+def run_forward(entry, function, sample, dtype) -> None:
+    """Compare the forward of one sample in a dtype, as closely as PyTorch's own tests do.
+
+    Where sums run in another order, large terms that cancel leave more: ours may then be off the float64 result by as
+    much as twice what PyTorch's is.
+    """
+    arguments = (sample.input, sample.args, sample.kwargs)
+    results = both_results(entry, function, arguments, converted(arguments, {}))
+    if results is None:
+        return
+    if entry.name in SIGNS_LEFT_OPEN:
+        results = [sample.output_process_fn_grad(result) for result in results]
+    try:
+        compare(*results, "forward", tolerance_of(entry, dtype))
+    except AssertionError:
+        input, args, kwargs = widened(arguments, dtype)
+        exact = entry.op(input, *args, **kwargs)
+        exact = sample.output_process_fn_grad(exact) if entry.name in SIGNS_LEFT_OPEN else exact
+        if not as_exact(*results, exact):
+            raise
+
+
+def widened(value, dtype):
+    """Return a sample's value with float64 in the place of a dtype."""
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.dtype is dtype else value
+    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+        return type(value)(widened(part, dtype) for part in value)
+    if isinstance(value, dict):
+        return {key: widened(part, dtype) for key, part in value.items()}
+    return torch.float64 if value is dtype else value
+
+
+def as_exact(ours, theirs, exact) -> bool:
+    """Tell whether ours is, by its largest error, at most twice as far from the exact result as PyTorch's is."""
+    if isinstance(exact, (tuple, list)):
+        return all(as_exact(*parts) for parts in zip(ours, theirs, exact))
+    if not isinstance(ours, backlight.Tensor) or str(ours.dtype) != str(theirs.dtype) or ours.shape != theirs.shape:
+        return False
+    wide = [one.double().numpy() for one in (ours, theirs, exact)]
+    with np.errstate(all="ignore"):
+        own, other = (np.where(one == wide[2], 0, np.abs(one - wide[2])) for one in wide[:2])
+    same = np.isnan(wide[0]) & np.isnan(wide[1])
+    return bool(np.all(own[~same] <= 2 * np.max(other[~same], initial=0)))
+
+
+def tolerance_of(entry, dtype) -> tuple[float, float]:
+    """Return (relative, absolute): PyTorch's default for the dtype, or the largest that the entry asks for."""
+    rtol, atol = default_tolerances(dtype)
+    for info in entry.decorators:
+        for decorator in getattr(info, "decorators", [info]):
+            found = getattr(decorator, "d", {}).get(dtype)
+            if found is not None and getattr(info, "device_type", None) in (None, "cpu"):
+                wider = (found.rtol, found.atol) if isinstance(decorator, toleranceOverride) else (0, found)
+                rtol, atol = max(rtol, wider[0]), max(atol, wider[1])
+    return rtol, atol
+
+
 def elements_of(sample) -> int:
     """Return how many elements the largest tensor of a sample has."""
     tensors = [sample.input, *sample.args, *sample.kwargs.values()]
     return max((one.numel() for one in tensors if isinstance(one, torch.Tensor)), default=0)
 
 
-def run_entry(entry, most_elements: float = np.inf) -> Outcome:
-    """Run the samples of an entry (those with at most so many elements) and say how it went."""
-    name, count = full_name(entry), 0
+def run_entry(entry, most_elements: float = np.inf, dtype=torch.float64, most_samples: float = np.inf) -> Outcome:
+    """Run the samples of an entry (the first so many of those with at most so many elements) and say how it went.
+
+    Args:
+        dtype: float64 for forward, gradient and second gradient; another one for forward only.
+    """
+    name, count, differentiated = full_name(entry), 0, dtype is torch.float64
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            if torch.float64 not in entry.dtypes:
-                raise Missing("PyTorch does not take float64 here")
+            if dtype not in entry.dtypes:
+                raise Missing(f"PyTorch does not take {dtype} here")
             function = our_function(entry)
-            for sample in entry.sample_inputs("cpu", torch.float64, requires_grad=True):
+            for sample in entry.sample_inputs("cpu", dtype, requires_grad=differentiated):
                 if elements_of(sample) > most_elements:
                     continue
+                if count >= most_samples:
+                    break
                 count += 1
-                run_sample(entry, function, sample)
+                if differentiated:
+                    run_sample(entry, function, sample)
+                else:
+                    run_forward(entry, function, sample, dtype)
         except Missing as problem:
             return Outcome(name, "missing", count, str(problem))
         except AttributeError as problem:
@@ -333,10 +423,11 @@ def run_entry(entry, most_elements: float = np.inf) -> Outcome:
 
 def main(names) -> None:
     outcomes = []
+    dtype = getattr(torch, names.pop(0)[2:]) if names and names[0].startswith("--") else torch.float64
     for entry in entries():
         if names and full_name(entry) not in names and entry.name not in names:
             continue
-        outcome = run_entry(entry)
+        outcome = run_entry(entry, dtype=dtype)
         outcomes.append(outcome)
         print(f"{outcome.status:8} {outcome.name:45} {outcome.samples:4}  {outcome.reason}", flush=True)
     for status in ("pass", "fail", "missing"):

@@ -1,13 +1,17 @@
 """backlight on PyTorch's own test samples (OpInfo): each of its entries either passes, or has a reason why it does not.
 
 opinfo_passing.txt names the entries whose forward, gradient and second gradient equal PyTorch's in float64;
-opinfo_missing.txt the others, each with its reason. `python tests/opinfo_run.py NAME …` runs entries and shows what
-differs; without names it runs all of them, which takes about two minutes.
+opinfo_missing.txt the others, each with its reason. Their forward is compared in float32, bfloat16 and float16 too, as
+closely as PyTorch compares its own; opinfo_rounding.txt names what differs there, and why.
+
+`python tests/opinfo_run.py NAME …` runs entries and shows what differs; without names it runs all of them, with all
+their samples, which takes about two minutes.
 """
 
 from pathlib import Path
 
 import pytest
+import torch
 
 from opinfo_run import entries, full_name, run_entry
 
@@ -15,6 +19,10 @@ PASSING = Path(__file__).with_name("opinfo_passing.txt").read_text().split()
 MISSING = dict(
     line.split(maxsplit=1) for line in Path(__file__).with_name("opinfo_missing.txt").read_text().splitlines()
 )
+ROUNDING = {
+    tuple(line.split(maxsplit=2)[:2]): line.split(maxsplit=2)[2]
+    for line in Path(__file__).with_name("opinfo_rounding.txt").read_text().splitlines()
+}
 ENTRIES = {full_name(entry): entry for entry in entries()}
 AT_LEAST = 400
 MOST_ELEMENTS = 100_000  # of a sample here; the full run takes larger ones too
@@ -38,6 +46,22 @@ def test_entry_equals_pytorch(name):
     outcome = run_entry(ENTRIES[name], MOST_ELEMENTS)
     assert outcome.status == "pass", outcome.reason
     assert outcome.samples > 0, "PyTorch gives no samples for this entry"
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+def test_forward_equals_pytorch_in(kind):
+    dtype, wrong = getattr(torch, kind), []
+    for name in PASSING:
+        if dtype in ENTRIES[name].dtypes and (name, kind) not in ROUNDING:
+            outcome = run_entry(ENTRIES[name], 2_000, dtype, most_samples=3)
+            if outcome.status != "pass":
+                wrong.append(outcome)
+    assert not wrong
+
+
+def test_every_difference_in_rounding_has_a_reason():
+    assert {name for name, _ in ROUNDING} <= set(PASSING)
+    assert all(len(reason) > 10 for reason in ROUNDING.values())
 
 
 @pytest.mark.parametrize("name", MISSING)

@@ -159,7 +159,8 @@ multiply = mul
 @op(promote="same", tangent="symmetric")
 def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
-    return input + tensor1 * tensor2 if value == 1 else input + tensor1 * tensor2 * like(tensor1, value)
+    product = widened(tensor1) * widened(tensor2)
+    return rounded(widened(input) + (product if value == 1 else product * like(product, value)), input.dtype)
 
 
 @addcmul.derivative("input", formula="grad")
@@ -192,7 +193,8 @@ def _refuse_integer_quotient(*kinds) -> str | None:
 @op(promote="float", refuse=_refuse_integer_quotient, tangent="symmetric")
 def addcdiv(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 / tensor2."""
-    return input + tensor1 / tensor2 * like(tensor1, value)
+    quotient = widened(tensor1) / widened(tensor2)
+    return rounded(widened(input) + quotient * like(quotient, value), input.dtype)
 
 
 @addcdiv.derivative("input", formula="grad")
@@ -213,8 +215,10 @@ def addcdiv_tensor2(grad, tensor1, tensor2, value, ops):
 @op(name="lerp", promote="float", node="LerpBackward1", refuse=no_integers("lerp_kernel_tensor"), tangent="symmetric")
 def lerp_tensor(xp, input, end, weight):
     """input + weight · (end − input), exact at both ends."""
-    change = end - input
-    return xp.where(xp.absolute(weight) < 0.5, input + weight * change, end - change * (1 - weight))[()]
+    start, stop, share = widened(input), widened(end), widened(weight)
+    change = stop - start
+    found = xp.where(xp.absolute(share) < 0.5, start + share * change, stop - change * (1 - share))[()]
+    return rounded(found, input.dtype)
 
 
 @lerp_tensor.derivative("input", formula="grad · (1 − weight)")
@@ -235,8 +239,10 @@ def lerp_tensor_weight(grad, input, end):
 @op(promote="float", node="LerpBackward0", refuse=no_integers("lerp_kernel_scalar"), tangent="symmetric")
 def lerp_number(xp, input, end, weight: float):
     """input + weight · (end − input), exact at both ends."""
-    change = end - input
-    return input + like(change, weight) * change if abs(weight) < 0.5 else end - change * like(change, 1 - weight)
+    start, stop = widened(input), widened(end)
+    change = stop - start
+    found = start + like(change, weight) * change if abs(weight) < 0.5 else stop - change * like(change, 1 - weight)
+    return rounded(found, input.dtype)
 
 
 @lerp_number.derivative("input", formula="(1 − weight) · grad")

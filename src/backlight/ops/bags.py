@@ -4,6 +4,8 @@ import numpy as np
 
 from backlight.errors import ShapeError, ValueProblem
 from backlight.graph.state import wrap
+from backlight.kernels.halves import is_half
+from backlight.ops.copying import cast
 from backlight.ops.embedding import embedding, shorten_rows
 from backlight.ops.selecting import index_add
 
@@ -52,16 +54,17 @@ def embedding_bag(
         indices, bag = indices[counted], bag[counted]
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.index_select(0, wrap(counted))
-    found = embedding(weight, wrap(indices), padding, scale_grad_by_freq, sparse)
+    found, kind = embedding(weight, wrap(indices), padding, scale_grad_by_freq, sparse), weight.dtype
+    found = cast(found, np.dtype(np.float32)) if is_half(found._data) else found
     if per_sample_weights is not None:
         found = found * per_sample_weights.reshape((-1, 1))
     if mode == "max":
-        return _maxima(found, bag, count)
-    total = index_add(wrap(np.zeros((count, weight._data.shape[1]), weight._data.dtype)), 0, wrap(bag), found)
+        return _maxima(found, bag, count).to(kind)
+    total = index_add(wrap(np.zeros((count, weight._data.shape[1]), found._data.dtype)), 0, wrap(bag), found)
     if mode == "sum":
-        return total
+        return total.to(kind)
     sizes = np.maximum(np.bincount(bag, minlength=count), 1)
-    return total / wrap(sizes.astype(total._data.dtype)[:, None])
+    return (total / wrap(sizes.astype(total._data.dtype)[:, None])).to(kind)
 
 
 def _bags(indices: np.ndarray, offsets: np.ndarray | None, include_last: bool) -> tuple[np.ndarray, np.ndarray, int]:

@@ -7,7 +7,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError, ValueProblem
 from backlight.kernels import losses
-from backlight.kernels.halves import rounded, widened
+from backlight.kernels.halves import is_half, rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.linear import linear
 from backlight.ops.losses import reduction_of
@@ -83,12 +83,12 @@ def linear_cross_entropy(
     takes after the classes
 
     Args:
-        options: how to save memory; accepted, and the loss is computed at once.
+        options: how to save memory; accepted, and the loss is computed at once, of halves in float32.
 
     Raises:
         RuntimeError: the shapes do not fit.
     """
-    shape, sizes = input._data.shape, linear_weight._data.shape
+    shape, sizes, kind = input._data.shape, linear_weight._data.shape, input.dtype
     if len(shape) not in (1, 2):
         raise ShapeError(f"expected input with dimensionality 1 or 2, got {len(shape)}")
     if len(sizes) < 2:
@@ -100,6 +100,10 @@ def linear_cross_entropy(
         )
     if linear_bias is not None and linear_bias._data.shape != sizes[:-1]:
         raise ShapeError(f"expected linear_bias shape {sizes[:-1]}, got {linear_bias._data.shape}")
+    if options is not None and is_half(input._data):
+        input, linear_weight = input.float(), linear_weight.float()
+        linear_bias, weight = [None if one is None else one.float() for one in (linear_bias, weight)]
+        target = target.float() if target.dtype is kind else target
     bias = None if linear_bias is None else linear_bias.reshape((-1,))
     logits = linear(input, linear_weight.reshape((math.prod(sizes[:-1]), sizes[-1])), bias).reshape(
         (*shape[:-1], *sizes[:-1])
@@ -110,7 +114,7 @@ def linear_cross_entropy(
         raise ShapeError("ignore_index cannot be specified when target contains probabilities")
     return cross_entropy(
         logits, target, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
-    )
+    ).to(kind)
 
 
 def _class_weights(target, weight, ignore_index, classes, kind):

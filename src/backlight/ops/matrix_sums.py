@@ -7,6 +7,7 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
+from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.products import (
     big_name,
@@ -186,7 +187,8 @@ def baddbmm(xp, input, batch1, batch2, *, beta: float = 1, alpha: float = 1):
     """
     check_batch_pair(batch1, batch2)
     check_added("baddbmm", input, (*batch1.shape[:2], batch2.shape[2]), batch1.dtype)
-    return weighted_sum(xp, input, careful_product(xp, batch1, batch2, check_stacks), beta, alpha)
+    product = careful_product(xp, widened(batch1), widened(batch2), check_stacks)
+    return rounded(weighted_sum(xp, widened(input), product, beta, alpha), batch1.dtype)
 
 
 baddbmm.tangent("input")(added_tangent)

@@ -60,9 +60,11 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     out, mean, variance = batch_norm_with_statistics(
         input, running_mean, running_var, weight, bias, training, momentum, eps
     )
+    kind = next(one for one in (weight, running_mean, input) if one is not None)._data.dtype
     if not training:
-        return out, wrap(np.empty(0, mean._data.dtype)), wrap(np.empty(0, mean._data.dtype))
-    return out, mean, wrap(1 / np.sqrt(variance._data + variance._data.dtype.type(eps)))
+        return out, wrap(np.empty(0, kind)), wrap(np.empty(0, kind))
+    inverse = 1 / np.sqrt(variance._data + variance._data.dtype.type(eps))
+    return out, wrap(rounded(mean._data, kind)), wrap(rounded(inverse, kind))
 
 
 def _native_batch_norm_legit(input, weight, bias, *rest):
