@@ -47,6 +47,8 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):  # no
     if abs(ord) == math.inf:
         rows, columns = columns, rows
     sums = vector_norm(A, 1, rows, True, dtype=dtype)
+    if ord > 0 and not sums.shape[columns]:  # the largest of no sums is 0, the smallest is nothing
+        return sums.sum((rows, columns), keepdim)
     found = (amax if ord > 0 else amin)(sums, columns, True)
     return found if keepdim else found.squeeze((rows, columns))
 
