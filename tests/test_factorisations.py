@@ -90,6 +90,15 @@ torch.linalg.norm(torch.ones(2, 2, 2), "nuc", dim=1)
 torch.norm(torch.ones(2, 2, 2), "nuc")
 torch.linalg.matrix_norm(torch.ones(2, 2, 2), "nuc", dim=(0, 0))
 torch.pca_lowrank(torch.ones(2, 2), q=3)
+torch.linalg.ldl_factor(torch.eye(2, requires_grad=True))[0].sum().backward()
+torch.linalg.ldl_factor(torch.ones(2, 3))
+torch.linalg.ldl_factor(torch.eye(2).long())
+torch.linalg.ldl_factor(torch.ones(2))
+torch.linalg.ldl_solve(torch.eye(2), torch.tensor([1, 2]), torch.ones(3, 2))
+torch.linalg.ldl_solve(torch.eye(2), torch.tensor([1, 2, 3]), torch.ones(2, 2))
+torch.linalg.ldl_solve(torch.eye(2), torch.tensor([1, 2]), torch.ones(2, 2).double())
+torch.linalg.ldl_solve(torch.eye(2), torch.tensor([1.0, 2.0]), torch.ones(2, 2))
+torch.linalg.ldl_solve(torch.eye(2, requires_grad=True), torch.tensor([1, 2]), torch.ones(2, 2)).sum().backward()
 torch.eig(torch.eye(2))
 torch.matrix_rank(torch.eye(2))
 torch.ones(2, 2).symeig()
@@ -108,6 +117,8 @@ SILENT = """
 print(torch.linalg.svd(torch.full((2, 2), float("inf"))))
 print(torch.linalg.svdvals(torch.stack([torch.full((2, 2), float("inf")), torch.eye(2)])))
 print(torch.qr(torch.eye(2)))
+print(torch.linalg.ldl_factor_ex(torch.zeros(2, 2)))
+print(torch.linalg.ldl_factor(torch.ones(0, 2, 2)), torch.linalg.ldl_factor(torch.ones(2, 0, 0)))
 print(torch.linalg.svd(torch.zeros(2, 3)).S, torch.svd(torch.eye(2), compute_uv=False))
 print(torch.linalg.eigh(torch.full((2, 2), float("nan"))).eigenvalues)
 print(torch.linalg.cond(torch.zeros(2, 2), 1), torch.linalg.cond(torch.ones(2, 2), float("inf")))
@@ -216,3 +227,21 @@ def test_pinv_projects_and_lstsq_takes_the_solution_of_least_norm():
     found = backlight.linalg.lstsq(backlight.tensor(matrix), backlight.tensor(right))
     np.testing.assert_allclose(found.solution.numpy(), np.linalg.lstsq(matrix, right, rcond=1e-10)[0], atol=1e-10)
     assert found.rank.item() == torch.linalg.lstsq(torch.tensor(matrix), torch.tensor(right)).rank.item() == 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6, 20, 90])
+def test_ldl_exchanges_what_lapack_exchanges(size):
+    rng = np.random.default_rng(size)
+    matrices = rng.normal(size=(4, size, size)) * (1 - 0.9 * np.eye(size))
+    matrices = matrices + matrices.mT
+    ours, theirs = (t.linalg.ldl_factor(t.tensor(matrices)) for t in BOTH)
+    assert ours.pivots.tolist() == theirs.pivots.tolist()
+    np.testing.assert_allclose(ours.LD.numpy(), theirs.LD.numpy(), rtol=1e-6, atol=1e-9)
+    right = rng.normal(size=(4, size, 2))
+    found = backlight.linalg.ldl_solve(*ours, backlight.tensor(right)).numpy()
+    np.testing.assert_allclose(matrices @ found, right, atol=1e-7)
+
+
+def test_ldl_says_where_its_matrix_is_singular():
+    with pytest.raises(backlight.linalg.LinAlgError, match=r"torch.linalg.ldl_factor: D\[1,1\] is zero"):
+        backlight.linalg.ldl_factor(backlight.zeros(2, 2))

@@ -38,6 +38,9 @@ from backlight.ops.solves import linalg_inv_ex as inv_ex
 from backlight.ops.solves import linalg_solve as solve
 from backlight.ops.solves import linalg_solve_ex as solve_ex
 from backlight.ops.solves import linalg_solve_triangular as solve_triangular
+from backlight.ops.symmetric_factors import linalg_ldl_factor as ldl_factor
+from backlight.ops.symmetric_factors import linalg_ldl_factor_ex as ldl_factor_ex
+from backlight.ops.symmetric_factors import linalg_ldl_solve as ldl_solve
 
 __all__ = [
     "LinAlgError",
@@ -54,6 +57,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",

@@ -1,9 +1,13 @@
 """QR factors, singular values, eigenvalues, pseudoinverses, least squares, norms and functions of matrices.
 
-PyTorch raises in the backward of cond(A, 1) and cond(A, "fro"): it writes into the inverse that its node saved.
+PyTorch raises in the backward of cond(A, 1) and cond(A, "fro"): it writes into the inverse that its node saved;
+and has no derivative of ldl_solve.
 """
 
-from cases.linalg import case, old, regular
+from dataclasses import replace
+
+from case import Case, normal
+from cases.linalg import LOOSE, WIDE, case, old, regular
 
 
 def spread(t, x):
@@ -83,4 +87,16 @@ FUNCTIONS = [
     case("linalg_inv_ex/condition nuc", lambda t, x: t.linalg.cond(regular(t, x), "nuc"), (3, 3)),
 ]
 
-CASES = [*QR, *VALUES, *PSEUDO, *FUNCTIONS]
+SYMMETRIC = [
+    case("linalg_ldl_factor_ex", lambda t, x: t.linalg.ldl_factor_ex(x + x.mT), (2, 5, 5), differentiable=False),
+    Case(
+        "linalg_ldl_solve",
+        lambda t, x, b: t.linalg.ldl_solve(*t.linalg.ldl_factor(x + x.mT), b),
+        [replace(normal(2, 4, 4), differentiable=False), normal(2, 4, 3)],
+        dtypes=WIDE,
+        tolerance=LOOSE,
+        grad_parity=False,
+    ),
+]
+
+CASES = [*SYMMETRIC, *QR, *VALUES, *PSEUDO, *FUNCTIONS]

@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import GraphError, ShapeError
+from backlight.errors import ShapeError
 from backlight.graph import watching
 from backlight.graph.hook_calls import keep_gradient
 from backlight.graph.interception import asked_as_a_whole
