@@ -873,7 +873,6 @@ with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(force=True), tor
     b = a * a
 b.sum().backward()
 """,
-        engines=("torch",),
     ),
 )
 

@@ -1,6 +1,7 @@
 """Checkpoints: the same gradients as without, from less memory; PyTorch's counts, order and errors."""
 
 import gc
+import math
 import warnings
 import weakref
 from contextlib import nullcontext
@@ -11,6 +12,7 @@ import torch.utils.checkpoint
 
 import backlight
 import backlight.utils.checkpoint
+from backlight import lens
 from backlight.autograd.graph import saved_tensors_hooks
 
 PLACES = {"torch": torch.utils.checkpoint, "backlight": backlight.utils.checkpoint}
@@ -588,3 +590,29 @@ def test_a_checkpoint_packs_nothing_that_others_see():
     with saved_tensors_hooks(lambda tensor: seen.append(tensor) or tensor, lambda tensor: tensor):
         backlight.utils.checkpoint.checkpoint(curve, x, use_reentrant=False)
     assert [one is x for one in seen] == [True]
+
+
+@SIDES
+@FORMS
+def test_a_watched_checkpoint_is_recorded_alike_on_both_engines(lib, use_reentrant):
+    """What is recomputed is not shown a second time, and nothing counts as saved that is not."""
+    x = start(lib)
+    with lens.watch() as watch:
+        h = x * 2
+        h = of(lib).checkpoint(lambda h: h.tanh().exp(), h, use_reentrant=use_reentrant)
+        h.sum().backward()
+    types = [node.type for node in watch.record.nodes]
+    saved = {node.type: [one.name for one in node.saved] for node in watch.record.nodes if node.saved}
+    if use_reentrant:
+        assert types[:4] == ["AccumulateGrad", "MulBackward0", "CheckpointFunctionBackward", "SumBackward0"]
+        assert sorted(types[4:]) == ["AccumulateGrad", "ExpBackward0", "TanhBackward0"]
+        assert len(watch.record.backwards) == 2
+    else:
+        assert types == ["AccumulateGrad", "MulBackward0", "TanhBackward0", "ExpBackward0", "SumBackward0"]
+        assert not {"TanhBackward0", "ExpBackward0"} & set(saved)
+    assert x.grad.tolist() == pytest.approx([2 * (1 - t * t) * e for t, e in zip(*tanh_and_exp())], rel=1e-5)
+
+
+def tanh_and_exp():
+    t = [math.tanh(2 * one) for one in (0.1, 0.2, 0.3)]
+    return t, [math.exp(one) for one in t]

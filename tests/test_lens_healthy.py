@@ -8,8 +8,7 @@ from backlight import lens
 from under_the_doctor import ENGINES, engine_called, run
 
 PROGRAMS = sorted(Path(__file__).with_name("healthy").glob("*.py"))
-ONLY_TORCH = {"checkpointing"}  # backlight has no torch.utils.checkpoint
-PAIRS = [(path, engine) for path in PROGRAMS for engine in ENGINES if path.stem not in ONLY_TORCH or engine == "torch"]
+PAIRS = [(path, engine) for path in PROGRAMS for engine in ENGINES]
 
 
 def bits(numbers: list) -> list:

@@ -43,8 +43,6 @@ CASES = (
         """,
         rule="BL913",
         line=1,
-        only=("torch",),
-        why="backlight has no allow_mutation_on_saved_tensors",
     ),
     Case(
         "8e",

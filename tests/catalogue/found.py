@@ -8,7 +8,7 @@ from catalogue.case import Case
 from under_the_doctor import findings_of
 
 # How many cases there are for each engine, how many end in their finding, and how many of these without --notes.
-COUNTS = {"torch": (125, 125, 112), "backlight": (115, 115, 103)}
+COUNTS = {"torch": (125, 125, 112), "backlight": (120, 120, 107)}
 
 
 @functools.cache

@@ -218,8 +218,6 @@ CASES = (
         """,
         rule="BL909",
         line=2,
-        only=("torch",),
-        why="backlight has no saved_tensors_hooks",
     ),
     Case(
         "7u",
@@ -230,8 +228,6 @@ CASES = (
         """,
         rule="BL910",
         line=2,
-        only=("torch",),
-        why="backlight has no saved_tensors_hooks",
     ),
     Case(
         "7v",
@@ -286,8 +282,6 @@ CASES = (
         """,
         rule="BL911",
         line=2,
-        only=("torch",),
-        why="backlight has no torch.utils.checkpoint",
     ),
     Case(
         "7aa",
@@ -299,8 +293,6 @@ CASES = (
         """,
         rule="BL912",
         line=3,
-        only=("torch",),
-        why="backlight has no torch.utils.checkpoint",
     ),
     Case(
         "7bb",

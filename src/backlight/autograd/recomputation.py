@@ -12,6 +12,7 @@ inner one that is needed makes the outer one run first.
 import weakref
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from backlight.autograd.saved_hooks import saved_tensors_hooks
 from backlight.errors import GraphError
@@ -21,6 +22,7 @@ from backlight.graph.packing import Packed, innermost_hooks, kept_edge
 from backlight.graph.provenance import describe_place, user_place
 from backlight.graph.state import TensorState
 from backlight.graph.tasks import count_tasks, current_task, unused_number
+from backlight.graph.watching import local
 from backlight.ops.operands import version_of
 
 TIP = """
@@ -127,7 +129,7 @@ class Frame:
         """
         args = [one.unpack() if isinstance(one, Input) else one for one in self.arguments]
         try:
-            with saved_tensors_hooks(_Recomputing(self, backward), _itself), enable_grad():
+            with saved_tensors_hooks(_Recomputing(self, backward), _itself), enable_grad(), _unobserved():
                 self.recompute(*args)
         except StopRecomputation:
             pass
@@ -192,6 +194,11 @@ class _Recomputing:
         if frame.early_stop and frame.counts[backward] == len(frame.holders):
             raise StopRecomputation
         return tensor
+
+
+def _unobserved() -> AbstractContextManager:
+    """Tell who watches nothing: they have seen it all in the forward."""
+    return nullcontext() if local.observation is None else local.observation.silence()
 
 
 def _itself(tensor):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from backlight.errors import ArgumentError
+from backlight.errors import ArgumentError, GraphError
 from backlight.graph import interpreters, packing
 from backlight.graph.interception import switch_interpreters
-from backlight.graph.packing import Hooks, push_hooks, set_disabled
+from backlight.graph.packing import Hooks, set_disabled
 from backlight.ops.packing import Packing
 from backlight.tensor.tensor import Tensor
 
@@ -38,7 +38,9 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
                 f"Invoked with: {self.pack_hook}, {self.unpack_hook}; saved_tensors_hooks takes two functions"
             )
         hooks = Hooks(self.pack_hook, self.unpack_hook)
-        push_hooks(hooks)
+        if packing.local.disabled is not None:
+            raise GraphError(packing.local.disabled)
+        packing.local.hooks.append(hooks)
         switch_interpreters(1)
         interpreters.local.interpreters.append(Packing(hooks))
 

@@ -46,17 +46,6 @@ def innermost_hooks() -> Hooks | None:
     return local.hooks[-1] if local.hooks else None
 
 
-def push_hooks(hooks: Hooks) -> None:
-    """Let hooks pack what this thread saves from now on.
-
-    Raises:
-        RuntimeError: hooks were disabled in this thread.
-    """
-    if local.disabled is not None:
-        raise GraphError(local.disabled)
-    local.hooks.append(hooks)
-
-
 def set_disabled(message: str | None) -> str | None:
     """Forbid hooks in this thread, with the message that who tries is given; return what it was before.
 

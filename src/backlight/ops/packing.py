@@ -4,6 +4,7 @@ A node with packed tensors is of a subclass of its class, made once: it has the 
 itself in which all is unpacked. So generated code, and the core's walk of ordinary nodes, know nothing of packing.
 """
 
+import sys
 from collections.abc import Callable
 from functools import cache
 
@@ -16,6 +17,7 @@ from backlight.graph.node import Node, node_and_number
 from backlight.graph.packing import Hooks, Packed, innermost_hooks, kept_edge, unpacked_list
 from backlight.graph.state import TensorState, new, storage_of, wrap, writable
 from backlight.graph.storage import Storage
+from backlight.graph.watching import local, tell_op
 from backlight.ops.operands import NOT_SAVED, version_of
 
 TENSOR, LIST, ARRAY, OUT = "tensor", "list", "array", "out"  # what a slot holds
@@ -123,9 +125,23 @@ class Packing(Interpreter):
         self.hooks = hooks
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Run the op, and pack what its node saved."""
+        """Run the op, and pack what its node saved; who watches is told of it afterwards."""
         if not modes.grad_enabled or innermost_hooks() is not self.hooks:
             return UNHANDLED
+        observation = local.observation
+        if observation is None or observation.inside:
+            return self._packed(op, function, args, kwargs)
+        observation.inside = True
+        try:
+            out = self._packed(op, function, args, kwargs)
+        finally:
+            observation.inside = False
+        if out is not NotImplemented:
+            observation.last = out
+            tell_op(observation, op.told_as, args, kwargs, out, sys._getframe(1))
+        return out
+
+    def _packed(self, op, function, args: tuple, kwargs: dict):
         out = function(*args, **kwargs)
         outs = out if isinstance(out, (tuple, list)) else (out,)
         node = next((node_and_number(edge)[0] for edge in _edges(outs)), None)
