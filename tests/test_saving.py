@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file as torch_load_file
+from safetensors.torch import save_file as torch_save_file
 
 import backlight
 from backlight import load, save
@@ -241,7 +242,9 @@ def test_a_damaged_pickle_is_an_error_or_a_value(data):
 
 def test_files_of_other_formats_are_named(tmp_path):
     (tmp_path / "x").write_bytes(pickle.dumps([1]))
-    with pytest.raises(pickle.UnpicklingError, match=r"must be a file that torch\.save wrote in its zip format"):
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"must be a file that torch\.save wrote, and is damaged or of another"
+    ):
         load(tmp_path / "x")
     with zipfile.ZipFile(tmp_path / "y", "w") as archive:
         archive.writestr("a.txt", "a")
@@ -285,3 +288,99 @@ def test_what_is_no_safetensors_file_is_refused(tmp_path):
         load_file(tmp_path / "x")
     with pytest.raises(TypeError, match="save_file must be given tensors by name, got int for 'n'"):
         save_file({"n": 1}, tmp_path / "y")
+
+
+# --- the format before 1.6 ------------------------------------------------------------------------------------------
+
+
+def saved_in_a_row(module, value) -> io.BytesIO:
+    file = io.BytesIO()
+    module.save(value, file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_legacy_format_goes_both_ways(dtype):
+    whole = torch.arange(12).reshape(3, 4).to(getattr(torch, dtype))
+    value = {
+        "whole": whole,
+        "part": whole[1:, ::2],
+        "none": whole[:0],
+        "one": whole[0, 0].clone(),
+        "n": [1, (2.5, "a")],
+    }
+    ours = load(saved_in_a_row(torch, value))
+    theirs = torch.load(saved_in_a_row(backlight, ours), weights_only=True)
+    for name in ("whole", "part", "none", "one"):
+        assert str(ours[name].dtype) == str(theirs[name].dtype) == str(whole.dtype)
+        assert ours[name].tolist() == theirs[name].tolist() == value[name].tolist()
+    assert ours["n"] == theirs["n"] == value["n"]
+
+
+def trained(module):
+    model = module.nn.Sequential(module.nn.Linear(3, 4), module.nn.BatchNorm1d(4), module.nn.Linear(4, 2)).double()
+    optimizer = module.optim.AdamW(model.parameters(), lr=0.05, amsgrad=True)
+    x = module.arange(15.0, dtype=module.float64).reshape(5, 3) / 7
+    for _ in range(2):
+        optimizer.zero_grad()
+        (model(x) ** 2).sum().backward()
+        optimizer.step()
+    return model, optimizer, x
+
+
+@pytest.mark.parametrize("save_as", [saved, saved_in_a_row])
+@pytest.mark.parametrize(("source", "target"), [(torch, backlight), (backlight, torch)])
+def test_a_run_goes_on_in_the_other_engine(save_as, source, target):
+    model, optimizer, x = trained(source)
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": 2}
+    found = target.load(save_as(source, state), weights_only=True)
+    twin, other, _ = trained(target)
+    twin.load_state_dict(found["model"])
+    other.load_state_dict(found["optimizer"])
+    for _ in range(3):
+        for module, run, steps in ((source, model, optimizer), (target, twin, other)):
+            steps.zero_grad()
+            (run(module.tensor(x.tolist(), dtype=module.float64)) ** 2).sum().backward()
+            steps.step()
+    for mine, its in zip(model.state_dict().values(), twin.state_dict().values()):
+        np.testing.assert_allclose(np.asarray(mine.tolist()), np.asarray(its.tolist()), atol=1e-9)
+
+
+@pytest.mark.parametrize("save_as", [saved, saved_in_a_row])
+@pytest.mark.parametrize("module", [torch, backlight])
+@pytest.mark.parametrize("reader", [torch, backlight])
+def test_views_that_are_saved_together_stay_views_of_each_other(save_as, module, reader):
+    whole = module.arange(6.0)
+    found = reader.load(save_as(module, {"whole": whole, "part": whole[2:4], "turned": whole.reshape(2, 3).t()}))
+    found["whole"][3] = 9
+    assert found["part"].tolist() == [2, 9]
+    assert found["turned"].tolist() == [[0, 9], [1, 4], [2, 5]]
+
+
+def test_a_view_that_is_saved_alone_takes_no_more_room_than_it_needs():
+    assert len(saved(backlight, backlight.zeros(100_000)[:2]).getvalue()) < 2000
+
+
+def test_attributes_of_parameters_sets_and_bytearrays_are_read():
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.role = "head"
+    found = load(saved(torch, {"w": weight, "s": {1, 2}, "b": bytearray(b"ab")}))
+    assert found["w"].role == "head"
+    assert isinstance(found["w"], backlight.nn.Parameter)
+    assert found["s"] == {1, 2}
+    assert found["b"] == bytearray(b"ab")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_each_dtype_goes_both_ways_as_safetensors(dtype, tmp_path):
+    values = torch.arange(6).reshape(2, 3).to(getattr(torch, dtype))
+    torch_save_file({"a": values, "b": values[:0].clone()}, tmp_path / "theirs")
+    ours = load_file(tmp_path / "theirs")
+    assert str(ours["a"].dtype) == str(values.dtype)
+    assert ours["a"].tolist() == values.tolist()
+    save_file({"a": ours["a"].t(), "b": ours["b"]}, tmp_path / "ours", metadata={"format": "pt"})
+    theirs = torch_load_file(tmp_path / "ours")
+    assert theirs["a"].dtype == values.dtype
+    assert theirs["a"].tolist() == values.t().tolist()
+    assert theirs["b"].shape == (0, 3)

@@ -11,6 +11,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pickle import UnpicklingError
+from typing import BinaryIO
 
 from backlight.errors import BacklightError
 
@@ -29,6 +30,8 @@ class Builder:
 
 
 MARK = object()
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, MemoryError, EOFError)
+MOST_IN_KEY = 1000  # a tuple of tuples of tuples … would take for ever to hash
 PLAIN = {
     *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "BINFLOAT", "FLOAT"),
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
@@ -39,10 +42,11 @@ TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 PUTS, GETS = {"PUT", "BINPUT", "LONG_BINPUT"}, {"GET", "BINGET", "LONG_BINGET"}
 
 
-def read_pickle(content: bytes, names: Mapping[str, object], stored: Callable):
+def read_pickle(content: bytes | BinaryIO, names: Mapping[str, object], stored: Callable):
     """Return what a pickle holds.
 
     Args:
+        content: the pickle, or a file that stands at its begin, and afterwards behind its end.
         names: what the pickle may name, by "module.name": values, and Builders for what may be called.
         stored: returns the value that a persistent id stands for.
 
@@ -55,9 +59,22 @@ def read_pickle(content: bytes, names: Mapping[str, object], stored: Callable):
             warnings.simplefilter("ignore", DeprecationWarning)
             for opcode, argument, _ in pickletools.genops(content):
                 machine.run(opcode.name, argument)
-        return machine.stack.pop()
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as problem:
+        return machine.result()
+    except DAMAGE as problem:
         raise LoadError(f"Weights only load failed: the file is damaged ({problem}); save it again") from problem
+
+
+def hashable(key):
+    """Return a key, if hashing it takes no longer than the file is long."""
+    inside, seen = [key], 0
+    while inside:
+        value = inside.pop()
+        seen += 1
+        if seen > MOST_IN_KEY:
+            raise ValueError(f"a key holds more than {MOST_IN_KEY} values")
+        if isinstance(value, tuple):
+            inside.extend(value)
+    return key
 
 
 class Machine:
@@ -94,10 +111,17 @@ class Machine:
 
     def _popped(self, count: int) -> list:
         taken = self.stack[-count:]
-        if len(taken) != count:
+        if len(taken) != count or any(value is MARK for value in taken):
             raise IndexError("a value is missing")
         del self.stack[-count:]
         return taken
+
+    def result(self):
+        """Return the only value that is left."""
+        (value,) = self.stack
+        if value is MARK or isinstance(value, Builder):
+            raise ValueError("there is no value in it")
+        return value
 
     def _since_mark(self) -> list:
         taken = []
@@ -124,15 +148,17 @@ class Machine:
 
     def do_additems(self, _) -> None:
         values = self._since_mark()
-        self._top(set).update(values)
+        self._top(set).update(map(hashable, values))
 
     def do_setitem(self, _) -> None:
         key, value = self._popped(2)
-        self._top(dict)[key] = value
+        self._top(dict)[hashable(key)] = value
 
     def do_setitems(self, _) -> None:
         values = self._since_mark()
-        self._top(dict).update(zip(values[::2], values[1::2]))
+        if len(values) % 2:
+            raise IndexError("a value is missing")
+        self._top(dict).update(zip(map(hashable, values[::2]), values[1::2]))
 
     def _top(self, kind: type):
         if not isinstance(self.stack[-1], kind):

@@ -1,19 +1,22 @@
 """`load`: files that `save` or PyTorch wrote."""
 
 import math
+import os
+import struct
 import zipfile
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 
 from backlight.devices import device, require_cpu
 from backlight.dtypes import ALL, to_numpy_dtype
-from backlight.graph.state import wrap
+from backlight.graph.state import TensorState, wrap
 from backlight.graph.storage import Storage
 from backlight.nn.parameter import Parameter
-from backlight.serialization.opcodes import Builder, LoadError, read_pickle
+from backlight.serialization.legacy import LEGACY_HEAD, StoredArray, read_legacy
+from backlight.serialization.opcodes import DAMAGE, Builder, LoadError, hashable, read_pickle
 from backlight.sizes import Size
 
 __all__ = ["load"]
@@ -33,28 +36,37 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool = True,
         UnpicklingError: the file is damaged, of another format, or holds more than tensors and plain values.
     """
     require_cpu(map_location if isinstance(map_location, (str, device)) else None)
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return _read(file)
+    return _read(f)
+
+
+def _read(file: BinaryIO):
+    """Return what a file holds, in the zip format or in the one before it."""
+    start = file.tell()
+    head = file.read(len(LEGACY_HEAD))
+    file.seek(start)
     try:
-        with zipfile.ZipFile(f) as archive:
-            return _Archive(archive).content()
-    except zipfile.BadZipFile as problem:
+        if head == LEGACY_HEAD:
+            return read_legacy(file, NAMES)
+        with zipfile.ZipFile(file) as archive:
+            return _Archive(archive, file).content()
+    except LoadError:
+        raise
+    except (zipfile.BadZipFile, struct.error, OSError, *DAMAGE) as problem:
         raise LoadError(
-            f"{f} must be a file that torch.save wrote in its zip format (since PyTorch 1.6), and is damaged or no zip "
-            "archive: for an older one, load and save it with PyTorch; for safetensors, use load_file"
+            f"{getattr(file, 'name', 'the file')} must be a file that torch.save wrote, and is damaged or of another "
+            "format: for safetensors, use load_file"
         ) from problem
-
-
-class StoredArray(NamedTuple):
-    """The memory of one or more tensors."""
-
-    elements: np.ndarray
-    storage: Storage
 
 
 class _Archive:
     """An open file: its pickle, and the memory of the tensors in it, each read once."""
 
-    def __init__(self, archive: zipfile.ZipFile):
+    def __init__(self, archive: zipfile.ZipFile, file: BinaryIO):
         self.archive = archive
+        self.left = file.seek(0, os.SEEK_END)  # how many bytes may still be read: not more than there are
         pickles = [name for name in archive.namelist() if name.endswith("/data.pkl")]
         if len(pickles) != 1 or any(name.endswith("/constants.pkl") for name in archive.namelist()):
             raise LoadError(f"{archive.filename} holds no weights: it must have been written by torch.save")
@@ -64,15 +76,26 @@ class _Archive:
     def content(self):
         """Return what the pickle says."""
         order = f"{self.root}byteorder"
-        if order in self.archive.namelist() and self.archive.read(order) != b"little":
+        if order in self.archive.namelist() and self._bytes(order) != b"little":
             raise LoadError("the file must have little-endian numbers, and has big-endian ones: save it again")
-        return read_pickle(self.archive.read(f"{self.root}data.pkl"), NAMES, self.stored)
+        return read_pickle(self._bytes(f"{self.root}data.pkl"), NAMES, self.stored)
+
+    def _bytes(self, name: str) -> bytes:
+        """Return the bytes of an entry, which must not be compressed: nothing in the file is larger than the file."""
+        entry = self.archive.getinfo(name)
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > self.left:
+            raise LoadError(
+                f"the file is damaged: {name} must be stored as it is, and within the file; it is compressed, or "
+                f"{entry.file_size} bytes long"
+            )
+        self.left -= entry.file_size
+        return self.archive.read(entry)
 
     def stored(self, key) -> StoredArray:
         """Return the memory that a persistent id stands for: ("storage", dtype, name, place, number of elements)."""
         _, kind, name, _, count = key
         if name not in self.arrays:
-            content = bytearray(self.archive.read(f"{self.root}data/{name}"))
+            content = bytearray(self._bytes(f"{self.root}data/{name}"))
             elements = np.frombuffer(content, to_numpy_dtype(kind)) if content else np.empty(0, to_numpy_dtype(kind))
             if elements.size != count:
                 raise LoadError(f"the file is damaged: storage {name} must have {count} elements, got {elements.size}")
@@ -102,6 +125,31 @@ def _parameter(data, requires_grad: bool, hooks=None) -> Parameter:
     return Parameter(data.detach(), requires_grad)
 
 
+def _parameter_with_state(data, requires_grad: bool, hooks, state: dict) -> Parameter:
+    """Return a parameter to which somebody attached attributes."""
+    made = _parameter(data, requires_grad)
+    if not isinstance(state, dict) or any(not isinstance(name, str) or name in vars(TensorState) for name in state):
+        raise LoadError(
+            f"the file is damaged: the attributes of a parameter must be a dict by name, got {state!r:.100}"
+        )
+    made.__dict__.update(state)
+    return made
+
+
+def _tensor_of_old(stored: StoredArray, offset: int, size: tuple, stride: tuple):
+    return _tensor(stored, offset, size, stride, False)
+
+
+def _set(values: list) -> set:
+    return set(map(hashable, values))
+
+
+def _bytearray(content: bytes = b"") -> bytearray:
+    if not isinstance(content, bytes):
+        raise LoadError(f"a bytearray must be made of bytes, got {type(content).__name__}")
+    return bytearray(content)
+
+
 def _bytes(text: str, encoding: str) -> bytes:
     """Return bytes as protocol 2 writes them: as text in latin1."""
     if encoding != "latin1":
@@ -111,12 +159,18 @@ def _bytes(text: str, encoding: str) -> bytes:
 
 STORAGES = {f"torch.{kind.old_name}Storage": kind for kind in ALL}
 NAMES: Mapping[str, object] = {
+    "torch._utils._rebuild_tensor": Builder(_tensor_of_old),
     "torch._utils._rebuild_tensor_v2": Builder(_tensor),
     "torch._utils._rebuild_parameter": Builder(_parameter),
+    "torch._utils._rebuild_parameter_with_state": Builder(_parameter_with_state),
     "torch.Size": Builder(Size),
     "torch.device": Builder(device),
     "collections.OrderedDict": Builder(OrderedDict),
     "collections.Counter": Builder(Counter),
+    "builtins.set": Builder(_set),
+    "__builtin__.set": Builder(_set),
+    "builtins.bytearray": Builder(_bytearray),
+    "__builtin__.bytearray": Builder(_bytearray),
     "_codecs.encode": Builder(_bytes),
     **STORAGES,
     **{f"torch.{kind.name}": kind for kind in ALL},

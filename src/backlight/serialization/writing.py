@@ -21,7 +21,9 @@ from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.graph.state import TensorState
 from backlight.nn.parameter import Parameter
+from backlight.serialization.legacy import MACHINE, MAGIC, PROTOCOL
 from backlight.sizes import Size
+from backlight.tensor.pickling import layout_in, whole_memory
 
 __all__ = ["save"]
 
@@ -36,18 +38,44 @@ def save(obj, f, pickle_module=None, pickle_protocol: int = 2, _use_new_zipfile_
         f: a path, or a file open for writing.
         pickle_module: accepted; Python's pickler is not used.
         pickle_protocol: accepted; it is 2.
+        _use_new_zipfile_serialization: False writes the format of before PyTorch 1.6.
 
     Raises:
         TypeError: `obj` holds something else.
     """
-    writer = _Writer()
+    writer = _Writer(shared_storages(obj), legacy=not _use_new_zipfile_serialization)
     writer.write(obj)
+    put = _archive if _use_new_zipfile_serialization else _in_a_row
     if not isinstance(f, (str, os.PathLike)):
-        _archive(f, writer)
+        put(f, writer)
         return
     part = Path(f).with_name(f"{Path(f).name}.part")
-    _archive(part, writer)
+    with open(part, "wb") as file:
+        put(file, writer)
     part.replace(f)
+
+
+def shared_storages(value) -> set[int]:
+    """Return the ids of storages that two tensors or more inside a value share: their memory is written whole."""
+    inside, seen, times = [value], set(), Counter()
+    while inside:
+        each = inside.pop()
+        if isinstance(each, TensorState) and each._storage is not None:
+            times[id(each._storage)] += 1
+        elif isinstance(each, (dict, list, tuple)) and id(each) not in seen:
+            seen.add(id(each))
+            inside.extend(each.values() if isinstance(each, dict) else each)
+    return {storage for storage, count in times.items() if count > 1}
+
+
+def _in_a_row(file, writer: "_Writer") -> None:
+    """Write the legacy format (NOTE [The legacy format] in legacy.py)."""
+    for value in (MAGIC, PROTOCOL, MACHINE):
+        pickle.dump(value, file, 2)
+    file.write(pickle.PROTO + b"\2" + bytes(writer.out) + pickle.STOP)
+    pickle.dump([str(number) for number in range(len(writer.arrays))], file, 2)
+    for array in writer.arrays:
+        file.write(struct.pack("<q", array.size) + array.tobytes())
 
 
 def _archive(file, writer: "_Writer") -> None:
@@ -62,7 +90,9 @@ def _archive(file, writer: "_Writer") -> None:
 class _Writer:
     """Writes the pickle, and collects the arrays that go beside it (see NOTE [The format])."""
 
-    def __init__(self):
+    def __init__(self, shared: set[int], legacy: bool):
+        self.shared = shared
+        self.legacy = legacy
         self.out = bytearray()
         self.arrays: list[np.ndarray] = []
         self.numbers: dict[tuple, int] = {}  # memory -> its number, so that tied weights stay tied
@@ -142,14 +172,25 @@ class _Writer:
         self._call("torch._utils", "_rebuild_parameter", value.detach(), value.requires_grad, OrderedDict())
 
     def tensor(self, value: TensorState) -> None:
-        shape = tuple(value.shape)
-        strides = tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
+        memory, offset, strides = self._in_memory(value)
         self._name("torch._utils", "_rebuild_tensor_v2")
         self.out += pickle.MARK
-        self._memory(value._data)
-        for each in (0, shape, strides, value.requires_grad, OrderedDict()):
+        self._memory(memory)
+        for each in (offset, tuple(value.shape), strides, value.requires_grad, OrderedDict()):
             self.write(each)
         self.out += pickle.TUPLE + pickle.REDUCE
+
+    def _in_memory(self, value: TensorState) -> tuple:
+        """Return the array to store for a tensor, and its place in it: (array, offset, strides)."""
+        size = value._data.dtype.itemsize
+        whole = whole_memory(value) if id(value._storage) in self.shared else None
+        if whole is not None and not whole.nbytes % size:
+            _, kind, start, steps = layout_in(whole, value._data)
+            if not any(number % size for number in (start, *steps)):
+                memory = whole.reshape(-1, order="A").view(np.uint8).view(kind)
+                return memory, start // size, tuple(step // size for step in steps)
+        shape = tuple(value.shape)
+        return value._data, 0, tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
     def _memory(self, data) -> None:
         """Write the persistent id of an array's bytes."""
@@ -165,6 +206,8 @@ class _Writer:
         self.text(str(self.numbers[key]))
         self.text("cpu")
         self.integer(array.size)
+        if self.legacy:
+            self.constant(None)  # it is no part of another storage
         self.out += pickle.TUPLE + pickle.BINPERSID
 
     def _entries(self, value: dict) -> None:
