@@ -319,7 +319,8 @@ def test_the_legacy_format_goes_both_ways(dtype):
 
 
 def trained(module):
-    model = module.nn.Sequential(module.nn.Linear(3, 4), module.nn.BatchNorm1d(4), module.nn.Linear(4, 2)).double()
+    first = module.nn.Linear(3, 4, bias=False)  # of a bias before BatchNorm, the gradient is 0 and what remains is noise
+    model = module.nn.Sequential(first, module.nn.BatchNorm1d(4), module.nn.Linear(4, 2)).double()
     optimizer = module.optim.AdamW(model.parameters(), lr=0.05, amsgrad=True)
     x = module.arange(15.0, dtype=module.float64).reshape(5, 3) / 7
     for _ in range(2):
