@@ -220,3 +220,40 @@ def test_rows_of_very_different_sizes_are_solved_exactly():
     right = triangle @ backlight.ones(50, 1, dtype=backlight.float64)
     found = backlight.linalg.solve_triangular(triangle, right, upper=False)
     np.testing.assert_allclose(found.numpy(), 1, rtol=1e-5)
+
+
+ONE_MATRIX = (
+    "cholesky cholesky_ex cond eigh eigvalsh ldl_factor matrix_exp matrix_norm matrix_rank norm pinv vector_norm"
+)
+
+
+@pytest.mark.parametrize(
+    "name", [*ONE_MATRIX.split(), "det", "inv", "lu", "lu_factor", "qr", "slogdet", "svd", "svdvals"]
+)
+def test_arguments_have_the_names_that_pytorch_takes(name):
+    word = "input" if name in ONE_MATRIX.split() else "A"
+    ours, theirs = (getattr(t.linalg, name)(**{word: 2 * t.eye(2)}) for t in BOTH)
+    ours, theirs = (without_signs(one) for one in (ours, theirs))
+    assert_same(ours, theirs, 1e-6, 1e-6)
+
+
+def without_signs(found):
+    return tuple(one.abs() for one in found) if isinstance(found, tuple) else found
+
+
+@pytest.mark.filterwarnings("ignore:torch.(triangular_solve|lu_solve) is deprecated")
+def test_arguments_of_equations_have_the_names_that_pytorch_takes():
+    for t in BOTH:
+        two = 2 * t.eye(2)
+        one = t.ones(2, 1)
+        found = [
+            t.linalg.solve(A=two, B=one, left=True),
+            t.linalg.solve_triangular(input=two, B=one, upper=True),
+            t.triangular_solve(input=one, A=two)[0],
+            2 * t.cholesky_solve(input=one, input2=two),
+            t.linalg.lu_solve(LU=two, pivots=t.tensor([1, 2], dtype=t.int32), B=one),
+            t.linalg.ldl_solve(LD=two, pivots=t.tensor([1, 2], dtype=t.int32), B=one),
+            t.linalg.lstsq(input=two, b=one).solution,
+            t.linalg.tensorsolve(input=two, other=one[:, 0])[:, None],
+        ]
+        assert all(t.allclose(each, t.full((2, 1), 0.5)) for each in found)

@@ -6,7 +6,7 @@ from backlight.kernels import factors
 from backlight.kernels.triangular import solve_triangular
 from backlight.notices import warn_once
 from backlight.ops.declare import op
-from backlight.ops.matrices import check_batches_broadcast, check_float, check_square, identity, raise_failure
+from backlight.ops.matrices import check_batches_broadcast, check_float, check_square, identity, raise_failure, times
 from backlight.ops.products import big_name
 
 __all__ = ["cholesky", "cholesky_inverse", "cholesky_solve"]
@@ -40,38 +40,38 @@ def slope_of_factor(grad, factor, upper: bool, ops):
     differentiable=(0,),
     returns=return_types.linalg_cholesky_ex,
 )
-def cholesky_factor(xp, A, *, upper: bool = False, raising: str = ""):  # noqa: N803 - PyTorch's name
+def cholesky_factor(xp, input, *, upper: bool = False, raising: str = ""):
     """The Cholesky factor, and 0 or the order of the first leading minor that is not positive.
 
     Args:
         raising: what the error begins with that is raised if there is such a minor; none is raised for "".
     """
-    check_square("linalg.cholesky", A)
-    check_float("linalg.cholesky", A)
-    factor, info = factor_and_info(xp, A, upper)
+    check_square("linalg.cholesky", input)
+    check_float("linalg.cholesky", input)
+    factor, info = factor_and_info(xp, input, upper)
     raise_failure(info, NOT_POSITIVE, raising)
     return factor, info
 
 
-@cholesky_factor.derivative("A", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")
+@cholesky_factor.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")
 def cholesky_factor_input(grad, out, upper, ops):
     return slope_of_factor(grad, out[0], upper, ops)
 
 
-def linalg_cholesky(A, *, upper=False):  # noqa: N803 - PyTorch's name
-    """Return the lower triangular L with L · Lᵀ = A, or with `upper` U with Uᵀ · U = A.
+def linalg_cholesky(input, *, upper=False):
+    """Return the lower triangular L with L · Lᵀ = input, or with `upper` U with Uᵀ · U = input.
 
-    Shapes: A (…, n, n) -> (…, n, n)
+    Shapes: input (…, n, n) -> (…, n, n)
 
     Raises:
         LinAlgError: a matrix is not positive-definite.
     """
-    return cholesky_factor(A, upper=upper, raising="linalg.cholesky").L
+    return cholesky_factor(input, upper=upper, raising="linalg.cholesky").L
 
 
-def linalg_cholesky_ex(A, *, upper=False, check_errors=False):  # noqa: N803 - PyTorch's name
+def linalg_cholesky_ex(input, *, upper=False, check_errors=False):
     """Return (L, info): where info is not 0, so many leading rows and columns were not positive-definite."""
-    return cholesky_factor(A, upper=upper, raising="linalg.cholesky_ex" if check_errors else "")
+    return cholesky_factor(input, upper=upper, raising="linalg.cholesky_ex" if check_errors else "")
 
 
 @op(name="cholesky", node="CholeskyBackward0")
@@ -120,56 +120,56 @@ def slope_of_product(product, factor, upper: bool):
 
 
 @op(node="CholeskySolveBackward0")
-def cholesky_solve(xp, B, L, upper: bool = False):  # noqa: N803 - PyTorch's name
-    """Solve A · X = B, given A's Cholesky factor.
+def cholesky_solve(xp, input, input2, upper: bool = False):
+    """Solve A · X = input, given A's Cholesky factor `input2`.
 
-    Shapes: B (…, n, k), L (…, n, n) -> (…, n, k)
+    Shapes: input (…, n, k), input2 (…, n, n) -> (…, n, k)
     """
-    for name, array in (("b", B), ("u", L)):
+    for name, array in (("b", input), ("u", input2)):
         if array.ndim < 2:
             raise ShapeError(f"{name} should have at least 2 dimensions, but has {array.ndim} dimensions instead")
-    if L.shape[-1] != L.shape[-2]:
-        check_square("cholesky_solve", L)
-    if L.shape[-1] != B.shape[-2]:
+    if input2.shape[-1] != input2.shape[-2]:
+        check_square("cholesky_solve", input2)
+    if input2.shape[-1] != input.shape[-2]:
         raise ShapeError(
-            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-1]} by {L.shape[-1]} but each b "
-            f"matrix is {B.shape[-2]} by {B.shape[-1]}"
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {times(input2)} but each b matrix is "
+            f"{times(input)}"
         )
-    if L.dtype != B.dtype:
+    if input2.dtype != input.dtype:
         raise ShapeError(
-            f"Expected b and A to have the same dtype, but found b of type {big_name(B.dtype)} and A of type "
-            f"{big_name(L.dtype)} instead."
+            f"Expected b and A to have the same dtype, but found b of type {big_name(input.dtype)} and A of type "
+            f"{big_name(input2.dtype)} instead."
         )
-    check_batches_broadcast(L, B)
-    return solved_by_factor(L, B, upper)
+    check_batches_broadcast(input2, input)
+    return solved_by_factor(input2, input, upper)
 
 
-@cholesky_solve.derivative("B", "L", formula="B: A⁻¹ · grad; L: −(S + Sᵀ) · L, S = A⁻¹ · grad · outᵀ")
-def cholesky_solve_inputs(grad, L, out, upper, B_shape, L_shape, needs, ops):  # noqa: N803 - PyTorch's names
-    solved = ops.cholesky_solve(grad, L, upper)
+@cholesky_solve.derivative("input", "input2", formula="input: A⁻¹ · grad; input2: −(S + Sᵀ) · L, S = A⁻¹ · grad · outᵀ")
+def cholesky_solve_inputs(grad, input2, out, upper, input_shape, input2_shape, needs, ops):
+    solved = ops.cholesky_solve(grad, input2, upper)
     slope = None
     if needs[1]:
-        slope = ops.sum_to_size(slope_of_product(-(solved @ out.mT), L, upper), L_shape)
-    return (ops.sum_to_size(solved, B_shape) if needs[0] else None), slope
+        slope = ops.sum_to_size(slope_of_product(-(solved @ out.mT), input2, upper), input2_shape)
+    return (ops.sum_to_size(solved, input_shape) if needs[0] else None), slope
 
 
 @op(node="CholeskyInverseBackward0")
-def cholesky_inverse(xp, L, upper: bool = False):  # noqa: N803 - PyTorch's name
-    """Return A⁻¹, given A's Cholesky factor.
+def cholesky_inverse(xp, input, upper: bool = False):
+    """Return A⁻¹, given A's Cholesky factor `input`.
 
-    Shapes: L (…, n, n) -> (…, n, n)
+    Shapes: input (…, n, n) -> (…, n, n)
     """
-    check_square("cholesky_inverse", L)
-    check_float("cholesky_inverse", L)
-    zeros = factors.first_zero(xp.diagonal(L, 0, -2, -1))
+    check_square("cholesky_inverse", input)
+    check_float("cholesky_inverse", input)
+    zeros = factors.first_zero(xp.diagonal(input, 0, -2, -1))
     raise_failure(
         zeros,
         "The diagonal element {0} is zero, the inversion could not be completed because the input matrix is singular.",
         "cholesky_inverse",
     )
-    return solved_by_factor(L, identity(L.shape[-1], L), upper)
+    return solved_by_factor(input, identity(input.shape[-1], input), upper)
 
 
-@cholesky_inverse.derivative("L", formula="−out · (grad + gradᵀ) · out · L")
-def cholesky_inverse_input(grad, L, out, upper):  # noqa: N803 - PyTorch's name
-    return slope_of_product(-(out @ grad @ out), L, upper)
+@cholesky_inverse.derivative("input", formula="−out · (grad + gradᵀ) · out · L")
+def cholesky_inverse_input(grad, input, out, upper):
+    return slope_of_product(-(out @ grad @ out), input, upper)

@@ -32,13 +32,13 @@ def or_not_converged(function, *given):
 
 
 @op(name="linalg_eigh", node="LinalgEighBackward0", outputs=2, returns=return_types.linalg_eigh)
-def symmetric_eigen(xp, A, UPLO: str = "L"):  # noqa: N803 - PyTorch's names
+def symmetric_eigen(xp, input, UPLO: str = "L"):  # noqa: N803 - PyTorch's names
     """The eigenvalues and eigenvectors of symmetric matrices."""
-    check_symmetric(A, UPLO)
-    return tuple(or_not_converged(xp.linalg.eigh, A, UPLO.upper()))
+    check_symmetric(input, UPLO)
+    return tuple(or_not_converged(xp.linalg.eigh, input, UPLO.upper()))
 
 
-@symmetric_eigen.derivative("A", formula="V · [(Vᵀ · ∂V − ∂Vᵀ · V) / 2E + diag(∂λ)] · Vᵀ, with E_ij = λ_j − λ_i")
+@symmetric_eigen.derivative("input", formula="V · [(Vᵀ · ∂V − ∂Vᵀ · V) / 2E + diag(∂λ)] · Vᵀ, with E_ij = λ_j − λ_i")
 def symmetric_eigen_input(grad, out, ops):
     values, vectors = out
     inner = None if grad[0] is None else ops.diag_embed(grad[0])
@@ -51,37 +51,37 @@ def symmetric_eigen_input(grad, out, ops):
     return None if inner is None else vectors @ inner @ vectors.mT
 
 
-def linalg_eigh(A, UPLO="L"):  # noqa: N803 - PyTorch's names
+def linalg_eigh(input, UPLO="L"):  # noqa: N803 - PyTorch's names
     """Return (eigenvalues, eigenvectors) of symmetric matrices, from the smallest eigenvalue up.
 
     The gradient of the vectors divides by the gaps between eigenvalues, and depends on a choice of sign that is not
     the input's: only what does not depend on that choice should be differentiated.
 
-    Shapes: A (…, n, n) -> (…, n), (…, n, n)
+    Shapes: input (…, n, n) -> (…, n), (…, n, n)
 
     Args:
         UPLO: which triangle is read, "L" or "U".
     """
-    return symmetric_eigen(A, UPLO)
+    return symmetric_eigen(input, UPLO)
 
 
-def linalg_eigvalsh(A, UPLO="L"):  # noqa: N803 - PyTorch's names
+def linalg_eigvalsh(input, UPLO="L"):  # noqa: N803 - PyTorch's names
     """Return the eigenvalues of symmetric matrices, from the smallest up.
 
-    Shapes: A (…, n, n) -> (…, n)
+    Shapes: input (…, n, n) -> (…, n)
     """
-    if asks_for_more(A):
-        return symmetric_eigen(A, UPLO).eigenvalues
-    check_symmetric(A._data, UPLO)
-    return plain(or_not_converged(np.linalg.eigvalsh, A._data, UPLO.upper()))
+    if asks_for_more(input):
+        return symmetric_eigen(input, UPLO).eigenvalues
+    check_symmetric(input._data, UPLO)
+    return plain(or_not_converged(np.linalg.eigvalsh, input._data, UPLO.upper()))
 
 
-def linalg_eig(A):  # noqa: N803 - PyTorch's name
+def linalg_eig(input):
     """Refuse: eigenvalues of matrices that are not symmetric are complex, and backlight has no complex dtypes."""
     raise _complex("eig")
 
 
-def linalg_eigvals(A):  # noqa: N803 - PyTorch's name
+def linalg_eigvals(input):
     """Refuse: eigenvalues of matrices that are not symmetric are complex, and backlight has no complex dtypes."""
     raise _complex("eigvals")
 

@@ -237,7 +237,7 @@ def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_sha
     return slope, ops.sum_to_size(solved, B_shape) if needs[1] else None
 
 
-def lu_solve(b, LU_data, LU_pivots):  # noqa: N803 - PyTorch's names
+def lu_solve(input, LU_data, LU_pivots):  # noqa: N803 - PyTorch's names
     """Solve A · X = b given A's factors; the old form of `linalg.lu_solve`."""
     warn_once(
         "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch "
@@ -245,4 +245,4 @@ def lu_solve(b, LU_data, LU_pivots):  # noqa: N803 - PyTorch's names
         "should be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)",
         stacklevel=3,
     )
-    return linalg_lu_solve(LU_data, LU_pivots, b)
+    return linalg_lu_solve(LU_data, LU_pivots, input)

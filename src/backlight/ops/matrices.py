@@ -12,6 +12,11 @@ from backlight.ops.products import big_name
 from backlight.ops.promotion import is_float
 
 
+def times(matrices) -> str:
+    """Return the size of matrices as `2 by 3`."""
+    return f"{matrices.shape[-2]} by {matrices.shape[-1]}"
+
+
 def check_matrix(name: str, array, argument: str = "A") -> None:
     """Raise PyTorch's error for a tensor that has no rows and columns."""
     if array.ndim < 2:
@@ -24,10 +29,9 @@ def check_matrix(name: str, array, argument: str = "A") -> None:
 def check_square(name: str, array) -> None:
     """Raise PyTorch's error unless a tensor holds square matrices."""
     check_matrix(name, array)
-    rows, columns = array.shape[-2:]
-    if rows != columns:
+    if array.shape[-1] != array.shape[-2]:
         raise ShapeError(
-            f"{name}: A must be batches of square matrices, but they are {rows} by {columns} matrices\n"
+            f"{name}: A must be batches of square matrices, but they are {times(array)} matrices\n"
             "  For other matrices there are lstsq, pinv, qr and svd"
         )
 

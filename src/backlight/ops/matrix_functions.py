@@ -20,21 +20,21 @@ __all__ = ["matrix_exp", "matrix_power"]
 
 
 @op(node="LinalgMatrixExpBackward0")
-def linalg_matrix_exp(xp, A):  # noqa: N803 - PyTorch's name
+def linalg_matrix_exp(xp, input):
     """Return the exponentials of square matrices, Σ Aᵏ / k!.
 
-    Shapes: A (…, n, n) -> (…, n, n)
+    Shapes: input (…, n, n) -> (…, n, n)
     """
-    check_square("linalg.matrix_exp", A)
-    check_float("linalg.matrix_exp", A, low_precision=True)
-    return rounded(exponential.matrix_exp(widened(A)), A.dtype)
+    check_square("linalg.matrix_exp", input)
+    check_float("linalg.matrix_exp", input, low_precision=True)
+    return rounded(exponential.matrix_exp(widened(input)), input.dtype)
 
 
-@linalg_matrix_exp.derivative("A", formula="the upper right block of exp([Aᵀ, grad; 0, Aᵀ])")
-def linalg_matrix_exp_input(grad, A, ops):  # noqa: N803 - PyTorch's name
-    turned, size = A.mT, A.shape[-1]
+@linalg_matrix_exp.derivative("input", formula="the upper right block of exp([Aᵀ, grad; 0, Aᵀ])")
+def linalg_matrix_exp_input(grad, input, ops):
+    turned, size = input.mT, input.shape[-1]
     upper = ops.cat([turned, grad], -1)
-    lower = ops.cat([zeros(tuple(A.shape), A), turned], -1)
+    lower = ops.cat([zeros(tuple(input.shape), input), turned], -1)
     return ops.linalg_matrix_exp(ops.cat([upper, lower], -2))[..., :size, size:]
 
 
@@ -46,22 +46,22 @@ def matrix_exp(input):
 # --- powers -----------------------------------------------------------------------------------------------------------
 
 
-def linalg_matrix_power(A, n):  # noqa: N803 - PyTorch's name
+def linalg_matrix_power(input, n):
     """Multiply square matrices with themselves, n times; their inverses where n is negative.
 
-    Shapes: A (…, k, k) -> (…, k, k)
+    Shapes: input (…, k, k) -> (…, k, k)
     """
     if not isinstance(n, int):
         raise ArgumentError(
             f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}; roots of matrices "
             "are not in backlight"
         )
-    check_square("linalg.matrix_power", A._data)
+    check_square("linalg.matrix_power", input._data)
     if n == 0:
-        return A.clone().copy_(identity(A.shape[-1], A))
+        return input.clone().copy_(identity(input.shape[-1], input))
     if n == 1:
-        return A.clone()
-    return positive_power(linalg_inv(A) if n < 0 else A, abs(n))
+        return input.clone()
+    return positive_power(linalg_inv(input) if n < 0 else input, abs(n))
 
 
 def positive_power(matrices, n: int):
@@ -86,40 +86,40 @@ def matrix_power(input, n):
 # --- tensors of more dims ---------------------------------------------------------------------------------------------
 
 
-def linalg_tensorinv(A, ind=2):  # noqa: N803 - PyTorch's name
+def linalg_tensorinv(input, ind=2):
     """Return the inverse of a tensor taken as a matrix: its first `ind` dims are the rows, the others the columns.
 
-    Shapes: A (a, …, b, …) with as many elements in the first dims as in the others -> (b, …, a, …)
+    Shapes: input (a, …, b, …) with as many elements in the first dims as in the others -> (b, …, a, …)
     """
     if ind <= 0:
         raise ShapeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
-    first, rest = A.shape[:ind], A.shape[ind:]
+    first, rest = input.shape[:ind], input.shape[ind:]
     if prod(first) != prod(rest):
         raise ShapeError(
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
             f"{prod(rest)} != {prod(first)}"
         )
-    matrix = A.reshape((prod(first), prod(rest)))
+    matrix = input.reshape((prod(first), prod(rest)))
     return inversion(matrix, raising="inv").inverse.reshape((*rest, *first))
 
 
-def linalg_tensorsolve(A, B, dims=None):  # noqa: N803 - PyTorch's names
-    """Solve tensordot(A, X, X.ndim) = B.
+def linalg_tensorsolve(input, other, dims=None):
+    """Solve tensordot(input, X, X.ndim) = other.
 
     Args:
-        dims: dims of `A` to move behind the others first.
+        dims: dims of `input` to move behind the others first.
     """
     if dims is not None:
         dims = (dims,) if isinstance(dims, int) else tuple(dims)
-        A = A.movedim(dims, tuple(range(A.ndim - len(dims), A.ndim)))
-    shape = A.shape[B.ndim :]
+        input = input.movedim(dims, tuple(range(input.ndim - len(dims), input.ndim)))
+    shape = input.shape[other.ndim :]
     size = prod(shape)
-    if size != B.numel():
+    if size != other.numel():
         raise ShapeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
-            f"but got {size} != {B.numel()}"
+            f"but got {size} != {other.numel()}"
         )
-    return linalg_solve(A.reshape((size, size)), B.flatten()).reshape(tuple(shape))
+    return linalg_solve(input.reshape((size, size)), other.flatten()).reshape(tuple(shape))
 
 
 # --- parts and makers of matrices -------------------------------------------------------------------------------------

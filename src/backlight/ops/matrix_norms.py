@@ -5,7 +5,7 @@ import math
 from backlight.errors import ShapeError
 from backlight.ops.dims import normalise_dim
 from backlight.ops.extremes import amax, amin
-from backlight.ops.matrices import check_float, check_matrix, zeros
+from backlight.ops.matrices import check_float, check_matrix, times, zeros
 from backlight.ops.norms import check_not_narrower, vector_norm
 from backlight.ops.reductions import in_dtype
 from backlight.ops.singular_values import linalg_svdvals
@@ -16,7 +16,7 @@ __all__ = ["norm"]
 BY_SINGULAR_VALUES = (2, -2, "nuc")
 
 
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):  # noqa: N803 - PyTorch's name
+def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """Return the norm of the matrices that the two dims `dim` make.
 
     Args:
@@ -25,11 +25,11 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):  # no
         dtype: compute in this dtype, which must not be narrower.
     """
     name = "linalg.matrix_norm"
-    check_matrix(name, A._data)
+    check_matrix(name, input._data)
     if isinstance(dim, int) or len(dim) != 2:
         got = dim if isinstance(dim, int) else " ".join(map(str, dim))
         raise ShapeError(f"{name}: dim must be a 2-tuple. Got {got}")
-    rows, columns = [normalise_dim(one, A.ndim) for one in dim]
+    rows, columns = [normalise_dim(one, input.ndim) for one in dim]
     if rows == columns:
         raise ShapeError(f"{name}: dims must be different. Got {tuple(dim)}")
     if ord not in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
@@ -37,16 +37,16 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):  # no
             f'{name}: Order {ord} not supported.\n  There are "fro", "nuc", 1, -1, 2, -2, inf and -inf, and vector_norm'
         )
     by_values = ord in BY_SINGULAR_VALUES
-    check_float(name, A._data, low_precision=not by_values)
+    check_float(name, input._data, low_precision=not by_values)
     if dtype is not None:
-        check_not_narrower(name, A, dtype)
+        check_not_narrower(name, input, dtype)
     if ord == "fro":
-        return vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype)
+        return vector_norm(input, 2, (rows, columns), keepdim, dtype=dtype)
     if by_values:
-        return norm_by_singular_values(in_dtype(A, dtype), ord, rows, columns, keepdim)
+        return norm_by_singular_values(in_dtype(input, dtype), ord, rows, columns, keepdim)
     if abs(ord) == math.inf:
         rows, columns = columns, rows
-    sums = vector_norm(A, 1, rows, True, dtype=dtype)
+    sums = vector_norm(input, 1, rows, True, dtype=dtype)
     if ord > 0 and not sums.shape[columns]:  # the largest of no sums is 0, the smallest is nothing
         return sums.sum((rows, columns), keepdim)
     found = (amax if ord > 0 else amin)(sums, columns, True)
@@ -71,19 +71,21 @@ def norm_by_singular_values(matrices, ord, rows: int, columns: int, keepdim: boo
     return found
 
 
-def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):  # noqa: N803 - PyTorch's name
+def linalg_norm(input, ord=None, dim=None, keepdim=False, *, dtype=None):
     """Return the norm of vectors (one dim, or no `ord`) or of matrices (two dims, or an `ord` that is a word)."""
     if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
         raise ShapeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if ord is None:
-        return vector_norm(A, 2, dim, keepdim, dtype=dtype)
+        return vector_norm(input, 2, dim, keepdim, dtype=dtype)
     if isinstance(ord, str):
-        return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-    if dim is None and A.ndim not in (1, 2):
-        raise ShapeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
-    if A.ndim == 2 if dim is None else not isinstance(dim, int) and len(dim) == 2:
-        return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm(A, ord, dim, keepdim, dtype=dtype)
+        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    if dim is None and input.ndim not in (1, 2):
+        raise ShapeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
+        )
+    if input.ndim == 2 if dim is None else not isinstance(dim, int) and len(dim) == 2:
+        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
 def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
@@ -93,31 +95,31 @@ def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
     return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
-def linalg_cond(A, p=None):  # noqa: N803 - PyTorch's name
+def linalg_cond(input, p=None):
     """Return condition numbers: by how much solving an equation may enlarge an error.
 
-    Shapes: A (…, m, n) -> (…)
+    Shapes: input (…, m, n) -> (…)
 
     Args:
         p: the norm; None and 2 give the largest singular value over the smallest, −2 the reverse; the others,
             ‖A‖ · ‖A⁻¹‖, need square matrices.
     """
-    if A.ndim < 2:
+    if input.ndim < 2:
         raise ShapeError("linalg.cond: The input tensor must have at least 2 dimensions.")
-    if not A.numel():
-        return zeros(tuple(A.shape[:-2]), A)
+    if not input.numel():
+        return zeros(tuple(input.shape[:-2]), input)
     if p is None or p in (2, -2):
-        values = linalg_svdvals(A)
+        values = linalg_svdvals(input)
         first, last = values[..., :1], values[..., -1:]
         return (last / first if p == -2 else first / last).squeeze(-1)
-    if A.shape[-1] != A.shape[-2]:
+    if input.shape[-1] != input.shape[-2]:
         raise ShapeError(
-            f"linalg.cond(ord={p}): A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} "
+            f"linalg.cond(ord={p}): A must be batches of square matrices, but they are {times(input)} "
             "matrices\n  For other matrices leave p=None"
         )
     if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
         raise ShapeError(f"linalg.cond got an invalid norm type: {p}")
-    return size_of_both(A, p)
+    return size_of_both(input, p)
 
 
 def size_of_both(matrices, p):

@@ -107,7 +107,7 @@ def check_norm(input, ord, dims) -> None:
 # --- public forms ----------------------------------------------------------------------------------------------------
 
 
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
     """Return the norm of all elements, or of the vectors over `dim` (an int or several).
 
     Args:
@@ -115,8 +115,8 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
         dtype: compute in this dtype, which must not be narrower.
     """
     if dtype is not None:
-        check_not_narrower("linalg.vector_norm", x, dtype)
-    return linalg_vector_norm(in_dtype(x, dtype), ord, dim, keepdim)
+        check_not_narrower("linalg.vector_norm", input, dtype)
+    return linalg_vector_norm(in_dtype(input, dtype), ord, dim, keepdim)
 
 
 def check_not_narrower(name: str, x, dtype) -> None:

@@ -81,55 +81,56 @@ def check_real(name: str, input) -> None:
 
 
 @op(node="LinalgHouseholderProductBackward0")
-def linalg_householder_product(xp, A, tau):  # noqa: N803 - PyTorch's name
-    """Return the first columns of Q, the product of the reflections that `A` holds below its diagonal.
+def linalg_householder_product(xp, input, tau):
+    """Return the first columns of Q, the product of the reflections that `input` holds below its diagonal.
 
-    Shapes: A (…, m, n), tau (…, k) -> (…, m, n), k ≤ n ≤ m
+    Shapes: input (…, m, n), tau (…, k) -> (…, m, n), k ≤ n ≤ m
     """
     name = "torch.linalg.householder_product"
-    if A.ndim >= 2 and A.shape[-2] < A.shape[-1]:
+    if input.ndim >= 2 and input.shape[-2] < input.shape[-1]:
         raise ShapeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
-    if A.ndim >= 2 and tau.ndim and A.shape[-1] < tau.shape[-1]:
+    if input.ndim >= 2 and tau.ndim and input.shape[-1] < tau.shape[-1]:
         raise ShapeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
-    check_reflectors(name, A, tau)
-    if A.dtype != tau.dtype:
-        raise ShapeError(f"{name}: tau dtype {big_name(tau.dtype)} does not match input dtype {big_name(A.dtype)}")
-    check_real("orgqr_cpu", A)
-    start = xp.broadcast_to(identity(A.shape[-2], A)[:, : A.shape[-1]], A.shape)
-    return reflected(reflectors(A, tau.shape[-1], ARRAY_OPS), tau, start, False, ARRAY_OPS)[0]
+    check_reflectors(name, input, tau)
+    if input.dtype != tau.dtype:
+        raise ShapeError(f"{name}: tau dtype {big_name(tau.dtype)} does not match input dtype {big_name(input.dtype)}")
+    check_real("orgqr_cpu", input)
+    start = xp.broadcast_to(identity(input.shape[-2], input)[:, : input.shape[-1]], input.shape)
+    return reflected(reflectors(input, tau.shape[-1], ARRAY_OPS), tau, start, False, ARRAY_OPS)[0]
 
 
 @linalg_householder_product.derivative(
-    "A", "tau", formula="those of the reflections, applied to the identity's columns"
+    "input", "tau", formula="those of the reflections, applied to the identity's columns"
 )
-def linalg_householder_product_inputs(grad, A, tau, ops):  # noqa: N803 - PyTorch's name
-    return slopes_of_reflections(grad, A, tau, identity(A.shape[-2], A)[:, : A.shape[-1]], ops)
+def linalg_householder_product_inputs(grad, input, tau, ops):
+    return slopes_of_reflections(grad, input, tau, identity(input.shape[-2], input)[:, : input.shape[-1]], ops)
 
 
-def orgqr(input, tau):
+def orgqr(input, input2):
     """Return the first columns of a product of reflections; the old name of `linalg.householder_product`."""
-    return linalg_householder_product(input, tau)
+    return linalg_householder_product(input, input2)
 
 
 @op(node="OrmqrBackward0")
-def ormqr(xp, input, tau, other, left: bool = True, transpose: bool = False):
-    """Return Q · other, where Q is the product of the reflections that `input` holds below its diagonal.
+def ormqr(xp, input, input2, input3, left: bool = True, transpose: bool = False):
+    """Return Q · input3, where Q is the product of the reflections that `input` (and τ, `input2`) holds.
 
-    Shapes: input (…, m, k), tau (…, k), other (…, m, n) -> (…, m, n)
+    Shapes: input (…, m, k), input2 (…, k), input3 (…, m, n) -> (…, m, n)
 
     Args:
-        left: False gives other · Q.
+        left: False gives input3 · Q.
         transpose: take Qᵀ in the place of Q.
     """
-    check_applied(input, tau, other, left)
-    vectors = reflectors(input, tau.shape[-1], ARRAY_OPS)
+    check_applied(input, input2, input3, left)
+    vectors = reflectors(input, input2.shape[-1], ARRAY_OPS)
     if left:
-        return reflected(vectors, tau, other, transpose, ARRAY_OPS)[0]
-    return xp.ascontiguousarray(reflected(vectors, tau, other.mT, not transpose, ARRAY_OPS)[0].mT)
+        return reflected(vectors, input2, input3, transpose, ARRAY_OPS)[0]
+    return xp.ascontiguousarray(reflected(vectors, input2, input3.mT, not transpose, ARRAY_OPS)[0].mT)
 
 
-@ormqr.derivative("input", "tau", "other", formula="other: Qᵀ · grad; input and tau: those of the reflections")
-def ormqr_inputs(grad, input, tau, other, left, transpose, needs, ops):
+@ormqr.derivative("input", "input2", "input3", formula="input3: Qᵀ · grad; the others: those of the reflections")
+def ormqr_inputs(grad, input, input2, input3, left, transpose, needs, ops):
+    tau, other = input2, input3
     if not left:
         grad, other, transpose = grad.mT, other.mT, not transpose
     slope = slope_tau = slope_other = None

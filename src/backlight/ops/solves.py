@@ -14,6 +14,7 @@ from backlight.ops.matrices import (
     check_square,
     identity,
     raise_failure,
+    times,
 )
 
 __all__ = ["inverse", "triangular_solve"]
@@ -135,30 +136,30 @@ def linalg_inv_ex(A, *, check_errors=False):  # noqa: N803 - PyTorch's name
 
 
 @op(node="LinalgSolveTriangularBackward0")
-def linalg_solve_triangular(xp, A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):  # noqa: N803
-    """Solve A · X = B, or X · A = B with left=False, for a triangular `A`; the other triangle is not read.
+def linalg_solve_triangular(xp, input, B, *, upper: bool, left: bool = True, unitriangular: bool = False):  # noqa: N803
+    """Solve input · X = B, or X · input = B with left=False; only one triangle of `input` is read.
 
-    Shapes: A (…, n, n), B (…, n, k) -> (…, n, k); batch dims broadcast
+    Shapes: input (…, n, n), B (…, n, k) -> (…, n, k); batch dims broadcast
 
     Args:
-        upper: `A` is upper triangular, else lower.
-        unitriangular: take A's diagonal to be 1.
+        upper: read the upper triangle, else the lower one.
+        unitriangular: take the diagonal to be 1.
     """
-    check_float("linalg.solve_triangular", A)
-    check_same_kind("linalg.solve_triangular", A, B)
-    check_equation("linalg.solve_triangular", A, B, left)
+    check_float("linalg.solve_triangular", input)
+    check_same_kind("linalg.solve_triangular", input, B)
+    check_equation("linalg.solve_triangular", input, B, left)
     if left:
-        return solve_triangular(A, B, upper=upper, unit=unitriangular)
-    return xp.ascontiguousarray(solve_triangular(A.mT, B.mT, upper=not upper, unit=unitriangular).mT)
+        return solve_triangular(input, B, upper=upper, unit=unitriangular)
+    return xp.ascontiguousarray(solve_triangular(input.mT, B.mT, upper=not upper, unit=unitriangular).mT)
 
 
-@linalg_solve_triangular.derivative("A", "B", formula="B: A⁻ᵀ · grad =: S; A: the triangle of −S · outᵀ")
-def linalg_solve_triangular_inputs(grad, A, out, upper, left, unitriangular, A_shape, B_shape, needs, ops):  # noqa: N803
-    solved = ops.linalg_solve_triangular(A.mT, grad, upper=not upper, left=left, unitriangular=unitriangular)
+@linalg_solve_triangular.derivative("input", "B", formula="B: input⁻ᵀ · grad =: S; input: the triangle of −S · outᵀ")
+def linalg_solve_triangular_inputs(grad, input, out, upper, left, unitriangular, input_shape, B_shape, needs, ops):  # noqa: N803
+    solved = ops.linalg_solve_triangular(input.mT, grad, upper=not upper, left=left, unitriangular=unitriangular)
     slope = None
     if needs[0]:
         product = -(solved @ out.mT) if left else -(out.mT @ solved)
-        slope = ops.sum_to_size(triangle_read(product, upper, unitriangular, ops), A_shape)
+        slope = ops.sum_to_size(triangle_read(product, upper, unitriangular, ops), input_shape)
     return slope, ops.sum_to_size(solved, B_shape) if needs[1] else None
 
 
@@ -168,29 +169,31 @@ def triangle_read(grad, upper: bool, unit: bool, ops):
 
 
 @op(name="triangular_solve", node="TriangularSolveBackward0", outputs=2, returns=return_types.triangular_solve)
-def old_triangular(xp, b, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):  # noqa: N803
-    """The solution of A · X = b (of Aᵀ · X = b), and a copy of A."""
-    for name, array in (("b", b), ("A", A)):
+def old_triangular(xp, input, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):  # noqa: N803
+    """The solution of A · X = input (of Aᵀ · X = input), and a copy of A."""
+    for name, array in (("b", input), ("A", A)):
         if array.ndim < 2:
             raise ShapeError(
                 f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {array.ndim} "
                 "dimensions instead"
             )
     check_square("triangular_solve", A)
-    if A.shape[-1] != b.shape[-2]:
+    if A.shape[-1] != input.shape[-2]:
         raise ShapeError(
-            f"Incompatible matrix sizes for triangular_solve: each A matrix is {A.shape[-2]} by {A.shape[-1]} but each "
-            f"b matrix is {b.shape[-2]} by {b.shape[-1]}"
+            f"Incompatible matrix sizes for triangular_solve: each A matrix is {times(A)} but each b matrix is "
+            f"{times(input)}"
         )
-    check_same_kind("triangular_solve", b, A, "b", "A")
-    check_batches_broadcast(A, b)
+    check_same_kind("triangular_solve", input, A, "b", "A")
+    check_batches_broadcast(A, input)
     read = A.mT if transpose else A
-    found = solve_triangular(read, b, upper=upper != transpose, unit=unitriangular)
+    found = solve_triangular(read, input, upper=upper != transpose, unit=unitriangular)
     return found, xp.array(xp.broadcast_to(A, (*found.shape[:-2], *A.shape[-2:])))
 
 
-@old_triangular.derivative("b", "A", formula="b: A⁻ᵀ · grad =: S; A: the triangle of −S · outᵀ, plus the copy's grad")
-def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, b_shape, A_shape, needs, ops):  # noqa: N803
+@old_triangular.derivative(
+    "input", "A", formula="input: A⁻ᵀ · grad =: S; A: the triangle of −S · outᵀ, plus the copy's grad"
+)
+def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, input_shape, A_shape, needs, ops):  # noqa: N803
     solved, slope = None, grad[1]
     if grad[0] is not None:
         turned = A if transpose else A.mT
@@ -198,13 +201,13 @@ def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, b_shape
         product = -(out[0] @ solved.mT) if transpose else -(solved @ out[0].mT)
         found = triangle_read(product, upper, unitriangular, ops)
         slope = found if slope is None else slope + found
-        solved = ops.sum_to_size(solved, b_shape) if needs[0] else None
+        solved = ops.sum_to_size(solved, input_shape) if needs[0] else None
     return solved, None if slope is None or not needs[1] else ops.sum_to_size(slope, A_shape)
 
 
-def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):  # noqa: N803 - PyTorch's name
-    """Return (solution, copy of A) for A · X = b with a triangular A; the old form of `linalg.solve_triangular`."""
-    found = old_triangular(b, A, upper, transpose, unitriangular)
+def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False):  # noqa: N803 - PyTorch's name
+    """Return (solution, copy of A) for A · X = input with a triangular A; the old form of `linalg.solve_triangular`."""
+    found = old_triangular(input, A, upper, transpose, unitriangular)
     warn_once(
         "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future "
         "PyTorch release.\ntorch.linalg.solve_triangular has its arguments reversed and does not return a copy of one "

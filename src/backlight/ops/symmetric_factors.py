@@ -8,7 +8,7 @@ from backlight import return_types
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels import symmetric
 from backlight.ops.declare import op
-from backlight.ops.matrices import check_float, check_matrix, check_square, raise_failure
+from backlight.ops.matrices import check_float, check_matrix, check_square, raise_failure, times
 from backlight.ops.products import big_name
 
 ZERO_BLOCK = "D[{0},{0}] is zero and using it on ldl_solve would result in a division by zero."
@@ -21,46 +21,46 @@ ZERO_BLOCK = "D[{0},{0}] is zero and using it on ldl_solve would result in a div
     differentiable=(0,),
     returns=return_types.linalg_ldl_factor_ex,
 )
-def symmetric_factor(xp, A, *, hermitian: bool = False, raising: str = ""):  # noqa: N803 - PyTorch's name
+def symmetric_factor(xp, input, *, hermitian: bool = False, raising: str = ""):
     """The factors in one matrix, the rows exchanged, and where D has a zero.
 
     Args:
         hermitian: the same for real matrices.
         raising: what the error begins with that is raised if there is such a zero; none is raised for "".
     """
-    check_square("torch.linalg.ldl_factor_ex", A)
-    check_float("torch.linalg.ldl_factor_ex", A)
-    batch, size = A.shape[:-2], A.shape[-1]
-    found = [symmetric.ldl(matrix) for matrix in A.reshape((prod(batch), size, size))]
-    packed = xp.array([one for one, _, _ in found], A.dtype).reshape(A.shape)
-    pivots = xp.array([one for _, one, _ in found], xp.int32).reshape(A.shape[:-1])
+    check_square("torch.linalg.ldl_factor_ex", input)
+    check_float("torch.linalg.ldl_factor_ex", input)
+    batch, size = input.shape[:-2], input.shape[-1]
+    found = [symmetric.ldl(matrix) for matrix in input.reshape((prod(batch), size, size))]
+    packed = xp.array([one for one, _, _ in found], input.dtype).reshape(input.shape)
+    pivots = xp.array([one for _, one, _ in found], xp.int32).reshape(input.shape[:-1])
     info = xp.array([one for _, _, one in found], xp.int32).reshape(batch)[()]
     raise_failure(info, ZERO_BLOCK, raising)
     return packed, pivots, info
 
 
-@symmetric_factor.derivative("A", formula="none: PyTorch has none either")
+@symmetric_factor.derivative("input", formula="none: PyTorch has none either")
 def symmetric_factor_input(grad):
     raise GraphError(
         "derivative for aten::linalg_ldl_factor_ex is not implemented\n  linalg.solve and linalg.cholesky have one"
     )
 
 
-def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):  # noqa: N803 - PyTorch's name
+def linalg_ldl_factor_ex(input, *, hermitian=False, check_errors=False):
     """Return (LD, pivots, info) of symmetric matrices; where info is not 0, D has a zero there. It has no gradient.
 
-    Shapes: A (…, n, n) -> (…, n, n), (…, n), (…)
+    Shapes: input (…, n, n) -> (…, n, n), (…, n), (…)
     """
-    return symmetric_factor(A, hermitian=hermitian, raising="torch.linalg.ldl_factor_ex" if check_errors else "")
+    return symmetric_factor(input, hermitian=hermitian, raising="torch.linalg.ldl_factor_ex" if check_errors else "")
 
 
-def linalg_ldl_factor(A, *, hermitian=False):  # noqa: N803 - PyTorch's name
+def linalg_ldl_factor(input, *, hermitian=False):
     """Return (LD, pivots) of symmetric matrices, of which the lower triangle is read. It has no gradient.
 
     Raises:
         LinAlgError: a matrix is singular.
     """
-    packed, pivots, _ = symmetric_factor(A, hermitian=hermitian, raising="torch.linalg.ldl_factor")
+    packed, pivots, _ = symmetric_factor(input, hermitian=hermitian, raising="torch.linalg.ldl_factor")
     return return_types.linalg_ldl_factor(packed, pivots)
 
 
@@ -88,8 +88,7 @@ def check_factored(factor, pivots, b) -> None:
     check_matrix(name, b, "B")
     if factor.shape[-1] != b.shape[-2]:
         raise ShapeError(
-            f"Incompatible matrix sizes for {name}: each A matrix is {factor.shape[-1]} by {factor.shape[-1]} but each "
-            f"b matrix is {b.shape[-2]} by {b.shape[-1]}"
+            f"Incompatible matrix sizes for {name}: each A matrix is {times(factor)} but each b matrix is {times(b)}"
         )
     if factor.dtype != b.dtype:
         raise ShapeError(
