@@ -14,7 +14,7 @@ from backlight.errors import ArgumentError, GraphError
 from backlight.graph.interpreters import UNHANDLED, Interpreter
 from backlight.graph.modes import modes
 from backlight.graph.node import Node, node_and_number
-from backlight.graph.packing import Hooks, Packed, innermost_hooks, kept_edge, unpacked_list
+from backlight.graph.packing import Hooks, Packed, innermost_hooks, kept_edge
 from backlight.graph.state import TensorState, new, storage_of, wrap, writable
 from backlight.graph.storage import Storage
 from backlight.graph.watching import local, tell_op
@@ -272,8 +272,8 @@ def raw_saved_property(slot: str, kind: str, name: str) -> property:
 
     def raw(node):
         value = getattr(node, slot)
-        if kind is LIST and value is not None:
-            return tuple(_in_list(node, slot, number) for number in range(len(value)))
+        if isinstance(value, (list, tuple)):
+            return tuple(_in_list(node, slot, number, name) for number in range(len(value)))
         return SavedTensor(
             lambda: _read(node, slot, kind), lambda packed: put(node, slot, packed), lambda: getattr(node, name)
         )
@@ -299,16 +299,18 @@ def freed_before(node: Node) -> GraphError:
     return GraphError(f"{AFTER_FREED}\n  {node.name()} was made at {node.where}")
 
 
-def _in_list(node: Node, slot: str, number: int) -> SavedTensor:
+def _in_list(node: Node, slot: str, number: int, name: str) -> SavedTensor:
     def read():
         value = getattr(node, slot)
         if value is None:
             return freed_before(node)
         one = value[number]
-        return one if isinstance(one, Packed) else (one, kept_edge(one))
+        if one is None or isinstance(one, Packed):
+            return one
+        return (one, kept_edge(one)) if isinstance(one, TensorState) else (wrap(one), None)
 
     def write(packed: Packed) -> None:
         value = getattr(node, slot)
-        put(node, slot, (*value[:number], packed, *value[number + 1 :]))
+        put(node, slot, type(value)([*value[:number], packed, *value[number + 1 :]]))
 
-    return SavedTensor(read, write, lambda: unpacked_list(getattr(node, slot))[number])
+    return SavedTensor(read, write, lambda: getattr(node, name)[number])
