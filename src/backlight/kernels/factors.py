@@ -49,11 +49,12 @@ def lu(a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     count = min(rows, columns)
     work = np.array(a.reshape((prod(a.shape[:-2]), rows, columns)), order="C")
     pivots = np.zeros((len(work), count), np.int32)
+    eliminate = _eliminate_one if len(work) == 1 else _eliminate
     with np.errstate(all="ignore"):
         for start in range(0, count, PANEL):
             stop = min(start + PANEL, count)
             for column in range(start, stop):
-                pivots[:, column] = _eliminate(work, column, stop) + 1
+                pivots[:, column] = eliminate(work, column, stop) + 1
             if stop < columns:
                 right = work[:, start:stop, stop:]
                 right[...] = solve_triangular(work[:, start:stop, start:stop], right, upper=False, unit=True)
@@ -75,6 +76,21 @@ def _eliminate(work, column: int, stop: int) -> np.ndarray:
     below /= np.where(divisor == 0, 1, divisor)[:, None]
     work[:, column + 1 :, column + 1 : stop] -= below[:, :, None] * work[:, column, None, column + 1 : stop]
     return pivots
+
+
+def _eliminate_one(work, column: int, stop: int) -> int:
+    """The same for one matrix, where plain slices are twice as fast."""
+    matrix = work[0]
+    pivot = column + int(np.abs(matrix[column:, column]).argmax())
+    if pivot != column:
+        exchanged = matrix[pivot].copy()
+        matrix[pivot] = matrix[column]
+        matrix[column] = exchanged
+    if matrix[column, column] != 0:
+        below = matrix[column + 1 :, column]
+        below /= matrix[column, column]
+        matrix[column + 1 :, column + 1 : stop] -= below[:, None] * matrix[column, column + 1 : stop]
+    return pivot
 
 
 def first_zero(diagonals) -> np.ndarray:
