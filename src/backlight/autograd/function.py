@@ -13,7 +13,9 @@ import weakref
 
 from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
+from backlight.autograd.function_tangents import push_tangents
 from backlight.errors import ArgumentError, GraphError, MissingMethodError
+from backlight.graph.interpreters import interpreted
 from backlight.graph.modes import is_grad_enabled, modes, no_grad, set_recording
 from backlight.graph.node import Output, freed, next_sequence
 from backlight.graph.provenance import user_place
@@ -31,6 +33,7 @@ class FunctionCtx:
     dirty_tensors: tuple | None = None
     non_differentiable: tuple | None = None
     _materialize = True
+    _pushes_forward = False  # whether jvp runs
     _node = None  # weak reference to the node in the graph
     _saved: tuple | None = ()  # what save_for_backward was given; None after it was freed
 
@@ -39,7 +42,7 @@ class FunctionCtx:
         self.to_save = tensors
 
     def save_for_forward(self, *tensors) -> None:
-        """Keep tensors as `ctx.saved_for_forward`, which PyTorch's forward mode reads."""
+        """Save inputs, outputs or other tensors for `jvp`, which reads them as `ctx.saved_tensors`."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, TensorState):
                 raise ArgumentError(
@@ -67,6 +70,8 @@ class FunctionCtx:
         Raises:
             RuntimeError: the graph was freed, or a saved tensor was modified in place.
         """
+        if self._pushes_forward and self.saved_for_forward is not None:
+            return self.saved_for_forward
         if self._saved is None:
             raise freed(self._node())
         return tuple(None if one is None else one.unpack() for one in self._saved)
@@ -159,6 +164,13 @@ class Function(metaclass=FunctionMeta):
 
     vjp = backward
 
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """Return the tangents of the outputs from those of the inputs: what forward mode calls."""
+        raise MissingMethodError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
     @classmethod
     def _run_backward(cls, ctx, *grads):
         """Call the user's backward, under whichever of its two names it was written."""
@@ -180,16 +192,20 @@ class Function(metaclass=FunctionMeta):
         tensors = [value for value in args if isinstance(value, TensorState)]
         ctx.needs_input_grad = tuple(isinstance(value, TensorState) and value._edge is not None for value in args)
         node = _new_node(cls, ctx, args) if modes.grad_enabled and any(ctx.needs_input_grad) else None
-        recording = set_recording(False)
+        recording, forward = set_recording(False), modes.forward
+        modes.forward = False
         try:
             output = cls.forward(*args) if sets_up else cls.forward(ctx, *args)
             if sets_up:
                 cls.setup_context(ctx, args, output)
         finally:
+            modes.forward = forward
             set_recording(recording)
         outputs = record_outputs(ctx, node, tensors, output if isinstance(output, tuple) else (output,))
         if node is not None:
             ctx._saved = saved_for(node, ctx.to_save or (), output, outputs)
+        if interpreted.blocks:
+            push_tangents(cls, ctx, args, output if isinstance(output, tuple) else (output,), outputs)
         ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = None
         return outputs if isinstance(output, tuple) else outputs[0]
 

@@ -8,7 +8,7 @@ from backlight.errors import ArgumentError, GraphError
 from backlight.graph.node import Node, modified, name_of_tensor, output_name
 from backlight.graph.packing import Packed, innermost_hooks, kept_edge
 from backlight.graph.state import TensorState, storage_of, wrap
-from backlight.ops.operands import own_edge, restore, restore_tensor, version_of
+from backlight.ops.operands import own_edge, restore, restore_tensor, version_of, with_tangents
 from backlight.ops.packing import SavedTensor, freed_before
 
 
@@ -53,7 +53,7 @@ class _SavedOutput:
         node = self.node()
         if self.storage.version != self.version:
             raise modified(node, self.data, self.storage, self.version, output_name(node, self.number))
-        return wrap(self.data, own_edge(node, self.number), self.storage)
+        return with_tangents(wrap(self.data, own_edge(node, self.number), self.storage), node, self.number)
 
 
 class _PackedOutput:

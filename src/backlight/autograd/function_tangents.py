@@ -1,0 +1,92 @@
+"""Forward mode through a custom Function: its `jvp` gives the tangents of its outputs."""
+
+from backlight.errors import GraphError
+from backlight.graph.interpreters import without
+from backlight.graph.state import TensorState
+from backlight.ops.promotion import is_float
+from backlight.ops.tables import TENSOR_OPS
+from backlight.ops.tangents import Level, levels
+
+
+def push_tangents(function, ctx, args: tuple, raw: tuple, outputs: tuple) -> None:
+    """Give the outputs of a Function's call the tangents that its jvp works out, for each level of forward mode.
+
+    Args:
+        args: what forward was given.
+        raw: what forward returned.
+        outputs: the same as the caller gets it.
+
+    Raises:
+        NotImplementedError: an input has a tangent and the Function has no jvp.
+        RuntimeError: jvp returned too many or too few tangents, or some that do not fit the outputs.
+    """
+    marked = {id(one) for one in ctx.non_differentiable or ()}
+    for level in levels():
+        tangents = [level.tangent_of(one) if isinstance(one, TensorState) else None for one in args]
+        if any(tangent is not None for tangent in tangents):
+            with without(level):
+                found = _called(function, ctx, args, tangents)
+                _require_count(found, outputs)
+                for place, (out, tangent) in enumerate(zip(outputs, found)):
+                    _attach(level, place, out, tangent, args, tangents, id(raw[place]) in marked)
+
+
+def _called(function, ctx, args: tuple, tangents: list) -> tuple:
+    """Call the user's jvp: tensors without a tangent have zeros, unless ctx was told not to make them."""
+    if ctx._materialize:
+        tangents = [
+            TENSOR_OPS.clone(TENSOR_OPS.filling_zeros(one))
+            if tangent is None and isinstance(one, TensorState) and is_float(one._data.dtype)
+            else tangent
+            for one, tangent in zip(args, tangents)
+        ]
+    ctx._pushes_forward = True
+    try:
+        found = function.jvp(ctx, *tangents)
+    finally:
+        ctx._pushes_forward = False
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _require_count(found: tuple, outputs: tuple) -> None:
+    if len(found) != len(outputs):
+        raise GraphError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got "
+            f"{len(found)})"
+        )
+    for place, tangent in enumerate(found):
+        if tangent is not None and not isinstance(tangent, TensorState):
+            raise GraphError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {place}.")
+
+
+def _attach(level: Level, place: int, out, tangent, args, tangents, constant: bool) -> None:
+    """Give one output its tangent."""
+    if constant or not isinstance(out, TensorState) or not is_float(out._data.dtype):
+        if tangent is not None:
+            raise GraphError(
+                f"Function's jvp returned a gradient at position {place}, but  the corresponding forward output is not "
+                "a differentiable Tensor.You should return None at that position instead."
+            )
+        return
+    if tangent is None or not is_float(tangent._data.dtype):
+        raise GraphError(
+            "Expected both tensor and its forward grad to be floating point or complex; jvp returned "
+            f"{'None' if tangent is None else tangent.dtype} for output {place}: return zeros where nothing changes"
+        )
+    for one, given in zip(args, tangents):
+        if one is out and given is not None:  # forward changed it
+            _require_same(tangent, given)
+            return
+    if out._view is not None and tangent._view is None:
+        raise GraphError(
+            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+        )
+    level.attach(out, tangent)
+
+
+def _require_same(tangent, given) -> None:
+    if tangent is not given:
+        raise GraphError(
+            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
+            "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace."
+        )
