@@ -334,6 +334,124 @@ def test_a_tangent_that_requires_grad_is_differentiated():
     same(found, [2, 4])
 
 
+# --- custom Functions -------------------------------------------------------------------------------------------------
+
+
+def function_of(m, forward, jvp, materialize=True):
+    """Return a Function with a jvp."""
+
+    class Custom(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, *args):
+            ctx.set_materialize_grads(materialize)
+            return forward(ctx, *args)
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return grads[0]
+
+    if jvp is not None:
+        Custom.jvp = staticmethod(jvp)
+    return Custom.apply
+
+
+def doubled(ctx, x, *rest):
+    ctx.save_for_forward(x)
+    return x * 2
+
+
+def two(ctx, x):
+    return x * 2, x * 3
+
+
+def with_a_constant(ctx, x):
+    out, constant = x * 2, x * 3
+    ctx.mark_non_differentiable(constant)
+    return out, constant, x.argmax()
+
+
+def changed(ctx, x):
+    x.mul_(2)
+    ctx.mark_dirty(x)
+    return x
+
+
+FUNCTIONS = {
+    "a product": (doubled, lambda ctx, t: t * 2),
+    "what was saved": (doubled, lambda ctx, t: t * ctx.saved_tensors[0]),
+    "no jvp": (doubled, None),
+    "too many": (doubled, lambda ctx, t: (t, t)),
+    "too few": (two, lambda ctx, t: t),
+    "another shape": (doubled, lambda ctx, t: t[:2]),
+    "no tensor": (doubled, lambda ctx, t: 3),
+    "several": (two, lambda ctx, t: (t * 2, t * 3)),
+    "a constant": (with_a_constant, lambda ctx, t: (t * 2, None, None)),
+    "a tangent of a constant": (with_a_constant, lambda ctx, t: (t * 2, t, None)),
+    "changed in place": (changed, lambda ctx, t: t.mul_(2)),
+    "not changed in place": (changed, lambda ctx, t: t * 2),
+    "a view": (lambda ctx, x: x.view(3, 1), lambda ctx, t: t.view(3, 1)),
+    "no view": (lambda ctx, x: x.view(3, 1), lambda ctx, t: t.view(3, 1).clone()),
+    "the input": (lambda ctx, x: x, lambda ctx, t: t.view_as(t)),
+    "not the input": (lambda ctx, x: x, lambda ctx, t: t.clone()),
+}
+
+
+def result_of(m, forward, jvp):
+    """Return what a Function gives for a dual: primals and tangents, or the error."""
+    mode = m.autograd.forward_ad
+    with mode.dual_level():
+        primal, tangent = (m.tensor(numbers, dtype=m.float64) for numbers in ([1.0, 2, 3], [1.0, 0, -1]))
+        dual = mode.make_dual(primal, tangent) * 1
+        try:
+            outs = function_of(m, forward, jvp)(dual)
+        except RuntimeError as problem:
+            return problem, None
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        parts = [part for out in outs for part in mode.unpack_dual(out)]
+        return None, [None if part is None else part.tolist() for part in parts]
+
+
+@pytest.mark.parametrize(("forward", "jvp"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_a_function_s_jvp_does_what_pytorch_makes_it_do(forward, jvp):
+    their_error, theirs = result_of(torch, forward, jvp)
+    our_error, ours = result_of(backlight, forward, jvp)
+    assert ours == theirs
+    if their_error is not None:
+        assert isinstance(our_error, type(their_error)) and str(our_error).startswith(str(their_error))
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_an_input_without_tangent_has_zeros_or_none(materialize):
+    def jvp(ctx, first, number, second):
+        assert number is None
+        assert second.tolist() == [0, 0] if materialize else second is None
+        return first * 2
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(vector(1, 2), vector(3, 4))
+        same(tangent_of(function_of(backlight, doubled, jvp, materialize)(dual, 5, vector(1, 1))), [6, 8])
+
+
+def test_jvp_serves_each_of_several_levels():
+    cube = function_of(backlight, doubled, lambda ctx, t: t * ctx.saved_tensors[0] ** 2)
+    x, one = vector(3.0), vector(1.0)
+    with tangents.level() as outer, tangents.level() as inner:
+        out = cube(inner.dual(outer.dual(x, one), one))
+        _, slope = inner.unpacked(out)
+        same(outer.unpacked(out)[1], [9])
+        same(outer.unpacked(slope)[1], [6])
+
+
+def test_a_dual_is_printed_with_its_tangent():
+    texts = []
+    for m in (torch, backlight):
+        with m.autograd.forward_ad.dual_level():
+            x = m.autograd.forward_ad.make_dual(m.ones(3, requires_grad=True), m.arange(3.0))
+            y = m.autograd.forward_ad.make_dual(m.ones(3), m.arange(3.0)).reshape(1, 3) * m.ones(2, 1)
+            texts.append([repr(x), repr(y), repr(y.sum())])
+    assert texts[0] == texts[1]
+
+
 # --- the ways in which ops give tangents ------------------------------------------------------------------------------
 
 

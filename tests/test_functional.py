@@ -3,7 +3,7 @@
 import pytest
 
 import backlight
-from backlight.autograd.functional import jacobian
+from backlight.autograd.functional import hessian, jacobian
 from snippets import assert_shows_the_same
 
 START = """
@@ -78,6 +78,7 @@ REFUSED = {
     "a Hessian of several outputs": "D.hessian(pair, (a, b))",
     "vhp of several elements": "D.vhp(scaled, a, b)",
     "hvp of several outputs": "D.hvp(pair, (a, b), (a, b))",
+    "strict by forward mode": "D.jacobian(scaled, a, strict=True, vectorize=True, strategy='forward-mode')",
     "strict and vectorized": "D.jacobian(scaled, a, strict=True, vectorize=True)",
     **{
         f"strict {call}": f"D.{call[:-1]}, strict=True)"
@@ -119,8 +120,12 @@ def test_forward_mode_gives_the_same_numbers():
 
     a, b = backlight.tensor([1.0, 2.0]), backlight.tensor([3.0, 4.0])
     rows = jacobian(pair, (a, b))
-    again = jacobian(pair, (a, b), strategy="forward-mode", vectorize=True)
-    assert [[one.tolist() for one in row] for row in rows] == [[one.tolist() for one in row] for row in again]
+    for vectorize in (True, False):
+        again = jacobian(pair, (a, b), strategy="forward-mode", vectorize=vectorize)
+        assert [[one.tolist() for one in row] for row in rows] == [[one.tolist() for one in row] for row in again]
+    found = hessian(lambda x, y: (x**2 * y.exp()).sum(), (a, b), vectorize=True, outer_jacobian_strategy="forward-mode")
+    rows = hessian(lambda x, y: (x**2 * y.exp()).sum(), (a, b))
+    assert [[one.tolist() for one in row] for row in found] == [[one.tolist() for one in row] for row in rows]
     with pytest.raises(ValueError, match='Expected strategy to be either "forward-mode" or "reverse-mode"'):
         jacobian(pair, (a, b), strategy="sideways")
 

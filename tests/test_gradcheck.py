@@ -192,8 +192,70 @@ def test_inputs_without_gradient_and_expanded_inputs_are_refused():
         gradcheck(lambda a: a * 2, backlight.ones(2))
     with pytest.raises(RuntimeError, match="The 0th input has a dimension with stride 0"):
         gradcheck(lambda a: a * 2, backlight.ones(1, dtype=backlight.float64).expand(3).requires_grad_())
-    with pytest.raises(ValueError, match="check_forward_ad must be False"):
-        gradcheck(lambda a: a * 2, doubles(2), check_forward_ad=True)
+    with pytest.raises(ValueError, match="Expected at least one of check_forward_ad or check_backward_ad to be True"):
+        gradcheck(lambda a: a * 2, doubles(2), check_backward_ad=False)
+    with pytest.raises(ValueError, match="check_batched_forward_grad=True requires check_forward_ad to be True"):
+        gradcheck(lambda a: a * 2, doubles(2), check_batched_forward_grad=True)
+
+
+def smooth(a, b):
+    return (a * b).sin(), a.exp().cumsum(0) @ b
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_forward_mode_is_checked(fast):
+    inputs = (doubles(3), doubles(3))
+    assert gradcheck(smooth, inputs, check_forward_ad=True, check_batched_forward_grad=True, fast_mode=fast)
+    assert gradcheck(smooth, inputs, check_forward_ad=True, check_backward_ad=False, fast_mode=fast)
+    assert gradgradcheck(smooth, inputs, check_fwd_over_rev=True, fast_mode=fast)
+    assert gradgradcheck(smooth, inputs, check_fwd_over_rev=True, check_rev_over_rev=False, fast_mode=fast)
+
+
+class WrongTangent(backlight.autograd.Function):
+    """A square whose backward is right and whose jvp is not."""
+
+    @staticmethod
+    def forward(ctx, a):
+        ctx.save_for_backward(a)
+        return a * a
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * grad * ctx.saved_tensors[0]
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return 3 * tangent
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_wrong_tangent_is_found(fast):
+    assert gradcheck(WrongTangent.apply, doubles(3), fast_mode=fast)
+    with pytest.raises(RuntimeError, match="Jacobian computed with forward mode mismatch for output 0 with respect to"):
+        gradcheck(WrongTangent.apply, doubles(3), check_forward_ad=True, fast_mode=fast)
+
+
+class WithoutZeros(backlight.autograd.Function):
+    """A sum whose jvp goes wrong where one input has no tangent."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.set_materialize_grads(False)
+        return a + b
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad
+
+    @staticmethod
+    def jvp(ctx, first, second):
+        return 2 * first if second is None else 2 * second if first is None else first + second
+
+
+def test_a_missing_tangent_that_is_not_zeros_is_found():
+    with pytest.raises(RuntimeError, match="Mismatch in tangent values for output with index: 0 when input: "):
+        gradcheck(WithoutZeros.apply, (doubles(3), doubles(3)), check_forward_ad=True)
+    assert gradcheck(WithoutZeros.apply, (doubles(3), doubles(3)), check_forward_ad=True, check_undefined_grad=False)
 
 
 def test_the_dtype_of_gradients_can_be_checked():

@@ -10,6 +10,7 @@ What a dual is, and how tangents are worked out, says NOTE [Duals] in ops/tangen
 import threading
 from typing import NamedTuple
 
+from backlight.batching.interpreter import batchings_of, lowered, raised
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.interception import switch_interpreters
@@ -111,16 +112,16 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             raise ValueProblem(
                 f"Expected {name} to be floating point or complex, but got: {from_numpy_dtype(one._data.dtype)}"
             )
-    if at.tangent_of(tensor) is not None:
+    if unpacked_at(at, tensor)[1] is not None:
         raise GraphError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
             "supported."
         )
-    if at.tangent_of(tangent) is not None:
+    if unpacked_at(at, tangent)[1] is not None:
         raise GraphError(
             "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
         )
-    return at.dual(tensor, tangent)
+    return dual_at(at, tensor, tangent)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -128,7 +129,20 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     at = _level(level)
     if at is None:
         return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(*at.unpacked(tensor))
+    return UnpackedDualTensor(*unpacked_at(at, tensor))
+
+
+def dual_at(level: Level, tensor: Tensor, tangent: Tensor) -> Tensor:
+    """Return a dual of one level; inside vmap, the batch of duals."""
+    batchings = batchings_of([tensor, tangent])
+    return raised(level.dual(lowered(tensor, batchings), lowered(tangent, batchings)), batchings)
+
+
+def unpacked_at(level: Level, tensor: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Return a tensor without its tangent of one level, and the tangent, or None."""
+    batchings = batchings_of([tensor])
+    primal, tangent = level.unpacked(lowered(tensor, batchings))
+    return raised(primal, batchings), None if tangent is None else raised(tangent, batchings)
 
 
 def _level(number: int | None) -> Level | None:

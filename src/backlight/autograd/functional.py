@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from backlight.autograd.forward_jacobian import jacobians_by_columns, refuse_strict
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
 from backlight.graph.modes import enable_grad
 from backlight.graph.start import gradients_of
@@ -61,13 +62,17 @@ def jacobian(
     For several inputs the result is a tuple with one Jacobian each; for several outputs a tuple of these.
 
     Args:
-        vectorize: accepted for PyTorch's sake; rows are computed one after another.
-        strategy: "reverse-mode", or "forward-mode", which gives the same numbers; both run backward here.
+        vectorize: push all columns at once, with vmap; rows of reverse mode are computed one after another anyway.
+        strategy: "reverse-mode" runs backward for each element of the outputs, "forward-mode" pushes a tangent for each
+            element of the inputs: less work where these are fewer.
 
     The other arguments are those of `vjp`.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise ValueProblem(f'Expected strategy to be either "forward-mode" or "reverse-mode", got {strategy!r}')
+    if strategy == "forward-mode":
+        refuse_strict(strict)
+        return _by_columns(func, inputs, create_graph, vectorize)
     if strict and vectorize:
         raise GraphError(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
@@ -77,6 +82,19 @@ def jacobian(
     rows = [_jacobian_of(out, number, call.inputs, create_graph, strict) for number, out in enumerate(call.outputs)]
     parts = [_unpacked(_finished(row, create_graph), call.several_inputs) for row in rows]
     return _unpacked(tuple(parts), call.several_outputs)
+
+
+def _by_columns(func, inputs, create_graph: bool, vectorize: bool):
+    several, inputs = _listed(inputs, "inputs", "jacobian")
+    several_outputs = []
+
+    def outputs(*values):
+        several, outs = _listed(func(*values), "outputs of the user-provided function", "jacobian")
+        several_outputs[:] = [several]
+        return outs
+
+    rows = jacobians_by_columns(outputs, _own(inputs, create_graph, False), vectorize)
+    return _unpacked(tuple(_unpacked(_finished(tuple(row), create_graph), several) for row in rows), *several_outputs)
 
 
 def hessian(
@@ -94,11 +112,14 @@ def hessian(
     several, inputs = _listed(inputs, "inputs", "hessian")
 
     def slopes(*values):
+        if outer_jacobian_strategy == "forward-mode":  # or else they would be detached, and lose their tangents
+            values = tuple(value.requires_grad_() for value in values)
         found = jacobian(lambda *args: _one_element(func(*args), "hessian", strict), values, create_graph=True)
         _require_grad(found, strict, _INDEPENDENT_SLOPE)
         return found
 
-    found = jacobian(slopes, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    at_once = vectorize and outer_jacobian_strategy != "forward-mode"  # vmap cannot run the backward within
+    found = jacobian(slopes, inputs, create_graph, strict, at_once, outer_jacobian_strategy)
     return found if several else found[0][0]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.autograd.doors import grad as batched_grad
+from backlight.autograd.forward_check import check_forward, check_forward_batches
 from backlight.autograd.jacobians import (
     GradcheckError,
     analytical_jacobians,
@@ -16,11 +16,10 @@ from backlight.autograd.jacobians import (
     numerical_slope,
     vector_jacobian,
 )
+from backlight.autograd.special_gradients import check_batches, check_missing_gradients, check_zero_gradients
 from backlight.errors import GraphError, ValueProblem
-from backlight.graph.node import Node, next_sequence
-from backlight.graph.provenance import user_place
 from backlight.graph.start import gradients_of
-from backlight.graph.state import LEAF, TensorState, edge_of, wrap
+from backlight.graph.state import LEAF, TensorState, wrap
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -41,6 +40,7 @@ class _Check:
     rtol: float
     nondet_tol: float
     check_grad_dtypes: bool
+    check_undefined_grad: bool
 
     @property
     def wanted(self) -> list:
@@ -81,23 +81,32 @@ def gradcheck(
         check_undefined_grad: check that a missing gradient of an output counts as zeros.
         check_grad_dtypes: check that each gradient has the dtype of its input.
         check_batched_grad: check that `is_grads_batched` agrees with one backward a row.
+        check_batched_forward_grad: check that vmap over tangents agrees with one tangent after another.
+        check_forward_ad: check forward mode too.
+        check_backward_ad: check reverse mode.
         fast_mode: compare one random combination of rows and columns instead of whole Jacobians.
 
     Raises:
         GradcheckError: a derivative is wrong; the message names the output, the input and the element.
-        ValueError: no input requires grad, or forward mode is asked for.
+        ValueError: no input requires grad, or neither mode is to be checked.
     """
-    if check_forward_ad or check_batched_forward_grad or not check_backward_ad:
-        raise ValueProblem("check_forward_ad must be False, got True: backlight differentiates in reverse mode only")
-    check = _Check(func, as_tuple(inputs), eps, atol, rtol, nondet_tol, check_grad_dtypes)
+    if not (check_forward_ad or check_backward_ad):
+        raise ValueProblem("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueProblem("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    check = _Check(func, as_tuple(inputs), eps, atol, rtol, nondet_tol, check_grad_dtypes, check_undefined_grad)
     _check_inputs(check.inputs)
     try:
-        _check_derivatives(check, fast_mode)
-        _check_zero_gradients(check)
+        _check_derivatives(check, fast_mode, check_backward_ad, check_forward_ad)
+        if check_batched_forward_grad:
+            check_forward_batches(check)
+        if not check_backward_ad:
+            return True
+        check_zero_gradients(check)
         if check_batched_grad:
-            _check_batches(check)
+            check_batches(check)
         if check_undefined_grad:
-            _check_missing_gradients(check)
+            check_missing_gradients(check)
     except GradcheckError:
         if raise_exception:
             raise
@@ -130,6 +139,9 @@ def gradgradcheck(
         grad_outputs: the gradients of the outputs; random ones in [-1, 1) by default.
         gen_non_contig_grad_outputs: let the random ones be non-contiguous.
 
+        check_fwd_over_rev: check the gradients' tangents.
+        check_rev_over_rev: check the gradients' gradients.
+
     The other arguments, and what is raised, are those of `gradcheck`.
     """
     inputs = as_tuple(inputs)
@@ -140,8 +152,10 @@ def gradgradcheck(
         ]
     weights = as_tuple(grad_outputs)
 
+    wanted = [isinstance(one, TensorState) and one._edge is not None for one in inputs]
+
     def gradients(*arguments):
-        own = arguments[: len(inputs)]
+        own = [one.requires_grad_() if asked else one for one, asked in zip(arguments, wanted)]
         outputs = differentiable(func(*own))
         found = gradients_of(outputs, differentiable(own), list(arguments[len(inputs) :]), None, True, True, False)
         return tuple(grad for grad in found if grad is not None)
@@ -196,7 +210,7 @@ def _check_inputs(inputs) -> None:
 # --- derivatives -----------------------------------------------------------------------------------------------------
 
 
-def _check_derivatives(check: _Check, fast: bool) -> None:
+def _check_derivatives(check: _Check, fast: bool, backward: bool, forward: bool) -> None:
     everything = [out for out in as_tuple(check.func(*check.inputs)) if isinstance(out, TensorState)]
     compare = _compare_slopes if fast else _compare_jacobians
     if not any(out._edge is not None for out in everything):
@@ -204,7 +218,10 @@ def _check_derivatives(check: _Check, fast: bool) -> None:
             if any(np.any(one) for one in numerical_jacobians(check.func, check.inputs, tensor, check.eps)):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
         return
-    compare(check, everything)
+    if backward:
+        compare(check, everything)
+    if forward:
+        check_forward(check, everything, fast)
 
 
 def _compare_jacobians(check: _Check, everything) -> None:
@@ -318,80 +335,3 @@ def _explain_slope(check, out, number, place, i, found, measured):
     )
     wrong = ~np.isclose(full, finite, rtol=check.rtol, atol=check.atol)
     raise GradcheckError(head + (_element(check, out, i, wrong, full, finite) if wrong.any() else FAST_FAILED_ALONE))
-
-
-# --- gradients of outputs that are zero, missing or batched ----------------------------------------------------------
-
-
-def _zeros(outputs) -> list:
-    return [wrap(np.zeros(out._data.shape, out._data.dtype)) for out in outputs]
-
-
-def _check_zero_gradients(check: _Check) -> None:
-    """Raise if zero gradients of the outputs do not give zero gradients of the inputs."""
-    outputs = differentiable(check.func(*check.inputs))
-    if not outputs:
-        return
-    found = gradients_of(outputs, check.wanted, _zeros(outputs), None, False, True, False)
-    for i, (grad, tensor) in enumerate(zip(found, check.wanted)):
-        if grad is None:
-            continue
-        if np.any(grad._data):
-            raise GradcheckError(f"backward not multiplied by grad_output: input {i} gets a gradient from zeros")
-        if grad._data.dtype != tensor._data.dtype:
-            raise GradcheckError(
-                f"grad is incorrect type: {grad._data.dtype} for input {i}, which is {tensor._data.dtype}"
-            )
-
-
-def _check_batches(check: _Check) -> None:
-    """Raise if a batch of weights does not give the gradients that its rows give one by one."""
-    for number, out in enumerate(differentiable(check.func(*check.inputs))):
-        rows = np.random.default_rng(number).uniform(-1, 1, (2, *out._data.shape)).astype(out._data.dtype)
-        batch = batched_grad([out], check.wanted, [wrap(rows)], True, allow_unused=True, is_grads_batched=True)
-        singly = [vector_jacobian(out, check.wanted, row) for row in rows]
-        for i, found in enumerate(batch):
-            if found is not None and not np.allclose(found._data, np.stack([one[i] for one in singly])):
-                raise GradcheckError(
-                    f"the batched gradient of input {i} differs from that of output {number}, row by row"
-                )
-
-
-class UndefinedGrad(Node):
-    """Passes no gradient at all to the tensor it stands behind."""
-
-    __slots__ = ()
-
-    def backward(self, grad, edges, keep):
-        """Return a missing gradient."""
-        return (None,)
-
-
-def _without_gradient(out):
-    """Return the tensor once more; a gradient that arrives at it goes no further."""
-    node = UndefinedGrad()
-    node.edges, node.sequence, node.extra = (edge_of(out),), next_sequence(), None
-    node.code, node.lasti = user_place()
-    return wrap(out._data, node)
-
-
-def _check_missing_gradients(check: _Check) -> None:
-    """Raise if a backward fails, or invents a gradient, where all or one of the outputs have none."""
-    count = len(differentiable(check.func(*check.inputs)))
-    choices = [range(count)] if count < 2 else [range(count), *((one,) for one in range(count))]
-    for missing in choices:
-        outputs = differentiable(check.func(*check.inputs))
-        roots = [_without_gradient(out) if number in missing else out for number, out in enumerate(outputs)]
-        try:
-            found = gradients_of(roots, check.wanted, _zeros(roots), None, False, True, False) if roots else []
-        except (RuntimeError, TypeError, AttributeError) as problem:
-            raise GradcheckError(
-                "Expected backward function to handle undefined output grads: it failed with "
-                f"{type(problem).__name__}: {problem}"
-            ) from problem
-        for i, grad in enumerate(found):
-            if grad is not None and np.any(grad._data):
-                raise GradcheckError(
-                    "Expected all input grads to be undefined or zero when all output grads are undefined or zero; "
-                    f"input {i} gets a gradient"
-                )

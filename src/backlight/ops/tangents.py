@@ -122,7 +122,7 @@ class Level(Interpreter):
     def dual(self, primal, tangent):
         """Return an alias of a tensor that carries a tangent; without one where forward mode is off."""
         with without(self):
-            made = TENSOR_OPS.alias(primal)
+            made = _seen_alone(primal)
             if enabled():
                 self.attach(made, tangent)
         return made
@@ -131,7 +131,7 @@ class Level(Interpreter):
         """Return an alias of a tensor without its tangent, and the tangent, or None."""
         tangent = self.tangent_of(tensor) if enabled() else None
         with without(self):
-            return TENSOR_OPS.alias(tensor), tangent
+            return _seen_alone(tensor), tangent
 
     def forget(self) -> None:
         """Take this level's tangents from all that carry them."""
@@ -180,6 +180,11 @@ def write_tangents(target, result) -> None:
     """Let a tensor's tangents follow a write to it; `result` holds what was written, None for constants."""
     for level in levels():
         level.write(target, None if result is None else level.tangent_of(result))
+
+
+def _seen_alone(tensor):
+    """Return a view of a whole tensor, which has a tangent, or none, of its own."""
+    return TENSOR_OPS.view(tensor, tuple(tensor._data.shape))
 
 
 def _tell_node(tensor, tangents: Tangents) -> None:

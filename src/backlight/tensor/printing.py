@@ -16,6 +16,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ValueProblem
 from backlight.graph.state import the_tensor_class
 from backlight.ops.promotion import is_float
+from backlight.ops.tangents import levels
 
 __all__ = ["set_printoptions"]
 
@@ -111,6 +112,8 @@ def _suffixes(tensor) -> list[str]:
         found.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")
     elif tensor.requires_grad:
         found.append("requires_grad=True")
+    tangents = [level.tangent_of(tensor) for level in levels()]
+    found += [f"tangent={tangent}" for tangent in tangents[-1:] if tangent is not None]
     return found
 
 
