@@ -2,6 +2,7 @@
 
 import gc
 import math
+import threading
 import warnings
 import weakref
 from contextlib import nullcontext
@@ -616,3 +617,29 @@ def test_a_watched_checkpoint_is_recorded_alike_on_both_engines(lib, use_reentra
 def tanh_and_exp():
     t = [math.tanh(2 * one) for one in (0.1, 0.2, 0.3)]
     return t, [math.exp(one) for one in t]
+
+
+def test_threads_may_recompute_the_same_checkpoints_at_once():
+    """Each draws the random numbers of the forward again, from the one generator that all share."""
+    backlight.manual_seed(0)
+    x, w = (backlight.randn(40, 40, requires_grad=True) for _ in range(2))
+    y = x
+    for _ in range(4):
+        y = backlight.utils.checkpoint.checkpoint(
+            lambda y: backlight.nn.functional.dropout((y @ w).tanh(), 0.3), y, use_reentrant=False
+        )
+    y = y.sum()
+    expected = [one.tolist() for one in backlight.autograd.grad(y, [x, w], retain_graph=True)]
+    found = []
+
+    def work():
+        for _ in range(4):
+            found.append([one.tolist() for one in backlight.autograd.grad(y, [x, w], retain_graph=True)])
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 32
+    assert all(one == expected for one in found)

@@ -4,6 +4,7 @@ See NOTE [Recomputation] in autograd/recomputation.py for the form without re-en
 whose backward runs the function again and starts a backward of its own.
 """
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,6 +17,7 @@ from backlight.graph.modes import enable_grad, modes, no_grad
 from backlight.graph.state import TensorState
 from backlight.graph.tasks import count_tasks, current_task
 from backlight.nn.modules.container import Sequential
+from backlight.ops.comparisons import equal
 from backlight.tensor.random import fork_rng, get_rng_state, set_rng_state
 from backlight.utils.checkpoint_debugging import OpLog
 
@@ -141,19 +143,43 @@ def _frame(function, kwargs: dict, preserve_rng_state: bool, context_fn, determi
     if determinism_check not in CHECKS:
         raise ValueProblem(f"determinism_check should be one of {list(CHECKS)}, but got {determinism_check}")
     forward_context, again_context = context_fn()
-    state = get_rng_state() if preserve_rng_state else None
+    drawn = _Drawn() if preserve_rng_state else None
 
     def recompute(*args):
-        with fork_rng(enabled=preserve_rng_state):
-            if state is not None:
-                set_rng_state(state)
-            with again_context:
-                function(*args, **kwargs)
+        with nullcontext() if drawn is None else drawn.again(), again_context:
+            function(*args, **kwargs)
 
     stops = early_stop if _Settings.early_stop is None else _Settings.early_stop
     frame = Frame(recompute, stops, CHECKS[determinism_check])
-    frame.forward_context = forward_context
+    frame.forward_context, frame.drawn = forward_context, drawn
     return frame, log
+
+
+class _Drawn:
+    """The random numbers that a forward draws: nothing is done to the generator if it drew none.
+
+    The default generator belongs to all threads, so that only one may draw again at a time.
+    """
+
+    lock = threading.RLock()
+
+    def __init__(self):
+        self.state = get_rng_state()
+        self.any = True
+
+    def ended(self) -> None:
+        """Note whether the forward that has ended drew any."""
+        self.any = not equal(self.state, get_rng_state())
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """Draw the same inside the block, and go on after it as if nothing had been drawn."""
+        if not self.any:
+            yield
+            return
+        with self.lock, fork_rng():
+            set_rng_state(self.state)
+            yield
 
 
 def _recorded(frame: Frame, log: OpLog | None, function, args: tuple, kwargs: dict):
@@ -164,6 +190,8 @@ def _recorded(frame: Frame, log: OpLog | None, function, args: tuple, kwargs: di
     with checkpoint_hooks(frame, None if log is None else log.explain), frame.forward_context:
         out = function(*args, **kwargs)
         frame.completed = True
+    if frame.completed and frame.drawn is not None:
+        frame.drawn.ended()
     if not frame.completed:
         raise GraphError(
             "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
@@ -182,12 +210,15 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         count_tasks()
         ctx.run_function = run_function
-        ctx.state = get_rng_state() if preserve_rng_state else None
+        ctx.drawn = _Drawn() if preserve_rng_state else None
         ctx.others = [None if isinstance(one, TensorState) else one for one in args]
         ctx.places = [place for place, one in enumerate(args) if isinstance(one, TensorState)]
         ctx.save_for_backward(*(args[place] for place in ctx.places))
         with no_grad():
-            return run_function(*args)
+            out = run_function(*args)
+        if ctx.drawn is not None:
+            ctx.drawn.ended()
+        return out
 
     @staticmethod
     def backward(ctx, *grads):
@@ -207,11 +238,8 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors):
             inputs[place] = tensor
         detached = detach_variable(tuple(inputs))
-        with fork_rng(enabled=ctx.state is not None):
-            if ctx.state is not None:
-                set_rng_state(ctx.state)
-            with enable_grad():
-                found = ctx.run_function(*detached)
+        with nullcontext() if ctx.drawn is None else ctx.drawn.again(), enable_grad():
+            found = ctx.run_function(*detached)
         outs = (found,) if isinstance(found, TensorState) else found
         pairs = [(o, g) for o, g in zip(outs, grads) if isinstance(o, TensorState) and o.requires_grad]
         if not pairs:
