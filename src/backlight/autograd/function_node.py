@@ -180,8 +180,8 @@ def _saved(node, tensor, own):
         return _SavedOutput(node, own) if is_output else _SavedTensor(node, tensor)
     version_of(tensor)  # raises for a tensor made in inference mode
     if is_output:
-        return _PackedOutput(weakref.ref(node), own.output_nr, Packed(hooks, own, None))
-    return Packed(hooks, tensor, kept_edge(tensor))
+        return _PackedOutput(weakref.ref(node), own.output_nr, Packed.unrecorded(hooks, own, None))
+    return Packed.unrecorded(hooks, tensor, kept_edge(tensor))
 
 
 def raw_saved(ctx) -> tuple:

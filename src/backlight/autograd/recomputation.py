@@ -68,7 +68,7 @@ class Input:
         hooks = innermost_hooks()
         self.code, self.lasti = user_place()
         self.version = version_of(tensor)
-        self.packed = None if hooks is None else Packed(hooks, tensor, kept_edge(tensor))
+        self.packed = None if hooks is None else Packed.unrecorded(hooks, tensor, kept_edge(tensor))
         self.tensor = tensor if hooks is None else None
 
     def name(self) -> str:

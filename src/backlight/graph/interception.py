@@ -190,7 +190,9 @@ def interpreting(interpreter: Interpreter) -> Iterator[Interpreter]:
 def switch_interpreters(blocks: int) -> None:
     """Count one block with an interpreter more or less, in whichever thread; install or remove what asks them."""
     with somebody.lock:
-        interpreted.blocks += blocks
+        before, interpreted.blocks = interpreted.blocks, interpreted.blocks + blocks
+        if before and interpreted.blocks:
+            return
         _set_replacements()
         if core is not None:
             core.core_interpret(_asked_by_core if interpreted.blocks else None)

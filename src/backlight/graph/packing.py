@@ -62,7 +62,7 @@ class Packed:
     """What a pack hook made of a tensor.
 
     Args:
-        hooks: the pair; its pack hook is called at once, without recording.
+        hooks: the pair; its pack hook is called at once. The caller sees to it that nothing is recorded.
         tensor: what is saved.
         edge: where the gradient of the tensor, unpacked, goes; None for nowhere.
     """
@@ -74,13 +74,18 @@ class Packed:
         self.edge = edge
         self.tangents = tensor._tangents
         version = _version(tensor)
-        recording = set_recording(False)
-        try:
-            self.held = hooks.pack(tensor)
-        finally:
-            set_recording(recording)
+        self.held = hooks.pack(tensor)
         if _version(tensor) != version:
             raise GraphError(MODIFIED_BY_PACK)
+
+    @classmethod
+    def unrecorded(cls, hooks: Hooks, tensor, edge) -> "Packed":
+        """Pack a tensor without recording what the hook does."""
+        recording = set_recording(False)
+        try:
+            return cls(hooks, tensor, edge)
+        finally:
+            set_recording(recording)
 
     def unpack(self, edge=None):
         """Return the tensor again, as the part of the graph that it was: of `edge`, for a node's own output.
@@ -95,7 +100,8 @@ class Packed:
                 f"{type(made).__name__}; it must return what the pack hook was given, or its equal"
             )
         tensor = wrap(made._data, self.edge if edge is None else edge)
-        tensor._tangents = self.tangents
+        if self.tangents is not None:
+            tensor._tangents = self.tangents
         return tensor
 
 

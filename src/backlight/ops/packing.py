@@ -12,7 +12,7 @@ import numpy as np
 
 from backlight.errors import ArgumentError, GraphError
 from backlight.graph.interpreters import UNHANDLED, Interpreter
-from backlight.graph.modes import modes
+from backlight.graph.modes import modes, set_recording
 from backlight.graph.node import Node, node_and_number
 from backlight.graph.packing import Hooks, Packed, innermost_hooks, kept_edge
 from backlight.graph.state import TensorState, new, storage_of, wrap, writable
@@ -53,12 +53,12 @@ class PackedNode(Node):
     def unpacked(self) -> Node:
         """Return a copy of the node in which all that was packed is unpacked."""
         copy = new(_unpacked_class(self.__class__))
-        for slot in copy.copied:
-            setattr(copy, slot, getattr(self, slot))
-        copy.itself = self
+        copy.be_like(self)
         for slot, kind in self.saved_slots:
             value = getattr(self, slot)
-            if any(isinstance(one, Packed) for one in (value if isinstance(value, (list, tuple)) else (value,))):
+            if value.__class__ is Packed or (
+                isinstance(value, (list, tuple)) and any(one.__class__ is Packed for one in value)
+            ):
                 _UNPACK[kind](copy, slot, value)
         return copy
 
@@ -77,7 +77,14 @@ def _unpacked_class(packed: type) -> type:
     """Return the class of the copies that run for nodes of a packed class."""
     original = packed.__mro__[2]
     names = [name for one in original.__mro__ for name in getattr(one, "__slots__", ()) if name != "__weakref__"]
-    body = {"__slots__": ("itself",), "__module__": original.__module__, "copied": tuple(names)}
+    lines = [
+        "def be_like(copy, node):",
+        "    copy.itself = node",
+        *(f"    copy.{name} = node.{name}" for name in names),
+    ]
+    namespace: dict = {}
+    exec(compile("\n".join(lines), "<backlight copied node>", "exec", dont_inherit=True), namespace)
+    body = {"__slots__": ("itself",), "__module__": original.__module__, "be_like": namespace["be_like"]}
     return type(original.__name__, (original,), body)
 
 
@@ -143,28 +150,19 @@ class Packing(Interpreter):
 
     def _packed(self, op, function, args: tuple, kwargs: dict):
         out = function(*args, **kwargs)
-        outs = out if isinstance(out, (tuple, list)) else (out,)
-        node = next((node_and_number(edge)[0] for edge in _edges(outs)), None)
-        given = {id(one) for one in _tensors((*args, *kwargs.values()))}
-        if (
-            isinstance(node, Node)
-            and node.__class__ is getattr(op, "node_class", None)
-            and not given & set(map(id, outs))
-        ):
-            pack_saved(node, outs, given, self.hooks)
+        outs = (out,) if isinstance(out, TensorState) else out if isinstance(out, (tuple, list)) else ()
+        node = next((node_and_number(one._edge)[0] for one in outs if _is_made(one)), None)
+        if node is not None and node.__class__ is getattr(op, "node_class", None):
+            given = set(map(id, args))
+            for one in (*args, *kwargs.values()):
+                given.update(map(id, one) if isinstance(one, (list, tuple)) else (id(one),))
+            if id(outs[0]) not in given:  # it was not handed through
+                pack_saved(node, outs, given, self.hooks)
         return out
 
 
-def _edges(tensors) -> list:
-    return [one._edge for one in tensors if isinstance(one, TensorState) and one._edge is not None]
-
-
-def _tensors(values):
-    for one in values:
-        if isinstance(one, TensorState):
-            yield one
-        elif isinstance(one, (list, tuple)):
-            yield from _tensors(one)
+def _is_made(tensor) -> bool:
+    return isinstance(tensor, TensorState) and tensor._edge is not None
 
 
 def pack_saved(node: Node, outs, given: set[int], hooks: Hooks) -> None:
@@ -174,6 +172,14 @@ def pack_saved(node: Node, outs, given: set[int], hooks: Hooks) -> None:
         outs: the op's outputs.
         given: the ids of the tensors that the op was called with; a number, which became a 0-d tensor, is not packed.
     """
+    recording = set_recording(False)
+    try:
+        _pack_slots(node, outs, given, hooks)
+    finally:
+        set_recording(recording)
+
+
+def _pack_slots(node: Node, outs, given: set[int], hooks: Hooks) -> None:
     for slot, kind in node.saved_slots:
         value = getattr(node, slot)
         if kind is TENSOR:
@@ -248,7 +254,7 @@ class SavedTensor:
             raise GraphError(ONLY_ONE_PAIR)
         tensor, edge = found
         seen = wrap(writable(tensor), None, storage_of(tensor))
-        self._write(Packed(Hooks(pack_hook, unpack_hook), seen, edge))
+        self._write(Packed.unrecorded(Hooks(pack_hook, unpack_hook), seen, edge))
 
     @property
     def unpack_hook(self):
