@@ -112,7 +112,7 @@ int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted,
 
 void plan_free(struct plan *plan, PyObject *node) {
   for (int i = 0; i < plan->inputs; i++)
-    if (plan->saves[i]) set_slot(node, plan->input_slot[i], Py_None);
+    if (plan->saves[i] && SLOT(node, plan->input_slot[i]) != core.not_saved) set_slot(node, plan->input_slot[i], Py_None);
   if (plan->saves_out) {
     set_slot(node, plan->out_slot, Py_None);
     set_slot(node, plan->out_storage, Py_None);

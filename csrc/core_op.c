@@ -84,7 +84,7 @@ static int record(struct plan *plan, PyObject *const *inputs, PyObject *out, PyO
   for (int i = 0; i < plan->inputs; i++) {
     if (!plan->saves[i]) continue;
     PyObject *kept = !plan->users[i] || (plan->users[i] & wanted) ? inputs[i] : core.not_saved;
-    PyObject *version = version_of(inputs[i]);
+    PyObject *version = kept == core.not_saved ? PyLong_FromLong(0) : version_of(inputs[i]);
     if (!version) goto failed;
     SET_NEW(node, plan->input_slot[i], Py_NewRef(kept));
     SET_NEW(node, plan->version_slot[i], version);

@@ -379,6 +379,16 @@ static int count_deliveries(struct walk *walk, int node, int change) {
   return result;
 }
 
+/* Write the leaves that had all their gradients when a node failed: those to which no node from it on leads. */
+static void leave(struct walk *walk, int failed) {
+  PyObject *type, *problem, *traceback;
+  PyErr_Fetch(&type, &problem, &traceback);
+  for (int i = failed; i < walk->nodes; i++) count_deliveries(walk, walk->order[i], 1);
+  for (int i = 0; i < walk->count; i++)
+    if (walk->entries[i].leaf && !walk->entries[i].pending && finish_leaf(walk, &walk->entries[i]) < 0) PyErr_Clear();
+  PyErr_Restore(type, problem, traceback);
+}
+
 static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObject *keep) {
   int result = collect(walk, roots);
   if (result < 0) return result;
@@ -393,6 +403,7 @@ static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObjec
   for (int i = 0; i < walk->nodes; i++) {
     if (run_node(walk, walk->order[i], keep) < 0) {
       say_where(walk->entries[walk->order[i]].key);
+      if (!walk->observed) leave(walk, i);
       return FAIL;
     }
     if (walk->observed && count_deliveries(walk, walk->order[i], -1) < 0) return FAIL;

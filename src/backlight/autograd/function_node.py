@@ -85,16 +85,16 @@ class FunctionNode(Node):
         if not keep:
             self.free()
         return tuple(
-            None if one is None or edge is None else restore(self.fitting(i, one)._data, self.input_metas[i])
-            for i, (one, edge) in enumerate(zip(found, edges))
+            None if one is None or self.edges[i] is None else restore(self.fitting(i, one)._data, self.input_metas[i])
+            for i, one in enumerate(found)
         )
 
     def backward_graph(self, grad, edges):
         """Run the user's backward on tensors, recorded."""
         found = self.call((grad,) if self.outputs == 1 else grad or (None,) * self.outputs)
         return tuple(
-            None if one is None or edge is None else restore_tensor(self.fitting(i, one), self.input_metas[i])
-            for i, (one, edge) in enumerate(zip(found, edges))
+            None if one is None or self.edges[i] is None else restore_tensor(self.fitting(i, one), self.input_metas[i])
+            for i, one in enumerate(found)
         )
 
     def call(self, grads) -> list:

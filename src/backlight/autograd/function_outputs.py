@@ -2,11 +2,11 @@
 
 from backlight.errors import GraphError
 from backlight.graph.modes import enable_grad, no_grad
-from backlight.graph.node import Output
+from backlight.graph.node import Output, node_and_number
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
 from backlight.graph.watching import count_write
-from backlight.ops.inplace import rewrite_history
+from backlight.ops.inplace import edge_of_values, rewrite_history
 from backlight.ops.promotion import is_float
 from backlight.ops.views import CUSTOM, MULTI, check_view, made_view, remember_view
 
@@ -60,10 +60,15 @@ def _marked(tensors, complaint: str) -> set:
 def _recorded(out, edge, is_input: bool, is_dirty: bool):
     """Return one output with its history."""
     if is_dirty:
-        return _rewritten(out, edge) if edge is not None else out
-    if is_input:
+        count_write(out, "mark_dirty", user_place())
+        if edge is not None:
+            return _rewritten(out, edge)
+    if is_dirty or is_input:
         if edge is None and out._edge is not None:
             return wrap(writable(out), None, storage_of(out))
+    if is_dirty:
+        return out
+    if is_input:
         with no_grad():
             out = made_view(out, writable(out)[...], CUSTOM)
     out._edge = edge
@@ -75,14 +80,17 @@ def _recorded(out, edge, is_input: bool, is_dirty: bool):
 
 
 def _rewritten(out, edge):
-    """Give an input that forward changed in place its new history."""
+    """Give an input that forward changed in place its new history; its gradient was that of the old value."""
     if out._view is None and out.requires_grad and out.is_leaf:
         raise GraphError(
             "a leaf Variable that requires grad has been used in an in-place operation.\n  Change a clone of it, or a "
             "tensor that does not require grad"
         )
     check_view(out)
-    count_write(out, "mark_dirty", user_place())
+    if out._view is not None and out._edge is not None:
+        node, straight = node_and_number(edge)[0], edge_of_values(out)
+        node.edges = tuple(straight if one is out._edge else one for one in node.edges)
+    out._grad = None
     with enable_grad():
         rewrite_history(out, wrap(out._data, edge))
     return out

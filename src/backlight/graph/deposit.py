@@ -55,6 +55,16 @@ def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
             present._data = present._data + grad
 
 
+def renew_grad(tensor, grad, graph: bool) -> None:
+    """Add a gradient to the `.grad` of a tensor that is no leaf: a new tensor, since somebody may hold the old one."""
+    with _accumulating:
+        present = tensor._grad
+        if graph or present is None:
+            add_to_grad(tensor, grad, graph, steal=False)
+        else:
+            tensor._grad = wrap(present._data + grad.astype(tensor._data.dtype, copy=False))
+
+
 def own_copy(grad: ndarray) -> ndarray:
     """Return a copy that is contiguous row by row."""
     return np.array(grad, order="C", copy=True)

@@ -9,7 +9,7 @@ not written to, and a backward may be started from a hook or from several thread
 NOTE [When leaves are written]
 PyTorch writes a leaf's `.grad` as soon as its last gradient has arrived. Only hooks can see that moment: where there
 are any, deliveries are counted and the order is kept; where there are none, leaves are written at the end, which is
-cheaper.
+cheaper, or when a node fails: then those whose gradients were complete.
 """
 
 import sys
@@ -89,7 +89,7 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
                 note_walk(walk)
             order = walk.collect(roots)
             if inputs is not None:
-                walk.restrict(order, inputs, into_grad)
+                walk.restrict(order, roots, inputs, into_grad)
             if observed is not None:
                 walk.watched = True  # leaves are written where hooks would see it
             if walk.watched:
@@ -116,6 +116,7 @@ class _Walk:
         "graph",
         "keep",
         "leaves",
+        "lone_root",
         "masks",
         "observed",
         "owned",
@@ -135,6 +136,7 @@ class _Walk:
         self.owned = set()  # nodes whose buffer the walk made itself, so that it may add in place
         self.masks = None  # node -> edges that lead to an input, when inputs are given
         self.targets = None  # the inputs' nodes and leaves, when inputs are given
+        self.lone_root = None  # then, the root if it is the only one: its tensor hooks run even if it leads to no input
         self.captures = {}  # node or leaf -> [(output number, place in `captured`)]
         self.captured = []
 
@@ -181,9 +183,10 @@ class _Walk:
                 if edge is not None and edge.is_end:
                     pending[edge] += 1
 
-    def restrict(self, order, inputs, into_grad) -> None:
+    def restrict(self, order, roots, inputs, into_grad) -> None:
         """Keep only the edges that lead to one of `inputs`, and note which gradients to capture."""
         targets = self.targets = set()
+        self.lone_root = node_and_number(roots[0])[0] if len(roots) == 1 else None
         if not into_grad:
             self.captured = [None] * len(inputs)
         for place, edge in enumerate(inputs):
@@ -192,6 +195,8 @@ class _Walk:
             if not into_grad:
                 self.captures.setdefault(node, []).append((number, place))
         leads, masks = set(targets), {}
+        if into_grad:  # as in PyTorch these run, though nothing that they give is wanted
+            masks = {node: [None] * len(node.edges) for node in targets if not node.is_end}
         for node in reversed(order):
             mask, useful = [], False
             for edge in node.edges:
@@ -233,7 +238,12 @@ class _Walk:
         """Run the nodes in order: on the short path if nobody watches, else with every hook in its place."""
         if self.graph or self.watched:
             for node in order:
-                for leaf in self.run_watched(node):
+                try:
+                    complete = self.run_watched(node)
+                except Exception:
+                    self.leave(order, node)
+                    raise
+                for leaf in complete:
                     self.finish_leaf(leaf)
         else:
             self.run_unwatched(order)
@@ -260,8 +270,20 @@ class _Walk:
                 node.walk(edges, grad, keep, buffers, owned, add_to_output)
             except Exception as problem:
                 say_where(problem, node)
+                self.leave(order, node)
                 raise
             grad = None
+
+    def leave(self, order, failed) -> None:
+        """Write the leaves that had all their gradients when a node failed (see NOTE [When leaves are written])."""
+        if self.watched:
+            return
+        masks, waiting = self.masks, set()
+        for node in order[order.index(failed) :]:
+            waiting.update(node.edges if masks is None else masks.get(node, ()))
+        for leaf in self.leaves:
+            if leaf not in waiting:
+                self.finish_leaf(leaf)
 
     def run_watched(self, node) -> list:
         """Run one node between its hooks, keep gradients that were asked for, and hand its own on.
@@ -272,34 +294,42 @@ class _Walk:
         grad, self.buffers[node] = self.buffers[node], None
         edges = node.edges if self.masks is None else self.masks.get(node)
         if edges is None:  # what was asked for lies here, or elsewhere
-            if grad is not None and node in self.targets:
+            if node in self.targets or node is self.lone_root:
                 seen = grad if node.extra is None else before_capture(node, grad, self.graph, self.observed)
                 self.capture(node, seen)
             return []
         if grad is None and not node.wants_undefined:
-            return self.hand_on(edges, _nothing)
+            return self.hand_on(edges, _nothing if node.extra is None else self.hooks_of_nothing(node, edges))
         if node in self.captures:  # before its hooks, as in PyTorch
             self.capture(node, grad)
         if node.extra is not None:
             grad = before(node, grad, self.graph, self.observed)
         return self.hand_on(edges, self.gradients(node, grad, edges))
 
+    def hooks_of_nothing(self, node, edges):
+        """Tell a node's hooks that no gradient came; return none for its edges."""
+        before(node, None, self.graph, self.observed)
+        if node.extra.posthooks:
+            after(node, (None,) * len(edges), None, self.graph, self.observed)
+        return _nothing
+
     def gradients(self, node, grad, edges):
         """Return the gradients that one node, with its posthooks, gives for its edges."""
         try:
+            hooked = node.extra is not None and bool(node.extra.posthooks)
             if self.graph:
                 grads = node.backward_graph(grad, edges)
-                if not self.keep:
-                    node.free()
             else:
-                grads = node.backward(grad, edges, self.keep)
+                grads = node.backward(grad, edges, self.keep or hooked)
             if anomaly.enabled and anomaly.check_nan:
                 check_gradients(node, grads, self.graph)
         except Exception as problem:
             say_where(problem, node)
             raise
-        if node.extra is not None and node.extra.posthooks:
+        if hooked:
             grads = after(node, grads, grad, self.graph, self.observed)
+        if not self.keep and (hooked or self.graph):
+            node.free()
         if self.observed is not None:
             self.observed.ran(node, grad, grads, not self.keep)
         return grads
@@ -324,9 +354,13 @@ class _Walk:
     def finish_leaf(self, leaf) -> None:
         """Write what arrived at a leaf into its `.grad`, or keep it for the caller who asked for it."""
         grad, self.buffers[leaf] = self.buffers[leaf], None
-        if grad is None or (self.targets is not None and leaf not in self.targets):
+        if grad is None and not self.watched:
             return
         graph, observed = self.graph, self.observed
+        if self.targets is not None and leaf not in self.targets:
+            if leaf is self.lone_root and leaf._hooks:
+                call_tensor_hooks(leaf._hooks.values(), grad, graph, observed)
+            return
         if leaf._hooks:
             end = None if observed is None else accumulator(leaf)
             grad = call_tensor_hooks(leaf._hooks.values(), grad, graph, observed, end)
@@ -339,17 +373,18 @@ class _Walk:
         extra = None if node is None else node.extra
         if extra is not None and extra.prehooks:
             grad = call_prehooks(node, grad, graph, observed)
-        present = None if observed is None else observed.grad_of(leaf)
-        references = getrefcount(grad)  # here only the local `grad` and the count itself should hold it
-        steal = grad.__class__ is ndarray and (leaf in self.owned or may_be_stolen(grad, references))
-        add_to_grad(leaf, grad, graph, steal=steal)
-        if observed is not None:
-            observed.accumulated(leaf, grad, present)
+        if grad is not None:
+            present = None if observed is None else observed.grad_of(leaf)
+            references = getrefcount(grad)  # here only the local `grad` and the count itself should hold it
+            steal = grad.__class__ is ndarray and (leaf in self.owned or may_be_stolen(grad, references))
+            add_to_grad(leaf, grad, graph, steal=steal)
+            if observed is not None:
+                observed.accumulated(leaf, grad, present)
         if leaf._post_accumulate_hooks:
             call_post_accumulate_hooks(leaf)
         if extra is not None and extra.posthooks:
             after(node, (), grad, graph, observed)
-        if observed is not None:
+        if observed is not None and grad is not None:
             observed.leaf_ran(leaf, grad)
 
     def capture(self, node, grad) -> None:

@@ -9,7 +9,7 @@ post-accumulate hooks, the posthooks of its AccumulateGrad.
 import weakref
 
 from backlight.errors import ArgumentError, GraphError, ShapeError
-from backlight.graph.deposit import add_to_grad
+from backlight.graph.deposit import renew_grad
 from backlight.graph.hooks import HookDict, HookHandle
 from backlight.graph.node import extra_of, node_and_number
 from backlight.graph.state import TensorState, edge_of, wrap
@@ -38,19 +38,19 @@ def keep_gradient(tensor, keep: bool = True) -> None:
 def before_capture(node, grad, graph: bool, observed=None):
     """Run the hooks of a node's output tensors, and keep gradients that were asked to be kept."""
     extra = node.extra
-    if grad is None:
-        return grad
     for number, hook in list(extra.tensor_hooks.values()):
         if node.outputs == 1:
             grad = call_tensor_hooks((hook,), grad, graph, observed, node)
-        elif grad[number] is not None:
+        elif grad is None:
+            call_tensor_hooks((hook,), None, graph, observed, node, number)
+        else:
             grad[number] = call_tensor_hooks((hook,), grad[number], graph, observed, node, number)
     for number, reference in list(extra.retained.items()):
         tensor = reference()
-        arrived = grad if node.outputs == 1 else grad[number]
+        arrived = grad if node.outputs == 1 or grad is None else grad[number]
         if tensor is not None and arrived is not None:
             present = None if observed is None else observed.grad_of(tensor)
-            add_to_grad(tensor, arrived, graph, steal=False)
+            renew_grad(tensor, arrived, graph)
             if observed is not None:
                 observed.accumulated(tensor, arrived, present)
     return grad
@@ -63,12 +63,16 @@ def before(node, grad, graph: bool, observed=None):
 
 
 def call_tensor_hooks(hooks, grad, graph: bool, observed=None, node=None, number: int = 0):
-    """Let each hook see the gradient and replace it; `node` and `number` say of what it is, for who watches."""
+    """Let each hook see the gradient, None where none came, and replace it.
+
+    Args:
+        node, number: of what it is the gradient, for who watches.
+    """
     for hook in list(hooks):
-        seen = grad if graph else wrap(grad)
+        seen = grad if graph or grad is None else wrap(grad)
         answer = hook(seen) if observed is None else observed.call(hook, [(node, number)], (seen,), seen)
         if answer is None:
-            if not graph:
+            if not graph and seen is not None:
                 grad = seen._data
             continue
         _check_answer(hook, answer, seen)
@@ -85,7 +89,10 @@ def _check_answer(hook, answer, seen) -> None:
         )
     name = getattr(hook, "__name__", type(hook).__name__)
     if seen is None:
-        return
+        raise GraphError(
+            f"can't replace a None gradient with a non-None value; no gradient came here, so hook '{name}' must return "
+            "None"
+        )
     if tuple(answer._data.shape) != tuple(seen._data.shape):
         raise ShapeError(
             f"hook '{name}' has changed the size of value: from {list(seen._data.shape)} to "

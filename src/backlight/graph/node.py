@@ -17,7 +17,7 @@ from backlight.kernels.native import core
 next_sequence = itertools.count().__next__ if core is None else core.next_sequence
 
 # Nodes that PyTorch wrote by hand: `name()` gives their C++ namespace too.
-_IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error"}
+_IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "NotImplemented"}
 
 
 class NodeExtra:

@@ -9,7 +9,7 @@ from backlight.graph import engine
 from backlight.graph.deposit import own_copy
 from backlight.graph.hook_calls import keep_gradient
 from backlight.graph.node import GradientEdge, edge_from_public, origin
-from backlight.graph.state import TensorState, edge_of, wrap
+from backlight.graph.state import LEAF, TensorState, edge_of, wrap
 
 
 def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> None:
@@ -44,7 +44,7 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
     for number, (tensor, grad) in enumerate(zip(inputs, found)):
         if grad is None and materialize_grads and isinstance(tensor, TensorState):
             grad = np.zeros(tensor._data.shape, tensor._data.dtype)
-            grad = wrap(grad) if on_tensors else grad
+            grad = wrap(grad, LEAF if create_graph else None) if on_tensors else grad
         if grad is None and not allow_unused:
             raise GraphError(
                 f"The differentiated Tensor at index {number} appears to not have been used in the graph. Set "

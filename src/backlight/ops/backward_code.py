@@ -54,7 +54,8 @@ def _unpack_lines(plan: Plan, graph: bool) -> list[str]:
             lines += [f"    operands.check_saved(node, {name!r})"]
             lines += [] if graph else [f"    {name} = {name}._data"]
         else:
-            lines += [f"{name} = node.{name}", f"if {name} is None:", f"    operands.check_saved(node, {name!r})"]
+            lines += [f"{name} = node.{name}", f"if {name} is None:"]
+            lines += [f"    {name} = operands.check_saved(node, {name!r})"]
             lines += [
                 f"storage = {name}._storage",
                 f"if storage is not None and storage.version != node.{name}_version:",

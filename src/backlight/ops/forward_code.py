@@ -223,7 +223,7 @@ def _keep_lines(plan: Plan) -> list[str]:
             lines += [f"node.{name}_version = 0 if {name} is None else operands.version_of({name})"]
         else:
             lines += [f"node.{name} = {name}" + (f" if {wanted} else operands.NOT_SAVED" if wanted else "")]
-            lines += [f"storage = {name}._storage"]
+            lines += [f"storage = {name}._storage" + (f" if {wanted} else None" if wanted else "")]
             lines += [f"node.{name}_version = 0 if storage is None else storage.version"]
     if plan.out:
         if plan.several:

@@ -120,4 +120,5 @@ def make_node_class(plan: Plan) -> type:
             body[method] = namespace[method]
     body["free"] = operands.free_saved
     body["freed_slots"] = plan.freed_slots()
+    body["users"] = plan.places_of_users()
     return type(op.node_name, (Node,), body)

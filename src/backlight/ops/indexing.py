@@ -268,10 +268,12 @@ def set_item(input, index, value) -> None:
         if not isinstance(value, TensorState):
             value = _as_element(value, view._data.dtype)
         put_into(view, value, list(found.values()), tuple(found))
-    elif isinstance(value, TensorState):
+    elif isinstance(value, TensorState) and (value._data.ndim or not view._data.ndim):
         value = _without_leading_ones(value, view._data.ndim)
         check_expands(value._data, view._data.shape)
         copy_into(view, value)
+    elif not isinstance(value, TensorState) and will_record(view):
+        fill_into(view, _as_element(value, view._data.dtype))
     else:
         fill_into(view, value)
 

@@ -24,7 +24,7 @@ from backlight.graph.storage import Storage
 from backlight.ops.declare import op
 from backlight.ops.promotion import category
 from backlight.ops.tangents import copy_tangents, has_tangents, write_tangents
-from backlight.ops.views import CUSTOM, check_may_write, live_views, positions_in, stale_view
+from backlight.ops.views import CUSTOM, check_may_write, has_history, live_views, positions_in, stale_view
 
 
 def inplace(public, name: str | None = None, *, ufunc=None):
@@ -43,9 +43,9 @@ def inplace(public, name: str | None = None, *, ufunc=None):
             count_write(self, name)
             return self
         recording = modes.grad_enabled
-        if recording and (self._edge is not None or self._view is not None or _any_requires_grad(args, kwargs)):
+        if recording and (has_history(self) or _any_requires_grad(args, kwargs)):
             check_may_write(self)
-            source = wrap(np.array(self._data), _edge_of_values(self))  # what the node saves must stay as it is now
+            source = wrap(np.array(self._data), edge_of_values(self))  # what the node saves must stay as it is now
             copy_tangents(self, source, cloned=True)
         else:
             source = self
@@ -79,7 +79,7 @@ def _any_requires_grad(args, kwargs) -> bool:
     return any(getattr(value, "_edge", None) is not None for value in (*args, *kwargs.values()))
 
 
-def _edge_of_values(tensor):
+def edge_of_values(tensor):
     """Return the edge of a tensor's values before a write: for a view, straight from its base, past the views between.
 
     So PyTorch does: hooks of those views belong to what they were, not to what is written.
@@ -120,11 +120,7 @@ def will_record(target, source=None) -> bool:
         if modes.grad_enabled:
             check_may_write(target)
         return True
-    if not modes.grad_enabled or (
-        target._edge is None
-        and (target._view is None or target._view[0]._edge is None)
-        and (source is None or source._edge is None)
-    ):
+    if not modes.grad_enabled or not (has_history(target) or (source is not None and source._edge is not None)):
         return False
     check_may_write(target)
     return True
@@ -217,7 +213,7 @@ def _rewrite(target, result) -> None:
     else:
         positions = positions_in(base, target)
         _continue(base, copy_slices(base, result, positions=positions)._edge)
-    for view in live_views(base):
+    for view in sorted(live_views(base), key=lambda view: view is not target):  # PyTorch's order: the written one first
         if view._view[1] is CUSTOM:
             _continue(view, stale_view(view))
         else:
@@ -309,19 +305,42 @@ def new_zeros(xp, input, size: tuple):
     return xp.zeros(size, input.dtype)
 
 
+_IN_PLACE = {  # what PyTorch calls the nodes of these ops' in-place forms
+    "SqueezeBackward0": "SqueezeBackward3",
+    "SqueezeBackward1": "SqueezeBackward4",
+    "SqueezeBackward2": "SqueezeBackward5",
+    "TBackward0": "TBackward1",
+    "TransposeBackward0": "TransposeBackward1",
+    "UnsqueezeBackward0": "UnsqueezeBackward1",
+}
+
+
+def _inplace_form(node):
+    """Let a node of an op that makes a view bear the name of the op's in-place form."""
+    if node is not None and type(node).__name__ in _IN_PLACE:
+        node.__class__ = _class_of_inplace_form(type(node))
+    return node
+
+
+@functools.cache
+def _class_of_inplace_form(cls: type) -> type:
+    return type(_IN_PLACE[cls.__name__], (cls,), {"__slots__": ()})
+
+
 def inplace_view(public, name: str):
     """Return the in-place form of an op that makes a view: the tensor itself takes the view's shape and history."""
 
     def take_shape(self, *args, **kwargs):
         if watching.somebody.watches and watching.reports_ops():
             return watching.reported(take_shape, (self, *args), kwargs)
-        if modes.grad_enabled and (self._edge is not None or self._view is not None):
+        recording = modes.grad_enabled
+        if recording and has_history(self):
             check_may_write(self)
         source = wrap(writable(self), self._edge)
         if interpreted.blocks:
             copy_tangents(self, source, cloned=False)
         out = public(source, *args, **kwargs)
-        self._data, self._edge = out._data, out._edge if modes.grad_enabled else self._edge
+        self._data, self._edge = out._data, _inplace_form(out._edge) if recording else self._edge
         self._tangents = out._tangents
         watching.count_write(self, name, user_place(2))
         return self

@@ -219,7 +219,10 @@ def check_saved(node, slot: str):
     """
     value = getattr(node, slot)
     if value is None:
-        raise freed(node)
+        places = node.users.get(slot)
+        if places is None or any(node.edges[place] is not None for place in places):
+            raise freed(node)
+        return NOT_SAVED
     if slot == "out":
         storage, data, name = node.out_storage, value, output_name(node)
     else:

@@ -50,6 +50,12 @@ class Plan:
         found = [p.name for p in self.differentiable if p.name in users]
         return None if len(found) == len(self.differentiable) else found
 
+    def places_of_users(self) -> dict[str, tuple[int, ...]]:
+        """Return, for each input that is saved only if needed, the places of the edges that need it."""
+        places = {p.name: place for place, p in enumerate(self.differentiable)}
+        found = {p.name: self.users_of(p) for p in self.inputs}
+        return {name: tuple(places[user] for user in users) for name, users in found.items() if users is not None}
+
     @property
     def single_grad(self) -> bool:
         """Whether the node has one differentiable output."""

@@ -54,6 +54,20 @@ def view_input(grad, input_shape):
     return grad.reshape(input_shape)
 
 
+@op(view=True, node="ReshapeAliasBackward0")
+def reshape_alias(xp, input, size: tuple):
+    """The same as `view`, of memory with gaps or another order: what `reshape` does there."""
+    try:
+        return input.reshape(size, copy=False)
+    except (ValueError, TypeError):
+        raise view_problem("view", input, size) from None
+
+
+@reshape_alias.derivative("input", formula="grad in the shape of input")
+def reshape_alias_input(grad, input_shape):
+    return grad.reshape(input_shape)
+
+
 @op(view=True, node="ViewBackward1")
 def view_as_dtype(xp, input, kind: np.dtype):
     """The same bytes, read as elements of another dtype."""
@@ -99,7 +113,7 @@ def reshape(input, *sizes, shape=()):
     """Return the elements in another shape, row by row; one size may be -1. A view where the memory allows it."""
     size = sizes_given(sizes or (shape,))
     try:
-        return view(input, size)
+        return view(input, size) if input._data.flags.c_contiguous else reshape_alias(input, size)
     except ShapeError:
         checked = check_size(input._data, size, "reshape")
         return unsafe_view(clone(input, memory_format=contiguous_format), checked)

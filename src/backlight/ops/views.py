@@ -62,6 +62,12 @@ def live_views(base) -> list:
     return [view for view in found if view is not None]
 
 
+def has_history(tensor) -> bool:
+    """Tell whether a tensor, or the base it is a view of, requires grad."""
+    view = tensor._view
+    return tensor._edge is not None or (view is not None and view[0]._edge is not None)
+
+
 def check_may_write(tensor) -> None:
     """Raise unless a recorded in-place op may write to this tensor.
 
@@ -85,8 +91,6 @@ def check_view(tensor) -> None:
     if tensor._view is None:
         return
     base, kind = tensor._view
-    if not (tensor.requires_grad or base.requires_grad):
-        return
     grad_fn = tensor.grad_fn
     number = getattr(tensor._edge, "number", 0)
     name = grad_fn.forward_name() if grad_fn is not None else "a view op"
@@ -106,7 +110,7 @@ def check_view(tensor) -> None:
         )
     if kind is CUSTOM:
         raise GraphError(f"Output {number} of {name} is a view and is being modified inplace. {MADE_BY_CUSTOM}{made}")
-    if base.requires_grad and base.is_leaf:
+    if base.is_leaf and (tensor.requires_grad or base.requires_grad):
         raise GraphError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation.\n  Write to a clone "
             f"of the leaf, or inside `with torch.no_grad():`{made}"
@@ -114,22 +118,31 @@ def check_view(tensor) -> None:
 
 
 def positions_in(base, view) -> np.ndarray:
-    """Return, for each element of a view, its place in the base counted row by row."""
+    """Return, for each element of a view, its place in the base counted row by row.
+
+    Raises:
+        ValueError: the view shows memory that holds no element of the base.
+    """
     whole, part = writable(base), view._data
     if part.size == 0:
         return np.empty(part.shape, np.int64)
-    numbers = np.empty_like(whole, dtype=np.int64)
-    for size, stride, expected in zip(whole.shape, whole.strides, numbers.strides):
-        if size > 1 and stride // whole.itemsize * 8 != expected:
-            raise GraphError(
-                f"cannot follow a write to a view of shape {list(part.shape)}: its base has an irregular memory "
-                "layout; make the base with .contiguous() first"
-            )
-    numbers[...] = np.arange(whole.size).reshape(whole.shape)
-    in_memory_order = numbers.ravel(order="K")
-    offset = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    places, offset = _places(whole), part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
     strides = tuple(stride // whole.itemsize * 8 for stride in part.strides)
-    return np.ndarray(part.shape, np.int64, in_memory_order, offset // whole.itemsize * 8, strides)
+    found = np.ndarray(part.shape, np.int64, places, offset // whole.itemsize * 8, strides)
+    if found.min() < 0:
+        raise ValueError("a view must show elements of its base only")
+    return found
+
+
+def _places(whole: np.ndarray) -> np.ndarray:
+    """Return, for each place in an array's memory, the number of the element there, row by row; -1 in gaps."""
+    if whole.flags.c_contiguous:
+        return np.arange(whole.size)
+    strides = [stride // whole.itemsize for stride in whole.strides]
+    places = np.full(1 + sum((size - 1) * stride for size, stride in zip(whole.shape, strides)), -1, np.int64)
+    elements = np.ndarray(whole.shape, np.int64, places, 0, [stride * 8 for stride in strides])
+    elements[...] = np.arange(whole.size).reshape(whole.shape)
+    return places
 
 
 def same_part(other: np.ndarray, whole: np.ndarray, part: np.ndarray) -> np.ndarray:

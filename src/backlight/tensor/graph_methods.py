@@ -23,6 +23,16 @@ NON_LEAF_GRAD = (
 )
 
 
+_IN_C = {  # what C++ calls these, where it is more than one word
+    "Long": "long int",
+    "Short": "short int",
+    "Char": "signed char",
+    "Byte": "unsigned char",
+    "Half": "c10::Half",
+    "BFloat16": "c10::BFloat16",
+}
+
+
 class GraphMethods:
     """The part of Tensor that speaks of the graph."""
 
@@ -111,19 +121,20 @@ class GraphMethods:
             )
         if value is self:
             raise GraphError("can't assign Variable as its own grad")
-        if value._data.shape != self._data.shape:
-            raise ShapeError(
-                f"attempting to assign a gradient of size '{list(value._data.shape)}' to a tensor of size "
-                f"'{list(self._data.shape)}'. Please ensure that the gradient and the tensor are the same size"
-            )
         if value._data.dtype != self._data.dtype:
-            own, other = (from_numpy_dtype(one._data.dtype).old_name for one in (self, value))
+            own, other = from_numpy_dtype(self._data.dtype).old_name, from_numpy_dtype(value._data.dtype).old_name
             raise ShapeError(
-                f"attempting to assign a gradient with dtype '{other.lower()}' to a tensor with grad_dtype '{own}'. "
+                f"attempting to assign a gradient with dtype '{_IN_C.get(other, other.lower())}' to a tensor with "
+                f"grad_dtype '{own}'. "
                 "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
                 "tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
                 "caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume "
                 "they match."
+            )
+        if value._data.shape != self._data.shape:
+            raise ShapeError(
+                f"attempting to assign a gradient of size '{list(value._data.shape)}' to a tensor of size "
+                f"'{list(self._data.shape)}'. Please ensure that the gradient and the tensor are the same size"
             )
 
     @property
@@ -215,7 +226,8 @@ class GraphMethods:
     @property
     def data(self):
         """The tensor's memory without its history; writes through it are not counted as versions."""
-        return wrap(writable(self))
+        storage = self._storage
+        return wrap(writable(self), None, storage if storage.__class__ is InferenceStorage else None)
 
     @data.setter
     def data(self, value) -> None:

@@ -11,7 +11,7 @@ from backlight.kernels.memory_order import in_memory_order, outer_first
 from backlight.notices import warn_once
 from backlight.ops.inplace import write
 from backlight.ops.promotion import is_float
-from backlight.ops.views import check_may_write
+from backlight.ops.views import check_may_write, has_history
 from backlight.tensor.creation import converted
 from backlight.tensor.random import twister_of
 
@@ -77,7 +77,7 @@ def _check_reach(kind: np.dtype, low: int, high: int) -> None:
 
 def _overwrite(tensor, numbers: np.ndarray, name: str):
     """Write numbers into a tensor; what it was made from gets no gradient."""
-    if modes.grad_enabled and (tensor._edge is not None or tensor._view is not None):
+    if modes.grad_enabled and has_history(tensor):
         check_may_write(tensor)
     if modes.grad_enabled and tensor._edge is not None:
         return tensor.copy_(wrap(numbers))

@@ -1,0 +1,57 @@
+"""Steps that look at the graph."""
+
+from fuzzing.machine import Impossible, step
+
+
+def shape_of_graph(tensor, most: int = 40) -> list:
+    """Return the nodes behind a tensor in the order in which they are found, each with its name and where it leads.
+
+    Three things are not looked at: a TBackward0 is passed over, since our `linear` has none between the product and
+    its weight; an ExpandBackward0 before a copy, since our copy broadcasts by itself; and what is behind a CopySlices,
+    since PyTorch's keeps the node of the write inside, and ours beside it.
+    """
+    seen, found, stack = set(), [], [tensor.grad_fn]
+    while stack and len(found) < most:
+        node = stack.pop()
+        if node in seen or node.name().endswith("CopySlices"):
+            continue
+        seen.add(node)
+        if node.name().endswith("NotImplemented"):  # PyTorch's has no edges for numbers
+            found.append(node.name())
+            continue
+        passed = ("TBackward0", "ExpandBackward0") if node.name().endswith("CopyBackwards") else ("TBackward0",)
+        edges = [past(passed, *edge) for edge in node.next_functions]
+        found.append((node.name(), *[(None if one is None else one.name(), number) for one, number in edges]))
+        stack += [one for one, _ in reversed(edges) if one is not None]
+    return found
+
+
+def past(names: tuple, node, number: int) -> tuple:
+    """Return an edge, or where it leads past the nodes of these names at its end."""
+    while node is not None and node.name() in names:
+        node, number = node.next_functions[0]
+    return node, number
+
+
+@step("graph", 3)
+def graph(m, a, b, k):
+    if m.twice:  # derivatives are composed of other nodes than PyTorch's
+        raise Impossible
+    m.note("graph", *shape_of_graph(m.computed(a)))
+
+
+@step("edges", 1)
+def edges(m, a, b, k):
+    x = m.differentiable(a)
+    edge = m.t.autograd.graph.get_gradient_edge(x)
+    m.note("edge", edge.node.name(), edge.output_nr)
+    root = m.computed(b)
+    grad = None if root.numel() == 1 else m.t.ones_like(root.detach())
+    (found,) = m.t.autograd.grad(root, [edge], grad, retain_graph=True, allow_unused=True)
+    m.note("found", m.gradient(found))
+
+
+@step("increment version", 1)
+def increment(m, a, b, k):
+    if k % 4 == 0:
+        m.t.autograd.graph.increment_version(m.floating(a))  # of indices our nodes keep copies

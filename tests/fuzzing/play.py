@@ -1,0 +1,113 @@
+"""Programs are run on both engines, and their traces laid beside each other."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+import backlight
+from fuzzing import functions, gradients, hooking, looking, making, modes, viewing, writing
+from fuzzing.machine import STEPS, WEIGHTS, Machine, is_stale
+
+FAMILIES = (
+    making,
+    viewing,
+    writing,
+    modes,
+    gradients,
+    hooking,
+    functions,
+    looking,
+)  # importing them declares the steps
+NAMES = [name for name in STEPS for _ in range(WEIGHTS[name])]
+NUMBER = st.integers(0, 999)
+START = [("leaf", 0, 0, 1), ("leaf", 0, 0, 1), ("leaf", 3, 0, 0), ("binary", 1, 0, 2)]  # no program starts from nothing
+
+header = st.tuples(NUMBER, st.booleans())
+programs = st.tuples(
+    header, st.lists(st.tuples(st.sampled_from(NAMES), NUMBER, NUMBER, NUMBER), min_size=4, max_size=24)
+)
+
+
+@dataclass
+class Played:
+    """What came of one program: the first difference, or None, and how its steps went."""
+
+    difference: str | None
+    counts: Counter
+    trace: list
+
+
+def play(program) -> Played:
+    """Run a program on PyTorch and on backlight."""
+    (seed, watchful), steps = program
+    sides = [Machine(t, seed, watchful) for t in (torch, backlight)]
+    theirs, ours = (side.run([*START, *steps]) for side in sides)
+    found = Comparison(sides[0].exact).first_difference(theirs, ours)
+    counts = sides[0].counts
+    counts["stopped"] += any(event[0] == "lost" for event in theirs)
+    return Played(found, counts, theirs)
+
+
+HOOKS = ("hook", "late hook", "nested", "node hook", "node prehook", "post-accumulate", "came", "modes")
+
+
+def refused_as_stale(trace: list, place: int) -> bool:
+    """Tell whether the step of an event was refused for one of STALE, perhaps after more hooks had been called."""
+    event = next((event for event in trace[place:] if event[0] not in HOOKS), ("",))
+    return event[0] in ("refused", "lost") and is_stale(event[-1])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How two traces are compared: to rounding of float64, or of float32 where a program has any."""
+
+    exact: bool
+
+    def first_difference(self, theirs: list, ours: list) -> str | None:
+        """Return the first place where two traces differ, as text."""
+        for place, (one, other) in enumerate(zip(theirs, ours)):
+            if "lost" in (one[0], other[0]) or (refused_as_stale(theirs, place) and refused_as_stale(ours, place)):
+                return None
+            if "INTERNAL ASSERT FAILED" in str(one):  # a bug of PyTorch's by its own account
+                return None
+            if not self.same(one, other, one[0]):
+                path, their, mine = self.narrowed(one, other, one[0])
+                return (
+                    f"event {place}: {one[0]} {one[1]!s:.30} at {path}\n  PyTorch:   {their!r}\n  backlight: {mine!r}"
+                )
+        if len(theirs) != len(ours):
+            return f"PyTorch's trace has {len(theirs)} events, backlight's {len(ours)}"
+        return None
+
+    def narrowed(self, one, other, kind: str) -> tuple:
+        """Return where in two events the first difference is, and its two sides."""
+        path = []
+        while isinstance(one, tuple | list) and isinstance(other, tuple | list) and len(one) == len(other):
+            at = next(place for place, (a, b) in enumerate(zip(one, other)) if not self.same(a, b, kind))
+            path.append(at)
+            one, other = one[at], other[at]
+        return path, one, other
+
+    def same(self, one, other, kind: str) -> bool:
+        """Tell whether two events, or parts of them, are equal; numbers may differ in rounding."""
+        if isinstance(one, np.ndarray | float):
+            return isinstance(other, type(one)) and self.close(np.asarray(one), np.asarray(other))
+        if isinstance(one, tuple | list):
+            same_length = isinstance(other, tuple | list) and len(one) == len(other)
+            return same_length and all(self.same(a, b, kind) for a, b in zip(one, other))
+        if isinstance(one, str) and kind in ("refused", "warned"):
+            return isinstance(other, str) and (other.startswith(one[:60]) or (is_stale(one) and is_stale(other)))
+        return type(one) is type(other) and one == other
+
+    def close(self, one: np.ndarray, other: np.ndarray) -> bool:
+        """Tell whether arrays are equal but for rounding."""
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return False
+        if one.dtype.kind != "f":
+            return np.array_equal(one, other)
+        relative = 1e-9 if self.exact else 2e-4
+        finite = np.abs(one[np.isfinite(one)])
+        return np.allclose(one, other, relative, relative * max(1.0, finite.max(initial=0.0)), equal_nan=True)
