@@ -79,6 +79,13 @@ def _recorded(out, edge, is_input: bool, is_dirty: bool):
     return out
 
 
+def _lead_past_views(node, view) -> None:
+    """Let the node of a write to a view lead straight to its base, as other writes do (see `edge_of_values`)."""
+    straight = edge_of_values(view)
+    straight.sequence, node.sequence = node.sequence, straight.sequence  # the walk's order: the later one first
+    node.edges = tuple(straight if one is view._edge else one for one in node.edges)
+
+
 def _rewritten(out, edge):
     """Give an input that forward changed in place its new history; its gradient was that of the old value."""
     if out._view is None and out.requires_grad and out.is_leaf:
@@ -88,8 +95,7 @@ def _rewritten(out, edge):
         )
     check_view(out)
     if out._view is not None and out._edge is not None:
-        node, straight = node_and_number(edge)[0], edge_of_values(out)
-        node.edges = tuple(straight if one is out._edge else one for one in node.edges)
+        _lead_past_views(node_and_number(edge)[0], out)
     out._grad = None
     with enable_grad():
         rewrite_history(out, wrap(out._data, edge))
