@@ -319,7 +319,7 @@ def test_the_legacy_format_goes_both_ways(dtype):
 
 
 def trained(module):
-    first = module.nn.Linear(3, 4, bias=False)  # of a bias before BatchNorm, the gradient is 0 and what remains is noise
+    first = module.nn.Linear(3, 4, bias=False)  # a bias before BatchNorm has noise for a gradient
     model = module.nn.Sequential(first, module.nn.BatchNorm1d(4), module.nn.Linear(4, 2)).double()
     optimizer = module.optim.AdamW(model.parameters(), lr=0.05, amsgrad=True)
     x = module.arange(15.0, dtype=module.float64).reshape(5, 3) / 7
