@@ -25,6 +25,11 @@ def _each(function, numbers: np.ndarray) -> np.ndarray:
     return np.fromiter(map(function, numbers.ravel().tolist()), float64, numbers.size).reshape(numbers.shape)
 
 
+def narrowed(numbers: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Return float64 numbers on their way to a dtype: those that become halves are rounded to float32 first."""
+    return numbers.astype(float32) if kind.itemsize == 2 and kind.kind in "fV" else numbers
+
+
 def unit32(twister: MersenneTwister, count: int) -> np.ndarray:
     """Return float32 numbers from [0, 1): 24 random bits each."""
     return twister.draw(random_units, count, np.dtype(float32))
@@ -55,7 +60,7 @@ def normal(
     """
     with twister.lock:
         if not blocks or count < 16:
-            numbers = multiply_add(normal_pairs(twister, count), float64(std), float64(mean))
+            numbers = narrowed(multiply_add(normal_pairs(twister, count), float64(std), float64(mean)), kind)
         else:
             wide = float64 if kind == float64 else float32
             numbers = multiply_add(_normal_blocks(twister, count, kind), wide(std), wide(mean))

@@ -7,19 +7,23 @@ import numpy as np
 
 from backlight.errors import ValueProblem
 from backlight.graph.modes import no_grad
+from backlight.ops.selection import where
 from backlight.tensor.creation import from_numpy
+from backlight.tensor.drawn import randperm
 from backlight.tensor.filled import empty_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = [
     "calculate_gain",
     "constant_",
+    "dirac_",
     "eye_",
     "kaiming_normal_",
     "kaiming_uniform_",
     "normal_",
     "ones_",
     "orthogonal_",
+    "sparse_",
     "trunc_normal_",
     "uniform_",
     "xavier_normal_",
@@ -169,21 +173,46 @@ def kaiming_normal_(
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
 ) -> Tensor:
-    """Draw from the normal distribution, again and again until every value lies in [a, b]."""
+    """Draw from the normal distribution what lies in [a, b].
+
+    Where much of the distribution lies there, what is outside is drawn again; else uniform numbers are drawn, and each
+    is kept as often as the density at it says.
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
             "incorrect.",
             stacklevel=2,
         )
-    normal_(tensor, mean, std, generator)
-    values = tensor.detach().numpy()
-    outside = (values < a) | (values > b)
-    while outside.any():
-        again = normal_(empty_like(tensor.detach()), mean, std, generator).numpy()
-        values[outside] = again[outside]
-        outside = (values < a) | (values > b)
-    return tensor
+    below_b, below_a = ((1 + math.erf((limit - mean) / std / math.sqrt(2))) / 2 for limit in (b, a))
+    draw = _drawn_until_inside if below_b - below_a > 0.3 else _drawn_by_density
+    with no_grad():
+        return draw(tensor, mean, std, a, b, generator)
+
+
+def _drawn_until_inside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator) -> Tensor:
+    low, high = (tensor.new_tensor(limit).item() for limit in (a, b))
+    found = tensor.normal_(mean, std, generator=generator)
+    while (outside := (found < low) | (found > high)).any():
+        found = where(outside, empty_like(found).normal_(mean, std, generator=generator), found)
+    return tensor if found is tensor else tensor.copy_(found)
+
+
+def _drawn_by_density(tensor: Tensor, mean: float, std: float, a: float, b: float, generator) -> Tensor:
+    log_peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+    def refused(candidates):
+        log_density = candidates.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(log_peak)
+        return empty_like(candidates).uniform_(generator=generator).log_().gt(log_density)
+
+    found = tensor.uniform_(a, b, generator=generator)
+    pending = refused(found)
+    while pending.any():
+        candidates = empty_like(tensor).uniform_(a, b, generator=generator)
+        found = where(pending, candidates, found)
+        again = refused(candidates)
+        pending = where(pending, again, pending)
+    return tensor if found is tensor else tensor.copy_(found)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
@@ -203,3 +232,44 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
     q, r = np.linalg.qr(matrix.T if wide else matrix)
     q = q * np.sign(np.diag(r))  # which makes all orthogonal matrices equally likely
     return _filled(tensor, np.ascontiguousarray(gain * (q.T if wide else q)).reshape(tensor.shape))
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
+    """Draw a matrix from the normal distribution, and set a share of each column to 0.
+
+    Source: James Martens: Deep learning via Hessian-free optimization, 2010
+
+    Raises:
+        ValueError: the tensor is no matrix.
+    """
+    if tensor.ndim != 2:
+        raise ValueProblem(f"Only tensors with 2 dimensions are supported, got {tensor.ndim}")
+    rows, columns = tensor.shape
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            tensor[randperm(rows)[: math.ceil(sparsity * rows)], column] = 0
+    return tensor
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill the weight of a convolution so that each channel, as far as there are any, comes out as it went in.
+
+    Args:
+        groups: the groups of the convolution, each of which passes on its channels.
+
+    Raises:
+        ValueError: the tensor is no such weight, or its channels cannot be divided into the groups.
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueProblem(f"Only tensors with 3, 4, or 5 dimensions are supported, got {tensor.ndim}")
+    if tensor.shape[0] % groups:
+        raise ValueProblem(f"dim 0 must be divisible by groups, got {tensor.shape[0]} channels and {groups} groups")
+    each = tensor.shape[0] // groups
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(each, tensor.shape[1])):
+                tensor[(group * each + channel, channel, *middle)] = 1
+    return tensor

@@ -182,7 +182,7 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     dims = input._data.ndim
     if dims not in (4, 5):
         _warn_dims("dropout3d", dims, "3", "4D or 5D")
-    return _channels(input, p, training, inplace, batched=dims != 4)
+    return _channels(input, p, training, inplace, batched=dims == 5)
 
 
 def _channels(input, p, training, inplace, batched: bool):

@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
+from backlight.dtypes import from_numpy_dtype, iinfo, to_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.kernels import draws
@@ -108,8 +108,32 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
     count = _whole("randperm", "n", 1, n)
     if count < 0:
         raise ShapeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
-    order = draws.permutation(twister_of(generator), count).astype(to_numpy_dtype(dtype) or INT64)
+    kind = to_numpy_dtype(dtype) or INT64
+    _check_holds(from_numpy_dtype(kind), count)
+    order = draws.permutation(twister_of(generator), count).astype(kind)
     return made(order, requires_grad, device, layout, pin_memory)
+
+
+def _check_holds(kind, count: int) -> None:
+    """Raise unless a dtype holds the numbers below `count`; PyTorch does not ask bfloat16.
+
+    Raises:
+        RuntimeError: it does not, or it is bool.
+    """
+    if kind.name == "bool":
+        raise ShapeError("\"randperm\" not implemented for 'Bool'; draw numbers, and compare them")
+    if kind.name in WHOLE_NUMBERS_TO:
+        power = WHOLE_NUMBERS_TO[kind.name]
+        if count > 2**power + 1:
+            most = 2**power + 1 if power == 11 else f"2^{power}+1"
+            raise ShapeError(f"n cannot be greater than {most} for {kind.old_name} type. Leave dtype out")
+    elif not kind.is_floating_point and count - 1 > iinfo(kind).max:
+        raise ShapeError(
+            f"value cannot be converted to type {kind.name}_t without overflow: it ends at {iinfo(kind).max}"
+        )
+
+
+WHOLE_NUMBERS_TO = {"float16": 11, "float32": 24, "float64": 53}  # all whole numbers up to this power of 2
 
 
 def _places(function: str, input, dtype, memory_format) -> np.ndarray:

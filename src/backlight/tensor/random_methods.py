@@ -88,7 +88,7 @@ def _overwrite(tensor, numbers: np.ndarray, name: str):
 def _numbers(tensor, draw) -> np.ndarray:
     """Return float64 draws in the shape and dtype of a tensor."""
     array = writable(tensor)
-    return converted(in_memory_order(array, draw), array.dtype)
+    return converted(draws.narrowed(in_memory_order(array, draw), array.dtype), array.dtype)
 
 
 class RandomMethods:
@@ -142,6 +142,8 @@ class RandomMethods:
         """Fill with the number of trials it takes to succeed, if each does with probability `p`."""
         if not 0 < p < 1:
             raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+        if self._data.dtype == bool:
+            raise ShapeError("\"geometric_cpu\" not implemented for 'Bool'; draw numbers, and compare them")
         twister = twister_of(generator)
         return _overwrite(self, _numbers(self, lambda count: draws.geometric(twister, count, p)), "geometric_")
 
