@@ -3,6 +3,7 @@
 #include "face.h"
 #include "core.h"
 #include "kernel.h"
+#include "core_out.h"
 #include "memory.h"
 
 #define INTERFACE 3 /* what kernels/native.py expects; counted up when the two must change together */
@@ -136,6 +137,7 @@ static PyMethodDef methods[] = {
     {"core_interpret", core_interpret, METH_O, "Ask this with (op, function, args, kwargs) before each op; None: ask nothing."},
     {"core_report", core_report, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk that nobody watches."},
+    {"out_function", out_function, METH_VARARGS, "Return a function that hands calls with `out` to another one."},
     {"next_sequence", core_next_sequence, METH_NOARGS, "Return the next node's sequence number."},
     {NULL, NULL, 0, NULL}};
 
@@ -154,7 +156,9 @@ static int add_instructions(PyObject *module) {
 
 PyMODINIT_FUNC PyInit__native(void) {
   import_array();
-  if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 || !choose_level(NULL)) return NULL;
+  if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 ||
+      PyType_Ready(&OutFunction_Type) < 0 || !choose_level(NULL))
+    return NULL;
   PyObject *module = PyModule_Create(&definition);
   if (module && add_instructions(module) < 0) Py_CLEAR(module);
   return module;

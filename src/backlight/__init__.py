@@ -54,6 +54,7 @@ from backlight.ops.medians import *
 from backlight.ops.native_norms import *
 from backlight.ops.normalisation import *
 from backlight.ops.norms import *
+from backlight.ops.out_variants import with_out as _with_out
 from backlight.ops.padding import *
 from backlight.ops.patching import *
 from backlight.ops.pointwise import *
@@ -106,6 +107,8 @@ from backlight import autograd, fft, linalg, masked, return_types, special  # is
 if _TYPE_CHECKING:
     from backlight import data, lens, nn, optim, utils
     from backlight.serialization import load, save
+
+globals().update(_with_out(globals()))
 
 newaxis = None
 

@@ -4,6 +4,7 @@ from backlight.dtypes import get_default_dtype
 from backlight.ops.complex_numbers import refusing
 from backlight.ops.dims import normalise_dims
 from backlight.ops.flipping import roll
+from backlight.ops.out_variants import with_out
 from backlight.ops.spectra import real_signal
 from backlight.tensor.ranges import arange
 
@@ -107,3 +108,7 @@ def rfftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, requires_grad=Fa
     """Make the frequencies of the parts of half a spectrum, n samples being `d` apart: 0, 1 …, divided by n · d."""
     found = arange(n // 2 + 1, dtype=dtype or get_default_dtype(), device=device)
     return (found / (n * d) if n else found).requires_grad_(requires_grad)
+
+
+_REAL = ("irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn", "fftfreq", "rfftfreq")
+globals().update(with_out(globals(), _REAL, __name__))

@@ -25,6 +25,7 @@ from backlight.ops.matrix_norms import linalg_cond as cond
 from backlight.ops.matrix_norms import linalg_norm as norm
 from backlight.ops.matrix_norms import matrix_norm
 from backlight.ops.norms import vector_norm
+from backlight.ops.out_variants import with_out
 from backlight.ops.products import matmul
 from backlight.ops.pseudoinverse import linalg_lstsq as lstsq
 from backlight.ops.pseudoinverse import linalg_matrix_rank as matrix_rank
@@ -86,3 +87,5 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+globals().update(with_out(globals(), {*__all__} - {"diagonal", "vander"}, __name__))

@@ -1,6 +1,7 @@
 """PyTorch's `torch.special`: special functions under their scientific names."""
 
 from backlight.ops.activations import sigmoid as expit
+from backlight.ops.out_variants import with_out
 from backlight.ops.pointwise import exp2, expm1, log1p, sinc
 from backlight.ops.reductions import logsumexp
 from backlight.ops.rounding import round
@@ -59,3 +60,5 @@ __all__ = [
     "xlog1py",
     "xlogy",
 ]
+
+globals().update(with_out(globals(), {*__all__} - {"softmax", "log_softmax"}, __name__))

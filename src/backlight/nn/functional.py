@@ -82,6 +82,7 @@ from backlight.ops.margins import (
     triplet_margin_with_distance_loss,
 )
 from backlight.ops.normalisation import layer_norm, local_response_norm, normalize, rms_norm
+from backlight.ops.out_variants import with_out
 from backlight.ops.padding import pad
 from backlight.ops.patching import (
     channel_shuffle,
@@ -365,3 +366,17 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
     """Return the largest elements of windows over the last three dims, and where in their volume they lie."""
     return adaptive_max_pool3d(input, output_size, True)
+
+
+_TAKING_OUT = (
+    "avg_pool2d",
+    "avg_pool3d",
+    "gelu",
+    "hardshrink",
+    "linear",
+    "logsigmoid",
+    "normalize",
+    "softplus",
+    "softshrink",
+)
+globals().update(with_out(globals(), _TAKING_OUT, __name__))

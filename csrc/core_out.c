@@ -1,0 +1,109 @@
+/* A function of tensors that also takes `out`: calls with that keyword go to one Python function, all others straight on. */
+#include "kernel.h"
+#include "core_out.h"
+#include <stddef.h>
+
+typedef struct {
+  struct stand_in base;
+  PyObject *written; /* called with (function, args, kwargs) where `out` is among the keywords */
+  PyObject *module;  /* the namespace that shows the function, */
+  PyObject *name;    /* and how it calls it */
+} OutFunction;
+
+static int names_out(PyObject *names) {
+  const Py_ssize_t count = PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0) return 1;
+  return 0;
+}
+
+static PyObject *call_written(OutFunction *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+  PyObject *given = PyTuple_New(count), *options = PyDict_New(), *found = NULL;
+  int failed = !given || !options;
+  for (Py_ssize_t i = 0; !failed && i < count; i++) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(names); i++)
+    failed = PyDict_SetItem(options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
+  if (!failed) found = PyObject_CallFunctionObjArgs(self->written, self->base.reference, given, options, NULL);
+  Py_XDECREF(given);
+  Py_XDECREF(options);
+  return found;
+}
+
+static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  OutFunction *self = (OutFunction *)object;
+  if (names && names_out(names)) return call_written(self, args, PyVectorcall_NARGS(flags), names);
+  return PyObject_Vectorcall(self->base.reference, args, flags, names);
+}
+
+static int out_traverse(OutFunction *self, visitproc visit, void *arg) {
+  Py_VISIT(self->base.reference);
+  Py_VISIT(self->written);
+  Py_VISIT(self->module);
+  Py_VISIT(self->name);
+  return 0;
+}
+
+static int out_clear(OutFunction *self) {
+  Py_CLEAR(self->base.reference);
+  Py_CLEAR(self->written);
+  Py_CLEAR(self->module);
+  Py_CLEAR(self->name);
+  return 0;
+}
+
+static void out_dealloc(OutFunction *self) {
+  PyObject_GC_UnTrack(self);
+  out_clear(self);
+  PyObject_GC_Del(self);
+}
+
+static PyObject *out_reduce(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return Py_NewRef(((OutFunction *)self)->name);
+}
+
+static PyMethodDef out_methods[] = {{"__reduce__", out_reduce, METH_NOARGS, "Pickle by name, as functions are."},
+                                    {NULL, NULL, 0, NULL}};
+
+/* Its module is the one that shows it. */
+static PyObject *out_getattro(PyObject *self, PyObject *name) {
+  if (PyUnicode_CompareWithASCIIString(name, "__module__") == 0) return Py_NewRef(((OutFunction *)self)->module);
+  return stand_in_getattro(self, name);
+}
+
+static int out_setattro(PyObject *self, PyObject *name, PyObject *value) {
+  return PyObject_SetAttr(((OutFunction *)self)->base.reference, name, value);
+}
+
+static PyObject *out_repr(OutFunction *self) { return PyObject_Repr(self->base.reference); }
+
+PyTypeObject OutFunction_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OutFunction",
+    .tp_basicsize = sizeof(OutFunction),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(struct stand_in, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_traverse = (traverseproc)out_traverse,
+    .tp_clear = (inquiry)out_clear,
+    .tp_dealloc = (destructor)out_dealloc,
+    .tp_getattro = out_getattro,
+    .tp_setattro = out_setattro,
+    .tp_repr = (reprfunc)out_repr,
+    .tp_methods = out_methods,
+    .tp_getset = stand_in_getset,
+};
+
+PyObject *out_function(PyObject *self, PyObject *args) {
+  (void)self;
+  PyObject *function, *written, *module, *name;
+  if (!PyArg_ParseTuple(args, "OOUU", &function, &written, &module, &name)) return NULL;
+  OutFunction *made = PyObject_GC_New(OutFunction, &OutFunction_Type);
+  if (!made) return NULL;
+  made->base.vectorcall = out_call;
+  made->base.reference = Py_NewRef(function);
+  made->written = Py_NewRef(written);
+  made->module = Py_NewRef(module);
+  made->name = Py_NewRef(name);
+  PyObject_GC_Track(made);
+  return (PyObject *)made;
+}

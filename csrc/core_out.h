@@ -1,0 +1,9 @@
+#ifndef CORE_OUT_H
+#define CORE_OUT_H
+#include <Python.h>
+
+extern PyTypeObject OutFunction_Type;
+
+/* Return an OutFunction for (the function, what is called where `out` is given, its module's name, its name there). */
+PyObject *out_function(PyObject *self, PyObject *args);
+#endif

@@ -1,0 +1,133 @@
+"""`out`: results written into tensors that the caller gives, for every function that PyTorch gives an `out` argument.
+
+NOTE [The out argument]
+No function here knows of it. What the namespaces show is an object that looks for the keyword and hands all other calls
+straight on (csrc/core_out.c; a few nanoseconds). With `out`, the function computes its result as always, and that
+is copied into the caller's tensors, which are resized where they do not fit.
+"""
+
+import functools
+import warnings
+
+import numpy as np
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError, GraphError, ShapeError
+from backlight.graph.modes import modes
+from backlight.graph.state import TensorState
+from backlight.kernels.native import core
+from backlight.ops.inplace import refuse_writing, store
+from backlight.ops.promotion import category
+
+_NAMES = """
+abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr alias_copy all amax amin aminmax angle any arange
+arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort as_strided_copy asin asinh atan atan2 atanh
+baddbmm bernoulli bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm bucketize
+cat ceil chain_matmul cholesky cholesky_inverse cholesky_solve clamp clamp_max clamp_min clip column_stack complex
+concat concatenate conj_physical copysign cos cosh cross cummax cummin cumprod cumsum deg2rad diag diagonal_copy diff
+digamma div divide dot dstack empty eq erf erfc erfinv exp exp2 expand_copy expm1 eye fix float_power floor
+floor_divide fmax fmin fmod frac frexp full gather gcd ge geqrf ger greater greater_equal gt hardshrink heaviside
+histc hstack hypot i0 index_add index_copy index_reduce index_select inner inverse isin isneginf isposinf kron
+kthvalue lcm ldexp le lerp less less_equal lgamma linspace log log10 log1p log2 log_softmax logaddexp logaddexp2
+logcumsumexp logical_and logical_not logical_or logical_xor logit logspace logsumexp lstsq lt lu lu_solve lu_unpack
+masked_select matmul matrix_power matrix_rank max maximum mean median min minimum mm mode msort mul multinomial
+multiply mv mvlgamma nan_to_num nanmean nanmedian nanquantile nansum narrow_copy native_batch_norm ne neg negative
+nextafter nonzero norm normal not_equal ones orgqr ormqr outer permute_copy polar polygamma pow prod qr quantile
+rad2deg rand randint randn randperm range reciprocal remainder renorm round row_stack rsqrt scatter scatter_add
+scatter_reduce searchsorted select_copy sgn sigmoid sign signbit sin sinc sinh slice_copy slice_scatter slogdet
+softmax solve sort split_copy split_with_sizes_copy sqrt square squeeze_copy stack std sub subtract sum svd symeig
+t_copy take take_along_dim tan tanh tensordot threshold topk transpose_copy triangular_solve tril triu true_divide
+trunc unbind_copy unfold_copy unsqueeze_copy var vdot view_as_complex_copy view_as_real_copy view_copy vstack where
+xlogy zeros
+"""
+NAMES = frozenset(_NAMES.split())
+
+# Without a dtype these compute in that of `out`.
+_IN_DTYPE_OF_OUT = """
+arange cumprod cumsum empty eye full linspace logspace mean nanmean ones prod rand randint randn randperm range
+sum zeros
+"""
+IN_DTYPE_OF_OUT = frozenset(_IN_DTYPE_OF_OUT.split())
+
+
+def with_out(namespace: dict, names=NAMES, module: str = "backlight") -> dict:
+    """Return those functions of a namespace that are among `names`, as ones that take `out` too."""
+    return {name: taking_out(namespace[name], module, name) for name in sorted(names) if name in namespace}
+
+
+def taking_out(function, module: str, shown_as: str):
+    """Return a function that takes `out` too, for a namespace that shows it under a name."""
+    if core is not None and hasattr(core, "out_function"):
+        return core.out_function(function, written, module, shown_as)
+
+    @functools.wraps(function)
+    def may_write(*args, **kwargs):
+        return written(function, args, kwargs) if "out" in kwargs else function(*args, **kwargs)
+
+    may_write.__module__, may_write.__qualname__ = module, shown_as
+    return may_write
+
+
+def written(function, args: tuple, kwargs: dict):
+    """Call a function and write its result into `kwargs["out"]`, which is returned.
+
+    Raises:
+        RuntimeError: a gradient would be needed, or the result's dtype cannot be cast to that of `out`.
+    """
+    out = kwargs.pop("out")
+    if out is None:
+        return function(*args, **kwargs)
+    name = function.__name__
+    outs = _checked(name, out)
+    if name in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
+        kwargs["dtype"] = from_numpy_dtype(out._data.dtype)
+    result = function(*args, **kwargs)
+    results = [result] if isinstance(result, TensorState) else list(result)
+    if modes.grad_enabled and any(one._edge is not None for one in (*results, *outs)):
+        raise GraphError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad.\n  Leave out= away, or write inside torch.no_grad()"
+        )
+    if len(results) != len(outs):
+        raise ArgumentError(f"{name}() takes {len(results)} tensors as out, got {len(outs)}")
+    for target, found in zip(outs, results):
+        _write(target, found._data, name)
+    if isinstance(result, TensorState):
+        return outs[0]
+    return type(result)(*outs) if hasattr(result, "_fields") else type(result)(outs)
+
+
+def _checked(name: str, out) -> list:
+    """Return the tensors to write to as a list."""
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    for one in outs:
+        if not isinstance(one, TensorState):
+            raise ArgumentError(f"{name}(): argument 'out' must be Tensor, not {type(one).__name__}")
+    return outs
+
+
+def _write(target, values, name: str) -> None:
+    """Copy values into a tensor, resized if it has another shape."""
+    kind, wanted = values.dtype, target._data.dtype
+    if category(kind) > category(wanted):
+        raise ShapeError(
+            f"result type {from_numpy_dtype(kind).old_name} can't be cast to the desired output type "
+            f"{from_numpy_dtype(wanted).old_name}"
+        )
+    if target._data.shape != values.shape:
+        _resize(target, values.shape)
+    store(target, values, name)
+
+
+def _resize(target, shape: tuple) -> None:
+    refuse_writing(target)
+    if target._data.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(target._data.shape)}, which "
+            f"does not match the required output shape {list(shape)}. This behavior is deprecated, and in a future "
+            "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse an "
+            "out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+            stacklevel=4,
+        )
+    target._data = np.empty(shape, target._data.dtype) if shape else target._data.dtype.type(0)
