@@ -45,7 +45,7 @@ class Trace:
 
     def told(self, name: str, grads) -> None:
         grads = grads if isinstance(grads, (tuple, list)) else [grads]
-        self.log.append((name, [None if g is None else [round(v, 9) for v in g.flatten().tolist()] for g in grads]))
+        self.log.append((name, [None if g is None else [f"{v:.6g}" for v in g.flatten().tolist()] for g in grads]))
 
     def hook_on(self, tensor) -> None:
         """Put a random hook on a tensor or its node."""
@@ -224,3 +224,97 @@ def test_what_cannot_be_waited_for_is_refused_as_in_pytorch(mode):
             lib.autograd.graph.register_multi_grad_hook((a, lib.ones(2)), print, mode=mode)
         problems.append(str(problem.value))
     assert problems[1].startswith(problems[0])
+
+
+class ModuleTrace:
+    """A random small network on one library, with hooks of every kind on its modules and on all modules."""
+
+    def __init__(self, lib, seed: int):
+        self.lib, self.draw, self.log, self.handles = lib, random.Random(seed), [], []
+        nn, trace = lib.nn, self
+
+        class Fails(nn.Module):
+            def forward(self, x):
+                if trace.failing:
+                    raise KeyError("failing")
+                return x * 2
+
+        self.failing = False
+        kinds = [nn.Tanh, nn.Identity, Fails, lambda: nn.Sequential(nn.Tanh(), nn.Identity())]
+        self.model = nn.Sequential(*(self.draw.choice(kinds)() for _ in range(self.draw.randint(1, 4))))
+        self.modules = list(self.model.modules())
+        for number in range(self.draw.randint(2, 10)):
+            self.hook(number)
+
+    def told(self, name: str, module, *values) -> None:
+        found = []
+        for value in values:
+            several = value if isinstance(value, tuple) else (value,)
+            found.append([one if one is None else [f"{v:.6g}" for v in one.flatten().tolist()] for one in several])
+        self.log.append((name, self.modules.index(module), found))
+
+    def hook(self, number: int) -> None:
+        """Register one hook."""
+        kind = self.draw.choice(["before", "after", "grads", "all grads"])
+        factor, everywhere = self.draw.choice([None, None, 2, 3]), self.draw.random() < 0.3
+        removed, prepend = self.draw.random() < 0.1, self.draw.random() < 0.3
+        always = kind == "after" and self.draw.random() < 0.4
+        name = f"{kind} {number}"
+
+        def hook(module, *values):
+            self.told(name, module, *(() if always and values[-1] is None else values))
+            if removed:
+                self.handles[number].remove()
+            first = values[-1] if kind == "after" else values[0]
+            if factor is None or first is None:
+                return None
+            if isinstance(first, tuple):
+                return tuple(None if one is None else one * factor for one in first)
+            return first * factor
+
+        options = {"always_call": True} if always else {}
+        if everywhere:
+            space = self.lib.nn.modules.module
+            names = {
+                "before": "forward_pre",
+                "after": "forward",
+                "grads": "full_backward_pre",
+                "all grads": "full_backward",
+            }
+            register = getattr(space, f"register_module_{names[kind]}_hook")
+        else:
+            module = self.draw.choice(self.modules)
+            names = {
+                "before": "forward_pre",
+                "after": "forward",
+                "grads": "full_backward_pre",
+                "all grads": "full_backward",
+            }
+            register = getattr(module, f"register_{names[kind]}_hook")
+            options["prepend"] = prepend
+        self.handles.append(register(hook, **options))
+
+    def run(self) -> list:
+        """Run forward and backward, once with a module that fails."""
+        try:
+            for turn in range(3):
+                self.log.append(turn)
+                self.failing = turn == 1
+                x = self.lib.tensor([0.5, -1.5], dtype=self.lib.float64, requires_grad=True)
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        self.model(x).sum().backward()
+                except KeyError as problem:
+                    self.log.append(str(problem))
+                self.log.append(None if x.grad is None else [f"{v:.6g}" for v in x.grad.tolist()])
+        finally:
+            for handle in self.handles:
+                handle.remove()
+        return self.log
+
+
+def test_module_hooks_are_called_in_pytorchs_order():
+    for seed in range(150):
+        expected, found = (ModuleTrace(lib, seed).run() for lib in (torch, backlight))
+        assert found == expected, f"seed {seed}"
