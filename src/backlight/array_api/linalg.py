@@ -2,12 +2,13 @@
 
 from backlight import linalg
 from backlight.array_api.moving import matrix_transpose
-from backlight.linalg import cholesky, det, inv, slogdet, solve
+from backlight.linalg import cholesky, det, inv, matrix_power, slogdet, solve
 from backlight.ops import contractions, slicing
 from backlight.ops.products import matmul
 
-__all__ = ["cholesky", "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_transpose", "outer"]
-__all__ += ["slogdet", "solve", "tensordot", "trace", "vecdot", "vector_norm"]
+__all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power"]
+__all__ += ["matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot"]
+__all__ += ["trace", "vecdot", "vector_norm"]
 
 
 def cross(x1, x2, /, *, axis: int = -1):
@@ -48,3 +49,38 @@ def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2):
 def vecdot(x1, x2, /, *, axis: int = -1):
     """Multiply vectors and add up along an axis."""
     return linalg.vecdot(x1, x2, dim=axis)
+
+
+def eigh(x, /):
+    """Return the eigenvalues and eigenvectors of symmetric matrices."""
+    return linalg.eigh(x)
+
+
+def eigvalsh(x, /):
+    """Return the eigenvalues of symmetric matrices."""
+    return linalg.eigvalsh(x)
+
+
+def matrix_rank(x, /, *, rtol=None):
+    """Count the singular values of matrices above `rtol` times the largest."""
+    return linalg.matrix_rank(x, rtol=rtol)
+
+
+def pinv(x, /, *, rtol=None):
+    """Return the pseudo-inverse of matrices, without singular values below `rtol` times the largest."""
+    return linalg.pinv(x, rtol=rtol)
+
+
+def qr(x, /, *, mode: str = "reduced"):
+    """Return orthogonal and triangular factors of matrices."""
+    return linalg.qr(x, mode)
+
+
+def svd(x, /, *, full_matrices: bool = True):
+    """Return the singular vectors and values of matrices."""
+    return linalg.svd(x, full_matrices)
+
+
+def svdvals(x, /):
+    """Return the singular values of matrices."""
+    return linalg.svdvals(x)

@@ -30,9 +30,9 @@ def searchsorted(x1, x2, /, *, side: str = "left", sorter=None):
     return sorting.searchsorted(x1, x2, side=side, sorter=sorter)
 
 
-def where(condition, x1, x2, /):
-    """Return elements of x1 where the condition holds, of x2 elsewhere."""
-    return selection.where(condition, x1, x2)
+def where(condition, /, *choices):
+    """Return elements of x1 where the condition holds, of x2 elsewhere; without them, the places where it does."""
+    return selection.where(condition, *choices) if choices else nonzero(condition)
 
 
 def sort(x, /, *, axis: int = -1, descending: bool = False, stable: bool = True):

@@ -4,6 +4,7 @@ import numpy as np
 
 from backlight import linalg
 from backlight.errors import ValueProblem
+from backlight.graph.state import TensorState
 from backlight.ops import (
     contractions,
     flipping,
@@ -336,6 +337,19 @@ def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None):
     return diagonal(as_tensor(a, dtype and np.dtype(dtype)), offset, axis1, axis2).sum(-1)
 
 
+def _of_arrays(op):
+    """Return an op of the same parameters in both libraries, for arrays and tensors."""
+
+    def call(*args, **options):
+        kinds = [value for value in args if isinstance(value, (TensorState, np.ndarray))]
+        given = iter(alike(*kinds))
+        return op(
+            *[next(given) if isinstance(value, (TensorState, np.ndarray)) else value for value in args], **options
+        )
+
+    return call
+
+
 def _of_matrix(op):
     return lambda m, k=0: op(m, k)
 
@@ -357,9 +371,6 @@ FUNCTIONS |= {
     np.triu: _of_matrix(triangles.triu),
     np.sinc: pointwise.sinc,
 }
-# Of the same parameters in both libraries.
-FUNCTIONS |= {
-    getattr(np.linalg, name): getattr(linalg, name)
-    for name in ("cholesky", "det", "eigh", "eigvalsh", "inv", "pinv", "matrix_power", "multi_dot", "slogdet", "solve")
-    if name in linalg.__all__
-}
+SAME_IN_BOTH = ("cholesky", "cond", "det", "eigh", "eigvalsh", "inv", "matrix_power", "multi_dot", "pinv", "qr")
+SAME_IN_BOTH += ("slogdet", "solve", "tensorinv", "tensorsolve")
+FUNCTIONS |= {getattr(np.linalg, name): _of_arrays(getattr(linalg, name)) for name in SAME_IN_BOTH}
