@@ -16,7 +16,7 @@ FLOORS = [
     {"tensor", "fft", "array_api", "batching"},
     {"autograd"},
     {"nn", "optim", "data"},
-    {"models", "adapters", "training", "serialization", "utils"},
+    {"func", "models", "adapters", "training", "serialization", "utils"},
     {"explain", "lens"},
     {"cli", "web"},
 ]

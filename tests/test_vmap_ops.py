@@ -9,9 +9,10 @@ import vmap_run
 LOOPED = set(
     """
     _fft_c2r as_strided block_diag ctc_loss embedding_bag fractional_max_pool2d fractional_max_pool3d index_add
-    index_copy index_fill index_fill_tensor index_select masked_scatter masked_select median_all multi_margin_loss
-    multilabel_margin_loss nanmedian_all native_layer_norm native_group_norm nll_loss put renorm repeat_interleave
-    segment_reduce
+    index_copy index_fill index_fill_tensor index_select linalg_eigh linalg_householder_product linalg_lstsq
+    linalg_matrix_exp linalg_pinv linalg_qr linalg_svd masked_scatter masked_select median_all multi_margin_loss
+    multilabel_margin_loss nanmedian_all native_group_norm native_layer_norm nll_loss ormqr put renorm
+    repeat_interleave segment_reduce
     """.split()  # noqa: SIM905 - a list of so many would take a page
 )
 RUNNING = "PyTorch lets running statistics that are not batched move here; what they become depends on the order"

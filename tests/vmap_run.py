@@ -102,10 +102,14 @@ def looped(function, batches: list, dim: int) -> list:
     return [backlight.stack(parts) for parts in zip(*runs)]
 
 
-def run_choice(function, chosen: list, dim: int) -> str:
-    """Compare one vmap with the loop: "agrees", "no loop" (the loop fails or has uneven results), or raise."""
+def run_choice(function, chosen: list, dim: int, same=()) -> str:
+    """Compare one vmap, and gradients for what is batched and for what is the `same` for all, with the loop.
+
+    Returns:
+        "agrees", or "no loop" where the loop fails or its results are uneven.
+    """
     batches = [batch_of(one, dim) for one in chosen]
-    leaves = [one for one in batches if one.requires_grad]
+    leaves = [one for one in (*batches, *same) if one.requires_grad]
     try:
         backlight.manual_seed(1)
         start = backlight.get_rng_state().numpy().copy()
@@ -179,6 +183,7 @@ def run_entry(entry, most_samples: int | None = None, dims=(0, -1)) -> Outcome:
             arguments = (arguments[0], tuple(arguments[1]), arguments[2])
             tensors = tensors_in(arguments)
             for chosen in choices(tensors):
+                same = [one for one in tensors if all(one is not other for other in chosen)]
                 places = [next(i for i, one in enumerate(tensors) if one is other) for other in chosen]
 
                 def call(*new, arguments=arguments, chosen=chosen):
@@ -187,7 +192,7 @@ def run_entry(entry, most_samples: int | None = None, dims=(0, -1)) -> Outcome:
 
                 for dim in dims:
                     try:
-                        count += run_choice(call, chosen, dim) == "agrees"
+                        count += run_choice(call, chosen, dim, same) == "agrees"
                     except Exception as problem:
                         said = f"sample {number}: {type(problem).__name__}: " + " ".join(str(problem).split())[:300]
                         if not theirs_refuse(entry, sample, places):

@@ -121,6 +121,7 @@ __version__ = "0.1.0"
 _LATER = {
     "Reranker": "backlight.explain.reranker",
     "data": "backlight.data",
+    "func": "backlight.func",
     "lens": "backlight.lens",
     "load": "backlight.serialization",
     "nn": "backlight.nn",

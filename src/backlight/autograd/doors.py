@@ -3,13 +3,11 @@
 import warnings
 from collections.abc import Sequence
 
-import numpy as np
-
+from backlight.batching.gradients import gradients_of_batch
 from backlight.errors import GraphError, ShapeError, ValueProblem
 from backlight.graph.node import GradientEdge
 from backlight.graph.start import backward_from, gradients_of
-from backlight.graph.state import TensorState, wrap
-from backlight.ops.tables import TENSOR_OPS
+from backlight.graph.state import TensorState
 from backlight.tensor.tensor import Tensor
 
 
@@ -68,7 +66,7 @@ def grad(
         create_graph: record the backward itself, for higher derivatives.
         only_inputs: PyTorch's old argument, ignored.
         allow_unused: give None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: the first dim of each grad_output counts several weights, run one after another.
+        is_grads_batched: the first dim of each grad_output counts several weights, in one walk with whole batches.
         materialize_grads: give zeros for an input that the outputs do not depend on.
 
     Raises:
@@ -90,22 +88,13 @@ def grad(
     outputs, inputs = _listed(outputs), _listed(inputs)
     weights = None if grad_outputs is None else _listed(grad_outputs)
     if is_grads_batched:
-        return _batched(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
+        _check_rows(outputs, weights)
+        return gradients_of_batch(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
     return gradients_of(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
 
 
-def _batched(outputs, inputs, weights, retain_graph, create_graph, unused, materialize):
-    """Run one backward for each row of the weights and stack what comes back."""
-    rows, runs = _rows(outputs, weights), []
-    for row in range(rows):
-        keep = retain_graph if row == rows - 1 else True
-        picked = [None if weight is None else _row(weight, row) for weight in weights]
-        runs.append(gradients_of(outputs, inputs, picked, keep, create_graph, unused, materialize))
-    return tuple(None if parts[0] is None else _stacked(parts, create_graph) for parts in zip(*runs))
-
-
-def _rows(outputs, weights) -> int:
-    """Return the size of the batch that the weights' first dim counts.
+def _check_rows(outputs, weights) -> None:
+    """Raise unless the first dim of all weights counts the same batch.
 
     Raises:
         RuntimeError: a weight has not its output's shape behind that dim, or there is no weight.
@@ -124,17 +113,6 @@ def _rows(outputs, weights) -> int:
             f"is_grads_batched=True needs grad_outputs with one and the same first dim, got {sorted(sizes)}: give each "
             "output a batch of weights"
         )
-    return sizes.pop()
-
-
-def _row(weight, row: int):
-    return wrap(weight._data[row]) if weight._edge is None else TENSOR_OPS.select(weight, 0, row)
-
-
-def _stacked(parts, create_graph: bool):
-    if create_graph:
-        return TENSOR_OPS.stack(parts, 0)
-    return wrap(np.stack([part._data for part in parts]))
 
 
 def _listed(values) -> list:

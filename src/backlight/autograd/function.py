@@ -11,6 +11,7 @@ import inspect
 import warnings
 import weakref
 
+from backlight.autograd.function_batches import declare as declare_batches
 from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
 from backlight.autograd.function_tangents import push_tangents
@@ -164,6 +165,21 @@ class Function(metaclass=FunctionMeta):
 
     vjp = backward
 
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """Compute with whole batches: return outputs and where the batch is in each.
+
+        Args:
+            info: has `batch_size` and `randomness`.
+            in_dims: for each argument which dim counts the batch, None where there is no batch.
+        """
+        raise MissingMethodError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
     @staticmethod
     def jvp(ctx, *grad_inputs):
         """Return the tangents of the outputs from those of the inputs: what forward mode calls."""
@@ -260,3 +276,6 @@ def _not_again(tensors: tuple, name: str) -> tuple:
         None if tensor is None else wrap(tensor._data, node if node.outputs == 1 else Output(node, number))
         for number, tensor in enumerate(tensors)
     )
+
+
+declare_batches(Function, Function.__dict__["apply"].__func__)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.autograd.forward_jacobian import jacobians_by_columns, refuse_strict
+from backlight.batching.gradients import gradients_of_batch
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
 from backlight.graph.modes import enable_grad
 from backlight.graph.start import gradients_of
@@ -62,7 +63,7 @@ def jacobian(
     For several inputs the result is a tuple with one Jacobian each; for several outputs a tuple of these.
 
     Args:
-        vectorize: push all columns at once, with vmap; rows of reverse mode are computed one after another anyway.
+        vectorize: compute all rows, or columns, at once with whole batches, instead of one after another.
         strategy: "reverse-mode" runs backward for each element of the outputs, "forward-mode" pushes a tangent for each
             element of the inputs: less work where these are fewer.
 
@@ -79,7 +80,10 @@ def jacobian(
             "Please either set `strict=False` or `vectorize=False`."
         )
     call = _called(func, inputs, create_graph, strict, "jacobian")
-    rows = [_jacobian_of(out, number, call.inputs, create_graph, strict) for number, out in enumerate(call.outputs)]
+    if vectorize:
+        rows = [_jacobian_at_once(out, call.inputs, create_graph) for out in call.outputs]
+    else:
+        rows = [_jacobian_of(out, number, call.inputs, create_graph, strict) for number, out in enumerate(call.outputs)]
     parts = [_unpacked(_finished(row, create_graph), call.several_inputs) for row in rows]
     return _unpacked(tuple(parts), call.several_outputs)
 
@@ -275,6 +279,21 @@ def _jacobian_of(out, number: int, inputs, create_graph: bool, strict: bool) -> 
             _check_row(found, number, create_graph)
         rows.append([_zeros_like(x) if grad is None else grad for grad, x in zip(found, inputs)])
     return tuple(_stacked(out, x, [row[place] for row in rows], create_graph) for place, x in enumerate(inputs))
+
+
+def _jacobian_at_once(out, inputs, create_graph: bool) -> tuple:
+    """Return the Jacobian of one output for each input, all rows in one walk."""
+    shape = out._data.shape
+    found = [None] * len(inputs)
+    if out._edge is not None and out._data.size:
+        unit = wrap(np.eye(out._data.size, dtype=out._data.dtype).reshape((-1, *shape)))
+        found = gradients_of_batch([out], list(inputs), [unit], True, create_graph, True, False)
+    return tuple(
+        wrap(np.zeros((*shape, *x._data.shape), x._data.dtype))
+        if grad is None
+        else grad.reshape((*shape, *x._data.shape))
+        for grad, x in zip(found, inputs)
+    )
 
 
 def _check_row(found, number: int, create_graph: bool) -> None:

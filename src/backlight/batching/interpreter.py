@@ -103,10 +103,23 @@ def _rearranged(physical, own: list, wanted: list, shape: tuple):
 
 
 def raised(physical, batchings=None):
-    """Return a tensor whose first dims are the batches of some vmaps as a batched tensor: what `lowered` undoes."""
-    for batching in open_batchings() if batchings is None else batchings:
-        physical = batched(physical, batching)
-    return physical
+    """Return a tensor whose first dims are the batches of some vmaps as a batched tensor: what `lowered` undoes.
+
+    It may be batched already, by other vmaps. The innermost vmap's batch comes first to be met.
+    """
+    bottom, own = _bottom(physical)
+    order = own + list(open_batchings() if batchings is None else batchings)
+    wanted = sorted(order, key=_depth)
+    if wanted != order:
+        rest = range(len(order), bottom._data.ndim)
+        bottom = bottom.permute([*[order.index(one) for one in wanted], *rest])
+    for batching in wanted:
+        bottom = batched(bottom, batching)
+    return bottom
+
+
+def _depth(batching: Batching) -> int:
+    return batching.depth
 
 
 def batchings_of(tensors) -> list[Batching]:

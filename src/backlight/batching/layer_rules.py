@@ -237,5 +237,5 @@ def attention(call):
     dims = max(call[name]._data.ndim for name in ("query", "key", "value"))
     given = {name: call.front_padded(call[name], dims) for name in ("query", "key", "value")}
     for name in ("attn_mask", "factors"):
-        given[name] = None if call[name] is None else call.padded(call[name], dims)
+        given[name] = call.front_padded(call[name], dims)
     return call.run(**given)

@@ -22,7 +22,7 @@ def elementwise_loss(call):
         kind = common_dtype([tensor._data for tensor in tensors])
         with call.inside():
             given = {name: cast(value, kind) for name, value in given.items()}
-    given = {name: None if value is None else call.padded(value, dims) for name, value in given.items()}
+    given = {name: call.front_padded(value, dims) for name, value in given.items()}
     losses = call.wrapped(call.run_below(**given, reduction="none"))
     with call.inside():
         return _reduced(losses, call["reduction"])

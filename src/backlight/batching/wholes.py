@@ -1,6 +1,6 @@
 """Rules of functions that are no ops: which of them a vmap is asked about, and what it does then."""
 
-from backlight.batching.batched import StandIn, batched
+from backlight.batching.batched import batched
 from backlight.batching.looping import looped, warn_of_loop
 from backlight.errors import GraphError
 from backlight.graph.interception import asked_as_a_whole
@@ -11,7 +11,6 @@ from backlight.ops import (
     ctc,
     distances,
     margins,
-    matrices,
     medians,
     native_norms,
     repeating,
@@ -155,16 +154,6 @@ def counted_from_start(batching, function, args, kwargs):
     indices, size = args
     with batching.again():
         return indices + size * (indices < 0).to(indices.dtype)
-
-
-@whole_rule(matrices.raise_failure, always=True)
-def raise_failure(batching, function, args, kwargs):
-    """Look at the whole batch whether a factorisation failed."""
-    info, *rest = args
-    if info.__class__ is not StandIn:
-        return UNHANDLED
-    function(info.physical._data, *rest, **kwargs)
-    return None
 
 
 def _moving(function, training: str, always: bool):

@@ -1,0 +1,200 @@
+"""A custom Function inside vmap: by its own `vmap` rule, or by one made of its forward and backward."""
+
+from typing import NamedTuple
+
+from backlight.batching.batched import BatchedTensor, batched
+from backlight.batching.interpreter import Batching
+from backlight.batching.trees import broadcast_to, flatten, unflatten
+from backlight.batching.wholes import whole_rule
+from backlight.errors import GraphError, MissingMethodError
+from backlight.graph.interception import interpreting
+from backlight.graph.state import TensorState
+
+MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+NO_SETUP = (
+    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
+    f"the setup_context staticmethod. {MORE}"
+)
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's `vmap` is told: the size of the batch, and what random numbers are to its elements."""
+
+    batch_size: int
+    randomness: str
+
+
+def declare(function_class: type, apply) -> None:
+    """Let vmap be asked about calls of Functions (autograd/function.py does this once).
+
+    Args:
+        apply: the function behind the classmethod.
+    """
+
+    @whole_rule(apply)
+    def called(batching, function, args, kwargs):
+        return _called(function_class, batching, args, kwargs)
+
+    class Vmapped(function_class):
+        """A Function run on whole batches: its forward and its backward inside a vmap of their own."""
+
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(cls, batching, are_batched, *operands):
+            """Run the Function's forward on batches."""
+            return _run_forward(cls, batching, are_batched, operands)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            """Run the Function's setup_context on batches, and keep what it saves with the batches in front."""
+            _set_up(ctx, inputs, output)
+
+        @staticmethod
+        def backward(ctx, *grads):
+            """Run the Function's backward on batches."""
+            return None, None, None, *_run_backward(ctx, grads)
+
+    _vmapped[:] = [Vmapped]
+
+
+_vmapped: list = []
+
+
+def _called(function_class, batching, args, kwargs):
+    """Return what a Function gives for batched tensors.
+
+    Raises:
+        RuntimeError: it has no rule, or two.
+    """
+    cls, *operands = args
+    name = cls.__name__
+    own_rule = cls.vmap is not function_class.vmap
+    if cls.setup_context is function_class.setup_context:
+        raise GraphError(NO_SETUP)
+    if any(isinstance(value, TensorState) for value in kwargs.values()):
+        raise MissingMethodError(
+            "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
+            f"autograd.Function. Got: {kwargs}"
+        )
+    if cls.generate_vmap_rule and own_rule:
+        raise GraphError(
+            f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap "
+            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
+            f"ambiguity. {MORE}"
+        )
+    if own_rule:
+        return _by_own_rule(cls, batching, operands)
+    if not cls.generate_vmap_rule:
+        raise GraphError(
+            f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
+            f"staticmethod or set generate_vmap_rule=True. {MORE}"
+        )
+    are_batched = tuple([_is_of(batching, value) for value in operands])
+    outputs = _vmapped[0].apply(cls, batching, are_batched, *[_below(batching, value) for value in operands])
+    if isinstance(outputs, tuple):
+        return tuple([batched(out, batching) if isinstance(out, TensorState) else out for out in outputs])
+    return batched(outputs, batching)
+
+
+def _is_of(batching, value) -> bool:
+    return value.__class__ is BatchedTensor and value.batching is batching
+
+
+def _below(batching, value):
+    return value.physical if _is_of(batching, value) else value
+
+
+def _by_own_rule(cls, batching, operands):
+    """Let the Function's `vmap` compute with whole batches."""
+    info = VmapInfo(batching.size, batching.randomness)
+    leaves, spec = flatten(tuple(operands))
+    in_dims = unflatten([0 if _is_of(batching, leaf) else None for leaf in leaves], spec)
+    result = cls.vmap(info, in_dims, *unflatten([_below(batching, leaf) for leaf in leaves], spec))
+    if not isinstance(result, tuple) or len(result) != 2:
+        got = f"{len(result)} returns" if isinstance(result, tuple) else f"a {type(result)}"
+        raise GraphError(
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
+            f"compatible with the output. Got {got} instead"
+        )
+    outputs, out_spec = flatten(result[0])
+    dims = broadcast_to(result[1], out_spec)
+    made = [out if dim is None else batched(out.movedim(dim, 0), batching) for out, dim in zip(outputs, dims)]
+    return unflatten(made, out_spec)
+
+
+# --- the rule that is made -------------------------------------------------------------------------------------------
+
+
+class _Saved:
+    """What a Function saved, for `ctx.saved_tensors`."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def unpack(self):
+        return self.tensor
+
+
+def _raised(batching, values, are_batched) -> list:
+    return [batched(one, batching) if flag else one for one, flag in zip(values, are_batched)]
+
+
+def _run_forward(cls, batching, are_batched, operands):
+    """Return the outputs of a forward, each with the batch in front."""
+    with batching.again():
+        output = cls.forward(*_raised(batching, operands, are_batched))
+    several = isinstance(output, tuple)
+    found = [_in_front(batching, one) for one in (output if several else (output,))]
+    return tuple(found) if several else found[0]
+
+
+def _in_front(batching, value):
+    if not isinstance(value, TensorState):
+        return value
+    return value.physical if _is_of(batching, value) else value.unsqueeze(0).expand((batching.size, *value._data.shape))
+
+
+def _set_up(ctx, inputs, output) -> None:
+    cls, batching, are_batched, *operands = inputs
+    given = _raised(batching, operands, are_batched)
+    outputs = output if isinstance(output, tuple) else (output,)
+    raised = [batched(one, batching) if isinstance(one, TensorState) else one for one in outputs]
+    own = cls._backward_cls()
+    own.needs_input_grad = ctx.needs_input_grad[3:]
+    with batching.again():
+        cls.setup_context(own, tuple(given), tuple(raised) if isinstance(output, tuple) else raised[0])
+    if own.dirty_tensors:
+        raise MissingMethodError(
+            "NYI: vmap over autograd.Function.mark_dirty; return a new tensor instead of one changed in place"
+        )
+    saved = list(own.to_save or ())
+    ctx.saved_are_batched = [_is_of(batching, one) for one in saved]
+    below = {id(one): physical for one, physical in zip((*given, *raised), (*operands, *outputs))}
+    ctx.save_for_backward(*[below.get(id(one), _below(batching, one)) for one in saved])
+    constant = {id(one) for one in own.non_differentiable or ()}
+    ctx.mark_non_differentiable(*[one for one, above in zip(outputs, raised) if id(above) in constant])
+    ctx.set_materialize_grads(own._materialize)
+    ctx.own, ctx.cls, ctx.are_batched = own, cls, are_batched
+    ctx.batch = VmapInfo(batching.size, batching.randomness)
+
+
+def _run_backward(ctx, grads) -> list:
+    """Return the gradients for the operands: summed over the batch for those that had none."""
+    batching = Batching(*ctx.batch)
+    own = ctx.own
+    with interpreting(batching):
+        own._saved = [_Saved(one) for one in _raised(batching, ctx.saved_tensors, ctx.saved_are_batched)]
+        found = ctx.cls._run_backward(own, *[None if one is None else batched(one, batching) for one in grads])
+    found = list(found) if isinstance(found, tuple) else [found]
+    made = []
+    for one, had_batch in zip(found, ctx.are_batched):
+        if one is None:
+            made.append(None)
+        elif had_batch:
+            made.append(_in_front(batching, one))
+        else:
+            made.append(one.physical.sum(0) if _is_of(batching, one) else one)
+    return made

@@ -1,0 +1,22 @@
+"""Functions of functions: gradients, Jacobians, batches. PyTorch's `torch.func`."""
+
+from backlight.batching.vmapping import vmap
+from backlight.func.forward import jvp, linearize
+from backlight.func.jacobians import hessian, jacfwd, jacrev
+from backlight.func.reverse import grad, grad_and_value, value_and_grad, vjp
+from backlight.func.stateless import functional_call, stack_module_state
+
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stack_module_state",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -1,0 +1,84 @@
+"""What the transforms ask of arguments and results, in PyTorch's words."""
+
+from collections.abc import Sequence
+
+from backlight.errors import GraphError, ValueProblem
+from backlight.graph.state import TensorState
+
+Argnums = int | tuple[int, ...]
+
+
+def places(argnums: Argnums, count: int) -> tuple[int, ...]:
+    """Return the places of the arguments to differentiate for, counted from the front.
+
+    Raises:
+        RuntimeError: one is no int, is no place of the arguments, or is named twice.
+    """
+    if not isinstance(argnums, (int, tuple)):
+        raise GraphError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    found = tuple([_place(one, count) for one in (argnums if isinstance(argnums, tuple) else (argnums,))])
+    if not found:
+        raise GraphError("argnums must be non-empty")
+    if len(set(found)) != len(found):
+        raise GraphError(f"argnums elements must be unique, got {found}")
+    return found
+
+
+def _place(argnum, count: int) -> int:
+    if not isinstance(argnum, int):
+        raise GraphError(f"argnum must be int, got: {type(argnum)}")
+    if not -count <= argnum < count:
+        raise GraphError(f"Got argnum={argnum}, but only {count} positional inputs")
+    return argnum % count
+
+
+def picked(args: tuple, argnums: Argnums):
+    """Return the arguments to differentiate for: one, or a tuple of them."""
+    found = tuple([args[place] for place in places(argnums, len(args))])
+    return found if isinstance(argnums, tuple) else found[0]
+
+
+def put_back(args: tuple, argnums: Argnums, chosen) -> tuple:
+    """Return the arguments with those to differentiate for replaced."""
+    new = dict(zip(places(argnums, len(args)), chosen if isinstance(argnums, tuple) else (chosen,)))
+    return tuple([new.get(place, one) for place, one in enumerate(args)])
+
+
+def require_tensors(leaves) -> None:
+    """Raise unless all that a function is differentiated for are tensors.
+
+    Raises:
+        ValueError: one is not.
+    """
+    for leaf in leaves:
+        if not isinstance(leaf, TensorState):
+            raise ValueProblem(
+                f"Thing passed to transform API must be Tensor, got {type(leaf)}; leave it out of argnums, or make a "
+                "tensor of it"
+            )
+
+
+def with_aux(output, has_aux: bool, api: str) -> tuple:
+    """Return the output and what comes beside it.
+
+    Raises:
+        RuntimeError: has_aux is set, and the output is no pair.
+    """
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise GraphError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return output
+
+
+def require_output(leaves: Sequence, api: str) -> None:
+    """Raise unless there are outputs, all tensors.
+
+    Raises:
+        RuntimeError: there are none, or one is no tensor.
+    """
+    if not leaves or (len(leaves) == 1 and leaves[0] is None):
+        raise GraphError(f"{api}: Expected f to be a function that has non-empty output (got output = {leaves})")
+    for leaf in leaves:
+        if not isinstance(leaf, TensorState):
+            raise GraphError(f"{api}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}")

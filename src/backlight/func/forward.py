@@ -1,0 +1,113 @@
+"""Forward mode as transforms: `jvp`, and `linearize`, which keeps a function's linear part for many tangents."""
+
+from collections.abc import Callable
+
+from backlight.autograd.forward_ad import dual_at, unpacked_at
+from backlight.batching.gradients import Recorded, without_history
+from backlight.batching.trees import flatten, mapped, unflatten
+from backlight.errors import GraphError
+from backlight.func.arguments import Argnums, picked, put_back, require_output, with_aux
+from backlight.func.reverse import recorded_vjp
+from backlight.graph.state import TensorState
+from backlight.ops.tangents import level
+from backlight.tensor.filled import zeros_like
+
+JVP = "jvp(f, primals, tangents)"
+
+
+def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
+    """Return the outputs of `func` and J · tangents: how they change when the inputs move along the tangents.
+
+    Args:
+        primals: the inputs, a tuple.
+        tangents: shaped as the inputs.
+        strict: raise where an output does not depend on the inputs, instead of giving zeros.
+        has_aux: `func` returns (outputs, aux), and `jvp` (outputs, tangents of outputs, aux).
+
+    Raises:
+        RuntimeError: primals are no tuple, or tangents do not fit.
+
+    >>> import backlight as torch
+    >>> jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
+    (tensor(0.), tensor(2.))
+    """
+    output, moved, aux = pushed(func, primals, tangents, None, strict, has_aux)
+    return (output, moved, aux) if has_aux else (output, moved)
+
+
+def pushed(func, primals, tangents, argnums: Argnums | None, strict: bool, has_aux: bool) -> tuple:
+    """Return outputs, their tangents, and aux; tangents are of the chosen arguments, of all for None."""
+    if not isinstance(primals, tuple):
+        raise GraphError(f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+    leaves, spec = flatten(primals if argnums is None else picked(primals, argnums))
+    directions, given_spec = flatten(tangents)
+    if spec != given_spec:
+        raise GraphError(
+            f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a "
+            f"tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure "
+            f"{given_spec}"
+        )
+    _require_tensors(leaves, "primals")
+    _require_tensors(directions, "tangents")
+    with level() as own:
+        duals = unflatten([dual_at(own, leaf, one) for leaf, one in zip(leaves, directions)], spec)
+        output = func(*(duals if argnums is None else put_back(primals, argnums, duals)))
+        output, aux = with_aux(output, has_aux, JVP)
+        outputs, out_spec = flatten(output)
+        require_output(outputs, JVP)
+        pairs = [_split(own, one, strict) for one in outputs]
+        aux = mapped(lambda one: unpacked_at(own, one)[0] if isinstance(one, TensorState) else one, aux)
+    values, moved = zip(*pairs)
+    return unflatten(values, out_spec), unflatten(moved, out_spec), aux
+
+
+def _require_tensors(leaves, name: str) -> None:
+    if not leaves:
+        raise GraphError(f"{JVP}: Expected {name} to contain at least one Tensor.")
+    for leaf in leaves:
+        if not isinstance(leaf, TensorState):
+            raise GraphError(f"{JVP}: Expected {name} to only contain Tensors, got {type(leaf)}")
+
+
+def _split(own, output, strict: bool) -> tuple:
+    value, tangent = unpacked_at(own, output)
+    if tangent is None:
+        if strict:
+            raise GraphError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
+                "allowed with strict=True."
+            )
+        tangent = zeros_like(value)
+    return value, tangent
+
+
+def linearize(func: Callable, *primals) -> tuple:
+    """Return the outputs of `func` and a function that computes J · tangents, without calling `func` again.
+
+    vᵀJ is linear in v, and its own derivative for v along the tangents is J · tangents: the backward of the function is
+    recorded once, and each call walks it.
+
+    Raises:
+        RuntimeError: the tangents given later do not fit the primals.
+    """
+    leaves, spec = flatten(primals)
+    output, backward, _ = recorded_vjp(func, primals, None, False)
+    outputs, out_spec = flatten(output)
+    recorded = Recorded([without_history(zeros_like(one)) for one in outputs])
+    slopes, _ = flatten(backward(unflatten(recorded.given, out_spec), True, True))
+    shapes = [(one.shape, one.dtype) for one in leaves]
+
+    def moved(*tangents):
+        directions, given_spec = flatten(tangents)
+        if given_spec != spec:
+            raise GraphError(f"Expected the tangents {given_spec} to have the same argspec as the primals {spec}")
+        for place, (one, (shape, kind)) in enumerate(zip(directions, shapes)):
+            for what, found, wanted in (("shape", one.shape, shape), ("dtype", one.dtype, kind)):
+                if found != wanted:
+                    raise GraphError(
+                        f"tangent:{place} with {what} {found} in flattened pytree doesn't match the {what} {wanted} of "
+                        "the corresponding primal."
+                    )
+        return unflatten(recorded.gradients(slopes, directions, keep_graph=True), out_spec)
+
+    return output, moved

@@ -1,0 +1,101 @@
+"""Jacobians and Hessians as transforms: `jacrev` row by row, `jacfwd` column by column, all rows or columns at once."""
+
+from collections.abc import Callable
+
+from backlight.batching.trees import flatten, mapped, unflatten
+from backlight.batching.units import unit_rows
+from backlight.batching.vmapping import vmap
+from backlight.errors import ValueProblem
+from backlight.func.arguments import Argnums, picked
+from backlight.func.forward import pushed
+from backlight.func.reverse import recorded_vjp, wrapping
+from backlight.ops.joining import cat
+
+
+def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable:
+    """Return a function that computes the Jacobian of `func` by backward passes, one row an element of the output.
+
+    Shapes: output (o…), argument (i…) -> (o…, i…); nested outputs and arguments give nested Jacobians
+
+    Args:
+        argnums: for which arguments; a tuple gives a tuple.
+        has_aux: `func` returns (output, aux), and the new function (Jacobian, aux).
+        chunk_size: how many rows to compute at once; all of them by default.
+
+    >>> import backlight as torch
+    >>> jacrev(lambda x: x ** 2)(torch.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueProblem("jacrev: `chunk_size` should be greater than 0.")
+
+    @wrapping(func)
+    def jacobian(*args):
+        output, backward, aux = recorded_vjp(func, args, argnums, has_aux)
+        outputs, out_spec = flatten(output)
+        inputs, in_spec = flatten(picked(args, argnums))
+        total = sum(one._data.size for one in outputs)
+        parts = []
+        for start in range(0, total, chunk_size or total or 1):
+            rows = unflatten(unit_rows(outputs, start, min(start + (chunk_size or total), total)), out_spec)
+            parts.append(flatten(vmap(backward)(rows))[0])
+        stacked = [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
+        found = _by_output(stacked, outputs, inputs)
+        jacobians = unflatten([unflatten(row, in_spec) for row in found], out_spec)
+        return (jacobians, aux) if has_aux else jacobians
+
+    return jacobian
+
+
+def _by_output(stacked, outputs, inputs) -> list:
+    """Return, for each output, its part of the rows in the shape (output…, input…), one tensor an input."""
+    found, start = [], 0
+    for out in outputs:
+        size, shape = out._data.size, tuple(out._data.shape)
+        found.append(
+            [rows.narrow(0, start, size).reshape((*shape, *one._data.shape)) for rows, one in zip(stacked, inputs)]
+        )
+        start += size
+    return found
+
+
+def jacfwd(func: Callable, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:
+    """Return a function that computes the Jacobian of `func` in forward mode, one column an element of the arguments.
+
+    It suits functions with few inputs. The arguments are those of `jacrev`; `randomness` is that of `vmap`.
+    """
+
+    @wrapping(func)
+    def jacobian(*args):
+        inputs, in_spec = flatten(picked(args, argnums))
+        columns = unflatten(unit_rows(inputs), in_spec)
+
+        def column(direction):
+            _, moved, aux = pushed(func, args, direction, argnums, False, has_aux)
+            return moved, aux
+
+        moved, aux = vmap(column, out_dims=(0, 0 if has_aux else None), randomness=randomness)(columns)
+        outputs, out_spec = flatten(moved)
+        jacobians = unflatten([unflatten(_by_input(one, inputs), in_spec) for one in outputs], out_spec)
+        return (jacobians, mapped(lambda one: one[0], aux)) if has_aux else jacobians
+
+    return jacobian
+
+
+def _by_input(columns, inputs) -> list:
+    """Return the columns that belong to each input in the shape (output…, input…)."""
+    found, start, shape = [], 0, tuple(columns._data.shape[1:])
+    for one in inputs:
+        part = columns.narrow(0, start, one._data.size)
+        found.append(part.movedim(0, -1).reshape((*shape, *one._data.shape)))
+        start += one._data.size
+    return found
+
+
+def hessian(func: Callable, argnums: Argnums = 0) -> Callable:
+    """Return a function that computes the second derivatives of `func`: jacfwd of jacrev.
+
+    Shapes: output (), argument (i…) -> (i…, i…)
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

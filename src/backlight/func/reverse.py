@@ -1,0 +1,142 @@
+"""Reverse mode as transforms of functions: `grad`, `value_and_grad`, `vjp`."""
+
+import functools
+from collections.abc import Callable
+
+from backlight.batching.gradients import Recorded
+from backlight.batching.trees import flatten, mapped, unflatten
+from backlight.errors import GraphError
+from backlight.func.arguments import Argnums, picked, put_back, require_output, require_tensors, with_aux
+from backlight.graph.modes import enable_grad
+from backlight.graph.state import TensorState
+from backlight.ops.promotion import is_float
+
+
+def wrapping(func: Callable):
+    """Return a decorator that gives a transformed function the name and the docstring of the function."""
+    return functools.wraps(func, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(func, name)])
+
+
+def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
+    """Return a function that computes the gradient of `func`, which returns a tensor of no dims.
+
+        ∂func(args) / ∂args[argnums]
+
+    Args:
+        argnums: for which arguments; an int gives one gradient, a tuple a tuple of them. They may be nested tuples,
+            lists and dicts of tensors, and so is the gradient then.
+        has_aux: `func` returns (output, aux), and the new function (gradient, aux).
+
+    Raises:
+        RuntimeError: `func` returns something else.
+
+    >>> import backlight as torch
+    >>> grad(lambda x: x ** 3)(torch.tensor(2.0))
+    tensor(12.)
+    """
+
+    @wrapping(func)
+    def gradient(*args, **kwargs):
+        found, value = _grad_and_value(func, argnums, has_aux, args, kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
+    """Return a function that computes the gradient of `func` and its value: (gradient, value), PyTorch's order.
+
+    With `has_aux` the new function returns (gradient, (value, aux)). The arguments are those of `grad`.
+    """
+
+    @wrapping(func)
+    def gradient_and_value(*args, **kwargs):
+        return _grad_and_value(func, argnums, has_aux, args, kwargs)
+
+    return gradient_and_value
+
+
+def value_and_grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
+    """Return a function that computes (value, gradient): what `grad_and_value` does, in the order of the name."""
+
+    @wrapping(func)
+    def value_and_gradient(*args, **kwargs):
+        return _grad_and_value(func, argnums, has_aux, args, kwargs)[::-1]
+
+    return value_and_gradient
+
+
+def _grad_and_value(func, argnums, has_aux, args, kwargs) -> tuple:
+    api = "grad_and_value(f)(*args)"
+    leaves, spec = flatten(picked(args, argnums))
+    require_tensors(leaves)
+    recorded = Recorded(leaves)
+    with enable_grad():
+        output = func(*put_back(args, argnums, unflatten(recorded.given, spec)), **kwargs)
+    output, aux = with_aux(output, has_aux, api)
+    if not isinstance(output, TensorState):
+        raise GraphError(f"{api}: Expected f(*args) to return a Tensor, got {type(output)}")
+    if output._data.ndim:
+        raise GraphError(
+            f"{api}: Expected f(*args) to return a scalar Tensor, got tensor with {output._data.ndim} dims. Maybe "
+            "you wanted to use the vjp or jacrev APIs instead?"
+        )
+    value = recorded.released(output)
+    aux = mapped(lambda one: recorded.released(one) if isinstance(one, TensorState) else one, aux)
+    found = recorded.gradients([output], keep_graph=has_aux)
+    recorded.close()
+    return unflatten(found, spec), (value, aux) if has_aux else value
+
+
+def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
+    """Return the outputs of `func` and a function that computes vᵀJ for cotangents v, shaped as the outputs.
+
+    The new function returns a gradient for each of `primals` (one for one), and may be called several times.
+
+    Args:
+        has_aux: `func` returns (outputs, aux), and `vjp` (outputs, function, aux).
+
+    Raises:
+        RuntimeError: `func` returns something else than floating point tensors, or cotangents do not fit.
+    """
+    output, backward, aux = recorded_vjp(func, primals, None, has_aux)
+
+    def of_primals(cotangents, retain_graph: bool = True, create_graph: bool | None = None):
+        found = backward(cotangents, retain_graph, create_graph)
+        return found[0] if len(primals) == 1 else found
+
+    return (output, of_primals, aux) if has_aux else (output, of_primals)
+
+
+def recorded_vjp(func, args: tuple, argnums: Argnums | None, has_aux: bool) -> tuple:
+    """Return outputs, a function from cotangents to gradients for the chosen arguments (all for None), and aux."""
+    leaves, spec = flatten(args if argnums is None else picked(args, argnums))
+    require_tensors(leaves)
+    recorded = Recorded(leaves)
+    given = unflatten(recorded.given, spec)
+    with enable_grad():
+        output = func(*(given if argnums is None else put_back(args, argnums, given)))
+    output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
+    outputs, out_spec = flatten(output)
+    require_output(outputs, "vjp(f, *primals)")
+    for one in outputs:
+        if not is_float(one._data.dtype):
+            raise GraphError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                f"{one.dtype}"
+            )
+
+    def backward(cotangents, retain_graph: bool = True, create_graph: bool | None = None):
+        weights, given_spec = flatten(cotangents)
+        if given_spec != out_spec:
+            raise GraphError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {given_spec}, primal output: {out_spec}"
+            )
+        found = recorded.gradients(outputs, weights, keep_graph=retain_graph, create_graph=create_graph)
+        return unflatten(found, spec)
+
+    released = unflatten([recorded.released(one) for one in outputs], out_spec)
+    aux = mapped(lambda one: recorded.released(one) if isinstance(one, TensorState) else one, aux)
+    recorded.close()
+    return released, backward, aux
