@@ -38,6 +38,13 @@ EXPRESSIONS = lines(
     torch.celu_(torch.tensor([-1., 2.]))
     torch.zero_(torch.ones(2))
     torch.arange(6.).as_strided_((2, 2), (1, 2))
+    torch.arange(6.).resize_(2, 2)
+    torch.arange(6.).resize_((3, 2)).stride()
+    torch.arange(6., requires_grad=True).resize_(2)
+    torch.arange(6.)[:2].resize_(3)
+    torch.arange(6.).resize_as_(torch.empty(2, 2))
+    torch.arange(2.).resize_(5)[:2]
+    torch.arange(2.).resize_(0)
     torch.bernoulli(torch.full((3,), 0.5, requires_grad=True)).grad_fn.name()
     torch.normal(torch.zeros(2, requires_grad=True), 1.).grad_fn.name()
     """

@@ -96,7 +96,7 @@ def as_strided(input, size, stride, storage_offset=None):
     Raises:
         RuntimeError: the view would reach beyond that memory.
     """
-    data = _strided_memory(input, tuple(size), tuple(stride), storage_offset)
+    data = strided_memory(input, tuple(size), tuple(stride), storage_offset)
     return strided_view(input, _places_in(input, data), data)
 
 
@@ -116,7 +116,7 @@ def _places_in(input, data):
     return places[positions_in(base, wrap(data))]
 
 
-def _strided_memory(input, size, stride, storage_offset):
+def strided_memory(input, size, stride, storage_offset):
     """Return the array that shows the memory of the tensor's base by size and strides."""
     if len(size) != len(stride):
         raise ShapeError(f"mismatch in length of strides and shape; got {list(stride)} and {list(size)}")
@@ -168,7 +168,7 @@ def strided_scatter_src(grad, positions, ops):
 
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """Return a copy of `input` in which what `as_strided` would show is replaced by `src`."""
-    data = _strided_memory(input, tuple(size), tuple(stride), storage_offset)
+    data = strided_memory(input, tuple(size), tuple(stride), storage_offset)
     check_slice(src._data.shape, tuple(size))
     return strided_scatter(input, src, positions_in(input, wrap(data)))
 

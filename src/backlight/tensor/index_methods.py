@@ -16,6 +16,7 @@ from backlight.ops import (
 from backlight.ops.copying import copy_into
 from backlight.ops.filling import fill_into, zero_into
 from backlight.ops.inplace import inplace, inplace_view
+from backlight.ops.resized import resize_, resize_as_
 
 
 class IndexMethods:
@@ -39,6 +40,8 @@ class IndexMethods:
     as_strided = striding.as_strided
     as_strided_ = inplace_view(striding.as_strided, "as_strided_")
     as_strided_scatter = striding.as_strided_scatter
+    resize_ = resize_
+    resize_as_ = resize_as_
 
     split = splitting.split
     split_with_sizes = splitting.split_with_sizes

@@ -57,6 +57,7 @@ _METHODS = [
     "rad2deg_",
     "reciprocal_",
     "relu_",
+    "resize_as_",
     "round_",
     "rsqrt_",
     "sigmoid_",
