@@ -643,3 +643,27 @@ def test_threads_may_recompute_the_same_checkpoints_at_once():
         thread.join()
     assert len(found) == 32
     assert all(one == expected for one in found)
+
+
+def test_a_checkpoint_goes_with_batches_tangents_and_functions_of_functions():
+    """PyTorch refuses `func.grad` of it: hooks are off there."""
+    checkpoint, func, forward = backlight.utils.checkpoint.checkpoint, backlight.func, backlight.autograd.forward_ad
+
+    def total(x):
+        return (x.sin() * x).sum()
+
+    def checkpointed(x):
+        return checkpoint(total, x, use_reentrant=False)
+
+    x = backlight.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=backlight.float64)
+    assert func.grad(checkpointed)(x).tolist() == func.grad(total)(x).tolist()
+    assert func.vmap(func.grad(checkpointed))(x).tolist() == func.vmap(func.grad(total))(x).tolist()
+    hessian = backlight.autograd.functional.hessian
+    assert hessian(checkpointed, x).tolist() == hessian(total, x).tolist()
+    with forward.dual_level():
+        tangents = [forward.unpack_dual(f(forward.make_dual(x, x))).tangent.item() for f in (total, checkpointed)]
+    assert tangents[0] == tangents[1]
+    leaf = x.clone().requires_grad_()
+    y = checkpoint(backlight.sin, leaf, use_reentrant=False)
+    (rows,) = backlight.autograd.grad(y, leaf, backlight.ones(3, 2, 2, dtype=backlight.float64), is_grads_batched=True)
+    assert rows.tolist() == [x.cos().tolist()] * 3
