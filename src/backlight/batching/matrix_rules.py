@@ -16,6 +16,22 @@ def matrices(call):
     return call.run(**{param.name: call.front_padded(call[param.name], dims) for param in call.op.arrays})
 
 
+@rule_for(
+    """
+    geqrf linalg_eigh linalg_ldl_factor_ex linalg_matrix_exp linalg_matrix_rank linalg_pinv linalg_qr linalg_svd
+    """
+)
+def one_matrix(call):
+    """Run as it is: the matrices stand last."""
+    return call.run()
+
+
+@rule_for("linalg_householder_product")
+def reflections(call):
+    """Put the batch in front of both."""
+    return call.run(**{param.name: call.front(call[param.name]) for param in call.op.arrays})
+
+
 @rule_for("linalg_solve_ex")
 def solve(call):
     """The same; a right side of one dim less than the matrices, of their rows, is vectors."""

@@ -9,7 +9,7 @@ from backlight.ops.dims import normalise_dim
 from backlight.ops.shaping import check_size
 
 
-@rule_for("unsafe_view", "view", "view_of_rows")
+@rule_for("reshape_alias", "unsafe_view", "view", "view_of_rows")
 def view(call):
     """Put the batch in front of the sizes."""
     input = call["input"]

@@ -13,6 +13,7 @@ from backlight.ops import (
     margins,
     medians,
     native_norms,
+    pseudoinverse,
     repeating,
     scattering,
     segments,
@@ -123,20 +124,18 @@ def one_by_one(batching, function, args, kwargs):
     return looped(batching, function, args, kwargs)
 
 
-def _where(name: str, place: int):
-    """Return a rule that runs on each element by itself where the named argument is batched: its values are read."""
-
-    def one_by_one_where(batching, function, args, kwargs):
-        value = kwargs.get(name, args[place] if len(args) > place else None)
-        if not batching.holds_one((value,), {}):
-            return UNHANDLED
-        return one_by_one(batching, function, args, kwargs)
-
-    return one_by_one_where
-
-
-whole_rule(medians.nanquantile, medians.quantile)(_where("q", 1))
-whole_rule(repeating.repeat_interleave)(_where("repeats", 1))
+@whole_rule(
+    medians.nanquantile,
+    medians.quantile,
+    pseudoinverse.linalg_matrix_rank,
+    pseudoinverse.linalg_pinv,
+    repeating.repeat_interleave,
+)
+def one_by_one_beside(batching, function, args, kwargs):
+    """Run on each element by itself where something beside the first argument is batched: its values are read."""
+    if not batching.holds_one(args[1:], kwargs):
+        return UNHANDLED
+    return one_by_one(batching, function, args, kwargs)
 
 
 @whole_rule(distances.raised_length)
