@@ -8,12 +8,12 @@ from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels import exponential
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
-from backlight.ops.joining import cat
+from backlight.ops.joining import cat, stack
 from backlight.ops.matrices import check_float, check_square, identity, plain, zeros
 from backlight.ops.slicing import diagonal
 from backlight.ops.solves import inversion, linalg_inv, linalg_solve
 
-__all__ = ["matrix_exp", "matrix_power"]
+__all__ = ["matrix_exp", "matrix_power", "vander"]
 
 
 # --- exponential ------------------------------------------------------------------------------------------------------
@@ -141,3 +141,17 @@ def linalg_vander(x, *, N=None):  # noqa: N803 - PyTorch's name
 def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):  # noqa: N803 - PyTorch's name
     """Return the diagonals of matrices, as a view."""
     return diagonal(A, offset, dim1, dim2)
+
+
+def vander(x, N=None, increasing=False):  # noqa: N803 - PyTorch's name
+    """Return a matrix with the powers N − 1, …, 1, 0 of each number in a row; `increasing` turns them round.
+
+    Shapes: x (n,) -> (n, N)
+    """
+    if x.ndim != 1:
+        raise ShapeError(f"x must be a one-dimensional tensor.\n  It has shape {list(x.shape)}")
+    count = x.shape[0] if N is None else N
+    powers = [x**power for power in range(count)]
+    if not powers:
+        return x.new_empty((x.shape[0], 0))
+    return stack(powers if increasing else powers[::-1], -1)

@@ -1,0 +1,37 @@
+"""Every function of PyTorch's namespaces for tensors is here, or stands in torch_names_missing.txt with a reason."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+import backlight
+
+LINES = Path(__file__).with_name("torch_names_missing.txt").read_text().splitlines()
+GROUPS = [[part.strip() for part in line.split("|")] for line in LINES]
+SPACES = ["", "Tensor", "special", "nn.functional", "linalg", "fft", "masked"]
+
+
+def names_of(space: str) -> tuple[set[str], object]:
+    """Return the names of PyTorch's public functions in a namespace, and backlight's namespace."""
+    theirs, ours = torch, backlight
+    for part in filter(None, space.split(".")):
+        theirs, ours = getattr(theirs, part), getattr(ours, part)
+    public = [name for name in dir(theirs) if not name.startswith("_")]
+    return {name for name in public if callable(found := getattr(theirs, name)) and not isinstance(found, type)}, ours
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_every_name_is_here_or_has_a_reason(space):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        public, ours = names_of(space)
+        absent = {name for name in public if not hasattr(ours, name)}
+    listed = {name for where, _, names in GROUPS if where == f"torch.{space}".rstrip(".") for name in names.split()}
+    assert not absent - listed, f"neither here nor listed: {sorted(absent - listed)}"
+    assert not listed - absent, f"listed, and here all the same: {sorted(listed - absent)}"
+
+
+def test_every_group_has_a_reason():
+    assert all(len(reason) > 10 for _, reason, _ in GROUPS)
