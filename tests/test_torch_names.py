@@ -30,7 +30,6 @@ def test_every_name_is_here_or_has_a_reason(space):
         absent = {name for name in public if not hasattr(ours, name)}
     listed = {name for where, _, names in GROUPS if where == f"torch.{space}".rstrip(".") for name in names.split()}
     assert not absent - listed, f"neither here nor listed: {sorted(absent - listed)}"
-    assert not listed - absent, f"listed, and here all the same: {sorted(listed - absent)}"
 
 
 def test_every_group_has_a_reason():
