@@ -1,13 +1,16 @@
 """Batching rules of linear algebra and Fourier transforms: the matrices, or the signals, are what stands last."""
 
 from backlight.batching.dim_rules import with_dims
+from backlight.batching.looping import looped
 from backlight.batching.table import rule_for
+from backlight.ops.solves import is_vector
 
 
 @rule_for(
     """
-    cholesky cholesky_inverse cholesky_solve cofactor_slopes cofactors linalg_cholesky_ex linalg_det linalg_inv_ex
-    linalg_lu linalg_lu_factor_ex linalg_slogdet linalg_solve_triangular triangular_solve
+    cholesky cholesky_inverse cholesky_solve cofactor_slopes cofactors geqrf linalg_cholesky_ex linalg_det linalg_eigh
+    linalg_inv_ex linalg_ldl_factor_ex linalg_lu linalg_lu_factor_ex linalg_matrix_exp linalg_matrix_rank linalg_pinv
+    linalg_slogdet linalg_solve_triangular linalg_svd permutation_matrix triangular_solve
     """
 )
 def matrices(call):
@@ -35,15 +38,30 @@ def reflections(call):
 @rule_for("linalg_solve_ex")
 def solve(call):
     """The same; a right side of one dim less than the matrices, of their rows, is vectors."""
-    left, right = call["A"]._data, call["B"]._data
-    if right.ndim == 1 or (right.ndim == left.ndim - 1 and right.shape == left.shape[:-1]):
-        return call.run(**{name: call.front(call[name]) for name in ("A", "B")})
-    return matrices(call)
+    shape = call["A"]._data.shape[:-1]
+    if not is_vector(call["A"]._data.shape, call["B"]._data.shape):
+        return matrices(call)
+    right = call.front_padded(call["B"], len(shape)).expand((call.size, *shape))
+    return call.run(A=call.front(call["A"]), B=right)
 
 
-@rule_for("lu_unpack", "linalg_lu_solve")
+@rule_for("linalg_lstsq linalg_householder_product ormqr")
+def of_equal_dims(call):
+    """Put the batch in front of all: they have the same dims in front, whether they are matrices or vectors."""
+    return call.run(**{param.name: call.front(call[param.name]) for param in call.op.arrays})
+
+
+@rule_for("linalg_qr")
+def qr(call):
+    """The same, but Q without elements has no batch in it."""
+    return looped(call.batching, call.function, call.args, call.kwargs) if call["mode"] == "r" else of_equal_dims(call)
+
+
+@rule_for("lu_unpack", "linalg_ldl_solve", "linalg_lu_solve")
 def pivoted(call):
-    """The same; pivots have one dim less."""
+    """The same; pivots have one dim less. What lu_unpack does not unpack has no batch in it."""
+    if call.op.name == "lu_unpack" and not (call["unpack_data"] and call["unpack_pivots"]):
+        return looped(call.batching, call.function, call.args, call.kwargs)
     places = {"LU_pivots", "pivots"}
     dims = max(call[param.name]._data.ndim + (param.name in places) for param in call.op.arrays)
     fronts = {
