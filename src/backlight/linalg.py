@@ -88,4 +88,4 @@ __all__ = [
     "vector_norm",
 ]
 
-globals().update(with_out(globals(), {*__all__} - {"diagonal", "vander"}, __name__))
+globals().update(with_out(globals(), {*__all__} - {"LinAlgError", "diagonal", "vander"}, __name__))

@@ -1,7 +1,6 @@
 """Batching rules of linear algebra and Fourier transforms: the matrices, or the signals, are what stands last."""
 
 from backlight.batching.dim_rules import with_dims
-from backlight.batching.looping import looped
 from backlight.batching.table import rule_for
 from backlight.ops.solves import is_vector
 
@@ -9,8 +8,8 @@ from backlight.ops.solves import is_vector
 @rule_for(
     """
     cholesky cholesky_inverse cholesky_solve cofactor_slopes cofactors geqrf linalg_cholesky_ex linalg_det linalg_eigh
-    linalg_inv_ex linalg_ldl_factor_ex linalg_lu linalg_lu_factor_ex linalg_matrix_exp linalg_matrix_rank linalg_pinv
-    linalg_slogdet linalg_solve_triangular linalg_svd permutation_matrix triangular_solve
+    linalg_inv_ex linalg_ldl_factor_ex linalg_lu linalg_lu_factor_ex linalg_matrix_exp linalg_slogdet
+    linalg_solve_triangular linalg_svd permutation_matrix triangular_solve
     """
 )
 def matrices(call):
@@ -45,29 +44,45 @@ def solve(call):
     return call.run(A=call.front(call["A"]), B=right)
 
 
-@rule_for("linalg_lstsq linalg_householder_product ormqr")
+@rule_for("linalg_pinv linalg_matrix_rank")
+def up_to_tolerances(call):
+    """The same; tolerances have two dims less."""
+    dims = call["input"]._data.ndim
+    bounds = {name: call.front_padded(call[name], dims - 2) for name in ("atol", "rtol")}
+    return call.run(input=call.front(call["input"]), **bounds)
+
+
+@rule_for("linalg_householder_product ormqr")
 def of_equal_dims(call):
     """Put the batch in front of all: they have the same dims in front, whether they are matrices or vectors."""
-    return call.run(**{param.name: call.front(call[param.name]) for param in call.op.arrays})
+    return call.run(**fronts(call))
 
 
-@rule_for("linalg_qr")
-def qr(call):
-    """The same, but Q without elements has no batch in it."""
-    return looped(call.batching, call.function, call.args, call.kwargs) if call["mode"] == "r" else of_equal_dims(call)
+@rule_for("linalg_lstsq linalg_qr")
+def with_empty_results(call):
+    """The same; a result without elements, where there is nothing to say, has no batch yet."""
+    return with_batch_in_all(call, call.run_below(**fronts(call)))
+
+
+def fronts(call) -> dict:
+    """Return all arrays with the batch in front."""
+    return {param.name: call.front(call[param.name]) for param in call.op.arrays}
+
+
+def with_batch_in_all(call, found):
+    """Return several results as batched tensors, those of shape (0,) too."""
+    return call.wrapped(type(found)(*(one.expand((call.size, 0)) if one._data.shape == (0,) else one for one in found)))
 
 
 @rule_for("lu_unpack", "linalg_ldl_solve", "linalg_lu_solve")
 def pivoted(call):
-    """The same; pivots have one dim less. What lu_unpack does not unpack has no batch in it."""
-    if call.op.name == "lu_unpack" and not (call["unpack_data"] and call["unpack_pivots"]):
-        return looped(call.batching, call.function, call.args, call.kwargs)
+    """The same; pivots have one dim less. What lu_unpack does not unpack is of shape (0,)."""
     places = {"LU_pivots", "pivots"}
     dims = max(call[param.name]._data.ndim + (param.name in places) for param in call.op.arrays)
-    fronts = {
-        param.name: call.front_padded(call[param.name], dims - (param.name in places)) for param in call.op.arrays
-    }
-    return call.run(**fronts)
+    found = call.run_below(
+        **{param.name: call.front_padded(call[param.name], dims - (param.name in places)) for param in call.op.arrays}
+    )
+    return with_batch_in_all(call, found) if call.op.outputs > 1 else call.wrapped(found)
 
 
 @rule_for("_safe_softmax", "glu")

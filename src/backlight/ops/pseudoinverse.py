@@ -5,10 +5,10 @@ import numpy as np
 from backlight import return_types
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
-from backlight.graph.state import TensorState
-from backlight.ops.declare import op
+from backlight.graph.state import TensorState, wrap
+from backlight.ops.declare import Array, op
 from backlight.ops.eigen import check_symmetric, or_not_converged
-from backlight.ops.matrices import check_batches_broadcast, check_matrix, data_of
+from backlight.ops.matrices import check_batches_broadcast, check_matrix
 from backlight.ops.products import big_name
 from backlight.ops.singular_values import decomposed
 from backlight.ops.solves import is_vector
@@ -37,15 +37,15 @@ def largest_of(sizes):
 
 
 def bound(value):
-    """Return a tolerance as a number or an array."""
-    return data_of(value) if isinstance(value, TensorState) else value
+    """Return a tolerance, where there is one, as a tensor."""
+    return value if value is None or isinstance(value, TensorState) else wrap(np.float64(value))
 
 
 # --- pseudoinverse ----------------------------------------------------------------------------------------------------
 
 
 @op(name="linalg_pinv", node="LinalgPinvBackward0")
-def pseudoinverse(xp, input, atol: float | None = None, rtol: float | None = None, hermitian: bool = False):
+def pseudoinverse(xp, input, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """The matrix that undoes what of another can be undone: V · diag(1 / s) · Uᵀ, with 0 for 1 / 0."""
     check_pinv(input)
     if hermitian:
@@ -113,7 +113,7 @@ def pinverse(input, rcond=1e-15):
 
 
 @op(name="linalg_matrix_rank")
-def count_of_values(xp, input, atol: float | None = None, rtol: float | None = None, hermitian: bool = False):
+def count_of_values(xp, input, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False):
     """How many singular values are not 0."""
     check_matrix("torch.linalg.matrix_rank", input, "input")
     if input.dtype.char not in "fd":
