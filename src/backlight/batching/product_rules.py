@@ -19,8 +19,9 @@ def mm(call):
 
 @rule_for("bmm")
 def bmm(call):
-    """Multiply with two dims in front of the matrices."""
-    return call.wrapped(matmul(call.front(call["input"]), call.front(call["mat2"])))
+    """Multiply with the batch in front, and sizes of 1 behind it where one operand has fewer dims."""
+    dims = max(call["input"]._data.ndim, call["mat2"]._data.ndim)
+    return call.wrapped(matmul(*(call.front_padded(call[name], dims) for name in ("input", "mat2"))))
 
 
 @rule_for("mv")
