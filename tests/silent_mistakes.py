@@ -169,7 +169,6 @@ both = torch.stack([a * 2, a * 3])
 logged = torch.tensor([(a * 2).item(), 3.0])
 """,
         corrected="both = torch.stack([a * 2, a * 3])",
-        engines=("backlight",),  # PyTorch warns of the conversion, too
     ),
     Mistake(
         ".grad of a leaf that does not require grad",

@@ -14,6 +14,7 @@ BOTH = [pytest.param(one, engine, id=f"{one.name}-{engine}") for one in ALL for 
 
 
 @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True to a scalar")  # of a tensor of tensors
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")  # both engines say so, once a process
 @pytest.mark.parametrize(("mistake", "engine"), BOTH)
 def test_mistake_is_found_with_its_line_and_evidence(mistake: Mistake, engine: str):
     every = findings_of(mistake.wrong, engine, strict=mistake.strict)
