@@ -85,6 +85,10 @@ def test_a_function_taking_out_is_pickled_by_name():
     assert pickle.loads(pickle.dumps(backlight.special.expit)) is backlight.special.expit
 
 
+def test_classes_of_a_namespace_stay_classes():
+    assert issubclass(backlight.linalg.LinAlgError, RuntimeError)
+
+
 def test_without_the_compiled_part_out_is_the_same():
     code = (
         "import backlight as torch; held = torch.empty(2); assert torch.exp(torch.zeros(2), out=held) is held;"

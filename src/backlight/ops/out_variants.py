@@ -52,7 +52,8 @@ IN_DTYPE_OF_OUT = frozenset(_IN_DTYPE_OF_OUT.split())
 
 def with_out(namespace: dict, names=NAMES, module: str = "backlight") -> dict:
     """Return those functions of a namespace that are among `names`, as ones that take `out` too."""
-    return {name: taking_out(namespace[name], module, name) for name in sorted(names) if name in namespace}
+    found = {name: namespace[name] for name in sorted(names) if not isinstance(namespace.get(name, type), type)}
+    return {name: taking_out(function, module, name) for name, function in found.items()}
 
 
 def taking_out(function, module: str, shown_as: str):
