@@ -1,6 +1,8 @@
 """vjp, jvp, Jacobians and Hessians give PyTorch's numbers, structure and errors."""
 
+import numpy as np
 import pytest
+import torch
 
 import backlight
 from backlight.autograd.functional import hessian, jacobian
@@ -133,3 +135,28 @@ def test_forward_mode_gives_the_same_numbers():
 @pytest.mark.parametrize("source", REFUSED.values(), ids=REFUSED)
 def test_refuses_what_pytorch_refuses(source):
     assert assert_shows_the_same(START + source) is not None
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_vectorized_rows_are_those_of_the_loop(create_graph):
+    def function(module):
+        return lambda a, b: ((a @ b).tanh() * a.sum(), b.sum(), module.ones(2, dtype=module.float64))
+
+    found = []
+    for module in (torch, backlight):
+        inputs = tuple(
+            module.tensor(values, dtype=module.float64, requires_grad=True)
+            for values in ([[0.1, 0.2], [0.3, -0.4]], [0.5, 0.6])
+        )
+        jacobian = module.autograd.functional.jacobian
+        looped = jacobian(function(module), inputs, create_graph=create_graph)
+        at_once = jacobian(function(module), inputs, create_graph=create_graph, vectorize=True)
+        for rows, others in zip(looped, at_once):
+            for one, other in zip(rows, others):
+                np.testing.assert_allclose(one.detach().numpy(), other.detach().numpy())
+        found.append([one.detach().numpy() for row in at_once for one in row])
+        if create_graph:
+            (slopes,) = module.autograd.grad(at_once[0][0].pow(2).sum(), inputs[:1])
+            found[-1].append(slopes.numpy())
+    for theirs, ours in zip(*found):
+        np.testing.assert_allclose(ours, theirs)

@@ -222,13 +222,20 @@ def _switch_off() -> None:
 
 def _set_replacements() -> None:
     """Give each function the code that who watches or interprets now needs."""
-    for interception in _built.values():
-        interception.set_installed(somebody.watches or interpreted.blocks > 0)
+    interprets = interpreted.blocks > 0
+    if somebody.watches or interprets:
+        for function, interception in _built.items():  # written out: each vmap comes here twice
+            function.__code__ = interception.replacement
+    else:
+        for function, interception in _built.items():
+            function.__code__ = interception.code
     for interception in _others.values():
         interception.set_installed(somebody.watches)
     for function, interception in _wholes.items():
-        if interpreted.blocks or function not in _others:
-            interception.set_installed(interpreted.blocks > 0)
+        if interprets:
+            function.__code__ = interception.replacement
+        elif function not in _others:
+            function.__code__ = interception.code
 
 
 def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:
