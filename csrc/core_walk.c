@@ -317,6 +317,16 @@ static int finish_leaf(const struct walk *walk, struct entry *entry) {
   return done ? 0 : FAIL;
 }
 
+/* Let Python add a gradient to `.grad`, which it does one thread at a time. */
+static int add_in_python(PyObject *leaf, PyObject *grad, int steal) {
+  static PyObject *names;
+  if (!names) names = Py_BuildValue("(s)", "steal");
+  PyObject *args[] = {leaf, grad, Py_False, steal ? Py_True : Py_False};
+  PyObject *done = names ? PyObject_Vectorcall(core.add_to_grad, args, 3, names) : NULL;
+  Py_XDECREF(done);
+  return done ? 0 : FAIL;
+}
+
 /* Write a gradient, whose reference is taken over, into `.grad`. */
 static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
   PyObject *leaf = entry->key;
@@ -330,18 +340,18 @@ static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
   int result;
   if (present == Py_None && same_kind(grad, SLOT(leaf, core.data))) {
     PyObject *own = !is_array || steal ? Py_NewRef(grad) : (PyObject *)PyArray_NewCopy(array, NPY_CORDER);
-    PyObject *tensor = new_tensor(own);
-    result = tensor ? PyObject_SetAttr(leaf, core.name_grad, tensor) : FAIL;
+    PyObject *tensor = own ? new_tensor(own) : NULL;
+    Py_DECREF(present);
+    present = tensor ? PyObject_GetAttr(leaf, core.name_grad) : NULL; /* another thread may have run while NumPy copied */
+    if (present == Py_None)
+      result = PyObject_SetAttr(leaf, core.name_grad, tensor);
+    else
+      result = present ? add_in_python(leaf, grad, 0) : FAIL;
     Py_XDECREF(tensor);
   } else {
-    static PyObject *names;
-    if (!names) names = Py_BuildValue("(s)", "steal");
-    PyObject *args[] = {leaf, grad, Py_False, steal ? Py_True : Py_False};
-    PyObject *done = names ? PyObject_Vectorcall(core.add_to_grad, args, 3, names) : NULL;
-    result = done ? 0 : FAIL;
-    Py_XDECREF(done);
+    result = add_in_python(leaf, grad, steal);
   }
-  Py_DECREF(present);
+  Py_XDECREF(present);
   Py_DECREF(grad);
   return result;
 }

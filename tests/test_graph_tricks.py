@@ -380,3 +380,14 @@ def test_the_view_that_was_written_to_gets_its_new_node_first():
         (first.sum() + written.sum()).backward()
 
     assert same(program) == [["first"], ["written"]]
+
+
+def test_a_leaf_that_no_longer_requires_grad_still_calls_its_post_accumulate_hooks():
+    def program(t, see):
+        x = t.ones(2, requires_grad=True)
+        y = x * 2
+        x.register_post_accumulate_grad_hook(lambda leaf: see(leaf.grad))
+        x.requires_grad_(False)
+        y.sum().backward()
+
+    assert same(program) == [[None]]

@@ -7,8 +7,8 @@ def shape_of_graph(tensor, most: int = 40) -> list:
     """Return the nodes behind a tensor in the order in which they are found, each with its name and where it leads.
 
     Three things are not looked at: a TBackward0 is passed over, since our `linear` has none between the product and
-    its weight; an ExpandBackward0 before a copy, since our copy broadcasts by itself; and what is behind a CopySlices,
-    since PyTorch's keeps the node of the write inside, and ours beside it.
+    its weight; what fits values to the place where they are written, since our writes do so by themselves; and what is
+    behind a CopySlices, since PyTorch's keeps the node of the write inside, and ours beside it.
     """
     seen, found, stack = set(), [], [tensor.grad_fn]
     while stack and len(found) < most:
@@ -19,7 +19,9 @@ def shape_of_graph(tensor, most: int = 40) -> list:
         if node.name().endswith("NotImplemented"):  # PyTorch's has no edges for numbers
             found.append(node.name())
             continue
-        passed = ("TBackward0", "ExpandBackward0") if node.name().endswith("CopyBackwards") else ("TBackward0",)
+        passed = ("TBackward0",)
+        if node.name().endswith("CopyBackwards") or node.name().startswith("IndexPut"):
+            passed = ("TBackward0", "ExpandBackward0", "ViewBackward0")
         edges = [past(passed, *edge) for edge in node.next_functions]
         found.append((node.name(), *[(None if one is None else one.name(), number) for one, number in edges]))
         stack += [one for one, _ in reversed(edges) if one is not None]

@@ -368,6 +368,8 @@ class _Walk:
             self.capture(leaf, grad)
             return
         if leaf._edge is None:  # it was told since not to require grad
+            if leaf._post_accumulate_hooks:
+                call_post_accumulate_hooks(leaf)
             return
         node = None if leaf._accumulator is None else leaf._accumulator()
         extra = None if node is None else node.extra
