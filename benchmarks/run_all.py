@@ -34,6 +34,7 @@ SUITES = {
     "lens_pictures": "lens_pictures.py",
     "lens_recorder": "lens_recorder.py",
     "lens_overhead": "lens_overhead.py",
+    "anomaly": "anomaly.py",
 }
 LIBRARIES = ("backlight", "numpy", "torch", "transformers", "jax", "torchviz", "torchview", "torchlens")
 

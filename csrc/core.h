@@ -15,12 +15,15 @@ struct core {
   PyTypeObject *tensor, *tensor_state, *node, *output, *storage;
   PyObject *leaf, *not_saved, *latest, *recording, *modes, *user_files, *user_frame, *add_to_grad, *say_where, *prepare;
   PyObject *interpret; /* called as interpret(op, function, args, kwargs) before each op while a thread has interpreters; else NULL */
+  PyObject *odd_op; /* called as odd_op(op, args, kwargs, out) where an op returned an oddity that is looked for; else NULL */
+  PyObject *odd_node; /* called as odd_node(roots, node, grad, grads, first) where a node returned one: it raises */
+  int odd_wanted; /* of ops: ODD_NAN, ODD_INF or both */
   PyObject *report; /* called as report(op, args, kwargs, out) after each op while somebody watches; else NULL */
   Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
   Py_ssize_t output_node, output_number;                         /* of an Output */
   Py_ssize_t latest_code, everywhere;                            /* of provenance.latest and modes.recording */
-  PyObject *name_version, *name_grad_enabled, *name_inference, *name_outputs, *name_wants_undefined, *name_backward;
+  PyObject *name_version, *name_grad_enabled, *name_inference, *name_outputs, *name_wants_undefined, *name_backward, *name_free;
   PyObject *name_hooks, *name_post_accumulate_hooks, *name_accumulator, *name_grad; /* attributes, interned */
   int ready;
 };
@@ -87,6 +90,8 @@ PyObject *core_setup(PyObject *self, PyObject *named);
 PyObject *core_function(PyObject *self, PyObject *args);
 PyObject *core_report(PyObject *self, PyObject *report);
 PyObject *core_interpret(PyObject *self, PyObject *interpret);
+PyObject *core_check(PyObject *self, PyObject *args);
+int odd_numbers(PyObject *data); /* ODD_NAN, ODD_INF: what is there among an array's numbers; see core_odd.c */
 PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *core_next_sequence(PyObject *self, PyObject *unused);
 extern long long next_sequence;

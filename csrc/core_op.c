@@ -217,19 +217,32 @@ static int gather(PyObject *const *args, size_t flags, PyObject *names, PyObject
   return failed ? -1 : 0;
 }
 
+/* Call `told(op, args, kwargs, out)`, a new reference that is given back; `out`, or NULL if that failed. */
+static PyObject *tell(OpFunction *self, PyObject *told, PyObject *const *args, size_t flags, PyObject *names, PyObject *out) {
+  PyObject *given = NULL, *options = NULL, *done = NULL;
+  if (!gather(args, flags, names, &given, &options)) {
+    PyObject *event[] = {self->op, given, options, out};
+    done = PyObject_Vectorcall(told, event, 4, NULL);
+  }
+  if (!done) Py_CLEAR(out);
+  Py_XDECREF(done);
+  Py_XDECREF(options);
+  Py_XDECREF(given);
+  Py_DECREF(told);
+  return out;
+}
+
+/* Call, and look at what comes out in anomaly mode: see NOTE [Anomalies] in graph/anomaly.py. */
+static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
+  PyObject *out = quiet_call(self, args, flags, names);
+  if (!core.odd_op || !out || !is_tensor(out) || !(odd_numbers(SLOT(out, core.data)) & core.odd_wanted)) return out;
+  return tell(self, Py_NewRef(core.odd_op), args, flags, names, out);
+}
+
 /* Call and report: see NOTE [What watching costs] in graph/watching.py. */
 static PyObject *reported_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
-  PyObject *report = Py_NewRef(core.report), *out = quiet_call(self, args, flags, names);
-  if (out && out != Py_NotImplemented) {
-    PyObject *given = NULL, *options = NULL;
-    int failed = gather(args, flags, names, &given, &options);
-    PyObject *told[] = {self->op, given, options, out};
-    PyObject *done = failed ? NULL : PyObject_Vectorcall(report, told, 4, NULL);
-    if (!done) Py_CLEAR(out);
-    Py_XDECREF(done);
-    Py_XDECREF(options);
-    Py_XDECREF(given);
-  }
+  PyObject *report = Py_NewRef(core.report), *out = checked_call(self, args, flags, names);
+  if (out && out != Py_NotImplemented) return tell(self, report, args, flags, names, out);
   Py_DECREF(report);
   return out;
 }
@@ -246,13 +259,14 @@ static PyObject *interpreted_call(OpFunction *self, PyObject *const *args, size_
   Py_DECREF(interpret);
   if (out != Py_None) return out;
   Py_DECREF(out);
-  return (core.report ? reported_call : quiet_call)(self, args, flags, names);
+  return (core.report ? reported_call : checked_call)(self, args, flags, names);
 }
 
 static PyObject *function_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   OpFunction *self = (OpFunction *)object;
   if (core.interpret) return interpreted_call(self, args, flags, names);
-  return (core.report ? reported_call : quiet_call)(self, args, flags, names);
+  if (core.report) return reported_call(self, args, flags, names);
+  return (core.odd_op ? checked_call : quiet_call)(self, args, flags, names);
 }
 
 static void exchange(PyObject **held, PyObject *given) {
@@ -270,6 +284,17 @@ PyObject *core_report(PyObject *self, PyObject *report) {
 PyObject *core_interpret(PyObject *self, PyObject *interpret) {
   (void)self;
   exchange(&core.interpret, interpret);
+  Py_RETURN_NONE;
+}
+
+/* core_check(odd_op or None, oddities): what to call where an op returns one of these, from now on. */
+PyObject *core_check(PyObject *self, PyObject *args) {
+  (void)self;
+  PyObject *odd_op;
+  int wanted;
+  if (!PyArg_ParseTuple(args, "Oi", &odd_op, &wanted)) return NULL;
+  core.odd_wanted = wanted;
+  exchange(&core.odd_op, odd_op);
   Py_RETURN_NONE;
 }
 

@@ -23,7 +23,8 @@ PyObject *core_setup(PyObject *self, PyObject *named) {
                  {"Output", &core.output},        {"Storage", &core.storage},          {"LEAF", &core.leaf},
                  {"NOT_SAVED", &core.not_saved},  {"latest", &core.latest},            {"recording", &core.recording},
                  {"modes", &core.modes},          {"USER_FILES", &core.user_files},    {"user_frame", &core.user_frame},
-                 {"add_to_grad", &core.add_to_grad}, {"say_where", &core.say_where},   {"prepare", &core.prepare}};
+                 {"add_to_grad", &core.add_to_grad}, {"say_where", &core.say_where},   {"prepare", &core.prepare},
+                 {"odd_node", &core.odd_node}};
   for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
     PyObject *found = PyDict_GetItemString(named, objects[i].name);
     if (!found) return PyErr_Format(PyExc_KeyError, "the core must be told %s", objects[i].name);
@@ -57,6 +58,7 @@ PyObject *core_setup(PyObject *self, PyObject *named) {
                {"outputs", &core.name_outputs},
                {"wants_undefined", &core.name_wants_undefined},
                {"backward", &core.name_backward},
+               {"free", &core.name_free},
                {"_hooks", &core.name_hooks},
                {"_post_accumulate_hooks", &core.name_post_accumulate_hooks},
                {"_accumulator", &core.name_accumulator},

@@ -12,6 +12,7 @@ struct entry {
   struct plan *plan;
   long long sequence;
   int leaf;
+  int unseen;  /* what has arrived was not looked at: it began the walk, or is a sum */
   int pending; /* of a leaf, while somebody watches: edges that have yet to deliver */
 };
 
@@ -22,6 +23,9 @@ struct walk {
   size_t mask;
   int *order, nodes;
   PyObject *observed; /* what tells those who watch, or NULL */
+  int odd;            /* what to look for in gradients: ODD_NAN, ODD_INF; 0 without anomaly mode */
+  int counted;        /* whether leaves are written as soon as their last gradient has arrived */
+  PyObject *roots, *first_infinite; /* the node that made infinity of a finite gradient first, or NULL */
 };
 
 enum { DECLINE = -2, FAIL = -1 };
@@ -173,6 +177,7 @@ static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
   }
   struct entry *entry = &walk->entries[at];
   if (!several) {
+    entry->unseen |= entry->grad != NULL;
     entry->grad = entry->grad ? sum_of_two(entry->grad, grad) : Py_NewRef(grad);
     Py_DECREF(grad);
     return entry->grad ? 0 : FAIL;
@@ -221,13 +226,46 @@ static int tell_found(const struct walk *walk, PyObject *node, PyObject *grad, P
   return result;
 }
 
-/* Run a node in Python and hand its gradients on. */
-static int run_in_python(struct walk *walk, PyObject *node, PyObject *grad, PyObject *keep) {
+/* Look for oddities in a node's gradients; what it saved is still there. */
+static int check_gradients(struct walk *walk, int at, PyObject *grad, PyObject *const *found, Py_ssize_t count) {
+  PyObject *node = walk->entries[at].key, *seen = walk->entries[at].unseen ? NULL : grad;
+  int odd = 0;
+  for (Py_ssize_t e = 0; e < count; e++) {
+    if (!found[e] || found[e] == Py_None || found[e] == seen) continue;
+    odd |= odd_numbers(found[e]);
+    seen = found[e] == grad ? grad : seen;
+  }
+  if (odd & walk->odd) {
+    PyObject *grads = PyTuple_New(count);
+    if (!grads) return FAIL;
+    for (Py_ssize_t e = 0; e < count; e++) PyTuple_SET_ITEM(grads, e, Py_NewRef(found[e] ? found[e] : Py_None));
+    PyObject *first = walk->first_infinite ? walk->first_infinite : Py_None;
+    PyObject *done = PyObject_CallFunctionObjArgs(core.odd_node, walk->roots, node, grad ? grad : Py_None, grads, first, NULL);
+    Py_DECREF(grads);
+    Py_XDECREF(done);
+    return done ? 0 : FAIL;
+  }
+  if (odd && !walk->first_infinite && !(grad && odd_numbers(grad))) walk->first_infinite = node;
+  return 0;
+}
+
+/* Run a node in Python and hand its gradients on. In anomaly mode it keeps what it saved until they are looked at. */
+static int run_in_python(struct walk *walk, int at, PyObject *grad, PyObject *keep) {
+  PyObject *node = walk->entries[at].key;
   PyObject *edges = Py_NewRef(SLOT(node, core.edges));
-  PyObject *args[] = {node, grad ? grad : Py_None, edges, keep};
+  PyObject *args[] = {node, grad ? grad : Py_None, edges, walk->odd ? Py_True : keep};
   PyObject *found = PyObject_VectorcallMethod(core.name_backward, args, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
   PyObject *grads = found ? PySequence_Fast(found, "a node's backward must return a sequence of gradients") : NULL;
-  int result = grads ? tell_ran(walk, node, grad, grads, keep) : FAIL;
+  int result = grads ? 0 : FAIL;
+  if (grads && walk->odd) {
+    result = check_gradients(walk, at, grad, PySequence_Fast_ITEMS(grads), PySequence_Fast_GET_SIZE(grads));
+    if (!result && keep == Py_False) {
+      PyObject *freed = PyObject_CallMethodNoArgs(node, core.name_free);
+      Py_XDECREF(freed);
+      if (!freed) result = FAIL;
+    }
+  }
+  if (!result) result = tell_ran(walk, node, grad, grads, keep);
   if (grads && !result) {
     Py_ssize_t count = PySequence_Fast_GET_SIZE(grads);
     if (count > PyTuple_GET_SIZE(edges)) count = PyTuple_GET_SIZE(edges);
@@ -251,7 +289,7 @@ static int run_node(struct walk *walk, int at, PyObject *keep) {
     PyObject *wants = PyObject_GetAttr(node, core.name_wants_undefined);
     int runs = wants ? PyObject_IsTrue(wants) : FAIL;
     Py_XDECREF(wants);
-    return runs > 0 ? run_in_python(walk, node, NULL, keep) : runs;
+    return runs > 0 ? run_in_python(walk, at, NULL, keep) : runs;
   }
   int result = 0;
   if (plan) {
@@ -259,12 +297,14 @@ static int run_node(struct walk *walk, int at, PyObject *keep) {
     unsigned wanted = 0;
     for (int e = 0; e < plan->differentiable; e++)
       if (PyTuple_GET_ITEM(edges, e) != Py_None) wanted |= 1u << e;
-    if (walk->observed) Py_INCREF(grad); /* so that it is not overwritten */
+    const int seen = walk->observed || walk->odd;
+    if (seen) Py_INCREF(grad); /* so that it is not overwritten */
     result = plan_run(plan, node, grad, wanted, found);
     if (result > 0) {
-      if (keep == Py_False) plan_free(plan, node);
-      result = tell_found(walk, node, grad, found, plan->differentiable, keep);
-      if (walk->observed) Py_DECREF(grad);
+      result = walk->odd ? check_gradients(walk, at, grad, found, plan->differentiable) : 0;
+      if (keep == Py_False && !result) plan_free(plan, node);
+      if (!result) result = tell_found(walk, node, grad, found, plan->differentiable, keep);
+      if (seen) Py_DECREF(grad);
       Py_DECREF(grad);
       for (int e = 0; e < plan->differentiable; e++) {
         if (result < 0)
@@ -274,9 +314,9 @@ static int run_node(struct walk *walk, int at, PyObject *keep) {
       }
       return result;
     }
-    if (walk->observed) Py_DECREF(grad);
+    if (seen) Py_DECREF(grad);
   }
-  if (!result) result = run_in_python(walk, node, grad, keep);
+  if (!result) result = run_in_python(walk, at, grad, keep);
   Py_DECREF(grad);
   return result;
 }
@@ -402,13 +442,15 @@ static void leave(struct walk *walk, int failed) {
 static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObject *keep) {
   int result = collect(walk, roots);
   if (result < 0) return result;
-  if (walk->observed) {
+  if (walk->counted) {
     for (Py_ssize_t r = 0; r < PyList_GET_SIZE(roots); r++) count_delivery(walk, PyList_GET_ITEM(roots, r), 1);
     for (int i = 0; i < walk->nodes; i++) count_deliveries(walk, walk->order[i], 1);
   }
   for (Py_ssize_t r = 0; r < PyList_GET_SIZE(roots); r++) {
-    if (deliver(walk, PyList_GET_ITEM(roots, r), Py_NewRef(PyList_GET_ITEM(grads, r))) < 0) return FAIL;
-    if (walk->observed && count_delivery(walk, PyList_GET_ITEM(roots, r), -1) < 0) return FAIL;
+    PyObject *root = PyList_GET_ITEM(roots, r);
+    if (deliver(walk, root, Py_NewRef(PyList_GET_ITEM(grads, r))) < 0) return FAIL;
+    walk->entries[*place_of(walk, Py_TYPE(root) == core.output ? SLOT(root, core.output_node) : root)].unseen = 1;
+    if (walk->counted && count_delivery(walk, PyList_GET_ITEM(roots, r), -1) < 0) return FAIL;
   }
   for (int i = 0; i < walk->nodes; i++) {
     if (run_node(walk, walk->order[i], keep) < 0) {
@@ -416,21 +458,23 @@ static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObjec
       if (!walk->observed) leave(walk, i);
       return FAIL;
     }
-    if (walk->observed && count_deliveries(walk, walk->order[i], -1) < 0) return FAIL;
+    if (walk->counted && count_deliveries(walk, walk->order[i], -1) < 0) return FAIL;
   }
   for (int i = 0; i < walk->count; i++)
     if (walk->entries[i].leaf && finish_leaf(walk, &walk->entries[i]) < 0) return FAIL;
   return 0;
 }
 
-/* walk(roots, gradients, keep, observed or None): True if it is done, False if Python must do it. */
+/* walk(roots, gradients, keep, observed or None, oddities to look for or None): True if it is done, False if Python must do it. */
 PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   (void)self;
-  if (count != 4 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and gradients, whether to keep the graph, who watches");
+  if (count != 5 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and gradients, whether to keep the graph, who watches, oddities");
     return NULL;
   }
-  struct walk walk = {.observed = args[3] == Py_None ? NULL : args[3]};
+  struct walk walk = {.observed = args[3] == Py_None ? NULL : args[3], .roots = args[0]};
+  walk.odd = args[4] == Py_None ? 0 : (int)PyLong_AsLong(args[4]);
+  walk.counted = walk.observed || args[4] != Py_None;
   int result = grow(&walk) < 0 ? FAIL : walk_all(&walk, args[0], args[1], args[2]);
   for (int i = 0; i < walk.count; i++) {
     Py_XDECREF(walk.entries[i].grad);

@@ -1,5 +1,5 @@
 /* The Python face of summaries.c. */
-#include "face.h"
+#include "core.h"
 
 #define PART 4096 /* numbers: sums in float stay exact enough, and it is all still in the cache if done again */
 
@@ -53,5 +53,10 @@ static PyObject *whole_memory(PyObject *const *args, Py_ssize_t count) {
   return Py_BuildValue("(nn)", (Py_ssize_t)PyArray_DATA(whole), (Py_ssize_t)PyArray_NBYTES(whole));
 }
 
+/* oddities(x) -> ODD_NAN, ODD_INF, both or 0 */
+static PyObject *oddities(PyObject *const *args, Py_ssize_t count) {
+  return count == 1 ? PyLong_FromLong(odd_numbers(args[0])) : DECLINED;
+}
+
 const struct face summary_faces[] = {
-    {"numbers_in_short", numbers_in_short}, {"whole_memory", whole_memory}, {NULL, NULL}};
+    {"numbers_in_short", numbers_in_short}, {"whole_memory", whole_memory}, {"oddities", oddities}, {NULL, NULL}};

@@ -6,7 +6,7 @@
 #include "core_out.h"
 #include "memory.h"
 
-#define INTERFACE 3 /* what kernels/native.py expects; counted up when the two must change together */
+#define INTERFACE 4 /* what kernels/native.py expects; counted up when the two must change together */
 
 extern const struct face matrix_faces[], pointwise_faces[], row_faces[], step_faces[], window_faces[];
 extern const struct face norm_faces[], loss_faces[], channel_faces[], group_faces[], recurrence_faces[];
@@ -135,8 +135,9 @@ static PyMethodDef methods[] = {
     {"core_setup", core_setup, METH_O, "Tell the core the classes and functions it works with, by name."},
     {"core_function", core_function, METH_VARARGS, "Return an op's function that runs plain small tensors in C."},
     {"core_interpret", core_interpret, METH_O, "Ask this with (op, function, args, kwargs) before each op; None: ask nothing."},
+    {"core_check", core_check, METH_VARARGS, "Call this with (op, args, kwargs, out) where an op returned NaN or inf; None: look for none."},
     {"core_report", core_report, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
-    {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk that nobody watches."},
+    {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk without hooks."},
     {"out_function", out_function, METH_VARARGS, "Return a function that hands calls with `out` to another one."},
     {"next_sequence", core_next_sequence, METH_NOARGS, "Return the next node's sequence number."},
     {NULL, NULL, 0, NULL}};

@@ -64,3 +64,38 @@ static void N(summary_of)(const void *numbers, long count, struct part_summary *
   *found = rest;
 }
 #undef TAKE
+
+#define STRETCH 1024
+
+/* Number by number: which oddities there are. */
+static int N(careful_odd)(const real *x, long count) {
+  int found = 0;
+  for (long i = 0; i < count; i++) {
+    if (x[i] != x[i]) return found | ODD_NAN;
+    if (x[i] > REAL_MAX || x[i] < -REAL_MAX) found |= ODD_INF;
+  }
+  return found;
+}
+
+/* 0 if all are finite, else ODD_INF or ODD_NAN or both (a NaN ends the search). 0 · x is NaN for whatever is odd. */
+static int N(odd_among)(const void *numbers, long count) {
+  const real *x = numbers;
+  int found = 0;
+  for (long i = 0; i < count;) {
+    const long begin = i, end = count - i < STRETCH ? count : i + STRETCH;
+    vec zero = all(0), sum0 = zero, sum1 = zero, sum2 = zero, sum3 = zero;
+    for (; i + 4 * LANES <= end; i += 4 * LANES) {
+      sum0 += load(x + i) * zero;
+      sum1 += load(x + i + LANES) * zero;
+      sum2 += load(x + i + 2 * LANES) * zero;
+      sum3 += load(x + i + 3 * LANES) * zero;
+    }
+    for (; i + LANES <= end; i += LANES) sum0 += load(x + i) * zero;
+    real sum = sum_of((sum0 + sum1) + (sum2 + sum3));
+    for (; i < end; i++) sum += x[i] * 0;
+    if (sum != sum) found |= N(careful_odd)(x + begin, i - begin);
+    if (found & ODD_NAN) return found;
+  }
+  return found;
+}
+#undef STRETCH

@@ -7,6 +7,11 @@ struct part_summary {
   long nans, infs, zeros;
 };
 
-#define SUMMARIES(K) K(summary_of, void, (const void *numbers, long count, struct part_summary *found))
+/* What is odd among numbers, as bits. */
+enum { ODD_INF = 1, ODD_NAN = 2 };
+
+#define SUMMARIES(K) \
+  K(summary_of, void, (const void *numbers, long count, struct part_summary *found)) \
+  K(odd_among, int, (const void *numbers, long count))
 
 #endif

@@ -276,6 +276,7 @@ QUICK = {
     "lens_pictures": "layout, 24 nodes",
     "lens_recorder": "MLP on PyTorch",
     "lens_overhead": "MLP on PyTorch, structure and order",
+    "anomaly": "MLP, gradients",
 }
 
 

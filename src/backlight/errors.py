@@ -1,7 +1,7 @@
 """The exception tree. Each error is also the built-in kind that PyTorch raises for the same mistake."""
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 
 class BacklightError(Exception):
@@ -10,6 +10,29 @@ class BacklightError(Exception):
 
 class GraphError(BacklightError, RuntimeError):
     """The graph is in a state that does not allow the call: freed, modified, cut or missing."""
+
+
+class AnomalyError(GraphError):
+    """Anomaly mode stopped at a NaN or an infinity.
+
+    Attributes:
+        phase: "backward" or "forward".
+        kind: "nan" or "inf".
+        op: the op's name, `sqrt`.
+        node: the node that returned it; of a forward, the one that the op was recorded as, or None.
+        number: which of its outputs holds it.
+        line: file, line, function and text of the line of the forward that called the op.
+        path: backward: the nodes from the loss to this one. Forward: from the op back to where its input came from.
+        values: what is known of the numbers: shapes, extremes, how many are NaN or infinite and where the first is.
+        made_here: whether it was made of finite numbers here.
+        cause: the likely cause.
+        cure: what to try.
+        seen: what was special about the numbers, or "".
+    """
+
+    def __init__(self, text: str, facts: Mapping[str, object]):
+        super().__init__(text)
+        self.__dict__.update(facts)
 
 
 class ShapeError(BacklightError, RuntimeError):

@@ -1,79 +1,95 @@
-"""Anomaly mode: a NaN in a gradient stops the backward at the node that made it."""
+"""What anomaly mode looks for, and the switches for it.
 
-import linecache
+NOTE [Anomalies]
+While the mode is on, in all threads as in PyTorch, each node's gradients are looked at when it has run, and its saved
+tensors are dropped only after that: the compiled walk does so itself. With `forward=True` ops are looked at, too: their
+functions get code that ends in a look at what they return (`checked` in ops/generate.py), and the compiled core tests a
+C global. While it is off nothing of this costs anything. A look is one pass over the numbers (`oddities`); what was
+found is examined in graph/anomaly_report.py. Views are not looked at: their numbers were.
+"""
+
 import warnings
+from collections.abc import Callable
 
-import numpy as np
-
-from backlight.errors import GraphError
+from backlight.kernels.summaries import INFINITE, NAN
 
 
 class _Anomaly:
-    """What is checked, in all threads, as in PyTorch."""
+    """What is looked for, in all threads, as in PyTorch."""
 
     enabled = False
     check_nan = True
+    check_inf = False
+    forward = False
+    wanted = None  # of gradients: None while the mode is off, else NAN, INFINITE, both or 0
+
+    def settings(self) -> tuple[bool, bool, bool, bool]:
+        """Return the four switches."""
+        return self.enabled, self.check_nan, self.check_inf, self.forward
+
+    def set(self, enabled: bool, check_nan: bool, check_inf: bool, forward: bool) -> None:
+        """Switch, and tell those who look at ops."""
+        before = self.wanted_of_ops
+        self.enabled, self.check_nan, self.check_inf, self.forward = enabled, check_nan, check_inf, forward
+        self.wanted = (NAN * check_nan + INFINITE * check_inf) if enabled else None
+        if self.wanted_of_ops != before:
+            _listeners[0](self.wanted_of_ops)
+
+    @property
+    def wanted_of_ops(self) -> int:
+        """What is looked for in what ops return: NAN, INFINITE, both or 0."""
+        return self.wanted or 0 if self.forward else 0
 
 
 anomaly = _Anomaly()
+_listeners: list[Callable[[int], None]] = []
 
 
-def check_gradients(node, grads, graph: bool) -> None:
-    """Raise if a node gave a gradient with a NaN in it.
-
-    Raises:
-        RuntimeError: it did; the message says which one, and which line of the forward made the node.
-    """
-    for place, grad in enumerate(grads):
-        if grad is not None and np.isnan(grad._data if graph else grad).any():
-            raise GraphError(
-                f"Function '{node.name()}' returned nan values in its {place}th output.\n  It was made at {node.where}"
-            )
-
-
-def warn_of(node) -> None:
-    """Say which line of the forward made the node that failed, as PyTorch does in anomaly mode."""
-    filename, number = node.line
-    source = linecache.getline(filename, number).strip()
-    warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-        f'  File "{filename}", line {number}, in {node.code.co_name}\n' + (f"    {source}\n" if source else ""),
-        UserWarning,
-        stacklevel=2,
-    )
+def listener(function):
+    """Declare the function called with `wanted_of_ops` when that changes (graph/interception.py does this once)."""
+    _listeners[:] = [function]
+    return function
 
 
 class set_detect_anomaly:  # noqa: N801 - PyTorch's name
     """Switch the search for NaN on or off: at once when called, and back at the end when used in `with`.
 
+    The first two are PyTorch's; without the others nothing is stopped that PyTorch does not stop.
+
     Args:
-        mode: whether to look.
-        check_nan: PyTorch can keep forward tracebacks without looking for NaN; here each node knows its line anyway.
+        mode: whether to look at all.
+        check_nan: look for NaN in gradients; False leaves only the forward lines in the exceptions of a backward.
+        check_inf: look for infinities, too. Loss scaling lets gradients become infinite on purpose.
+        forward: look at what each op of the forward returns, too. A NaN stops the first op that returns one, an
+            infinity the op that makes one of finite numbers; not what only places a number that the program gives it,
+            as `masked_fill(mask, -inf)` does.
     """
 
-    def __init__(self, mode: bool, check_nan: bool = True):
-        self.previous = anomaly.enabled, anomaly.check_nan
-        anomaly.enabled = bool(mode)
-        anomaly.check_nan = bool(check_nan)
+    def __init__(self, mode: bool, check_nan: bool = True, *, check_inf: bool = False, forward: bool = False):
+        self.previous = anomaly.settings()
+        anomaly.set(bool(mode), bool(check_nan), bool(check_inf), bool(forward))
 
     def __enter__(self):
         pass
 
     def __exit__(self, *exc):
-        anomaly.enabled, anomaly.check_nan = self.previous
+        anomaly.set(*self.previous)
 
 
 class detect_anomaly(set_detect_anomaly):  # noqa: N801 - PyTorch's name
-    """Look for NaN in gradients inside a `with` block; the error names the forward line that led to it."""
+    """Look for NaN in gradients inside a `with` block; the error says what made it, where and why.
 
-    def __init__(self, check_nan: bool = True):
+    Args: see `set_detect_anomaly`.
+    """
+
+    def __init__(self, check_nan: bool = True, *, check_inf: bool = False, forward: bool = False):
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
             "debugging.",
             UserWarning,
             stacklevel=2,
         )
-        super().__init__(True, check_nan)
+        super().__init__(True, check_nan, check_inf=check_inf, forward=forward)
 
 
 def is_anomaly_enabled() -> bool:

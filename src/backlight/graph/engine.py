@@ -20,8 +20,11 @@ from operator import attrgetter
 
 import numpy as np
 
-from backlight.graph.anomaly import anomaly, check_gradients, warn_of
+from backlight.graph.anomaly import anomaly
+from backlight.graph.anomaly_report import running
+from backlight.graph.checked_gradients import checked_gradients
 from backlight.graph.deposit import add_to_grad, may_be_stolen
+from backlight.graph.forward_traceback import say_where
 from backlight.graph.hook_calls import (
     after,
     before,
@@ -60,6 +63,7 @@ def run(roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None,
         return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed)
 
 
+@running
 def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_grad: bool, observed) -> list:
     """Walk the graph backward from `roots`.
 
@@ -81,10 +85,10 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
         root_grads = [grad if isinstance(grad, TensorState) else wrap(grad) for grad in root_grads]
     try:
         with np.errstate(all="ignore"):
-            if core is not None and inputs is None and not on_tensors and not anomaly.enabled:
-                if core.core_walk(roots, root_grads, keep_graph, observed):
+            if core is not None and inputs is None and not on_tensors:
+                if core.core_walk(roots, root_grads, keep_graph, observed, anomaly.wanted):
                     return []
-            walk = _Walk(keep_graph, on_tensors, observed)
+            walk = _Walk(keep_graph, on_tensors, observed, roots)
             if counting.tasks:
                 note_walk(walk)
             order = walk.collect(roots)
@@ -113,6 +117,7 @@ class _Walk:
         "buffers",
         "captured",
         "captures",
+        "first_infinite",
         "graph",
         "keep",
         "leaves",
@@ -121,11 +126,14 @@ class _Walk:
         "observed",
         "owned",
         "pending",
+        "roots",
         "targets",
         "watched",
     )
 
-    def __init__(self, keep, graph, observed):
+    def __init__(self, keep, graph, observed, roots=()):
+        self.roots = roots
+        self.first_infinite = None  # in anomaly mode: the node that first made an infinity of a finite gradient
         self.keep = keep
         self.graph = graph
         self.observed = observed
@@ -316,13 +324,13 @@ class _Walk:
     def gradients(self, node, grad, edges):
         """Return the gradients that one node, with its posthooks, gives for its edges."""
         try:
+            if anomaly.enabled:
+                return checked_gradients(self, node, grad, edges)
             hooked = node.extra is not None and bool(node.extra.posthooks)
             if self.graph:
                 grads = node.backward_graph(grad, edges)
             else:
                 grads = node.backward(grad, edges, self.keep or hooked)
-            if anomaly.enabled and anomaly.check_nan:
-                check_gradients(node, grads, self.graph)
         except Exception as problem:
             say_where(problem, node)
             raise
@@ -394,12 +402,3 @@ class _Walk:
         if grad is not None:
             for number, place in self.captures.get(node, ()):
                 self.captured[place] = grad[number] if node.outputs > 1 else grad
-
-
-def say_where(problem: Exception, node) -> None:
-    """Add to an exception which node was running and which line made it."""
-    if anomaly.enabled:
-        warn_of(node)
-    place = f"raised while running {node.name()}, made at {node.where}"
-    if not any("raised while running" in note for note in getattr(problem, "__notes__", ())):
-        problem.add_note(place)

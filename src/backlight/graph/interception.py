@@ -6,12 +6,13 @@ object again that it had before: nothing is left behind that could cost. A twin 
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import CodeType, FunctionType
 
-from backlight.graph import interpreters
+from backlight.graph import anomaly, interpreters
+from backlight.graph.anomaly_report import odd_op
 from backlight.graph.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.graph.watching import Observation, local, somebody, tell_call, tell_op
 from backlight.kernels.native import core
@@ -38,7 +39,7 @@ class Interception:
 
     def set_installed(self, wanted: bool) -> None:
         """Replace the function's code, or give it its own again."""
-        code = self.replacement if wanted else self.code
+        code = self.replacement if wanted else self.twin.__code__
         if self.function.__code__ is not code:
             self.function.__code__ = code
 
@@ -64,9 +65,14 @@ class OpInterception(Interception):
     whole = False
     tell = staticmethod(tell_op)
 
-    def __init__(self, function: FunctionType, op):
+    def __init__(self, function: FunctionType, op, checked: Callable[[], CodeType]):
         super().__init__(function, op.told_as)
         self.op = op
+        self.checked = cache(checked)
+
+    def set_checked(self, wanted: bool) -> None:
+        """Let the function end in a look at what it returns (NOTE [Anomalies] in graph/anomaly.py), or no longer."""
+        self.twin.__code__ = self.checked() if wanted else self.code
 
     def called(self, args: tuple, kwargs: dict):
         """Ask this thread's interpreters first."""
@@ -113,12 +119,16 @@ _others: dict[FunctionType, Interception] = {}
 _wholes: dict[FunctionType, Interception] = {}
 
 
-def op_was_built(function: FunctionType, op) -> None:
-    """Note an op's Python function, which has its code now, to be reported while somebody watches."""
+def op_was_built(function: FunctionType, op, checked: Callable[[], CodeType]) -> None:
+    """Note an op's Python function, which has its code now, to be reported while somebody watches.
+
+    Args:
+        checked: makes the code that it gets while anomaly mode looks at ops.
+    """
     with somebody.lock:
-        interception = _built[function] = OpInterception(function, op)
-        if somebody.watches or interpreted.blocks:
-            interception.set_installed(True)
+        interception = _built[function] = OpInterception(function, op, checked)
+        interception.set_checked(anomaly.anomaly.wanted_of_ops != 0)
+        interception.set_installed(somebody.blocks > 0 or interpreted.blocks > 0)
 
 
 def asked_as_a_whole(function: FunctionType) -> FunctionType:
@@ -133,7 +143,7 @@ def add_interception(interception: Interception) -> None:
     """Note another function."""
     with somebody.lock:
         _others[interception.function] = interception
-        if somebody.watches:
+        if somebody.blocks:
             interception.set_installed(True)
 
 
@@ -206,6 +216,18 @@ def _asked_by_core(op, function, args: tuple, kwargs: dict):
     return None if out is UNHANDLED else out
 
 
+@anomaly.listener
+def check_ops(wanted: int) -> None:
+    """Look at what ops return from now on, or no longer: see NOTE [Anomalies] in graph/anomaly.py."""
+    with somebody.lock:
+        somebody.watches = somebody.blocks > 0 or wanted != 0
+        for interception in _built.values():
+            interception.set_checked(wanted != 0)
+        _set_replacements()
+        if core is not None:
+            core.core_check(odd_op if wanted else None, wanted)
+
+
 def _switch_on() -> None:
     somebody.watches = True
     if core is not None:
@@ -214,7 +236,7 @@ def _switch_on() -> None:
 
 
 def _switch_off() -> None:
-    somebody.watches = False
+    somebody.watches = anomaly.anomaly.wanted_of_ops != 0
     if core is not None:
         core.core_report(None)
     _set_replacements()
@@ -223,14 +245,14 @@ def _switch_off() -> None:
 def _set_replacements() -> None:
     """Give each function the code that who watches or interprets now needs."""
     interprets = interpreted.blocks > 0
-    if somebody.watches or interprets:
+    if somebody.blocks or interprets:
         for function, interception in _built.items():  # written out: each vmap comes here twice
             function.__code__ = interception.replacement
     else:
         for function, interception in _built.items():
-            function.__code__ = interception.code
+            function.__code__ = interception.twin.__code__
     for interception in _others.values():
-        interception.set_installed(somebody.watches)
+        interception.set_installed(somebody.blocks > 0)
     for function, interception in _wholes.items():
         if interprets:
             function.__code__ = interception.replacement

@@ -4,8 +4,9 @@ An op whose forward and derivatives are programs (ops/programs.py) is called thr
 records plain small tensors in C, exactly as the generated Python code would, and calls that for all else.
 """
 
+from backlight.graph.anomaly_report import odd_node
 from backlight.graph.deposit import add_to_grad
-from backlight.graph.engine import say_where
+from backlight.graph.forward_traceback import say_where
 from backlight.graph.modes import modes, recording
 from backlight.graph.node import Node, Output
 from backlight.graph.provenance import USER_FILES, latest, user_frame
@@ -42,6 +43,7 @@ def start(tensor_class: type) -> None:
                 "add_to_grad": add_to_grad,
                 "say_where": say_where,
                 "prepare": prepare,
+                "odd_node": odd_node,
             }
         )
 

@@ -265,7 +265,8 @@ def build_into(public, declared, flavour):
         public.__kwdefaults__ = from_source.__kwdefaults__
         public.__code__ = from_source.__code__
         if not may_be_compiled(declared):  # a compiled op reports itself
-            op_was_built(public, declared)
+            namespace = public.__globals__
+            op_was_built(public, declared, lambda: _generators[0](declared, flavour, namespace, True).__code__)
 
 
 _building = threading.RLock()

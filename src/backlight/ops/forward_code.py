@@ -17,11 +17,18 @@ def signature(op: Op) -> str:
     return ", ".join(parts)
 
 
-def function_source(plan: Plan) -> str:
-    """Return the source of the public function: operands, forward, output, and the node if one is recorded."""
+def function_source(plan: Plan, checked: bool = False) -> str:
+    """Return the source of the public function: operands, forward, output, and the node if one is recorded.
+
+    Args:
+        checked: let it look for NaN and infinity before it returns (NOTE [Anomalies] in graph/anomaly.py).
+    """
     op = plan.op
     lines = [f"def generated({signature(op)}):"]
-    lines += ["    " + line for line in _operand_lines(plan) + _forward_lines(plan) + _output_lines(plan)]
+    body = _operand_lines(plan) + _forward_lines(plan) + _output_lines(plan)
+    if checked and not op.view:
+        body[-1:] = _check_lines(plan) + body[-1:]
+    lines += ["    " + line for line in body]
     return "\n".join(lines) + "\n"
 
 
@@ -148,6 +155,14 @@ def _output_lines(plan: Plan) -> list[str]:
         else:
             lines += [body + "operands.unrecorded_view(out)"]
     return lines + [finish]
+
+
+def _check_lines(plan: Plan) -> list[str]:
+    """Look at what is returned."""
+    given = "".join(f"{p.name}, " for p in plan.op.params)
+    if plan.several:
+        return ["if any(map(oddities, data)):", f"    odd_op(op, ({given}), {{}}, outs)"]
+    return ["if oddities(data):", f"    odd_op(op, ({given}), {{}}, out)"]
 
 
 def _any_edge(plan: Plan) -> str:

@@ -9,11 +9,13 @@ import sys
 
 import numpy as np
 
+from backlight.graph.anomaly_report import odd_op
 from backlight.graph.modes import modes, recording
 from backlight.graph.node import Node, Output, next_sequence
 from backlight.graph.provenance import USER_FILES, latest, user_frame
 from backlight.graph.state import LEAF, edge_of, new, storage_of, the_tensor_class, wrap, writable
 from backlight.graph.storage import InferenceStorage, Storage
+from backlight.kernels.summaries import oddities
 from backlight.ops import operands
 from backlight.ops.backward_code import backward_source, walk_source
 from backlight.ops.composites import gradients_of_composite
@@ -26,8 +28,12 @@ from backlight.ops.views import MULTI, PLAIN, made_view
 
 
 @generator
-def generate(op: Op, flavour: str, namespace: dict):
-    """Compile an op's public function in `namespace`, and give the op its node class."""
+def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
+    """Compile an op's public function in `namespace`, and give the op its node class.
+
+    Args:
+        checked: let it end in a look for NaN and infinity (NOTE [Anomalies] in graph/anomaly.py).
+    """
     plan = Plan(op)
     node_class = node_class_of(plan) if op.rules else None
     namespace.update(
@@ -59,10 +65,12 @@ def generate(op: Op, flavour: str, namespace: dict):
         wrap=wrap,
         returns=op.returns,
         DEFAULTS=tuple(param.default for param in op.params),
+        oddities=oddities,
+        odd_op=odd_op,
     )
-    source = function_source(plan)
+    source = function_source(plan, checked)
     namespace.update(plan.inlined_globals)
-    return compile_source(source, f"{op.name} {flavour}", namespace)["generated"]
+    return compile_source(source, f"{op.name} {flavour}{' checked' if checked else ''}", namespace)["generated"]
 
 
 def node_class_of(plan: Plan) -> type:

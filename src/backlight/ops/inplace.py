@@ -14,6 +14,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph import watching
+from backlight.graph.anomaly import anomaly
 from backlight.graph.hook_calls import keep_gradient
 from backlight.graph.interception import asked_as_a_whole
 from backlight.graph.interpreters import interpreted, uninterpreted
@@ -37,24 +38,32 @@ def inplace(public, name: str | None = None, *, ufunc=None):
 
     @functools.wraps(public)
     def write_result(self, *args, **kwargs):
-        if watching.somebody.watches and watching.reports_ops():
-            return watching.reported(write_result, (self, *args), kwargs)
+        if watching.somebody.watches:
+            if watching.reports_ops():
+                return watching.reported(write_result, (self, *args), kwargs)
+            if anomaly.wanted_of_ops:  # the op looks at its result, a ufunc does not
+                return write_op(public, name, self, args, kwargs)
         if ufunc is not None and len(args) == 1 and not kwargs and _written_directly(self, args[0], ufunc):
             count_write(self, name)
             return self
-        recording = modes.grad_enabled
-        if recording and (has_history(self) or _any_requires_grad(args, kwargs)):
-            check_may_write(self)
-            source = wrap(np.array(self._data), edge_of_values(self))  # what the node saves must stay as it is now
-            copy_tangents(self, source, cloned=True)
-        else:
-            source = self
-        write(self, public(source, *args, **kwargs), name)
-        return self
+        return write_op(public, name, self, args, kwargs)
 
     write_result.__name__ = write_result.__qualname__ = name
     write_result.writes = public
     return asked_as_a_whole(write_result)
+
+
+def write_op(public, name: str, target, args: tuple, kwargs: dict):
+    """Write an op's result into its first argument, recorded if need be; return that."""
+    recording = modes.grad_enabled
+    if recording and (has_history(target) or _any_requires_grad(args, kwargs)):
+        check_may_write(target)
+        source = wrap(np.array(target._data), edge_of_values(target))  # what the node saves must stay as it is now
+        copy_tangents(target, source, cloned=True)
+    else:
+        source = target
+    write(target, public(source, *args, **kwargs), name)
+    return target
 
 
 def _written_directly(target, operand, ufunc) -> bool:

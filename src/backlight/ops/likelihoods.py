@@ -204,7 +204,8 @@ def poisson_nll_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        counts = target if target.requires_grad else target.clamp(min=1)  # of those below nothing is used: no log(0)
+        stirling = counts * counts.log() - counts + 0.5 * (2 * math.pi * counts).log()
         losses = losses + stirling.masked_fill(target <= 1, 0)
     return reduced(losses, reduction)
 

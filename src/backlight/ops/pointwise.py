@@ -199,14 +199,16 @@ def atan2(xp, input, other):
     return xp.arctan2(input, other)
 
 
-@atan2.derivative("input", formula="grad · other / (input² + other²)")
-def atan2_input(grad, input, other):
-    return grad * (other / (input * input + other * other))
+@atan2.derivative("input", formula="grad · other / (input² + other²), 0 at the origin")
+def atan2_input(grad, input, other, ops):
+    square = input * input + other * other
+    return grad * (other * ops.masked_fill(1 / square, square == 0, 0))
 
 
-@atan2.derivative("other", formula="−grad · input / (input² + other²)")
-def atan2_other(grad, input, other):
-    return -grad * (input / (input * input + other * other))
+@atan2.derivative("other", formula="−grad · input / (input² + other²), 0 at the origin")
+def atan2_other(grad, input, other, ops):
+    square = input * input + other * other
+    return -grad * (input * ops.masked_fill(1 / square, square == 0, 0))
 
 
 @op(promote="float", node="Deg2RadBackward0", tangent="symmetric")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from backlight.graph.pitfalls import op_name_of
 from backlight.lens.answers.ways import Ways
 from backlight.lens.records.nodes import Node, Summary
 
@@ -29,15 +30,7 @@ class Culprit:
 
 def kind_of(node: Node) -> str:
     """Return the op of a node in lower case: `max_pool2d_with_indices` for MaxPool2DWithIndicesBackward0."""
-    name, _, _ = node.type.partition("Backward")
-    made = ""
-    for before, letter in zip(" " + name, name):
-        made += (
-            "_" + letter.lower()
-            if letter.isupper() and made and not before.isdigit() and before != "_"
-            else letter.lower()
-        )
-    return made
+    return op_name_of(node.type)
 
 
 def inputs_of(ways: Ways, node: Node) -> list[Summary | None]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from backlight.graph.observers import Call, Run
-from backlight.lens.doctor.causes import Cause, cause_of, forward_name
+from backlight.graph.pitfalls import Cause, cause_of, op_name_of
 from backlight.lens.doctor.part import Part, is_computed, said, said_at, short, way
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
@@ -115,7 +115,7 @@ class NonFinite(Part):
         if kind in kinds or not inputs or name in GIVEN or call.name.startswith("__set"):
             return births[0] if births else None
         values = [None if one is out else self.values(one) for one in inputs]
-        cause = cause_of(name, values, kind, "inf" in kinds, call)
+        cause = cause_of(name, values, kind.lower(), out=self.values(out))
         what = f"{name} at {said_at(call.code, call.lasti)} returned {_count(self.values(out), kind)}"
         evidence = f"{what}; {cause.seen or ('an infinity went in.' if 'inf' in kinds else 'its inputs were finite.')}"
         birth = Birth(kind, name, call.code, call.lasti, evidence, cause, births[0] if births else None)
@@ -146,7 +146,7 @@ class NonFinite(Part):
             return
         values = [self.values(one) if self.engine.is_tensor(one) else one for one in call.args]
         result = self.values(out)
-        seen = cause_of(name, values, "slope", False, call, result).seen
+        seen = cause_of(name, values, "slope", out=result).seen
         if seen:
             self.risks[self.engine.key_of(out.grad_fn)] = seen
             if len(self.risks) > 10_000:
@@ -209,7 +209,7 @@ class NonFinite(Part):
         arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
         handed = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
         chosen_away = _zero_where_bad(arrived, handed)
-        cause = cause_of(forward_name(node.name()), [], "slope", chosen_away, None)
+        cause = cause_of(op_name_of(node.name()), (), "slope", chosen_away)
         where = "" if place is None else f" (made at {said(place)})"
         evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(handed, kind)}."]
         if chosen_away:
