@@ -1,7 +1,9 @@
-"""The second pass of opinfo_run.py: forward mode on PyTorch's samples, and the reverse gradient of the tangents."""
+"""The second pass of opinfo_run.py: forward mode on PyTorch's own samples, and both mixed second derivatives.
+
+python tests/opinfo_forward.py [name …]      prints a line an entry, with the first difference
+"""
 
 import sys
-import warnings
 
 import numpy as np
 import torch
@@ -11,18 +13,15 @@ import backlight
 from backlight.autograd import forward_ad as our_forward
 from opinfo_run import (
     RANDOM_SEED,
-    Missing,
-    Outcome,
     compare,
     compare_gradients,
     converted,
     draws_alike,
     entries,
     floats_of,
-    full_name,
     gradients,
     leaves_of,
-    our_function,
+    report,
 )
 
 
@@ -69,6 +68,20 @@ def pushed(module, forward, function, arguments, kind, sample, tangents):
     return flat(sample.output_process_fn_grad(function(first, *args, **kwargs)), kind), duals
 
 
+SYMMETRIC = {"cholesky", "linalg.cholesky", "linalg.cholesky_ex", "linalg.eigh", "linalg.pinv"}
+
+
+def tangents_for(entry, leaves) -> list[np.ndarray]:
+    """Return a tangent for each leaf: symmetric where an op is defined for symmetric matrices."""
+    made = weights(leaves, 3)
+    return [symmetric(one) if entry.name in SYMMETRIC else one for one in made]
+
+
+def symmetric(array: np.ndarray) -> np.ndarray:
+    square = array.ndim > 1 and array.shape[-1] == array.shape[-2]
+    return array + array.swapaxes(-1, -2) if square else array
+
+
 def compare_tangents(ours, theirs) -> None:
     """Compare tangents; none is the same as zeros."""
     for number, (mine, other) in enumerate(zip(ours, theirs)):
@@ -83,37 +96,50 @@ def compare_tangents(ours, theirs) -> None:
 def run_sample(entry, function, sample) -> None:
     """Compare one sample: the outputs' tangents, then both mixed second derivatives.
 
-    ⟨weights, J · t⟩ = ⟨Jᵀ · weights, t⟩ has one gradient for the inputs, whether it is taken by reverse over forward,
-    by forward over reverse, or as PyTorch does best, by reverse over reverse.
+    PyTorch has forward over reverse. It has not reverse over forward for all ops, but ⟨weights, J · t⟩ is
+    ⟨Jᵀ · weights, t⟩, whose gradient is reverse over reverse.
     """
     arguments = (sample.input, sample.args, sample.kwargs)
     mine = converted(arguments, {})
     leaves, our_leaves = leaves_of(arguments, torch.Tensor), leaves_of(mine, backlight.Tensor)
     if not leaves:
         return
-    tangents = weights(leaves, 3)
+    tangents = tangents_for(entry, leaves)
     torch.manual_seed(RANDOM_SEED)
     before = torch.get_rng_state()
     with their_forward.dual_level():
-        outs, theirs = pushed(torch, their_forward, entry.op, arguments, torch.Tensor, sample, tangents)
-        theirs = [(their_forward.unpack_dual(one).primal, their_forward.unpack_dual(one).tangent) for one in outs]
+        outs, duals = pushed(torch, their_forward, entry.op, arguments, torch.Tensor, sample, tangents)
+        theirs = [their_forward.unpack_dual(one) for one in outs]
+        over_reverse = their_forward_over_reverse(entry, outs, duals)
     if not torch.equal(before, torch.get_rng_state()) and not draws_alike():
         return
     backlight.manual_seed(RANDOM_SEED)
     with our_forward.dual_level():
         outs, duals = pushed(backlight, our_forward, function, mine, backlight.Tensor, sample, tangents)
         ours = [our_forward.unpack_dual(one) for one in outs]
-        compare([one.primal for one in ours], [primal for primal, _ in theirs], "output")
-        compare_tangents([one.tangent for one in ours], [tangent for _, tangent in theirs])
-        if entry.supports_gradgrad:
-            compare_mixed(entry, sample, arguments, tangents, ours, outs, our_leaves, duals)
+        compare([one.primal for one in ours], [one.primal for one in theirs], "output")
+        compare_tangents([one.tangent for one in ours], [one.tangent for one in theirs])
+        expected = their_second(entry, sample, arguments, tangents) if entry.supports_gradgrad else None
+        if expected is not None:
+            compare_mixed(expected, over_reverse or expected, ours, outs, our_leaves, duals)
 
 
-def compare_mixed(entry, sample, arguments, tangents, ours, outs, leaves, duals) -> None:
-    """Compare reverse over forward and forward over reverse with PyTorch's reverse over reverse."""
-    expected = their_second(entry, sample, arguments, tangents)
-    if expected is None:
-        return
+def their_forward_over_reverse(entry, outs, duals):
+    """Return the tangents of PyTorch's gradients of the weighted outputs; None where it has none."""
+    outs = [out for out in outs if out.requires_grad]
+    if not outs or not entry.supports_fwgrad_bwgrad or not entry.supports_gradgrad:
+        return None
+    scales = [tensor_of(torch, array, out) for array, out in zip(weights(outs, 1), outs)]
+    try:
+        found = torch.autograd.grad(outs, duals, scales, materialize_grads=True)
+    except NotImplementedError:
+        return None
+    tangents = [their_forward.unpack_dual(one).tangent for one in found]
+    return [torch.zeros_like(one) if tangent is None else tangent for one, tangent in zip(found, tangents)]
+
+
+def compare_mixed(expected, over_reverse, ours, outs, leaves, duals) -> None:
+    """Compare reverse over forward with PyTorch's reverse over reverse, forward over reverse with that or its own."""
     chosen = [number for number, out in enumerate(outs) if out.requires_grad]
     scales = [
         tensor_of(backlight, array, outs[number])
@@ -125,10 +151,17 @@ def compare_mixed(entry, sample, arguments, tangents, ours, outs, leaves, duals)
     if pushed_forward:
         parts, factors = zip(*pushed_forward)
         found = backlight.autograd.grad(parts, leaves, factors, retain_graph=True, allow_unused=True)
-    compare_gradients(found, expected, "reverse over forward: leaf")
+    compare_gradients(zeros_for_none(found, leaves), expected, "reverse over forward: leaf")
     found = backlight.autograd.grad([outs[number] for number in chosen], duals, scales, allow_unused=True)
     found = [None if one is None else our_forward.unpack_dual(one).tangent for one in found]
-    compare_gradients(found, expected, "forward over reverse: leaf")
+    try:
+        compare_gradients(zeros_for_none(found, leaves), expected, "forward over reverse: leaf")
+    except AssertionError:  # where a derivative has kinks, or is one among symmetric matrices only, the orders differ
+        compare_gradients(zeros_for_none(found, leaves), over_reverse, "forward over reverse: leaf")
+
+
+def zeros_for_none(found, leaves) -> list:
+    return [backlight.zeros_like(leaf) if one is None else one for one, leaf in zip(found, leaves)]
 
 
 def their_second(entry, sample, arguments, tangents):
@@ -142,44 +175,10 @@ def their_second(entry, sample, arguments, tangents):
     given = [tensor_of(torch, array, leaf) for array, leaf in zip(tangents, leaves)]
     pairs = [(one, tangent) for one, tangent in zip(first, given) if one is not None and one.requires_grad]
     if not pairs:
-        return [None] * len(leaves)
-    return torch.autograd.grad([one for one, _ in pairs], leaves, [tangent for _, tangent in pairs], allow_unused=True)
-
-
-def run_entry(entry, most_samples: int | None = None) -> Outcome:
-    """Run all samples of an entry (or the first `most_samples`) and say how it went."""
-    name, count = full_name(entry), 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            function = our_function(entry)
-            for sample in entry.sample_inputs("cpu", torch.float64, requires_grad=True):
-                if most_samples is not None and count >= most_samples:
-                    break
-                count += 1
-                run_sample(entry, function, sample)
-        except Missing as problem:
-            return Outcome(name, "missing", count, str(problem))
-        except AttributeError as problem:
-            missing = "backlight" in str(problem) and "has no attribute" in str(problem)
-            return Outcome(name, "missing" if missing else "fail", count, f"sample {count}: {problem!r}")
-        except Exception as problem:
-            text = " ".join(str(problem).split())[:300]
-            return Outcome(name, "fail", count, f"sample {count}: {type(problem).__name__}: {text}")
-    return Outcome(name, "pass", count)
-
-
-def main(names) -> None:
-    outcomes = []
-    for entry in forward_entries():
-        if names and full_name(entry) not in names and entry.name not in names:
-            continue
-        outcome = run_entry(entry)
-        outcomes.append(outcome)
-        print(f"{outcome.status:8} {outcome.name:45} {outcome.samples:4}  {outcome.reason}", flush=True)
-    for status in ("pass", "fail", "missing"):
-        print(status, sum(outcome.status == status for outcome in outcomes))
+        return [torch.zeros_like(leaf) for leaf in leaves]
+    firsts, directions = zip(*pairs)
+    return torch.autograd.grad(firsts, leaves, directions, materialize_grads=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    report(forward_entries(), sys.argv[1:], compared=run_sample)

@@ -386,11 +386,14 @@ def elements_of(sample) -> int:
     return max((one.numel() for one in tensors if isinstance(one, torch.Tensor)), default=0)
 
 
-def run_entry(entry, most_elements: float = np.inf, dtype=torch.float64, most_samples: float = np.inf) -> Outcome:
+def run_entry(
+    entry, most_elements: float = np.inf, dtype=torch.float64, most_samples: float = np.inf, compared=run_sample
+) -> Outcome:
     """Run the samples of an entry (the first so many of those with at most so many elements) and say how it went.
 
     Args:
         dtype: float64 for forward, gradient and second gradient; another one for forward only.
+        compared: what compares a float64 sample.
     """
     name, count, differentiated = full_name(entry), 0, dtype is torch.float64
     with warnings.catch_warnings():
@@ -406,7 +409,7 @@ def run_entry(entry, most_elements: float = np.inf, dtype=torch.float64, most_sa
                     break
                 count += 1
                 if differentiated:
-                    run_sample(entry, function, sample)
+                    compared(entry, function, sample)
                 else:
                     run_forward(entry, function, sample, dtype)
         except Missing as problem:
@@ -422,12 +425,17 @@ def run_entry(entry, most_elements: float = np.inf, dtype=torch.float64, most_sa
 
 
 def main(names) -> None:
-    outcomes = []
     dtype = getattr(torch, names.pop(0)[2:]) if names and names[0].startswith("--") else torch.float64
-    for entry in entries():
+    report(entries(), names, dtype=dtype)
+
+
+def report(listed, names, **options) -> None:
+    """Run the entries of a list that are named, or all, and print a line for each."""
+    outcomes = []
+    for entry in listed:
         if names and full_name(entry) not in names and entry.name not in names:
             continue
-        outcome = run_entry(entry, dtype=dtype)
+        outcome = run_entry(entry, **options)
         outcomes.append(outcome)
         print(f"{outcome.status:8} {outcome.name:45} {outcome.samples:4}  {outcome.reason}", flush=True)
     for status in ("pass", "fail", "missing"):

@@ -1,7 +1,7 @@
 """Derivatives of functions as values: vjp, jvp, Jacobians, Hessians and their products with vectors.
 
-All are made of backward passes. A product J·u, which forward mode would give at once, comes from the double backward
-trick: vᵀJ is linear in v, so that its own derivative for v along u is J·u.
+All but Jacobians by forward mode are made of backward passes. A product J·u, which forward mode would give at once,
+comes from the double backward trick: vᵀJ is linear in v, so that its own derivative for v along u is J·u.
 """
 
 from collections.abc import Callable

@@ -5,25 +5,25 @@ import numpy as np
 from backlight.ops.declare import op
 
 
-@op(node="BernoulliBackward0")
+@op(node="BernoulliBackward0", tangent="symmetric")
 def drawn_bernoulli(xp, input, numbers: np.ndarray):
     """The numbers drawn, 1 with the probabilities in `input`."""
     return numbers
 
 
-@op(node="PoissonBackward0")
+@op(node="PoissonBackward0", tangent="symmetric")
 def drawn_poisson(xp, input, numbers: np.ndarray):
     """The counts drawn, with the rates in `input`."""
     return numbers
 
 
-@op(node="NormalBackward1")
+@op(node="NormalBackward1", tangent="symmetric")
 def drawn_normal_of_means(xp, input, numbers: np.ndarray):
     """The numbers drawn, with the means in `input`."""
     return numbers
 
 
-@op(node="NormalBackward2")
+@op(node="NormalBackward2", tangent="symmetric")
 def drawn_normal_of_stds(xp, input, numbers: np.ndarray):
     """The numbers drawn, with the standard deviations in `input`."""
     return numbers
@@ -36,7 +36,7 @@ for _one in (drawn_bernoulli, drawn_poisson, drawn_normal_of_means, drawn_normal
         return ops.new_zeros(grad, input_shape)
 
 
-@op(node="NormalBackward3")
+@op(node="NormalBackward3", tangent="symmetric")
 def drawn_normal(xp, input, std, numbers: np.ndarray):
     """The numbers drawn, with means and standard deviations."""
     return numbers

@@ -108,7 +108,7 @@ def native_dropout(input, p, train):
     return native_dropout_scaled(input, chosen, 1 / (1 - p) if p < 1 else 0.0), chosen
 
 
-@op(name="native_dropout", node="NativeDropoutBackward0")
+@op(name="native_dropout", node="NativeDropoutBackward0", tangent="linear")
 def native_dropout_scaled(xp, input, mask, scale: float):
     """The elements that a mask keeps times `scale`, 0 elsewhere."""
     return input * (mask * input.dtype.type(scale))
@@ -119,7 +119,7 @@ def native_dropout_input(grad, mask, scale, ops):
     return ops.native_dropout_backward(grad, mask, scale)
 
 
-@op
+@op(tangent="linear")
 def native_dropout_backward(xp, grad_output, mask, scale: float):
     """The gradient of `native_dropout`: grad_output · scale, 0 where the mask is False."""
     return grad_output * (mask * grad_output.dtype.type(scale))

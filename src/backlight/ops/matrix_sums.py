@@ -151,7 +151,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     return matrix_and_vectors(input.to(kind), vec1.to(kind), vec2.to(kind), beta=beta, alpha=alpha)
 
 
-@op(name="addr")
+@op(name="addr", tangent="multilinear", tangent_with={"beta": 0})
 def matrix_and_vectors(xp, input, vec1, vec2, *, beta: float = 1, alpha: float = 1):
     """A matrix plus the outer product of two vectors."""
     check_dims("vec1", vec1, 1, "vector")
@@ -159,6 +159,9 @@ def matrix_and_vectors(xp, input, vec1, vec2, *, beta: float = 1, alpha: float =
     product = vec1[:, None] * vec2
     check_added("addr", input, product.shape, product.dtype)
     return weighted_sum(xp, input, product, beta, alpha)
+
+
+matrix_and_vectors.tangent("input")(added_tangent)
 
 
 @matrix_and_vectors.derivative("input", formula="beta · grad, summed over broadcast dims")

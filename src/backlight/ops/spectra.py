@@ -23,7 +23,7 @@ class Transform(tuple):
     """Annotates the option that says what is transformed: (dims, sizes of the signal, scale)."""
 
 
-@op(name="_fft_c2r", node="FftC2RBackward0")
+@op(name="_fft_c2r", node="FftC2RBackward0", tangent="linear")
 def signal_of_half(xp, input, transform: Transform):
     """The real signal that a half spectrum stands for."""
     dims, sizes, scale = transform
@@ -39,7 +39,7 @@ def signal_of_half_input(grad, input_shape, transform, ops):
     return ops.half_of_signal(grad, transform, input_shape)
 
 
-@op(node="FftR2CBackward0")
+@op(node="FftR2CBackward0", tangent="linear")
 def half_of_signal(xp, input, transform: Transform, shape: tuple):
     """The transpose of `signal_of_half`."""
     dims, sizes, scale = transform
