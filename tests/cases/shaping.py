@@ -13,6 +13,7 @@ CASES = [
     Case("view/empty", lambda t, x: x.contiguous().view(3, 0, 2), [normal(0, 3)]),
     Case("view/as", lambda t, x: (x.view_as(x), x.reshape_as(x[0].reshape(2, 2, 1).expand(2, 2, 3))), [MATRIX]),
     Case("view/reshape", lambda t, x: t.reshape(x, (6, 2)), [MATRIX], integer=True),
+    Case("reshape_alias", lambda t, x: x[:, 1:, :2].reshape(2, 1, 2, 2), [normal(2, 3, 4)], integer=True),
     Case("view/flatten", lambda t, x: (t.flatten(x), x.flatten(1), x.flatten(0, 1), x.ravel()), [CUBE], integer=True),
     Case("view/unflatten", lambda t, x: x.unflatten(-1, (2, -1)), [MATRIX]),
     Case("view/atleast", lambda t, x: (t.atleast_1d(x), t.atleast_2d(x), t.atleast_3d(x)), [normal()]),
