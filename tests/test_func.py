@@ -136,6 +136,18 @@ def test_a_linear_part_is_called_many_times():
         moved(backlight.ones(3, dtype=backlight.float64))
 
 
+def test_autograd_grad_runs_inside_vmap():
+    def program(m, f, w, v):
+        w.requires_grad_()
+        y = layer(w, m.ones(4, dtype=m.float64))
+        return f.vmap(lambda one: m.autograd.grad(y, w, one, retain_graph=True)[0])(v)
+
+    agree(program, W, RNG.normal(size=(5, 3)))
+    x = backlight.from_numpy(Y.copy()).requires_grad_()
+    each = backlight.vmap(lambda one: backlight.autograd.grad(wave(one), one)[0])(x)
+    np.testing.assert_allclose(each.detach().numpy(), np.cos(Y) * Y + np.sin(Y))
+
+
 def test_value_and_grad_has_the_order_of_its_name():
     value, gradient = backlight.func.value_and_grad(wave)(backlight.from_numpy(X))
     assert value.item() == pytest.approx(float(np.sum(np.sin(X) * X)))

@@ -3,8 +3,9 @@
 import warnings
 from collections.abc import Sequence
 
-from backlight.batching.gradients import gradients_of_batch
+from backlight.batching.gradients import gradients_inside, gradients_of_batch, is_batched
 from backlight.errors import GraphError, ShapeError, ValueProblem
+from backlight.graph.interpreters import interpreted
 from backlight.graph.node import GradientEdge
 from backlight.graph.start import backward_from, gradients_of
 from backlight.graph.state import TensorState
@@ -90,6 +91,8 @@ def grad(
     if is_grads_batched:
         _check_rows(outputs, weights)
         return gradients_of_batch(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
+    if interpreted.blocks and is_batched([*outputs, *inputs, *(weights or ())]):
+        return gradients_inside(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
     return gradients_of(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from backlight.batching.batched import BatchedTensor, batched
-from backlight.batching.interpreter import Batching, lowered, open_batchings, raised
+from backlight.batching.interpreter import Batching, batchings_of, bottom_of, lowered, open_batchings, raised
 from backlight.errors import GraphError
 from backlight.graph.interception import interpreting
 from backlight.graph.interpreters import Interpreter
@@ -180,3 +180,23 @@ def _with_batch(grad, batching):
     if grad.__class__ is BatchedTensor and grad.batching is batching:
         return grad.physical
     return TENSOR_OPS.clone(grad.unsqueeze(0).expand((batching.size, *grad._data.shape)))
+
+
+def is_batched(tensors) -> bool:
+    """Tell whether one of the tensors is batched: only then does a backward inside vmap need more than usual."""
+    return any(tensor.__class__ is BatchedTensor for tensor in tensors)
+
+
+def gradients_inside(outputs, inputs, weights, retain_graph, create_graph, allow_unused, materialize_grads) -> tuple:
+    """Return what `gradients_of` does where outputs, inputs or weights are batched (`autograd.grad` inside vmap)."""
+    batchings = batchings_of([*outputs, *inputs])
+    roots = [lowered(out, batchings) for out in outputs]
+    leaves = [bottom_of(one, batchings) for one in inputs]
+    given = [None] * len(roots) if weights is None else weights
+    given = [
+        (_ones_like(root) if out._data.size == 1 else None) if weight is None else lowered(weight, batchings)
+        for out, root, weight in zip(outputs, roots, given)
+    ]
+    with on_tensors(is_batched(one for one in given if one is not None)):
+        found = gradients_of(roots, leaves, given, retain_graph, create_graph, allow_unused, materialize_grads)
+    return tuple([None if grad is None else raised(grad, batchings) for grad in found])

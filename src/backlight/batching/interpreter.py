@@ -7,6 +7,7 @@ from backlight.batching.batched import BatchedTensor, batched
 from backlight.batching.calls import Call
 from backlight.batching.finding import rule_of
 from backlight.batching.wholes import rule_of_whole
+from backlight.errors import GraphError
 from backlight.graph.interpreters import UNHANDLED, Interpreter, local
 
 
@@ -88,6 +89,21 @@ def _bottom(tensor) -> tuple:
         own.append(tensor.batching)
         tensor = tensor.physical
     return tensor, own[::-1]
+
+
+def bottom_of(tensor, batchings: list):
+    """Return the very tensor below all batches: the one that the graph knows.
+
+    Raises:
+        RuntimeError: it has not the batches of these vmaps as its first dims, so that gradients would be mixed up.
+    """
+    bottom, own = _bottom(tensor)
+    if own != list(batchings):
+        raise GraphError(
+            "autograd.grad inside vmap needs inputs that are batched wherever the outputs are: an input that is the "
+            "same for all has one gradient for the whole batch. Use torch.func.grad, which gives one for each element"
+        )
+    return bottom
 
 
 def _rearranged(physical, own: list, wanted: list, shape: tuple):
