@@ -49,22 +49,24 @@ _nothing = repeat(None)
 HOOKLESS = (type(None), weakref.ref)  # what a leaf refers to its AccumulateGrad by, unless that has hooks (`extra_of`)
 
 
-def run(roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None, into_grad: bool = False) -> list:
+def run(
+    roots, root_grads, *, keep_graph: bool, create_graph: bool, inputs=None, into_grad: bool = False, since: int = -1
+) -> list:
     """Walk the graph backward from `roots`, and tell who watches this thread.
 
     Args and Returns: see `_run`.
     """
     if not somebody.watches and not counting.tasks:
-        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None)
+        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None, since)
     observed = None
     if somebody.watches:
         observed = observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
     with Task(partial=inputs is not None), observed or nullcontext():
-        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed)
+        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since)
 
 
 @running
-def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_grad: bool, observed) -> list:
+def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_grad: bool, observed, since) -> list:
     """Walk the graph backward from `roots`.
 
     Args:
@@ -75,6 +77,7 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
         inputs: edges whose gradients are wanted. Then only what leads to them runs.
         into_grad: leaves among the inputs get their gradients in `.grad`, and nothing is returned.
         observed: what tells those who watch, if anybody does.
+        since: the sequence number of the oldest node that can lead to an input; none older is looked at.
 
     Returns:
         The gradient of each input (None where none arrived); an empty list without inputs.
@@ -91,7 +94,7 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
             walk = _Walk(keep_graph, on_tensors, observed, roots)
             if counting.tasks:
                 note_walk(walk)
-            order = walk.collect(roots)
+            order = walk.collect(roots, since if inputs is None else max(since, _oldest(inputs)))
             if inputs is not None:
                 walk.restrict(order, roots, inputs, into_grad)
             if observed is not None:
@@ -108,6 +111,14 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
 def runs_on_tensors(create_graph: bool) -> bool:
     """Tell whether gradients are tensors in a run: they are recorded, or interpreters are to see what it calls."""
     return create_graph or backward_is_seen()
+
+
+def _oldest(inputs) -> int:
+    """Return the sequence number of the oldest of the inputs' nodes: an edge always leads to what was made before.
+
+    It is -1 with a leaf among them, to which any node may lead.
+    """
+    return min((-1 if edge.is_end else node_and_number(edge)[0].sequence for edge in inputs), default=-1)
 
 
 class _Walk:
@@ -148,8 +159,11 @@ class _Walk:
         self.captures = {}  # node or leaf -> [(output number, place in `captured`)]
         self.captured = []
 
-    def collect(self, roots) -> list:
-        """Return all nodes that the roots reach, last made first; note the leaves, and whether anybody watches."""
+    def collect(self, roots, since: int) -> list:
+        """Return all nodes that the roots reach, last made first; note the leaves, and whether anybody watches.
+
+        Nodes made before `since` are left out.
+        """
         buffers, leaves, stack, watched = self.buffers, self.leaves, [], anomaly.enabled
         for edge in roots:
             node = edge.node if edge.__class__ is Output else edge
@@ -172,7 +186,7 @@ class _Walk:
                 buffers[edge] = None
                 if edge.is_end:
                     leaves.append(edge)
-                else:
+                elif edge.sequence >= since:
                     stack.append(edge)
         order.sort(key=_by_sequence, reverse=True)
         self.watched = watched or any(

@@ -30,6 +30,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.graph import engine
 from backlight.graph.interpreters import local
 from backlight.graph.modes import enable_grad, modes
+from backlight.graph.node import next_sequence
 from backlight.graph.state import LEAF, TensorState, edge_of, wrap
 from backlight.ops import operands
 from backlight.ops.composites import asks
@@ -210,7 +211,7 @@ def _kept_values(call: Call, names: list) -> dict:
 
 def _by_transposing(call: Call, tangents: dict) -> tuple:
     """Return the derivative for u of Σ ⟨Jᵀ · u, t⟩, which is J · t."""
-    recorded, places = modes.grad_enabled and call.requires_grad(), call.places()
+    recorded, places, since = modes.grad_enabled and call.requires_grad(), call.places(), next_sequence()
     with enable_grad():
         node, given = _recorded(call, tangents, attached=recorded)
         weights = [wrap(np.zeros(one._data.shape, one._data.dtype), LEAF) for one in call.outs]
@@ -228,6 +229,7 @@ def _by_transposing(call: Call, tangents: dict) -> tuple:
         keep_graph=False,
         create_graph=recorded,
         inputs=[weights[number] for number in places],
+        since=since,
     )
     by_place = dict(zip(places, found))
     return tuple(_as_tensor(by_place.get(number)) for number in range(len(call.outs)))
