@@ -391,7 +391,8 @@ def saved_value(node, slot: str):
     if isinstance(value, TensorState):
         return check_saved(node, slot)
     if value is None:
-        if all(getattr(node, name) is None for name in node.freed_slots):
+        left = [getattr(node, name) for name in node.freed_slots]
+        if all(one is None or one is NOT_SAVED for one in left):
             raise freed(node)
         return None
     return type(value)(unpacked_list(value)) if isinstance(value, (list, tuple)) else constant(value)
