@@ -32,5 +32,17 @@ def test_every_name_is_here_or_has_a_reason(space):
     assert not absent - listed, f"neither here nor listed: {sorted(absent - listed)}"
 
 
+@pytest.mark.parametrize("space", SPACES)
+def test_what_is_listed_as_missing_is_missing(space):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        public, ours = names_of(space)
+        present = {name for name in public if hasattr(ours, name)}
+    listed = [name for where, _, names in GROUPS if where == f"torch.{space}".rstrip(".") for name in names.split()]
+    assert not present & {*listed}, f"here, and listed as missing: {sorted(present & {*listed})}"
+    assert {*listed} <= public, f"PyTorch has no such names: {sorted({*listed} - public)}"
+    assert len(listed) == len({*listed}), "a name is listed twice"
+
+
 def test_every_group_has_a_reason():
     assert all(len(reason) > 10 for _, reason, _ in GROUPS)

@@ -43,6 +43,7 @@ from backlight.ops.filling import *
 from backlight.ops.flipping import *
 from backlight.ops.indexing import *
 from backlight.ops.joining import *
+from backlight.ops.kernel_calls import *
 from backlight.ops.linear import *
 from backlight.ops.lu import *
 from backlight.ops.masked_indexing import *
@@ -63,6 +64,7 @@ from backlight.ops.powers import *
 from backlight.ops.products import *
 from backlight.ops.pseudoinverse import *
 from backlight.ops.qr import *
+from backlight.ops.recurrent_layers import *
 from backlight.ops.reductions import *
 from backlight.ops.reflections import *
 from backlight.ops.removed import *

@@ -1,15 +1,10 @@
 """Activations as torch.nn.functional has them: with an option to write into their input."""
 
-import numpy as np
-
 from backlight.errors import ShapeError
-from backlight.graph.state import wrap
-from backlight.kernels import draws
-from backlight.kernels.generator import default_twister
 from backlight.ops import activations as ops
-from backlight.ops import gates
-from backlight.ops.arithmetic import mul
+from backlight.ops import gates, kernel_calls
 from backlight.ops.inplace import inplace as written_into
+from backlight.ops.kernel_calls import rrelu_
 
 __all__ = [
     "celu",
@@ -117,20 +112,4 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     Raises:
         RuntimeError: the lower bound is above the upper one.
     """
-    if lower > upper:
-        raise ShapeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
-    if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
-    data = input._data
-    factors = np.ones_like(data)
-    below = data <= 0
-    factors[below] = draws.uniform(default_twister, int(below.sum()), np.dtype(np.float64), lower, upper)
-    return (_scale_ if inplace else mul)(input, wrap(factors))
-
-
-def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False):
-    """Do what `rrelu` does, written into the input."""
-    return rrelu(input, lower, upper, training, inplace=True)
-
-
-_scale_ = written_into(mul, "rrelu_")
+    return (rrelu_ if inplace else kernel_calls.rrelu)(input, lower, upper, training)

@@ -42,7 +42,7 @@ def embedding_bag(
         RuntimeError: the offsets do not start at 0, or an index is out of range.
     """
     _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_weights)
-    indices, bag, count = _bags(input._data, None if offsets is None else offsets._data, include_last_offset)
+    indices, bag, count = bags_of(input._data, None if offsets is None else offsets._data, include_last_offset)
     _check_range(indices, weight._data.shape[0])
     if max_norm is not None:
         shorten_rows(weight, input, max_norm, norm_type)
@@ -67,7 +67,7 @@ def embedding_bag(
     return (total / wrap(sizes.astype(total._data.dtype)[:, None])).to(kind)
 
 
-def _bags(indices: np.ndarray, offsets: np.ndarray | None, include_last: bool) -> tuple[np.ndarray, np.ndarray, int]:
+def bags_of(indices: np.ndarray, offsets: np.ndarray | None, include_last: bool) -> tuple[np.ndarray, np.ndarray, int]:
     """Return all numbers in a row, the bag of each, and how many bags there are."""
     if offsets is None:
         count, size = indices.shape
@@ -91,14 +91,19 @@ def _maxima(rows, bag: np.ndarray, count: int):
     data = rows._data
     if not len(bag):
         return wrap(np.zeros((count, data.shape[1]), data.dtype))
-    places = np.zeros((count, data.shape[1]), np.int64)
+    places = places_of_maxima(data, bag, count)
+    empty = np.bincount(bag, minlength=count) == 0
+    return rows.gather(0, wrap(places)).masked_fill(wrap(empty[:, None]), 0.0)
+
+
+def places_of_maxima(rows: np.ndarray, bag: np.ndarray, count: int) -> np.ndarray:
+    """Return, for each bag and column, which row has the largest element; 0 where a bag is empty."""
+    places = np.zeros((count, rows.shape[1]), np.int64)
     present = np.unique(bag)
     starts = np.searchsorted(bag, present)
     for number, start, end in zip(present.tolist(), starts.tolist(), [*starts[1:].tolist(), len(bag)]):
-        places[number] = start + data[start:end].argmax(0)
-    empty = np.ones((count, 1), bool)
-    empty[present] = False
-    return rows.gather(0, wrap(places)).masked_fill(wrap(empty), 0.0)
+        places[number] = start + rows[start:end].argmax(0)
+    return places
 
 
 def _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_weights) -> None:

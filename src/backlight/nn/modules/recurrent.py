@@ -7,16 +7,13 @@ and direction (see ops/recurrent.py).
 import math
 import numbers
 import warnings
-from dataclasses import dataclass
 
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
-from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.module import Module
 from backlight.nn.packing import PackedSequence
 from backlight.nn.parameter import Parameter
-from backlight.ops.joining import cat, stack
-from backlight.ops.recurrent import gru_steps, lstm_steps, rnn_steps
+from backlight.ops.recurrent_layers import THROUGH, Weights, through_layers
 from backlight.ops.selecting import index_select
 from backlight.tensor.filled import empty, zeros
 from backlight.tensor.tensor import Tensor
@@ -24,22 +21,6 @@ from backlight.tensor.tensor import Tensor
 __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]
 
 CHUNKS = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The parameters of one layer in one direction."""
-
-    input: Tensor
-    hidden: Tensor
-    input_bias: Tensor | None
-    hidden_bias: Tensor | None
-    projection: Tensor | None
-
-    @property
-    def bias(self) -> Tensor | None:
-        """Both biases in one."""
-        return None if self.input_bias is None else self.input_bias + self.hidden_bias
 
 
 class RNNBase(Module):
@@ -140,11 +121,6 @@ class RNNBase(Module):
         """Return the size of each state that a step hands to the next."""
         return (self.hidden_size,)
 
-    def _step_through(self, rows: Tensor, states: list[Tensor], weights: Weights, sizes: tuple, reverse: bool):
-        """Run one layer in one direction: return its outputs and its last states."""
-        sums = F.linear(rows, weights.input, weights.bias)
-        return rnn_steps(sums, *states, weights.hidden, sizes, reverse, self.mode == "RNN_RELU")
-
     def _run(self, input, states: tuple | None) -> tuple:
         """Return outputs and last states of any kind of input."""
         if isinstance(input, PackedSequence):
@@ -179,19 +155,10 @@ class RNNBase(Module):
     def _run_rows(self, rows: Tensor, sizes: tuple[int, ...], states) -> tuple[Tensor, list[Tensor]]:
         """Run all layers over packed rows: return the outputs of the last one, and the last states of each."""
         states = self._checked_states(rows, sizes[0], states)
-        found = []
-        for layer in range(self.num_layers):
-            outs = []
-            for reverse in range(self._directions):
-                place = layer * self._directions + reverse
-                first = [state[place] for state in states]
-                out, *last = self._step_through(rows, first, self._weights(layer, reverse), sizes, bool(reverse))
-                outs.append(out)
-                found.append(last)
-            rows = outs[0] if len(outs) == 1 else cat(outs, 1)
-            if self.dropout and layer < self.num_layers - 1:
-                rows = F.dropout(rows, self.dropout, self.training)
-        return rows, [stack(each) for each in zip(*found)]
+        places = [(layer, reverse) for layer in range(self.num_layers) for reverse in range(self._directions)]
+        weights = [self._weights(*place) for place in places]
+        p = self.dropout if self.training else 0
+        return through_layers(THROUGH[self.mode], rows, sizes, states, weights, self._directions, p)
 
     def _weights(self, layer: int, reverse: int) -> Weights:
         def named(name):
@@ -350,10 +317,6 @@ class LSTM(RNNBase):
     def _state_sizes(self) -> tuple[int, ...]:
         return (self._output_size, self.hidden_size)
 
-    def _step_through(self, rows: Tensor, states: list[Tensor], weights: Weights, sizes: tuple, reverse: bool):
-        sums = F.linear(rows, weights.input, weights.bias)
-        return lstm_steps(sums, *states, weights.hidden, weights.projection, sizes, reverse)
-
 
 class GRU(RNNBase):
     """A gated recurrent unit; `RNNBase` has shapes and options.
@@ -385,7 +348,3 @@ class GRU(RNNBase):
         """Return the outputs of all steps and the last hidden states; without `hx` the first ones are zeros."""
         out, (last,) = self._run(input, None if hx is None else (hx,))
         return out, last
-
-    def _step_through(self, rows: Tensor, states: list[Tensor], weights: Weights, sizes: tuple, reverse: bool):
-        sums = F.linear(rows, weights.input, weights.input_bias)
-        return gru_steps(sums, *states, weights.hidden, weights.hidden_bias, sizes, reverse)
