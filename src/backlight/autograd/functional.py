@@ -10,12 +10,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from backlight.autograd.forward_jacobian import jacobians_by_columns, refuse_strict
+from backlight.autograd.strictness import (
+    CONSTANT_OUTPUT,
+    INDEPENDENT_ENTRY,
+    INDEPENDENT_GRADIENT,
+    INDEPENDENT_HESSIAN,
+    INDEPENDENT_JACOBIAN,
+    INDEPENDENT_OUTPUT,
+    INDEPENDENT_SLOPE,
+    ONE_INPUT,
+    ONE_OUTPUT,
+    check_row,
+    filled,
+    require_grad,
+)
 from backlight.batching.gradients import gradients_of_batch
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
 from backlight.graph.modes import enable_grad
 from backlight.graph.start import gradients_of
-from backlight.graph.state import LEAF, TensorState, wrap
+from backlight.graph.state import TensorState, wrap
 from backlight.ops.tables import TENSOR_OPS
+from backlight.tensor.filled import zeros_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -33,10 +48,10 @@ def vjp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
         create_graph: let both results be differentiated.
         strict: raise where an output does not depend on an input, instead of giving zeros.
     """
-    call = _called(func, inputs, create_graph, strict, "vjp")
-    weights = _vector(v, call.outputs, call.several_outputs, create_graph, "vjp", _ONE_OUTPUT)
+    call = _called(func, _started(inputs, create_graph, "vjp"), strict, "vjp")
+    weights = _vector(v, call.outputs, call.several_outputs, create_graph, "vjp", ONE_OUTPUT)
     found = _gradients(call.outputs, call.inputs, weights, create_graph)
-    return call.finish(_filled(found, call.inputs, strict, create_graph, _INDEPENDENT_OUTPUT), call.several_inputs)
+    return call.finish(filled(found, call.inputs, strict, create_graph, INDEPENDENT_OUTPUT), call.several_inputs)
 
 
 def jvp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False):
@@ -44,10 +59,11 @@ def jvp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
 
     The arguments are those of `vjp`; `v` is shaped as the inputs.
     """
-    call = _called(func, inputs, create_graph, strict, "jvp")
-    direction = _vector(v, call.inputs, call.several_inputs, create_graph, "jvp", _ONE_INPUT)
-    moved = _double_backward(call.outputs, call.inputs, direction, create_graph, strict)
-    return call.finish(_filled(moved, call.outputs, strict, create_graph, _INDEPENDENT_ENTRY), call.several_outputs)
+    start = _started(inputs, create_graph, "jvp")
+    direction = _vector(v, start.inputs, start.several, create_graph, "jvp", ONE_INPUT)
+    call = _called(func, start, strict, "jvp")
+    moved = _double_backward(call.outputs, call.inputs, call.outputs, direction, create_graph, strict)
+    return call.finish(filled(moved, call.outputs, strict, create_graph, INDEPENDENT_ENTRY), call.several_outputs)
 
 
 def jacobian(
@@ -79,7 +95,7 @@ def jacobian(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
             "Please either set `strict=False` or `vectorize=False`."
         )
-    call = _called(func, inputs, create_graph, strict, "jacobian")
+    call = _called(func, _started(inputs, create_graph, "jacobian"), strict, "jacobian")
     if vectorize:
         rows = [_jacobian_at_once(out, call.inputs, create_graph) for out in call.outputs]
     else:
@@ -118,8 +134,10 @@ def hessian(
     def slopes(*values):
         if outer_jacobian_strategy == "forward-mode":  # or else they would be detached, and lose their tangents
             values = tuple(value.requires_grad_() for value in values)
-        found = jacobian(lambda *args: _one_element(func(*args), "hessian", strict), values, create_graph=True)
-        _require_grad(found, strict, _INDEPENDENT_SLOPE)
+        found = jacobian(
+            lambda *args: _one_element(func(*args), "hessian", strict).squeeze(), values, create_graph=True
+        )
+        require_grad(found, strict, INDEPENDENT_SLOPE)
         return found
 
     at_once = vectorize and outer_jacobian_strategy != "forward-mode"  # vmap cannot run the backward within
@@ -132,11 +150,12 @@ def vhp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
 
     The arguments are those of `vjp`; the function has one element.
     """
-    call = _called(func, inputs, create_graph, strict, "vhp")
-    weights = _vector(v, call.inputs, call.several_inputs, create_graph, "vhp", _ONE_INPUT)
+    start = _started(inputs, create_graph, "vhp")
+    weights = _vector(v, start.inputs, start.several, create_graph, "vhp", ONE_INPUT)
+    call = _called(func, start, strict, "vhp")
     slopes = _slopes(call, "vhp", strict)
     found = _gradients(slopes, call.inputs, weights, create_graph)
-    return call.finish(_filled(found, call.inputs, strict, create_graph, _INDEPENDENT_JACOBIAN), call.several_inputs)
+    return call.finish(filled(found, call.inputs, strict, create_graph, INDEPENDENT_JACOBIAN), call.several_inputs)
 
 
 def hvp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False):
@@ -144,16 +163,26 @@ def hvp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
 
     The arguments are those of `vjp`; the function has one element and `v` is shaped as the inputs.
     """
-    call = _called(func, inputs, create_graph, strict, "hvp")
-    direction = _vector(v, call.inputs, call.several_inputs, create_graph, "hvp", _ONE_INPUT)
+    start = _started(inputs, create_graph, "hvp")
+    direction = _vector(v, start.inputs, start.several, create_graph, "hvp", ONE_INPUT)
+    call = _called(func, start, strict, "hvp")
     slopes = _slopes(call, "hvp", strict)
-    found = _double_backward(slopes, call.inputs, direction, create_graph, strict)
-    return call.finish(_filled(found, call.inputs, strict, create_graph, _INDEPENDENT_HESSIAN), call.several_inputs)
+    found = _double_backward(slopes, call.inputs, call.inputs, direction, create_graph, strict=False)
+    return call.finish(filled(found, call.inputs, strict, create_graph, INDEPENDENT_HESSIAN), call.several_inputs)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Inputs of our own, so that they differ from tensors that the user's function closes over."""
+
+    inputs: tuple
+    several: bool
+    create_graph: bool
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of the user's function on inputs of our own, so that they differ from tensors it closes over."""
+    """One call of the user's function on inputs of our own."""
 
     inputs: tuple
     outputs: tuple
@@ -167,13 +196,17 @@ class _Call:
         return outputs, _unpacked(_finished(derivative, self.create_graph), several)
 
 
-def _called(func, inputs, create_graph, strict, name) -> _Call:
+def _started(inputs, create_graph: bool, name: str) -> _Start:
     several, inputs = _listed(inputs, "inputs", name)
     with enable_grad():
-        inputs = _own(inputs, create_graph, True)
-        several_outputs, outputs = _listed(func(*inputs), "outputs of the user-provided function", name)
-    _require_grad(outputs, strict, _CONSTANT_OUTPUT)
-    return _Call(inputs, outputs, several, several_outputs, create_graph)
+        return _Start(_own(inputs, create_graph, True), several, create_graph)
+
+
+def _called(func, start: _Start, strict: bool, name: str) -> _Call:
+    with enable_grad():
+        several, outputs = _listed(func(*start.inputs), "outputs of the user-provided function", name)
+    require_grad(outputs, strict, CONSTANT_OUTPUT)
+    return _Call(start.inputs, outputs, start.several, several, start.create_graph)
 
 
 def _listed(values, what: str, name: str) -> tuple[bool, tuple]:
@@ -196,7 +229,7 @@ def _listed(values, what: str, name: str) -> tuple[bool, tuple]:
 def _own(tensors, create_graph: bool, requires_grad: bool) -> tuple:
     """Return tensors of our own over the same memory; part of the user's graph only under create_graph."""
     return tuple(
-        TENSOR_OPS.alias(tensor)
+        tensor.view_as(tensor)
         if create_graph and tensor._edge is not None
         else tensor.detach().requires_grad_(requires_grad)
         for tensor in tensors
@@ -240,12 +273,12 @@ def _gradients(outputs, inputs, weights, create_graph, keep=None) -> tuple:
     return gradients_of(list(roots), list(inputs), list(root_weights), keep, create_graph, True, False)
 
 
-def _double_backward(outputs, inputs, direction, create_graph, strict) -> tuple:
-    """Return J·direction for each output: the derivative of v ↦ vᵀJ, taken at v = 0."""
-    probes = tuple(wrap(np.zeros(out._data.shape, out._data.dtype), LEAF) for out in outputs)
+def _double_backward(outputs, inputs, like, direction, create_graph, strict) -> tuple:
+    """Return J·direction for each output, shaped as `like`: the derivative of v ↦ vᵀJ, taken at v = 0."""
+    probes = tuple(zeros_like(one, requires_grad=True) for one in like)
     with enable_grad():
         pulled = _gradients(outputs, inputs, probes, True)
-    _require_grad(pulled, strict, _INDEPENDENT_GRADIENT)
+    require_grad(pulled, strict, INDEPENDENT_GRADIENT)
     return _gradients(pulled, probes, direction, create_graph)
 
 
@@ -254,13 +287,13 @@ def _slopes(call: _Call, name: str, strict: bool) -> tuple:
     out = _one_element(call.outputs if call.several_outputs else call.outputs[0], name, strict)
     with enable_grad():
         found = _gradients((out,), call.inputs, (None,), True)
-    _require_grad(found, strict, _INDEPENDENT_SLOPE)
+    require_grad(found, strict, INDEPENDENT_SLOPE)
     return found
 
 
 def _one_element(out, name: str, strict: bool):
     several, outputs = _listed(out, "outputs of the user-provided function", name)
-    _require_grad(outputs, strict, _CONSTANT_OUTPUT)
+    require_grad(outputs, strict, CONSTANT_OUTPUT)
     if several:
         raise GraphError(f"The function given to {name} should return a single Tensor")
     if out._data.size != 1:
@@ -276,7 +309,7 @@ def _jacobian_of(out, number: int, inputs, create_graph: bool, strict: bool) -> 
         weight.reshape(-1)[row] = 1
         found = _gradients((out,), inputs, (wrap(weight),), create_graph, keep=True)
         if strict:
-            _check_row(found, number, create_graph)
+            check_row(found, number, create_graph)
         rows.append([_zeros_like(x) if grad is None else grad for grad, x in zip(found, inputs)])
     return tuple(_stacked(out, x, [row[place] for row in rows], create_graph) for place, x in enumerate(inputs))
 
@@ -296,84 +329,12 @@ def _jacobian_at_once(out, inputs, create_graph: bool) -> tuple:
     )
 
 
-def _check_row(found, number: int, create_graph: bool) -> None:
-    for place, grad in enumerate(found):
-        if grad is None:
-            raise GraphError(
-                f"Output {number} of the user-provided function is independent of input {place}. This is not allowed "
-                "in strict mode."
-            )
-        if create_graph and grad._edge is None:
-            raise GraphError(
-                f"The jacobian of the user-provided function is independent of input {number}. This is not allowed in "
-                "strict mode when create_graph=True."
-            )
-
-
 def _stacked(out, x, rows, create_graph: bool):
     shape = (*out._data.shape, *x._data.shape)
     if create_graph and rows:
-        return TENSOR_OPS.stack(rows, 0).reshape(shape)
+        return TENSOR_OPS.stack(rows, 0).view(shape)
     return wrap(np.array([row._data for row in rows], x._data.dtype).reshape(shape))
 
 
 def _zeros_like(tensor):
     return wrap(np.zeros(tensor._data.shape, tensor._data.dtype))
-
-
-def _filled(grads, like, strict: bool, create_graph: bool, message: str) -> tuple:
-    """Return zeros where a gradient is missing, or raise in strict mode."""
-    for place, grad in enumerate(grads if strict else ()):
-        if grad is None:
-            raise GraphError(message.format(place))
-        if create_graph and grad._edge is None:
-            derivative = "hessian" if message in (_INDEPENDENT_JACOBIAN, _INDEPENDENT_HESSIAN) else "jacobian"
-            raise GraphError(
-                f"The {derivative} of the user-provided function is independent of input {place}. This is not allowed "
-                "in strict mode when create_graph=True."
-            )
-    return tuple(_zeros_like(other) if grad is None else grad for grad, other in zip(grads, like))
-
-
-def _require_grad(tensors, strict: bool, message: str) -> None:
-    for place, tensor in enumerate(tensors if strict else ()):
-        if tensor is None:
-            raise GraphError(_INDEPENDENT_OUTPUT.format(place))
-        if tensor._edge is None:
-            raise GraphError(message.format(place))
-
-
-_ONE_OUTPUT = (
-    "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
-)
-_ONE_INPUT = (
-    "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element."
-)
-_CONSTANT_OUTPUT = (
-    "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
-    "differentiable manner from the input when running in strict mode."
-)
-_INDEPENDENT_OUTPUT = (
-    "The output of the user-provided function is independent of input {}. This is not allowed in strict mode."
-)
-_INDEPENDENT_GRADIENT = (
-    "The gradient with respect to input {} is independent of the inputs of the user-provided function. This is not "
-    "allowed in strict mode."
-)
-_INDEPENDENT_ENTRY = (
-    "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
-    "backward trick to compute forward mode gradients. This is not allowed in strict mode."
-)
-_INDEPENDENT_SLOPE = (
-    "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is "
-    "independent of the input. This is not allowed in strict mode. You should ensure that your function is twice "
-    "differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for "
-    "example)."
-)
-_INDEPENDENT_JACOBIAN = (
-    "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode."
-)
-_INDEPENDENT_HESSIAN = (
-    "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed in "
-    "strict mode as it prevents from using the double backward trick to replace forward mode AD."
-)

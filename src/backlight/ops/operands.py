@@ -170,13 +170,18 @@ def restore_tensor(grad, target):
         return grad
     shape, kind = target
     if tuple(grad.shape) != tuple(shape):
-        added = grad.ndim - len(shape)
-        if added > 0:
-            grad = grad.sum(tuple(range(added)))
-        stretched = tuple(i for i, size in enumerate(shape) if size == 1 and grad.shape[i] != 1)
-        if stretched:
-            grad = grad.sum(stretched, keepdim=True)
+        grad = _summed_tensor(grad, tuple(shape))
     return grad if grad._data.dtype == kind else grad.to(kind)
+
+
+def _summed_tensor(grad, shape: tuple):
+    """Return `sum_to_shape` of a tensor by the ops that PyTorch records for it."""
+    if not shape:
+        return grad.sum()
+    added = grad.ndim - len(shape)
+    stretched = (added + i for i, size in enumerate(shape) if size == 1 and grad.shape[added + i] != 1)
+    total = grad.sum((*range(added), *stretched), keepdim=True)
+    return total.view(shape) if added else total
 
 
 def quietly(forward, *args, **kwargs):
