@@ -2,6 +2,7 @@
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -74,10 +75,10 @@ class _First:
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
         self.lock = threading.Lock()
-        self.seen: set = set()
+        self.seen: weakref.WeakSet[Task] = weakref.WeakSet()
 
     def __call__(self, grad) -> None:
-        task = _number(current_task())
+        task = current_task() or _NO_TASK
         with self.lock:
             if task in self.seen:
                 return
@@ -86,34 +87,39 @@ class _First:
 
 
 class _Together:
-    """Calls a function when all gradients of a backward that will come are there."""
+    """Calls a function when all gradients of a backward that will come are there.
+
+    It refers weakly to the nodes, which hold its hooks, and to each backward: one that fails half-way leaves nothing.
+    """
 
     def __init__(self, fn: Callable, nodes: list):
         self.fn = fn
-        self.nodes = nodes
+        self.nodes = [weakref.ref(node) for node in nodes]
         self.lock = threading.Lock()
-        self.found: dict = {}  # backward -> (how many are still to come, the gradients)
+        self.found = weakref.WeakKeyDictionary()  # backward -> (how many are still to come, the gradients)
 
     def hook(self, number: int) -> Callable:
         """Return the hook of one tensor."""
 
         def gradient_of_several(grad) -> None:
-            task = current_task()
-            key = _number(task)
+            task = current_task() or _NO_TASK
             with self.lock:
-                if key not in self.found:
-                    coming = sum(task is None or task.will_run(node) for node in self.nodes)
-                    self.found[key] = [coming, [None] * len(self.nodes)]
-                found = self.found[key]
+                if task not in self.found:
+                    self.found[task] = [self.coming(task), [None] * len(self.nodes)]
+                found = self.found[task]
                 found[0] -= 1
                 found[1][number] = grad
                 complete = found[0] == 0
             if complete:
                 self.fn(found[1])
-                del self.found[key]
+                del self.found[task]
 
         return gradient_of_several
 
+    def coming(self, task: Task) -> int:
+        """Return how many of the nodes take part in a backward."""
+        nodes = (node() for node in self.nodes)
+        return sum(node is not None and task.will_run(node) for node in nodes)
 
-def _number(task: Task | None):
-    return None if task is None else task.number
+
+_NO_TASK = Task(partial=False)  # stands for a backward that began before tasks were counted

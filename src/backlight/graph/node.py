@@ -51,9 +51,7 @@ class Node:
     saved_slots = ()  # the same with what each holds, in the order that hooks see (ops/packing.py)
 
     def __reduce_ex__(self, protocol):
-        raise ArgumentError(
-            f"cannot pickle '{type(self).__name__}' object; graphs are not copied: detach the tensor"
-        )
+        raise ArgumentError(f"cannot pickle '{type(self).__name__}' object; graphs are not copied: detach the tensor")
 
     def name(self) -> str:
         """Return the node's name, as PyTorch spells it."""
@@ -156,7 +154,7 @@ class AccumulateGrad(Node):
 def accumulator(leaf) -> AccumulateGrad:
     """Return the node that stands for adding into `leaf.grad`.
 
-    It is the same one as long as anything holds it; the leaf itself does once it has hooks or metadata (`extra_of`).
+    It is the same one as long as anything holds it; its hooks and metadata stay with the leaf (`extra_of`).
     """
     reference = leaf._accumulator
     node = None if reference is None else reference()
@@ -164,6 +162,28 @@ def accumulator(leaf) -> AccumulateGrad:
         node = AccumulateGrad(leaf)
         leaf._accumulator = weakref.ref(node)
     return node
+
+
+class LastingAccumulator:
+    """What a leaf refers to its AccumulateGrad by once that has hooks or metadata: it keeps those alive.
+
+    It does not keep the node, which holds the leaf: a leaf whose accumulator has hooks dies by reference count too.
+    """
+
+    __slots__ = ("extra", "leaf", "node")
+
+    def __init__(self, node: AccumulateGrad):
+        self.extra = node.extra
+        self.leaf = weakref.ref(node.variable)
+        self.node = weakref.ref(node)
+
+    def __call__(self) -> AccumulateGrad:
+        node = self.node()
+        if node is None:
+            node = AccumulateGrad(self.leaf())
+            node.extra = self.extra
+            self.node = weakref.ref(node)
+        return node
 
 
 def node_and_number(edge):
@@ -220,7 +240,7 @@ def extra_of(node: Node) -> NodeExtra:
     if node.extra is None:
         node.extra = NodeExtra()
         if node.__class__ is AccumulateGrad:
-            node.variable._accumulator = lambda: node
+            node.variable._accumulator = LastingAccumulator(node)
     return node.extra
 
 

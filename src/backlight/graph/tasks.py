@@ -16,7 +16,7 @@ class Task:
         partial: whether only the gradients of given inputs are asked for.
     """
 
-    __slots__ = ("before", "number", "partial", "walk")
+    __slots__ = ("__weakref__", "before", "number", "partial", "walk")
 
     def __init__(self, *, partial: bool):
         self.number = _next_number()
