@@ -5,7 +5,7 @@ import warnings as _warnings
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from backlight.autograd.doors import Variable
+from backlight.autograd.variable import Variable
 from backlight.batching.vmapping import vmap
 from backlight.devices import device
 from backlight.dtypes import *

@@ -1,29 +1,45 @@
 """Floor 5, PyTorch's doors to differentiation."""
 
-from backlight.autograd import forward_ad, functional, graph
-from backlight.autograd.doors import Variable, backward, grad
-from backlight.autograd.function import Function
+from backlight.autograd import forward_ad, functional, grad_mode, graph
+from backlight.autograd.doors import backward, grad
+from backlight.autograd.function import Function, NestedIOFunction
+from backlight.autograd.grad_mode import (
+    _unsafe_preserve_version_counter,
+    is_multithreading_enabled,
+    set_multithreading_enabled,
+)
 from backlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from backlight.autograd.variable import Variable, variable
+from backlight.graph import anomaly as anomaly_mode
 from backlight.graph.anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from backlight.graph.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from backlight.ops.packing import SavedTensor
 
 __all__ = [
     "Function",
     "GradcheckError",
+    "NestedIOFunction",
+    "SavedTensor",
     "Variable",
+    "_unsafe_preserve_version_counter",
+    "anomaly_mode",
     "backward",
     "detect_anomaly",
     "enable_grad",
     "forward_ad",
     "functional",
     "grad",
+    "grad_mode",
     "gradcheck",
     "gradgradcheck",
     "graph",
     "inference_mode",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
+    "is_multithreading_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
+    "variable",
 ]

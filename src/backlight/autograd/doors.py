@@ -120,17 +120,3 @@ def _check_rows(outputs, weights) -> None:
 
 def _listed(values) -> list:
     return [values] if isinstance(values, (TensorState, GradientEdge)) else list(values)
-
-
-class _VariableMeta(type):
-    """Since PyTorch 0.4 a Variable is a Tensor: calling the class gives one, and every tensor is an instance."""
-
-    def __call__(cls, data: Tensor, requires_grad: bool = False) -> Tensor:
-        return data.detach().requires_grad_(requires_grad)
-
-    def __instancecheck__(cls, value) -> bool:
-        return isinstance(value, TensorState)
-
-
-class Variable(metaclass=_VariableMeta):
-    """The old name of a tensor that may require grad: `Variable(data, requires_grad)`."""

@@ -15,7 +15,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.interception import switch_interpreters
 from backlight.graph.interpreters import local
-from backlight.graph.modes import _Mode, modes
+from backlight.graph.modes import Mode, modes
 from backlight.ops.promotion import is_float
 from backlight.ops.tangents import Level
 from backlight.tensor.tensor import Tensor
@@ -85,7 +85,7 @@ def _current_level() -> int:
     return -1 if _entered.level is None else 0
 
 
-class dual_level(_Mode):  # noqa: N801 - PyTorch's name
+class dual_level(Mode):  # noqa: N801 - PyTorch's name
     """Be in a level of forward mode within the block, or within the decorated function."""
 
     def __enter__(self) -> int:
@@ -155,7 +155,7 @@ def is_fwd_grad_enabled() -> bool:
     return modes.forward
 
 
-class set_fwd_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name
+class set_fwd_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
     """Switch forward mode on or off: at once when called, and back at the end when used in `with`."""
 
     def __init__(self, mode: bool):

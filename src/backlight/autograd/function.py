@@ -22,7 +22,15 @@ from backlight.graph.node import Output, freed, next_sequence
 from backlight.graph.provenance import user_place
 from backlight.graph.state import LEAF, TensorState, edge_of, wrap
 
-__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "once_differentiable"]
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "NestedIOFunction",
+    "once_differentiable",
+]
 
 
 class FunctionCtx:
@@ -108,7 +116,7 @@ class FunctionMeta(type):
         cls._node_class = type(f"{name}Backward", (FunctionNode,), {"function": cls})
 
 
-class Function(metaclass=FunctionMeta):
+class Function(FunctionCtx, metaclass=FunctionMeta):
     """A differentiable function with a backward of its own.
 
     Write `forward` and `backward` as static methods of a subclass and call the subclass's `apply`:
@@ -276,6 +284,18 @@ def _not_again(tensors: tuple, name: str) -> tuple:
         None if tensor is None else wrap(tensor._data, node if node.outputs == 1 else Output(node, number))
         for number, tensor in enumerate(tensors)
     )
+
+
+class InplaceFunction(Function):
+    """The same as Function: the old name of those that change their inputs, which `ctx.mark_dirty` says now."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """The same as Function: in PyTorch, too, nothing is left of what this once did with nested inputs."""
 
 
 declare_batches(Function, Function.__dict__["apply"].__func__)

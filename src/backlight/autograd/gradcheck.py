@@ -16,12 +16,24 @@ from backlight.autograd.jacobians import (
     numerical_slope,
     vector_jacobian,
 )
+from backlight.autograd.measured_jacobians import (
+    get_analytical_jacobian,
+    get_numerical_jacobian,
+    get_numerical_jacobian_wrt_specific_input,
+)
 from backlight.autograd.special_gradients import check_batches, check_missing_gradients, check_zero_gradients
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.start import gradients_of
 from backlight.graph.state import LEAF, TensorState, wrap
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = [
+    "GradcheckError",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "get_numerical_jacobian_wrt_specific_input",
+    "gradcheck",
+    "gradgradcheck",
+]
 
 FAST_FAILED_ALONE = (
     "Fast gradcheck failed but element-wise differences are small. This means that the test might've passed in "

@@ -17,11 +17,18 @@ from types import ModuleType, SimpleNamespace
 OURS = {
     "torch": "backlight",
     "torch.autograd": "backlight.autograd",
+    "torch.autograd.anomaly_mode": "backlight.graph.anomaly",
+    "torch.autograd.forward_ad": "backlight.autograd.forward_ad",
     "torch.autograd.function": "backlight.autograd.function",
     "torch.autograd.functional": "backlight.autograd.functional",
-    "torch.autograd.grad_mode": "backlight.graph.modes",
+    "torch.autograd.grad_mode": "backlight.autograd.grad_mode",
+    "torch.autograd.gradcheck": "backlight.autograd.gradcheck",
     "torch.autograd.graph": "backlight.autograd.graph",
+    "torch.autograd.variable": "backlight.autograd.variable",
+    "torch.fft": "backlight.fft",
+    "torch.func": "backlight.func",
     "torch.linalg": "backlight.linalg",
+    "torch.masked": "backlight.masked",
     "torch.nn": "backlight.nn",
     "torch.nn.functional": "backlight.nn.functional",
     "torch.nn.init": "backlight.nn.init",
@@ -60,6 +67,7 @@ OURS = {
     "torch.utils.data.dataloader": "backlight.data.loader",
     "torch.utils.data.dataset": "backlight.data.dataset",
     "torch.utils.data.sampler": "backlight.data.sampler",
+    "torch.utils.dlpack": "backlight.utils.dlpack",
     "torchvision.datasets": "backlight.data.vision",
     "torchvision.datasets.mnist": "backlight.data.vision",
     "torchvision.transforms": "backlight.data.transforms",
@@ -116,14 +124,19 @@ class StandIn(ModuleType):
 
     def __getattr__(self, name: str):
         """Find a name when it is first asked for, and keep it."""
-        path = f"{self.__name__}.{name}"
-        if path in NAMES:
+        path, source = f"{self.__name__}.{name}", _source(self.__name__)
+        if path in NAMES and not _is_called(source, name):
             return importlib.import_module(path)
-        found = getattr(_source(self.__name__), name, MISSING)
+        found = getattr(source, name, MISSING)
         if found is MISSING or isinstance(found, ModuleType) or name.startswith("__"):
             raise AttributeError(not_here(path), name=name, obj=self)
         setattr(self, name, found)
         return found
+
+    def __setattr__(self, name: str, value):
+        """Keep a name; but not the module that an import has just loaded, where PyTorch shows its function."""
+        if not (isinstance(value, StandIn) and _is_called(_source(self.__name__), name)):
+            super().__setattr__(name, value)
 
     def __dir__(self):
         below = [path.rpartition(".")[2] for path in NAMES if path.rpartition(".")[0] == self.__name__]
@@ -131,6 +144,11 @@ class StandIn(ModuleType):
 
     def __repr__(self) -> str:
         return f"<module {self.__name__!r}, for which backlight stands in>"
+
+
+def _is_called(source: ModuleType | None, name: str) -> bool:
+    """Tell whether a name that a module below has, too, is a function: `torch.autograd.gradcheck`."""
+    return callable(getattr(source, name, None))
 
 
 def _source(name: str) -> ModuleType | None:

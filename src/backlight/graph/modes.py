@@ -55,7 +55,7 @@ def is_inference_mode_enabled() -> bool:
     return modes.inference
 
 
-class _Mode:
+class Mode:
     """A context manager that is also a decorator, for functions, generators and coroutines, async generators too."""
 
     def __call__(self, function):
@@ -135,6 +135,7 @@ class _Mode:
             return stop.value
 
     def clone(self):
+        """Return the same mode again, for another call of what is decorated."""
         return type(self)()
 
 
@@ -148,7 +149,7 @@ class _Awaitable:
         return (yield from self.steps)
 
 
-class _GradMode(_Mode):
+class _GradMode(Mode):
     """Switches recording to `value` inside a `with` block."""
 
     value = False
@@ -176,7 +177,7 @@ class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
     value = True
 
 
-class set_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name
+class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
     """Switch recording on or off: at once when called, and back at the end when used in `with`."""
 
     def __init__(self, mode: bool):
@@ -199,7 +200,7 @@ class set_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name
         return made
 
 
-class inference_mode(_Mode):  # noqa: N801 - PyTorch's name
+class inference_mode(Mode):  # noqa: N801 - PyTorch's name
     """Like `no_grad`, and tensors made inside can never take part in a recorded computation."""
 
     def __new__(cls, mode=True):
