@@ -1,8 +1,10 @@
 """`backlight run`: a script finds what it would find under `python`, and backlight under PyTorch's names."""
 
 import importlib
+import pkgutil
 import sys
 import textwrap
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +13,7 @@ import torch
 
 from backlight.cli.main import main
 from backlight.cli.run import run_script
+from backlight.cli.torch_files import PRIVATE, SPREAD, spread_names
 from backlight.cli.torch_names import ADDED, OURS, torch_names
 from backlight.errors import InputError
 
@@ -107,6 +110,82 @@ def test_each_name_of_the_table_is_a_module_of_pytorch_and_one_of_ours(name):
         for public in shared:
             ours = getattr(source, public)
             assert getattr(stand_in, public) is ours or isinstance(ours, ModuleType)
+
+
+@pytest.mark.parametrize("name", sorted({*SPREAD, *PRIVATE}))
+def test_names_spread_over_our_files_are_names_of_pytorchs_file(name):
+    theirs = importlib.import_module(name)
+    with torch_names():
+        stand_in = importlib.import_module(name)
+        for public, path in spread_names(name).items():
+            assert hasattr(theirs, public)
+            where, _, own = path.rpartition(".")
+            assert getattr(stand_in, public) is getattr(importlib.import_module(where), own)
+            assert public[0] == "_" or public in dir(stand_in)
+
+
+def test_every_file_of_layers_and_optimizers_of_pytorch_shows_all_layers_that_backlight_has():
+    nn, optim = importlib.import_module("backlight.nn"), importlib.import_module("backlight.optim")
+    folders = ((torch.nn.modules, nn), (torch.optim, optim))
+    files = [(f"{t.__name__}.{m.name}", ours) for t, ours in folders for m in pkgutil.iter_modules(t.__path__)]
+    shown = 0
+    for file, ours in files:
+        if "._" in file:
+            continue
+        theirs = importlib.import_module(file)
+        layers = [n for n, kind in vars(theirs).items() if getattr(kind, "__module__", "") == file and n[0].isupper()]
+        with torch_names():
+            for layer in set(layers) & set(dir(ours)):
+                assert getattr(importlib.import_module(file), layer) is getattr(ours, layer)
+                shown += 1
+    assert shown > 150
+
+
+def test_the_idioms_that_need_pytorchs_files_work(script, capsys):
+    path = script(
+        """
+        import torch, os
+        import torch.autograd.gradcheck
+        from torch.autograd.gradcheck import gradcheck
+        from torch.nn.modules.batchnorm import _BatchNorm
+        from torch.nn.modules.conv import _ConvNd
+        from torch.nn.modules.utils import _pair, _ntuple, consume_prefix_in_state_dict_if_present
+        from torch.utils.hooks import RemovableHandle
+        from torch.nn.common_types import _size_2_t
+        from torch.types import Number, Device
+        print(isinstance(torch.nn.BatchNorm2d(3), _BatchNorm), isinstance(torch.nn.LayerNorm(3), _BatchNorm))
+        print(isinstance(torch.nn.Conv1d(1, 1, 1), _ConvNd), _pair(3), _pair([1, 2]), _ntuple(3)("ab"))
+        x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+        print(torch.autograd.gradcheck(torch.sin, x), gradcheck is torch.autograd.gradcheck)
+        print(isinstance(x.register_hook(print), RemovableHandle))
+        print(os.path.exists(torch.__file__), isinstance(2, Number))
+        print(torch.func.grad(torch.sin)(torch.zeros(())).item(), torch.fft.fftshift(torch.arange(2)).tolist())
+        print(torch.autograd.forward_ad.dual_level.__name__, torch.masked.sum.__name__)
+        """
+    )
+    assert run_script(path) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "True False",
+        "True (3, 3) (1, 2) ('a', 'b')",
+        "True True",
+        "True",
+        "True True",
+        "1.0 [1, 0]",
+        "dual_level sum",
+    ]
+
+
+def test_a_prefix_is_taken_off_a_state_dict_as_pytorch_takes_it_off():
+    found = []
+    for engine in (torch, importlib.import_module("backlight")):
+        state = engine.nn.Sequential(engine.nn.Linear(2, 1)).state_dict(prefix="module.")
+        with nullcontext() if engine is torch else torch_names():
+            tuples = importlib.import_module("torch.nn.modules.utils")
+            tuples.consume_prefix_in_state_dict_if_present(state, "module.")
+            assert tuples._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+            assert tuples._list_with_default([None, 3], [7, 8, 9]) == [8, 3]
+        found.append((list(state), dict(state._metadata)))
+    assert found[0] == found[1]
 
 
 def test_no_module_of_ours_shows_under_a_name_that_the_table_lacks():

@@ -14,6 +14,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
+from backlight.cli.torch_files import SPREAD, spread_names
+
 OURS = {
     "torch": "backlight",
     "torch.autograd": "backlight.autograd",
@@ -30,18 +32,25 @@ OURS = {
     "torch.linalg": "backlight.linalg",
     "torch.masked": "backlight.masked",
     "torch.nn": "backlight.nn",
+    "torch.nn.common_types": "backlight.types",
     "torch.nn.functional": "backlight.nn.functional",
     "torch.nn.init": "backlight.nn.init",
     "torch.nn.modules": "backlight.nn.modules",
     "torch.nn.modules.activation": "backlight.nn.modules.activation",
     "torch.nn.modules.container": "backlight.nn.modules.container",
+    "torch.nn.modules.distance": "backlight.nn.modules.distance",
     "torch.nn.modules.dropout": "backlight.nn.modules.dropout",
     "torch.nn.modules.flatten": "backlight.nn.modules.flatten",
+    "torch.nn.modules.lazy": "backlight.nn.modules.lazy",
     "torch.nn.modules.linear": "backlight.nn.modules.linear",
     "torch.nn.modules.loss": "backlight.nn.modules.loss",
     "torch.nn.modules.module": "backlight.nn.modules.module",
     "torch.nn.modules.normalization": "backlight.nn.modules.normalisation",
+    "torch.nn.modules.padding": "backlight.nn.modules.padding",
     "torch.nn.modules.sparse": "backlight.nn.modules.embedding",
+    "torch.nn.modules.transformer": "backlight.nn.modules.transformer",
+    "torch.nn.modules.upsampling": "backlight.nn.modules.upsampling",
+    "torch.nn.modules.utils": "backlight.nn.modules.tuples",
     "torch.nn.parameter": "backlight.nn.parameter",
     "torch.nn.utils": "backlight.nn.utils",
     "torch.nn.utils.clip_grad": "backlight.nn.utils.clipping",
@@ -50,24 +59,32 @@ OURS = {
     "torch.nn.utils.parametrize": "backlight.nn.utils.parametrize",
     "torch.nn.utils.rnn": "backlight.nn.utils.rnn",
     "torch.optim": "backlight.optim",
+    "torch.optim.adadelta": "backlight.optim.adadelta",
     "torch.optim.adagrad": "backlight.optim.adagrad",
     "torch.optim.adam": "backlight.optim.adam",
+    "torch.optim.adamax": "backlight.optim.adamax",
     "torch.optim.adamw": "backlight.optim.adam",
+    "torch.optim.asgd": "backlight.optim.asgd",
     "torch.optim.lbfgs": "backlight.optim.lbfgs",
     "torch.optim.lr_scheduler": "backlight.optim.lr_scheduler",
+    "torch.optim.nadam": "backlight.optim.nadam",
     "torch.optim.optimizer": "backlight.optim.optimizer",
+    "torch.optim.radam": "backlight.optim.radam",
     "torch.optim.rmsprop": "backlight.optim.rmsprop",
+    "torch.optim.rprop": "backlight.optim.rprop",
     "torch.optim.sgd": "backlight.optim.sgd",
     "torch.random": "backlight.tensor.random",
     "torch.return_types": "backlight.return_types",
     "torch.serialization": "backlight.serialization",
     "torch.special": "backlight.special",
+    "torch.types": "backlight.types",
     "torch.utils.checkpoint": "backlight.utils.checkpoint",
     "torch.utils.data": "backlight.data",
     "torch.utils.data.dataloader": "backlight.data.loader",
     "torch.utils.data.dataset": "backlight.data.dataset",
     "torch.utils.data.sampler": "backlight.data.sampler",
     "torch.utils.dlpack": "backlight.utils.dlpack",
+    "torch.utils.hooks": "backlight.utils.hooks",
     "torchvision.datasets": "backlight.data.vision",
     "torchvision.datasets.mnist": "backlight.data.vision",
     "torchvision.transforms": "backlight.data.transforms",
@@ -110,7 +127,7 @@ ADDED = {
 }
 
 MISSING = object()
-NAMES = OURS.keys() | ADDED.keys()
+NAMES = OURS.keys() | ADDED.keys() | SPREAD.keys()
 ROOTS = {"torch", "torchvision", "torchaudio"}  # the last is not here, and would import PyTorch
 
 
@@ -124,31 +141,26 @@ class StandIn(ModuleType):
 
     def __getattr__(self, name: str):
         """Find a name when it is first asked for, and keep it."""
-        path, source = f"{self.__name__}.{name}", _source(self.__name__)
-        if path in NAMES and not _is_called(source, name):
+        path = f"{self.__name__}.{name}"
+        found = _found(self.__name__, name)
+        if found is MISSING and path in NAMES:
             return importlib.import_module(path)
-        found = getattr(source, name, MISSING)
-        if found is MISSING or isinstance(found, ModuleType) or name.startswith("__"):
+        if found is MISSING:
             raise AttributeError(not_here(path), name=name, obj=self)
         setattr(self, name, found)
         return found
 
-    def __setattr__(self, name: str, value):
-        """Keep a name; but not the module that an import has just loaded, where PyTorch shows its function."""
-        if not (isinstance(value, StandIn) and _is_called(_source(self.__name__), name)):
-            super().__setattr__(name, value)
+    def __setattr__(self, name: str, value) -> None:
+        """Set a name; but keep a function where a module has its name, as `torch.autograd.gradcheck` does."""
+        hidden = isinstance(value, StandIn) and _found(self.__name__, name) is not MISSING
+        super().__setattr__(name, _found(self.__name__, name) if hidden else value)
 
     def __dir__(self):
         below = [path.rpartition(".")[2] for path in NAMES if path.rpartition(".")[0] == self.__name__]
-        return sorted({*self.__dict__, *_public(_source(self.__name__)), *below})
+        return sorted({*self.__dict__, *_public(self.__name__), *below})
 
     def __repr__(self) -> str:
         return f"<module {self.__name__!r}, for which backlight stands in>"
-
-
-def _is_called(source: ModuleType | None, name: str) -> bool:
-    """Tell whether a name that a module below has, too, is a function: `torch.autograd.gradcheck`."""
-    return callable(getattr(source, name, None))
 
 
 def _source(name: str) -> ModuleType | None:
@@ -157,11 +169,21 @@ def _source(name: str) -> ModuleType | None:
     return None if ours is None else importlib.import_module(ours)
 
 
-def _public(module: ModuleType | None) -> list[str]:
-    """Return the names that a module offers, other modules apart."""
-    if module is None:
-        return []
-    return [name for name, value in vars(module).items() if name[0] != "_" and not isinstance(value, ModuleType)]
+def _found(module: str, name: str):
+    """Return what one of PyTorch's modules shows under a name; MISSING for nothing, and for a module of ours."""
+    spread = spread_names(module).get(name)
+    if spread is not None:
+        where, _, own = spread.rpartition(".")
+        return getattr(importlib.import_module(where), own)
+    found = getattr(_source(module), name, MISSING)
+    return MISSING if isinstance(found, ModuleType) or name.startswith("__") else found
+
+
+def _public(module: str) -> list[str]:
+    """Return the names that one of PyTorch's modules shows, other modules apart."""
+    source = _source(module)
+    own = [] if source is None else [name for name in vars(source) if _found(module, name) is not MISSING]
+    return [name for name in (*own, *spread_names(module)) if name[0] != "_"]
 
 
 class Finder(MetaPathFinder, Loader):
@@ -183,7 +205,10 @@ class Finder(MetaPathFinder, Loader):
         """Make the stand-in."""
         made = StandIn(spec.name)
         vars(made).update(ADDED.get(spec.name, {}))
-        made.__all__ = _public(_source(spec.name))
+        made.__all__ = _public(spec.name)
+        source = _source(spec.name)
+        if source is not None:
+            made.__file__ = source.__file__
         return made
 
     def exec_module(self, module: ModuleType) -> None:
