@@ -63,6 +63,8 @@ PROGRAMS = {
         lambda a: f.vmap(lambda b: f.grad(lambda q: (q * a * b).sin().sum())(a))(y)
     )(y),
     "vjp": lambda m, f, x, w, y: f.vjp(lambda z: (z.sin(), z.sum()), x)[1]((x, x.sum())),
+    "vjp for one": lambda m, f, x, w, y: f.vjp(m.sin, x)[1](x)[0],
+    "vjp for a dict": lambda m, f, x, w, y: f.vjp(lambda d: d["a"] * x, {"a": x})[1](x)[0]["a"],
     "vmap of vjp": lambda m, f, x, w, y: f.vmap(f.vjp(lambda z: layer(w, z), x)[1])(m.ones(2, 3, dtype=m.float64)),
     "jvp": lambda m, f, x, w, y: f.jvp(lambda z: z.sin() * z, (x,), (x * 2,)),
     "jvp with aux": lambda m, f, x, w, y: f.jvp(lambda z: (z.sin(), z.cos()), (x,), (x,), has_aux=True),
@@ -177,6 +179,11 @@ WRONG = {
     "no dict": lambda m, f, x: f.functional_call(m.nn.Linear(1, 1), 3, x),
     "no dicts": lambda m, f, x: f.functional_call(m.nn.Linear(1, 1), [3], x),
     "names": lambda m, f, x: f.functional_call(m.nn.Linear(1, 1, bias=False), {"wait": x}, x, strict=True),
+    "a name in a weight": lambda m, f, x: f.functional_call(m.nn.Linear(1, 1), {"weight.x": x}, x),
+    "a name in nothing": lambda m, f, x: f.functional_call(m.nn.Linear(1, 1), {"sub.x": x}, x),
+    "no name": lambda m, f, x: f.functional_call(m.nn.Linear(1, 1), {"": x}, x),
+    "name of a number": lambda m, f, x: f.functional_call(m.nn.Linear(1, 1), {"in_features": x}, x),
+    "a number for a weight": lambda m, f, x: f.functional_call(m.nn.Linear(1, 1), {"weight": 3}, x),
     "no models": lambda m, f, x: f.stack_module_state([]),
     "models": lambda m, f, x: f.stack_module_state([m.nn.Linear(1, 1), m.nn.ReLU()]),
     "modes": lambda m, f, x: f.stack_module_state([m.nn.Linear(1, 1), m.nn.Linear(1, 1).eval()]),
@@ -193,7 +200,7 @@ def test_mistakes_are_told_in_pytorchs_words(name):
         found.append(problem.value)
     theirs, ours = found
     assert isinstance(ours, type(theirs))
-    said = str(theirs).replace("torch.Tensor", "backlight.Tensor").strip()
+    said = str(theirs).strip(), str(theirs).replace("torch.Tensor", "backlight.Tensor").strip()
     assert str(ours).startswith(said), (str(ours), said)
 
 
@@ -267,6 +274,24 @@ def test_tied_weights_are_replaced_together():
             f.functional_call(model, {"0.weight": eye, "1.weight": eye * 2}, (x,))
         assert model[0].weight is own
         assert model[1].weight is own
+
+
+def test_a_name_that_a_module_lacks_is_an_attribute_during_the_call():
+    for m, f in BOTH:
+
+        class Scaled(m.nn.Linear):
+            def forward(self, x):
+                return super().forward(x) * getattr(self, "scale", 1) + self.shift
+
+        model = Scaled(2, 2, bias=False)
+        model.shift = shift = m.zeros(2)
+        eye, given = m.eye(2), {"weight": m.eye(2), "scale": m.tensor(3.0), "shift": m.ones(2), "unused": m.ones(1)}
+        assert f.functional_call(model, given, (m.ones(2),)).tolist() == [4, 4]
+        assert model.shift is shift
+        assert not hasattr(model, "scale")
+        assert not hasattr(model, "unused")
+        with pytest.raises(RuntimeError, match="Unexpected key"):
+            f.functional_call(model, {"weight": eye, "scale": eye}, (m.ones(2),), strict=True)
 
 
 # --- random programs -------------------------------------------------------------------------------------------------

@@ -264,3 +264,46 @@ def test_layers_take_batches():
     agree(net, n(3, 2, 1, 4, 4), n(2, 1, 3, 3), n(2), in_dims=(0, None, None))
     agree(net, n(3, 2, 1, 4, 4), n(3, 2, 1, 3, 3), n(3, 2))
     agree(net, n(2, 1, 4, 4), n(3, 2, 1, 3, 3), n(3, 2), in_dims=(None, 0, 0))
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+SHOWN = {
+    "an offset": lambda m, x: x.as_strided((2, 3), (3, 1), 1),
+    "no offset": lambda m, x: x[2:].as_strided((2, 3), (3, 1)),
+    "an offset of a part": lambda m, x: x[2:].as_strided((2, 2), (2, 1), 3),
+    "overlapping windows": lambda m, x: x.as_strided((4, 3), (1, 1), 2),
+    "a copy": lambda m, x: m.as_strided_copy(x, (2, 2), (3, 1), 1),
+    "where it begins": lambda m, x: x[3:] + x[3:].storage_offset(),
+    "its own steps": lambda m, x: x.as_strided((2,), x.stride(), 1) * x.stride(0),
+    "in two batches": lambda m, x: (m.func.vmap if hasattr(m, "func") else m.vmap)(
+        lambda z: z.as_strided((2,), (1,), 0), in_dims=0
+    )(x.reshape(3, 4)),
+    "its gradient": lambda m, x: m.func.grad(lambda z: (z.as_strided((2, 3), (2, 1), 1) ** 2).sum())(x),
+    "the windows' gradient": lambda m, x: m.func.grad(lambda z: (z.as_strided((4, 3), (1, 1), 2) ** 2).sum())(x),
+}
+OUTSIDE = {
+    "before": lambda m, x: x[2:].as_strided((2, 3), (3, 1), 1),
+    "behind": lambda m, x: x.as_strided((2, 3), (3, 1), 7),
+    "of nothing": lambda m, x: x[:0].as_strided((1,), (1,)),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_place_in_memory_is_counted_in_each_element_of_the_batch(name, dim):
+    values = n(3, 12) if dim == 0 else np.asfortranarray(n(12, 3))
+    agree(SHOWN[name], values, in_dims=dim)
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_no_element_of_a_batch_shows_memory_of_another(name):
+    refuse_alike(OUTSIDE[name], n(3, 12))
+
+
+def test_what_replaces_strided_places_is_counted_in_each_element_of_the_batch():
+    x, part = backlight.from_numpy(n(3, 12)), backlight.from_numpy(n(3, 2, 2))
+    with pytest.warns(UserWarning, match="performance drop"):
+        found = backlight.vmap(lambda a, b: a[1:].as_strided_scatter(b, (2, 2), (3, 1), 2))(x, part)
+    alone = [a[1:].clone().as_strided_scatter(b, (2, 2), (3, 1), 1) for a, b in zip(x, part)]
+    np.testing.assert_array_equal(found.numpy(), backlight.stack(alone).numpy())

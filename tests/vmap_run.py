@@ -97,8 +97,8 @@ def gradients(outputs, leaves) -> list:
 
 
 def looped(function, batches: list, dim: int) -> list:
-    """Call the function on each element of the batches, and stack what it returns."""
-    runs = [outputs_of(function(*[one.select(dim, number) for one in batches])) for number in range(BATCH)]
+    """Call the function on each element of the batches, in memory of its own, and stack what it returns."""
+    runs = [outputs_of(function(*[one.select(dim, number).clone() for one in batches])) for number in range(BATCH)]
     return [backlight.stack(parts) for parts in zip(*runs)]
 
 

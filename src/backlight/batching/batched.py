@@ -12,6 +12,7 @@ import numpy as np
 
 from backlight.errors import GraphError
 from backlight.graph.state import TensorState, new, storage_of
+from backlight.ops.dims import normalise_dim
 from backlight.tensor.tensor import Tensor
 
 DATA_DEPENDENT = (
@@ -172,6 +173,15 @@ class BatchedTensor(Tensor):
         raise GraphError(NO_STORAGE)
 
     tolist = data_ptr = numpy
+
+    def stride(self, dim=None):
+        """Return how many elements lie between neighbours in each dim, or in one, of one element of the batch."""
+        strides = self.physical.stride()[1:]
+        return strides if dim is None else strides[normalise_dim(dim, len(strides))]
+
+    def storage_offset(self):
+        """Return where the first element of the batch begins in the memory of the tensor's base."""
+        return self.physical.storage_offset()
 
     def detach(self):
         """Return a tensor that shares this one's memory and has no history."""

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from backlight.batching import random_rules, writing_rules  # noqa: F401 - they declare rules of whole functions
+from backlight.batching import memory_rules, random_rules, writing_rules  # noqa: F401 - they declare rules of whole functions
 from backlight.batching.batched import BatchedTensor, batched
 from backlight.batching.calls import Call
 from backlight.batching.finding import rule_of

@@ -17,7 +17,6 @@ from backlight.ops import (
     repeating,
     scattering,
     segments,
-    striding,
 )
 from backlight.tensor.creation_methods import CreationMethods
 from backlight.tensor.filled import empty_like, full_like, ones_like, zeros_like
@@ -115,11 +114,9 @@ def _is_several(size) -> bool:
     margins.multi_margin_loss,
     margins.multilabel_margin_loss,
     segments.segment_reduce,
-    striding.as_strided,
-    striding.as_strided_scatter,
 )
 def one_by_one(batching, function, args, kwargs):
-    """Run on each element of the batch by itself: the function looks at values or at memory."""
+    """Run on each element of the batch by itself: the function looks at values."""
     warn_of_loop(function.__name__)
     return looped(batching, function, args, kwargs)
 

@@ -91,7 +91,7 @@ def _grad_and_value(func, argnums, has_aux, args, kwargs) -> tuple:
 def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
     """Return the outputs of `func` and a function that computes vᵀJ for cotangents v, shaped as the outputs.
 
-    The new function returns a gradient for each of `primals` (one for one), and may be called several times.
+    The new function returns a tuple with a gradient for each of `primals`, and may be called several times.
 
     Args:
         has_aux: `func` returns (outputs, aux), and `vjp` (outputs, function, aux).
@@ -102,8 +102,7 @@ def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
     output, backward, aux = recorded_vjp(func, primals, None, has_aux)
 
     def of_primals(cotangents, retain_graph: bool = True, create_graph: bool | None = None):
-        found = backward(cotangents, retain_graph, create_graph)
-        return found[0] if len(primals) == 1 else found
+        return backward(cotangents, retain_graph, create_graph)
 
     return (output, of_primals, aux) if has_aux else (output, of_primals)
 

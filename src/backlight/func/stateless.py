@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from backlight.errors import GraphError, ValueProblem
+from backlight.errors import ArgumentError, GraphError, ValueProblem
+from backlight.graph.state import TensorState
 from backlight.nn.modules.module import Module
 from backlight.ops.joining import stack
 from backlight.tensor.tensor import Tensor
@@ -24,7 +25,8 @@ def functional_call(
     that it replaces are replaced in the dict.
 
     Args:
-        parameter_and_buffer_dicts: {name: tensor}, or several such dicts; what they do not name stays the module's.
+        parameter_and_buffer_dicts: {name: tensor}, or several such dicts; what they do not name stays the module's. A
+            name that the module does not have is a plain attribute of it during the call.
         args: the arguments, a tuple, or the only one.
         tie_weights: let a tensor that the module has under several names be replaced under all of them.
         strict: raise unless all parameters and buffers, and no others, are named.
@@ -32,6 +34,7 @@ def functional_call(
     Raises:
         ValueError: a name stands in several dicts, or tied weights have several values.
         RuntimeError: with strict, names are missing or unknown.
+        TypeError: a name is that of something else than a tensor, or what is to replace it is something else.
     """
     given = _one_dict(parameter_and_buffer_dicts)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
@@ -65,18 +68,47 @@ def _replaced(module: Module, given: dict, tie_weights: bool, strict: bool) -> I
     own = {}
     try:
         for name, tensor in wanted.items():
-            if name not in slots:
-                raise GraphError(f"{type(module).__name__} has no parameter or buffer named {name!r}")
-            registry, key = slots[name]
-            own[name] = registry[key]
+            registry, key = place = slots.get(name) or _place_of_attribute(module, name)
+            if not (tensor is None or isinstance(tensor, TensorState)):
+                raise ArgumentError(f"{tensor} is not an instance of torch.Tensor; a parameter is replaced by a tensor")
+            own[name] = place, registry.get(key, _ABSENT)
             registry[key] = tensor
         yield
     finally:
-        for name, tensor in own.items():
-            registry, key = slots[name]
+        for name, ((registry, key), tensor) in own.items():
             if name in given:
                 given[name] = registry[key]
-            registry[key] = tensor
+            if tensor is _ABSENT:
+                del registry[key]
+            else:
+                registry[key] = tensor
+
+
+_ABSENT = object()
+
+
+def _place_of_attribute(module: Module, name: str) -> tuple:
+    """Return where a plain attribute is kept: a tensor, or one that is not there, which is a tensor for the call only.
+
+    Raises:
+        AttributeError, TypeError: what the name leads through is no module, or the attribute is no tensor.
+        KeyError: the name is empty.
+    """
+    *path, key = name.split(".")
+    for place, part in enumerate(path):
+        if not hasattr(module, part):
+            raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
+        module = getattr(module, part)
+        if not isinstance(module, Module):
+            raise ArgumentError(
+                f"submodule `{'.'.join(path[: place + 1])}`: {module} is not an instance of torch.nn.Module"
+            )
+    if not key:
+        raise KeyError('tensor name can\'t be empty string ""')
+    present = getattr(module, key, None)
+    if hasattr(module, key) and not isinstance(present, TensorState):
+        raise ArgumentError(f"attribute `{key}`: {present} is not an instance of torch.Tensor")
+    return vars(module), key
 
 
 def _slots(module: Module) -> dict:
