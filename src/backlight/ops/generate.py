@@ -21,8 +21,8 @@ from backlight.ops.backward_code import backward_source, walk_source
 from backlight.ops.composites import gradients_of_composite
 from backlight.ops.declare import Op, generator
 from backlight.ops.forward_code import function_source
-from backlight.ops.packing import raw_saved_property
-from backlight.ops.plan import Plan, torch_name
+from backlight.ops.plan import Plan
+from backlight.ops.saved_names import saved_properties
 from backlight.ops.tables import ARRAY_OPS, TENSOR_OPS
 from backlight.ops.views import MULTI, PLAIN, made_view
 
@@ -101,13 +101,8 @@ def make_node_class(plan: Plan) -> type:
     body = {"__slots__": tuple(plan.slots()), "__module__": "backlight.graph.node", "op": op}
     if plan.several and op.outputs != "many":
         body["outputs"] = len(plan.output_numbers)
-    saved = {torch_name(name): name for name in [p.name for p in plan.inputs] + plan.options + plan.kept}
-    if plan.out:
-        saved["_saved_result"] = "out"
-    body.update({name: operands.saved_property(slot) for name, slot in saved.items()})
-    body["saved_slots"] = saved_slots = plan.saved_slots()
-    shown = {slot: name for name, slot in saved.items()}
-    body.update({"_raw" + shown[slot]: raw_saved_property(slot, kind, shown[slot]) for slot, kind in saved_slots})
+    body["saved_slots"] = plan.saved_slots()
+    body.update(saved_properties(plan, op.node_name))
     namespace = {
         "operands": operands,
         "ARRAY_OPS": ARRAY_OPS,

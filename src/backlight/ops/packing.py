@@ -279,12 +279,18 @@ def raw_saved_property(slot: str, kind: str, name: str) -> property:
     def raw(node):
         value = getattr(node, slot)
         if isinstance(value, (list, tuple)):
-            return tuple(_in_list(node, slot, number, name) for number in range(len(value)))
+            given = getattr(type(node), name).fget
+            return tuple(_in_list(node, slot, number, given) for number in range(len(value)))
         return SavedTensor(
             lambda: _read(node, slot, kind), lambda packed: put(node, slot, packed), lambda: getattr(node, name)
         )
 
     return property(raw)
+
+
+def raw_item_property(slot: str, number: int, given: Callable) -> property:
+    """Return the property that shows one tensor of a slot's list as a SavedTensor; `given(node)` is the list."""
+    return property(lambda node: _in_list(node, slot, number, given))
 
 
 def _read(node: Node, slot: str, kind: str):
@@ -305,7 +311,7 @@ def freed_before(node: Node) -> GraphError:
     return GraphError(f"{AFTER_FREED}\n  {node.name()} was made at {node.where}")
 
 
-def _in_list(node: Node, slot: str, number: int, name: str) -> SavedTensor:
+def _in_list(node: Node, slot: str, number: int, given: Callable) -> SavedTensor:
     def read():
         value = getattr(node, slot)
         if value is None:
@@ -319,4 +325,4 @@ def _in_list(node: Node, slot: str, number: int, name: str) -> SavedTensor:
         value = getattr(node, slot)
         put(node, slot, type(value)([*value[:number], packed, *value[number + 1 :]]))
 
-    return SavedTensor(read, write, lambda: getattr(node, name)[number])
+    return SavedTensor(read, write, lambda: given(node)[number])

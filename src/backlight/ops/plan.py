@@ -7,6 +7,10 @@ from backlight.ops.inline import expression_of
 from backlight.ops.packing import ARRAY, LIST, OUT, TENSOR
 
 SPECIAL = ("grad", "out", "ops", "needs", "xp")
+NAMES = {
+    "input": "self",
+    "out": "result",
+}  # what PyTorch calls what a node keeps, but where ops/saved_names.py says more
 
 
 class Plan:
@@ -98,9 +102,4 @@ class Plan:
 
 
 def _by_torch_name(slot: tuple[str, str]) -> str:
-    return torch_name(slot[0])
-
-
-def torch_name(name: str) -> str:
-    """Return the name under which a node shows what it keeps in a slot."""
-    return "_saved_" + {"input": "self", "out": "result"}.get(name, name)
+    return NAMES.get(slot[0], slot[0])
