@@ -3,9 +3,9 @@
 from fuzzing.machine import HookFailure, Impossible, step
 
 
-def came(gradients) -> list:
+def came(m, gradients) -> list:
     """Return gradients as operands: behind a product, since which ones are views or were written to is the engine's."""
-    return [one * 1 for one in gradients if one is not None]
+    return [one * 1 for one in gradients if m.gradient(one) is not None]
 
 
 def came_recorded(m, gradients) -> list:
@@ -69,7 +69,7 @@ def grad(m, a, b, k):
         materialize_grads=k % 3 == 0 and k % 7 != 0,
     )
     m.note("found", *[m.gradient(one) for one in found])
-    return came(found)
+    return came(m, found)
 
 
 @step("grad with graph", 5)
@@ -130,7 +130,7 @@ def write_to_grad(m, a, b, k):
     elif x.grad is not None:
         with m.t.no_grad():
             x.grad.mul_(0.5)
-        return came([x.grad]) if k % 6 == 5 else None
+        return came(m, [x.grad]) if k % 6 == 5 else None
     return None
 
 

@@ -50,6 +50,8 @@ def hook(m, a, b, k):
 def node_of(m, number, k):
     """Return a node: a tensor's own, or that which accumulates into a leaf."""
     x = m.differentiable(number) if k % 5 == 0 else m.computed(number)
+    if x.is_leaf and (x.is_inference() or m.t.is_inference_mode_enabled()):  # it has no views that are recorded
+        raise Impossible
     with m.t.enable_grad():
         node = x.view_as(x).grad_fn.next_functions[0][0] if x.is_leaf else x.grad_fn
     if node.name().endswith("CopySlices"):  # its gradients differ: see `shape_of_graph`
@@ -67,6 +69,8 @@ def node_hook(m, a, b, k):
         if m.twice and all(m.gradient(one) is None for one in outputs):
             return None
         inputs = [one for one, (end, _) in zip(grads, node.next_functions) if end is not None]  # others may come or not
+        if node.name().startswith(("Stack", "Cat")):  # PyTorch gives a list's gradients all, also if one was asked for
+            inputs = []
         m.note("node hook", number, [seen(m, one) for one in inputs], [seen(m, one) for one in outputs])
         if kind == 1:
             return tuple(None if one is None else one * 0.5 for one in grads)

@@ -64,6 +64,7 @@ class Machine:
         self.open_modes = []  # [steps that are left, stack of contexts]
         self.counts = Counter(programs=1)
         self.number_of_hooks = 0
+        self.born = {}  # of a tensor made while inference tensors were around: its version then, by its id
         self.looks = {}  # of a view: its version, its base's grad_fn and its own when it was last looked at
         self.fragile = []  # views that PyTorch refuses to use after a write to their base
         self.taken_out = []  # kept alive, since `looks` knows tensors by their ids
@@ -99,7 +100,7 @@ class Machine:
             number,
             lambda one: (
                 broadcast(one.shape, x.shape) == tuple(x.shape)
-                and (one is x or not np.shares_memory(self.array(one), self.array(x)))  # PyTorch refuses some of these
+                and may_meet(self.array(one), self.array(x))
                 and (x.is_floating_point() or not one.is_floating_point())
             ),
         )
@@ -173,6 +174,8 @@ class Machine:
         made = made if isinstance(made, tuple | list) else () if made is None else (made,)
         for one in made:
             if not any(one is other for other in self.pool):
+                if not one.is_inference() and any(other.is_inference() for other in self.pool):
+                    self.born[id(one)] = one._version
                 self.pool.append(one)
                 self.exact &= one.dtype != self.t.float32
         self.settle()
@@ -313,8 +316,11 @@ class Machine:
         )
 
     def version(self, tensor):
-        """Return how often a tensor's memory was written to."""
-        return "inference" if tensor.is_inference() else tensor._version
+        """Return how often a tensor's memory was written to, but for the writes while it was made.
+
+        PyTorch counts those too where an operand was an inference tensor: 1 for a sum, 2 for one with keepdim.
+        """
+        return "inference" if tensor.is_inference() else tensor._version - self.born.get(id(tensor), 0)
 
     def state_of_grad(self, grad) -> tuple:
         """Return what a gradient shows of itself."""
@@ -328,6 +334,17 @@ def broadcast(first, second):
         return np.broadcast_shapes(tuple(first), tuple(second))
     except ValueError:
         return None
+
+
+def may_meet(read, written) -> bool:
+    """Tell whether PyTorch's result of writing with an operand is defined: without gaps in memory it refuses others."""
+    return not np.shares_memory(read, written) or (is_dense(read) and is_dense(written))
+
+
+def is_dense(array) -> bool:
+    """Tell whether an array's elements lie side by side."""
+    order = np.argsort([-stride for stride in array.strides], kind="stable")
+    return array.squeeze().ndim == 0 or array.transpose(order).flags.c_contiguous
 
 
 def is_stale(problem) -> bool:

@@ -54,10 +54,16 @@ def play(program) -> Played:
 HOOKS = ("hook", "late hook", "nested", "node hook", "node prehook", "post-accumulate", "came", "modes")
 
 
-def refused_as_stale(trace: list, place: int) -> bool:
-    """Tell whether the step of an event was refused for one of STALE, perhaps after more hooks had been called."""
+def refusal(trace: list, place: int) -> str:
+    """Return what the step of an event was refused for, perhaps after more hooks had been called, or nothing."""
     event = next((event for event in trace[place:] if event[0] not in HOOKS), ("",))
-    return event[0] in ("refused", "lost") and is_stale(event[-1])
+    return event[-1] if event[0] in ("refused", "lost") else ""
+
+
+def refused_as_stale(one: str, other: str) -> bool:
+    """Tell whether both were refused for one of STALE, or one for that where the other found a missing derivative."""
+    both = all(is_stale(text) or text.startswith("derivative for ") for text in (one, other))
+    return both and (is_stale(one) or is_stale(other))
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Comparison:
     def first_difference(self, theirs: list, ours: list) -> str | None:
         """Return the first place where two traces differ, as text."""
         for place, (one, other) in enumerate(zip(theirs, ours)):
-            if "lost" in (one[0], other[0]) or (refused_as_stale(theirs, place) and refused_as_stale(ours, place)):
+            if "lost" in (one[0], other[0]) or refused_as_stale(refusal(theirs, place), refusal(ours, place)):
                 return None
             if "INTERNAL ASSERT FAILED" in str(one):  # a bug of PyTorch's by its own account
                 return None

@@ -16,7 +16,7 @@ def target(m, number):
             one.is_floating_point()
             and (
                 0 not in one.stride() or one.numel() < 2
-            )  # PyTorch refuses some writes to expanded memory, warns of some
+            )  # PyTorch refuses most writes to expanded memory, warns of some: see `write_expanded`
             and one.is_inference() <= m.t.is_inference_mode_enabled()  # PyTorch writes before it refuses
             and (number % 20 == 19 or not (recording and of_leaf(one)))
         ),
@@ -78,6 +78,28 @@ def operator(m, a, b, k):
         x /= 2.0
     m.note("same", x is before)
     return x
+
+
+@step("write to expanded memory", 1)
+def write_expanded(m, a, b, k):
+    """PyTorch allows masks and indices too, with a warning, and fails in backward; we refuse them, and go backward."""
+    x = m.pick(
+        a,
+        lambda one: (
+            one.is_floating_point()
+            and 0 in one.stride()
+            and not one.requires_grad
+            and one.is_inference() <= m.t.is_inference_mode_enabled()
+        ),
+    )
+    return [
+        lambda: x.zero_(),
+        lambda: x.fill_(0.3),
+        lambda: x.fill_(m.pick(b, lambda one: one.is_floating_point() and not one.dim()).detach()),
+        lambda: x.mul_(0.5),
+        lambda: x.copy_(m.fitting_into(x, b).detach()),
+        lambda: x.sin_(),
+    ][k % 6]()
 
 
 @step("assign", 6)
@@ -146,7 +168,10 @@ def write_through(m, a, b, k):
 
 @step("write unrecorded", 4)
 def write_unrecorded(m, a, b, k):
-    x = m.floating(a)
+    """Not to 0-d results through `.data`: a node that saved one keeps its number, and PyTorch would use the new one."""
+    x = m.pick(
+        a, lambda one: one.is_floating_point() and (k % 3 != 2 or (one if one._base is None else one._base).dim())
+    )
     if k % 3 == 0:
         with m.t.no_grad():
             x.mul_(0.75)

@@ -8,7 +8,8 @@ from backlight.errors import ShapeError, ValueProblem
 from backlight.graph.state import TensorState
 from backlight.layouts import contiguous_format, memory_format, numpy_order, preserve_format
 from backlight.ops.declare import op
-from backlight.ops.inplace import store, will_record, write
+from backlight.ops.inplace import store, will_record, write_over
+from backlight.ops.overlaps import refuse_overlaps
 from backlight.ops.promotion import is_float
 from backlight.sizes import broadcast
 
@@ -147,8 +148,10 @@ def copy_into(self, src, non_blocking=False):
     Raises:
         RuntimeError: the shape of `src` does not broadcast to this one.
     """
-    if will_record(self, src):
-        write(self, copied(self, src), "copy_")
+    recorded = will_record(self, src)
+    refuse_overlaps(self, (src,), "copy_")
+    if recorded:
+        write_over(self, copied, (src,), "copy_")
     else:
         if src._data.shape != self._data.shape:
             broadcast_into(src._data.shape, self._data.shape)

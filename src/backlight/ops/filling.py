@@ -5,7 +5,7 @@ import numpy as np
 from backlight.errors import ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
-from backlight.ops.inplace import store, will_record, write
+from backlight.ops.inplace import store, will_record, write_over
 from backlight.ops.repeating import repeated_view
 
 __all__ = ["fill"]
@@ -80,11 +80,11 @@ def fill_into(self, value):
     if isinstance(value, TensorState):
         _check_single(value._data)
         if will_record(self, value):
-            write(self, filling_tensor(self, value), "fill_")
+            write_over(self, filling_tensor, (value,), "fill_")
         else:
             store(self, value._data, "fill_")
     elif will_record(self):
-        write(self, filling_number(self, value), "fill_")
+        write_over(self, filling_number, (value,), "fill_")
     else:
         kind = self._data.dtype
         store(self, value if kind.kind == "f" else _element(np, value, kind), "fill_")
@@ -94,7 +94,7 @@ def fill_into(self, value):
 def zero_into(self):
     """Write zeros to all elements of this tensor, and return it."""
     if will_record(self):
-        write(self, filling_zeros(self), "zero_")
+        write_over(self, filling_zeros, (), "zero_")
     else:
         store(self, 0, "zero_")
     return self

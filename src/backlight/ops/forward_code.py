@@ -142,7 +142,8 @@ def _output_lines(plan: Plan) -> list[str]:
     lines = list(make)
     record = _record_lines(plan)
     if record:
-        lines += [f"if {_any_edge(plan)} and (recording.everywhere or modes.grad_enabled):"]
+        traced = f" and {plan.arrays[0].name}._storage.__class__ is not InferenceStorage" if op.view else ""
+        lines += [f"if {_any_edge(plan)}{traced} and (recording.everywhere or modes.grad_enabled):"]
         lines += ["    " + line for line in record]
         lines += ["else:"]
     body = "    " if record else ""

@@ -18,9 +18,9 @@ from backlight.errors import ArgumentError, DimError, ValueProblem
 from backlight.graph.state import TensorState, wrap, writable
 from backlight.ops.copying import cast, copy_into
 from backlight.ops.filling import fill_into
-from backlight.ops.inplace import count_write, inplace, refuse_writing, will_record
+from backlight.ops.inplace import count_write, inplace, refuse_expanded, refuse_writing, will_record
 from backlight.ops.placing import index_at, put_at, put_into
-from backlight.ops.repeating import check_expands
+from backlight.ops.repeating import check_expands, expand
 from backlight.ops.selecting import INDEX_KINDS
 from backlight.ops.shaping import alias, reshape, unsqueeze
 from backlight.ops.slicing import select, sliced
@@ -271,10 +271,13 @@ def set_item(input, index, value) -> None:
     elif isinstance(value, TensorState) and (value._data.ndim or not view._data.ndim):
         value = _without_leading_ones(value, view._data.ndim)
         check_expands(value._data, view._data.shape)
+        if value._storage is view._storage is not None and value._data.shape != view._data.shape:
+            value = expand(value, view._data.shape)  # as PyTorch does, so that it may be a part of what is written to
         copy_into(view, value)
-    elif not isinstance(value, TensorState) and will_record(view):
-        fill_into(view, _as_element(value, view._data.dtype))
     else:
+        refuse_expanded(view)
+        if not isinstance(value, TensorState) and will_record(view):
+            value = _as_element(value, view._data.dtype)
         fill_into(view, value)
 
 

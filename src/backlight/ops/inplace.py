@@ -23,6 +23,7 @@ from backlight.graph.provenance import user_place
 from backlight.graph.state import storage_of, wrap, writable
 from backlight.graph.storage import Storage
 from backlight.ops.declare import op
+from backlight.ops.overlaps import refuse_overlaps
 from backlight.ops.promotion import category
 from backlight.ops.tangents import copy_tangents, has_tangents, write_tangents
 from backlight.ops.views import CUSTOM, check_may_write, has_history, live_views, positions_in, stale_view
@@ -58,9 +59,11 @@ def write_op(public, name: str, target, args: tuple, kwargs: dict):
     recording = modes.grad_enabled
     if recording and (has_history(target) or _any_requires_grad(args, kwargs)):
         check_may_write(target)
+        refuse_overlaps(target, (*args, *kwargs.values()), name)
         source = wrap(np.array(target._data), edge_of_values(target))  # what the node saves must stay as it is now
         copy_tangents(target, source, cloned=True)
     else:
+        refuse_overlaps(target, (*args, *kwargs.values()), name)
         source = target
     write(target, public(source, *args, **kwargs), name)
     return target
@@ -74,6 +77,8 @@ def _written_directly(target, operand, ufunc) -> bool:
     if operand.__class__ is not float and operand.__class__ is not int:
         values = getattr(operand, "_data", None)
         if values is None or values.dtype is not data.dtype or (values.ndim and values.shape != data.shape):
+            return False
+        if operand._storage is target._storage is not None and operand is not target:
             return False
         edge = edge or operand._edge
         operand = values
@@ -100,14 +105,25 @@ def edge_of_values(tensor):
         return as_strided_view(base, positions=positions_in(base, tensor), data=tensor._data)._edge
 
 
-def write(target, result, name: str) -> None:
-    """Put the value and the history of `result` into `target`.
+def write_over(target, public, values: tuple, name: str) -> None:
+    """Let `target` become what an op makes of its shape and dtype and of other values; the write is recorded.
+
+    Of a view nothing leads to what it was: no gradient passes, and its base's own way goes around the view.
+    """
+    if target._view is None or interpreted.blocks:
+        write(target, public(target, *values), name)
+    else:
+        write(target, public(wrap(target._data), *values), name, replaces=True)
+
+
+def write(target, result, name: str, *, replaces: bool = False) -> None:
+    """Put the value and the history of `result`, which `replaces` all there was, into `target`.
 
     Raises:
         RuntimeError: the shapes differ, the dtype cannot hold the result, the memory overlaps itself, or `target` was
             made in inference mode and recording is on.
     """
-    refuse_writing(target)
+    refuse_writing(target, name)
     check_fits(target, result)
     if result._edge is not None and result._data.dtype != target._data.dtype:
         result = result.to(from_numpy_dtype(target._data.dtype))
@@ -115,7 +131,7 @@ def write(target, result, name: str) -> None:
     count_write(target, name)
     if interpreted.blocks:
         write_tangents(target, result)
-    if result._edge is not None:
+    if result._edge is not None or replaces:
         _save_written_output(result, target)
         rewrite_history(target, result)
 
@@ -141,7 +157,7 @@ def store(target, values, name: str) -> None:
     Raises:
         RuntimeError: the memory overlaps itself, or the tensor was made in inference mode and recording is on.
     """
-    refuse_writing(target)
+    refuse_writing(target, name)
     _put(target, values)
     count_write(target, name)
     if interpreted.blocks:
@@ -161,7 +177,10 @@ def count_write(target, name: str) -> None:
     watching.count_write(target, name, user_place(3))
 
 
-def refuse_writing(target) -> None:
+FILLING = ("fill_", "zero_")  # these write the same to all elements, so that it does not matter if some are the same
+
+
+def refuse_writing(target, name: str = "") -> None:
     """Raise if a tensor's memory may not be written to: it overlaps itself, or was made in inference mode.
 
     What must be copied before the memory is written to is copied now.
@@ -169,6 +188,12 @@ def refuse_writing(target) -> None:
     storage = storage_of(target)
     if storage.__class__ is not Storage:
         storage.before_write()
+    if name not in FILLING:
+        refuse_expanded(target)
+
+
+def refuse_expanded(target) -> None:
+    """Raise if several elements of a tensor share one place in memory."""
     data = target._data
     if data.__class__ is np.ndarray and 0 in data.strides and data.size and overlaps_itself(data):
         raise ShapeError(

@@ -360,7 +360,7 @@ def unrecorded_outputs(outs) -> None:
 
 def unrecorded_view(out) -> None:
     """Note that a view was made while recording was off: writing to it later, with recording on, is ambiguous."""
-    if not modes.grad_enabled and not modes.inference:
+    if not modes.grad_enabled and not modes.inference and out._view is not None:
         out._view = (out._view[0], NO_GRAD)
 
 

@@ -9,6 +9,7 @@ from backlight.errors import DimError, ShapeError
 from backlight.graph.state import writable
 from backlight.ops.declare import Arrays, op
 from backlight.ops.inplace import count_write, inplace, refuse_writing, will_record
+from backlight.ops.overlaps import refuse_overlaps
 from backlight.ops.selecting import add_rows
 
 __all__: list[str] = []
@@ -136,6 +137,7 @@ def put_into(self, values, indices, places) -> None:
     if will_record(self, values):
         _put_recorded(self, values, indices, places)
         return
+    refuse_overlaps(self, (values, *indices), "index_put_")
     refuse_writing(self)
     data = writable(self)
     key, array = _key_and_values(data, values._data, indices=[index._data for index in indices], places=places)

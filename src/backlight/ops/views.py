@@ -10,6 +10,7 @@ from backlight.graph.modes import modes
 from backlight.graph.node import Node, next_sequence, origin
 from backlight.graph.provenance import user_place
 from backlight.graph.state import new, storage_of, the_tensor_class, writable
+from backlight.graph.storage import InferenceStorage
 
 PLAIN = "plain"
 NO_GRAD = "made while recording was off"
@@ -24,10 +25,16 @@ MADE_BY_CUSTOM = (
 
 
 def made_view(source, data, kind):
-    """Return a tensor over `data`, which shares memory with `source`; its edge is set by the caller."""
+    """Return a tensor over `data`, which shares memory with `source`; its edge is set by the caller.
+
+    What shares memory with an inference tensor is one too, and no view of it: as in PyTorch nothing is noted of it.
+    """
     out = new(the_tensor_class())
     out._data = data
     out._storage = storage_of(source)
+    if out._storage.__class__ is InferenceStorage:
+        out._view = None
+        return out
     view = source._view
     if view is None:
         base = source

@@ -263,9 +263,9 @@ class GraphMethods:
         """Return the memory as a NumPy array, not copied.
 
         Raises:
-            RuntimeError: the tensor requires grad; NumPy could not follow the graph.
+            RuntimeError: the tensor requires grad and recording is on; NumPy could not follow the graph.
         """
-        if self._edge is not None and not force:
+        if self._edge is not None and not force and modes.grad_enabled:
             raise GraphError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead." + origin(self)
             )

@@ -1,0 +1,109 @@
+"""In-place ops whose operands share memory with what is written, or that write to expanded memory, as in PyTorch."""
+
+import pytest
+import torch
+
+import backlight
+
+MEET = "some elements of the input tensor and the written-to tensor refer to a single memory location"
+REFUSED = {
+    "a row": lambda t, x: x.add_(x[0]),
+    "an element": lambda t, x: x.mul_(x[0, 0]),
+    "the transpose": lambda t, x: x.sub_(x.t()),
+    "rows moved": lambda t, x: x[1:].add_(x[:-1]),
+    "a third operand": lambda t, x: x.addcmul_(x, x.t()),
+    "a copy": lambda t, x: x.copy_(x.t()),
+    "an assignment of rows": lambda t, x: x.__setitem__(slice(1, None), x[:-1]),
+    "an assignment at indices": lambda t, x: x.__setitem__([0, 1], x[1]),
+    "index_put_": lambda t, x: x.index_put_((t.tensor([0]),), x[1]),
+    "index_add_ of itself": lambda t, x: x.index_add_(0, t.tensor([0, 1, 2]), x),
+    "scatter_": lambda t, x: x.scatter_(0, t.zeros((1, 3), dtype=t.int64), x[1:2]),
+    "a comparison": lambda t, x: x.gt_(x[0]),
+    "a view with another shape": lambda t, x: x.unsqueeze(0).add_(x),
+    "a detached part": lambda t, x: x.add_(x.detach()[0]),
+}
+ALLOWED = {
+    "itself": lambda t, x: x.add_(x),
+    "all of it": lambda t, x: x.add_(x[...]),
+    "detached": lambda t, x: x.mul_(x.detach()),
+    "another row": lambda t, x: x[0].add_(x[1]),
+    "another row copied": lambda t, x: x[0].copy_(x[1]),
+    "an element to fill with": lambda t, x: x.fill_(x[0, 0]),
+    "an assignment that is expanded": lambda t, x: x.__setitem__(slice(None), x[0]),
+    "an element to put at a mask": lambda t, x: x.masked_fill_(x > 3, x[0, 0]),
+}
+
+
+def squares(t, recorded: bool):
+    x = t.arange(9.0).reshape(3, 3).clone() + 1
+    return x.requires_grad_() * 1 if recorded else x
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["plain", "recorded"])
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_operand_that_is_written_to_meanwhile_is_refused(name, recorded):
+    if name == "a comparison" and recorded:
+        recorded = False  # a comparison of a tensor that requires grad is refused for another reason
+    for t in (torch, backlight):
+        x = squares(t, recorded)
+        with pytest.raises(RuntimeError, match=MEET):
+            REFUSED[name](t, x)
+        assert x.tolist() == squares(t, False).tolist()
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["plain", "recorded"])
+@pytest.mark.parametrize("name", ALLOWED)
+def test_an_operand_that_is_what_is_written_to_or_beside_it_is_allowed(name, recorded):
+    found = []
+    for t in (torch, backlight):
+        x = squares(t, recorded)
+        ALLOWED[name](t, x)
+        found.append(x.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("write", ["zero_", "fill_"])
+def test_expanded_memory_may_be_filled(write):
+    found = []
+    for t in (torch, backlight):
+        base = t.tensor([[1.0], [2.0], [3.0]])
+        shown = base.expand(3, 4)
+        shown.zero_() if write == "zero_" else shown.fill_(0.5)
+        found.append((base.tolist(), shown.tolist(), base._version))
+    assert found[0] == found[1]
+
+
+def test_expanded_memory_that_was_filled_gives_no_gradient_to_what_was_there():
+    """PyTorch's backward refuses to copy into the gradient of such a view."""
+    leaf = backlight.ones(3, 1, requires_grad=True)
+    base = leaf * 2
+    base.expand(3, 4).zero_()
+    (base.sum() + leaf.sum()).backward()
+    assert leaf.grad.tolist() == [[1.0]] * 3
+
+
+def test_expanded_memory_may_not_be_assigned_to():
+    for t in (torch, backlight):
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single"):
+            t.ones(3, 1).expand(3, 4)[0] = 2.0
+
+
+def test_views_of_inference_tensors_are_no_views_and_are_not_recorded():
+    found = []
+    for t in (torch, backlight):
+        with t.inference_mode():
+            x = t.ones(3, 3).requires_grad_()
+            inside = x[0]
+        views = [inside, x[0], x.view(-1), x.t(), x.expand(2, 3, 3), *x.unbind(0), *x.chunk(2), x.diagonal()]
+        found.append([(one.requires_grad, one.grad_fn, one._is_view(), one.is_inference()) for one in views])
+    assert found[0] == found[1]
+    assert set(found[0]) == {(False, None, False, True)}
+
+
+def test_numpy_shows_a_tensor_that_requires_grad_while_nothing_is_recorded():
+    for t in (torch, backlight):
+        x = t.ones(3, requires_grad=True)
+        with t.no_grad():
+            assert x.numpy().tolist() == x.__array__().tolist() == [1, 1, 1]
+        with pytest.raises(RuntimeError, match="Can't call numpy"):
+            x.numpy()
