@@ -4,13 +4,13 @@ from fuzzing.machine import HookFailure, Impossible, step
 
 
 def came(m, gradients) -> list:
-    """Return gradients as operands: behind a product, since which ones are views or were written to is the engine's."""
-    return [one * 1 for one in gradients if m.gradient(one) is not None]
+    """Return gradients as operands: behind a sum, since views, versions and strides of gradients are the engine's."""
+    return [m.t.stack([one]).sum(0) for one in gradients if m.gradient(one) is not None]
 
 
 def came_recorded(m, gradients) -> list:
     """The same of a recorded backward; all are made to require grad (see `Machine.gradient`)."""
-    return [one + m.anchor for one in gradients if one is not None and m.gradient(one) is not None]
+    return [one + m.anchor for one in came(m, gradients)]
 
 
 def root_of(m, number):
@@ -126,7 +126,7 @@ def write_to_grad(m, a, b, k):
     elif k % 6 == 2:
         del x.grad
     elif k % 6 == 3:
-        x.grad = m.pick(b)
+        x.grad = m.pick(b) * 1  # PyTorch adds to it before nodes run that may have saved it, where we add at the end
     elif x.grad is not None:
         with m.t.no_grad():
             x.grad.mul_(0.5)

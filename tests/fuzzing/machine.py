@@ -199,6 +199,7 @@ class Machine:
         for one in self.pool:
             base = one._base
             if base is None or one.is_inference():
+                self.sliced |= is_sliced(one)
                 kept.append(one)
                 continue
             self.taken_out.append(one)
@@ -206,7 +207,7 @@ class Machine:
                 now = (one._version, base.grad_fn, one.grad_fn)
             except RuntimeError:
                 continue
-            self.sliced |= base.grad_fn is not None and base.grad_fn.name().endswith("CopySlices")
+            self.sliced |= is_sliced(base)
             version, grad_fn, _ = self.looks.get(id(one), now)
             unrecorded = base.grad_fn is grad_fn
             if base.requires_grad and now[2] is None:
@@ -326,6 +327,11 @@ class Machine:
         """Return what a gradient shows of itself."""
         recorded = None if self.twice else (grad.grad_fn is None, grad.requires_grad)
         return self.values(grad), recorded, self.place(grad)
+
+
+def is_sliced(tensor) -> bool:
+    """Tell whether a part of a tensor was written to with a record."""
+    return tensor.grad_fn is not None and tensor.grad_fn.name().endswith("CopySlices")
 
 
 def broadcast(first, second):

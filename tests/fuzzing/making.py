@@ -81,7 +81,7 @@ def number(m, a, b, k):
         lambda: -x,
         lambda: m.t.add(x, 1.5, alpha=2),
         lambda: x // 2 + x,
-        lambda: 0.5 ** x.tanh() if x.is_floating_point() else x + x,
+        lambda: 0.5 ** x.tanh().contiguous() if x.is_floating_point() else x + x,  # PyTorch forgets the strides here
     ][k % 10]()
 
 

@@ -168,10 +168,18 @@ def write_through(m, a, b, k):
 
 @step("write unrecorded", 4)
 def write_unrecorded(m, a, b, k):
-    """Not to 0-d results through `.data`: a node that saved one keeps its number, and PyTorch would use the new one."""
-    x = m.pick(
-        a, lambda one: one.is_floating_point() and (k % 3 != 2 or (one if one._base is None else one._base).dim())
-    )
+    """Two kinds of tensors are left out.
+
+    * 0-d results, through `.data`: a node that saved one keeps its number, where PyTorch uses the one written.
+    * Inference tensors outside of inference mode: PyTorch lets their detached twins be written to, we refuse.
+    """
+
+    def fits(one):
+        whole = one if one._base is None else one._base
+        allowed = one.is_inference() <= m.t.is_inference_mode_enabled()
+        return one.is_floating_point() and allowed and (k % 3 != 2 or whole.dim())
+
+    x = m.pick(a, fits)
     if k % 3 == 0:
         with m.t.no_grad():
             x.mul_(0.75)
