@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import backlight
 from backlight import lens
@@ -239,3 +240,14 @@ def test_retain_grad_follows_a_write_in_place_only_while_it_holds():
     h.sum().backward()
     with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf"):
         assert h.grad is None
+
+
+def test_a_gradient_edge_has_no_ownership_token():
+    leaf = backlight.ones(2, requires_grad=True)
+    for tensor in (leaf, leaf * 2):
+        edge = backlight.autograd.graph.get_gradient_edge(tensor)
+        assert edge.ownership_token is None
+        theirs = torch.ones(2, requires_grad=True)
+        assert torch.autograd.graph.get_gradient_edge(theirs).ownership_token is None
+        (gradient,) = backlight.autograd.grad((leaf * 2 if tensor is leaf else tensor).sum(), edge)
+        assert gradient.tolist() == ([2.0, 2.0] if tensor is leaf else [1.0, 1.0])

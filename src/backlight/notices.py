@@ -1,9 +1,26 @@
-"""Warnings that are given once a process, as PyTorch's TORCH_WARN_ONCE gives them."""
+"""Warnings as PyTorch gives them: at the line of the program, not of backlight; and some once a process."""
 
+import sys
 import warnings
+from pathlib import Path
+
+_OWN = str(Path(__file__).parent)
 
 _given: set[str] = set()
 _always = False
+
+
+def warn_outside(message: str) -> None:
+    """Warn at the nearest line on the stack that is not backlight's own, however deep the caller is."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and _is_own(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def _is_own(file: str) -> bool:
+    """Tell whether code is backlight's: in its folder, or generated."""
+    return file.startswith((_OWN, "<backlight"))
 
 
 def warn_once(message: str, stacklevel: int = 2) -> None:

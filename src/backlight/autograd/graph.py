@@ -44,7 +44,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require gradients; call "
             "requires_grad_() on it first"
         )
-    return GradientEdge(*public_edge(edge_of(tensor)), tensor)
+    return GradientEdge(*public_edge(edge_of(tensor)))
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:

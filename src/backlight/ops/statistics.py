@@ -5,17 +5,23 @@ import math
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.halves import rounded, widened
+from backlight.notices import warn_outside
 from backlight.ops.declare import op
 from backlight.ops.dims import kept_shape, reduced_count, reduced_dims, with_numpy_names
 from backlight.ops.promotion import is_float
 
 __all__ = ["corrcoef", "cov", "std", "std_mean", "var", "var_mean"]
 
+NO_FREEDOM = (
+    "{}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
+    "divided by output numel)."
+)
+
 
 # --- variance --------------------------------------------------------------------------------------------------------
 
 
-def variance(xp, input, dim, correction, keepdim):
+def variance(xp, input, dim, correction, keepdim, name):
     """Return (variance, mean) of an array over `dim`, half precision as float32."""
     if not is_float(input.dtype):
         raise ShapeError(
@@ -24,6 +30,8 @@ def variance(xp, input, dim, correction, keepdim):
         )
     values, dims = widened(input), reduced_dims(dim, input.ndim)
     count = reduced_count(input.shape, dim)
+    if count <= correction or not input.size:
+        warn_outside(NO_FREEDOM.format(name))
     mean = xp.add.reduce(values, dims, None, None, True) / count if count else values.mean(dims, keepdims=True)
     apart = values - mean
     spread = xp.add.reduce(apart * apart, dims, None, None, keepdim)
@@ -41,7 +49,7 @@ def variance_gradient(grad, input, dim, correction, ops):
 @op(name="var", node="VarBackward0")
 def var_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance over `dim`."""
-    return rounded(variance(xp, input, dim, correction, keepdim)[0], input.dtype)
+    return rounded(variance(xp, input, dim, correction, keepdim, "var")[0], input.dtype)
 
 
 @var_dims.derivative("input", formula="2 / (n − correction) · grad · (input − mean)")
@@ -52,7 +60,7 @@ def var_input(grad, input, dim, correction, ops):
 @op(name="std", node="StdBackward0")
 def std_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation over `dim`."""
-    return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim)[0]), input.dtype)
+    return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim, "std")[0]), input.dtype)
 
 
 @std_dims.derivative("input", formula="1 / (n − correction) · grad / std · (input − mean); 0 where std is 0")
@@ -63,7 +71,7 @@ def std_input(grad, input, out, dim, correction, ops):
 @op(name="var_mean", node="VarMeanBackward0", outputs=2)
 def var_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The variance and the mean over `dim`."""
-    found, mean = variance(xp, input, dim, correction, keepdim)
+    found, mean = variance(xp, input, dim, correction, keepdim, "var_mean")
     return rounded(found, input.dtype), rounded(mean, input.dtype)
 
 
@@ -76,7 +84,7 @@ def var_mean_input(grad, input, dim, correction, ops):
 @op(name="std_mean", node="StdMeanBackward0", outputs=2)
 def std_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
     """The standard deviation and the mean over `dim`."""
-    found, mean = variance(xp, input, dim, correction, keepdim)
+    found, mean = variance(xp, input, dim, correction, keepdim, "std_mean")
     return rounded(xp.sqrt(found), input.dtype), rounded(mean, input.dtype)
 
 
@@ -139,6 +147,10 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         total = weights.sum()
         mean = (rows * weights).sum(1, keepdim=True) / total
     freedom = total - correction
+    if weights is None and freedom <= 0:
+        warn_outside(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations."
+        )
     if weights is not None and correction and aweights is not None:
         freedom = total - correction * (weights * aweights).sum() / total
     apart = rows - mean

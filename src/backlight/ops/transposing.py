@@ -1,8 +1,7 @@
 """Other orders of the dims: transpose, permute and their relatives. All are views."""
 
-import warnings
-
 from backlight.errors import ShapeError
+from backlight.notices import warn_outside
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.sizes import sizes_given
@@ -130,19 +129,17 @@ def reversed_dims(input):
     """Return `input.T`: all dims in reverse order."""
     ndim = input._data.ndim
     if ndim not in (0, 2):
-        warnings.warn(
+        warn_outside(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            UserWarning,
-            stacklevel=3,
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
         )
     return permuted(input, tuple(range(ndim - 1, -1, -1)))
 
 
 def _same(input, warning: str):
     """Return a 0-d tensor as a view of itself, with PyTorch's warning that this is going away."""
-    warnings.warn(warning, UserWarning, stacklevel=4)
+    warn_outside(warning)
     return transpose(input, 0, 0)
 
 

@@ -11,6 +11,7 @@ from backlight.autograd.function import Function
 from backlight.errors import GraphError
 from backlight.graph.modes import is_grad_enabled
 from backlight.graph.state import TensorState
+from backlight.notices import warn_outside
 
 
 class BackwardHookFunction(Function):
@@ -71,11 +72,10 @@ class GradientWatch:
 
     def _without_inputs(self) -> None:
         """Run the hooks at once: no gradient will ever reach the first door."""
-        warnings.warn(
+        warn_outside(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
             "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
-            "#torch.nn.Module.register_full_backward_hook for more details.",
-            stacklevel=5,
+            "#torch.nn.Module.register_full_backward_hook for more details."
         )
         for hook in self.hooks:
             answer = hook(self.module, (None,) * self.inputs, self.grad_outputs)
