@@ -95,6 +95,7 @@ def cases(quick: bool = False) -> list[Case]:
         ("jacrev, 32 to 32", derivative("jacrev", 32)),
         ("jacrev, 256 to 256", derivative("jacrev", 256)),
         ("jacfwd, 32 to 32", derivative("jacfwd", 32)),
+        ("jacfwd, 256 to 256", derivative("jacfwd", 256)),
         ("hessian, 32", derivative("hessian", 32)),
         ("hessian, 128", derivative("hessian", 128)),
     ]

@@ -35,6 +35,7 @@ SUITES = {
     "lens_recorder": "lens_recorder.py",
     "lens_overhead": "lens_overhead.py",
     "anomaly": "anomaly.py",
+    "func": "func.py",
 }
 LIBRARIES = ("backlight", "numpy", "torch", "transformers", "jax", "torchviz", "torchview", "torchlens")
 

@@ -1,7 +1,6 @@
 """Forward mode through a custom Function: its `jvp` gives the tangents of its outputs."""
 
 from backlight.errors import GraphError
-from backlight.graph.interpreters import without
 from backlight.graph.state import TensorState
 from backlight.ops.promotion import is_float
 from backlight.ops.tables import TENSOR_OPS
@@ -24,7 +23,7 @@ def push_tangents(function, ctx, args: tuple, raw: tuple, outputs: tuple) -> Non
     for level in levels():
         tangents = [level.tangent_of(one) if isinstance(one, TensorState) else None for one in args]
         if any(tangent is not None for tangent in tangents):
-            with without(level):
+            with level.outside():
                 found = _called(function, ctx, args, tangents)
                 _require_count(found, outputs)
                 for place, (out, tangent) in enumerate(zip(outputs, found)):

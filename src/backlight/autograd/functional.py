@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.autograd.forward_jacobian import jacobians_by_columns, refuse_strict
+from backlight.autograd.forward_jacobian import jacobians_by_columns, refuse
 from backlight.autograd.strictness import (
     CONSTANT_OUTPUT,
     INDEPENDENT_ENTRY,
@@ -81,15 +81,20 @@ def jacobian(
     Args:
         vectorize: compute all rows, or columns, at once with whole batches, instead of one after another.
         strategy: "reverse-mode" runs backward for each element of the outputs, "forward-mode" pushes a tangent for each
-            element of the inputs: less work where these are fewer.
+            element of the inputs, all at once: less work where these are fewer. It needs `vectorize`, and knows neither
+            `strict` nor `create_graph`.
 
     The other arguments are those of `vjp`.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise ValueProblem(f'Expected strategy to be either "forward-mode" or "reverse-mode", got {strategy!r}')
+        raise ValueProblem(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
+            f'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode". Got '
+            f"{strategy!r}"
+        )
     if strategy == "forward-mode":
-        refuse_strict(strict)
-        return _by_columns(func, inputs, create_graph, vectorize)
+        refuse(strict, create_graph, vectorize)
+        return _by_columns(func, inputs)
     if strict and vectorize:
         raise GraphError(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
@@ -104,7 +109,7 @@ def jacobian(
     return _unpacked(tuple(parts), call.several_outputs)
 
 
-def _by_columns(func, inputs, create_graph: bool, vectorize: bool):
+def _by_columns(func, inputs):
     several, inputs = _listed(inputs, "inputs", "jacobian")
     several_outputs = []
 
@@ -113,8 +118,9 @@ def _by_columns(func, inputs, create_graph: bool, vectorize: bool):
         several_outputs[:] = [several]
         return outs
 
-    rows = jacobians_by_columns(outputs, _own(inputs, create_graph, False), vectorize)
-    return _unpacked(tuple(_unpacked(_finished(tuple(row), create_graph), several) for row in rows), *several_outputs)
+    rows = [list(_finished(tuple(row), False)) for row in jacobians_by_columns(outputs, _own(inputs, False, False))]
+    found = rows if several else tuple([row[0] for row in rows])  # lists and tuples as PyTorch has them
+    return _unpacked(found, *several_outputs)
 
 
 def hessian(
@@ -140,8 +146,7 @@ def hessian(
         require_grad(found, strict, INDEPENDENT_SLOPE)
         return found
 
-    at_once = vectorize and outer_jacobian_strategy != "forward-mode"  # vmap cannot run the backward within
-    found = jacobian(slopes, inputs, create_graph, strict, at_once, outer_jacobian_strategy)
+    found = jacobian(slopes, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return found if several else found[0][0]
 
 

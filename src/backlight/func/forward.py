@@ -31,11 +31,12 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     >>> jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
-    output, moved, aux = pushed(func, primals, tangents, None, strict, has_aux)
+    with level() as own:
+        output, moved, aux = pushed_at(own, func, primals, tangents, None, strict, has_aux)
     return (output, moved, aux) if has_aux else (output, moved)
 
 
-def pushed(func, primals, tangents, argnums: Argnums | None, strict: bool, has_aux: bool) -> tuple:
+def pushed_at(own, func, primals, tangents, argnums: Argnums | None, strict: bool, has_aux: bool) -> tuple:
     """Return outputs, their tangents, and aux; tangents are of the chosen arguments, of all for None."""
     if not isinstance(primals, tuple):
         raise GraphError(f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
@@ -49,14 +50,13 @@ def pushed(func, primals, tangents, argnums: Argnums | None, strict: bool, has_a
         )
     _require_tensors(leaves, "primals")
     _require_tensors(directions, "tangents")
-    with level() as own:
-        duals = unflatten([dual_at(own, leaf, one) for leaf, one in zip(leaves, directions)], spec)
-        output = func(*(duals if argnums is None else put_back(primals, argnums, duals)))
-        output, aux = with_aux(output, has_aux, JVP)
-        outputs, out_spec = flatten(output)
-        require_output(outputs, JVP)
-        pairs = [_split(own, one, strict) for one in outputs]
-        aux = mapped(lambda one: unpacked_at(own, one)[0] if isinstance(one, TensorState) else one, aux)
+    duals = unflatten([dual_at(own, leaf, one) for leaf, one in zip(leaves, directions)], spec)
+    output = func(*(duals if argnums is None else put_back(primals, argnums, duals)))
+    output, aux = with_aux(output, has_aux, JVP)
+    outputs, out_spec = flatten(output)
+    require_output(outputs, JVP)
+    pairs = [_split(own, one, strict) for one in outputs]
+    aux = mapped(lambda one: unpacked_at(own, one)[0] if isinstance(one, TensorState) else one, aux)
     values, moved = zip(*pairs)
     return unflatten(values, out_spec), unflatten(moved, out_spec), aux
 

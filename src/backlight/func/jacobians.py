@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 
+from backlight.batching.directions import directions
 from backlight.batching.trees import flatten, mapped, unflatten
 from backlight.batching.units import unit_rows
 from backlight.batching.vmapping import vmap
 from backlight.errors import ValueProblem
 from backlight.func.arguments import Argnums, picked
-from backlight.func.forward import pushed
+from backlight.func.forward import pushed_at
 from backlight.func.reverse import recorded_vjp, wrapping
 from backlight.ops.joining import cat
+from backlight.ops.tangents import level
 
 
 def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable:
@@ -27,8 +29,7 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
     tensor([[2., 0.],
             [0., 4.]])
     """
-    if not (chunk_size is None or chunk_size > 0):
-        raise ValueProblem("jacrev: `chunk_size` should be greater than 0.")
+    _check_chunk_size("jacrev", chunk_size)
 
     @wrapping(func)
     def jacobian(*args):
@@ -39,13 +40,21 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
         parts = []
         for start in range(0, total, chunk_size or total or 1):
             rows = unflatten(unit_rows(outputs, start, min(start + (chunk_size or total), total)), out_spec)
-            parts.append(flatten(vmap(backward)(rows))[0])
+            parts.append(flatten(_pulled(backward, rows))[0])
         stacked = [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
         found = _by_output(stacked, outputs, inputs)
         jacobians = unflatten([unflatten(row, in_spec) for row in found], out_spec)
         return (jacobians, aux) if has_aux else jacobians
 
     return jacobian
+
+
+def _pulled(backward: Callable, rows):
+    """Return what a backward gives for each row; a single one needs no vmap."""
+    leaves, spec = flatten(rows)
+    if leaves[0]._data.shape[0] != 1:
+        return vmap(backward)(rows)
+    return mapped(lambda one: one.unsqueeze(0), backward(unflatten([one.squeeze(0) for one in leaves], spec)))
 
 
 def _by_output(stacked, outputs, inputs) -> list:
@@ -60,27 +69,64 @@ def _by_output(stacked, outputs, inputs) -> list:
     return found
 
 
-def jacfwd(func: Callable, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:
+def jacfwd(
+    func: Callable,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+    chunk_size: int | None = None,
+) -> Callable:
     """Return a function that computes the Jacobian of `func` in forward mode, one column an element of the arguments.
 
-    It suits functions with few inputs. The arguments are those of `jacrev`; `randomness` is that of `vmap`.
+    It suits functions with few inputs. All columns are pushed through one call of `func`, whose values are computed
+    once. The arguments are those of `jacrev`; `randomness` is that of `vmap`.
     """
+    _check_chunk_size("jacfwd", chunk_size)
 
     @wrapping(func)
     def jacobian(*args):
         inputs, in_spec = flatten(picked(args, argnums))
-        columns = unflatten(unit_rows(inputs), in_spec)
-
-        def column(direction):
-            _, moved, aux = pushed(func, args, direction, argnums, False, has_aux)
-            return moved, aux
-
-        moved, aux = vmap(column, out_dims=(0, 0 if has_aux else None), randomness=randomness)(columns)
-        outputs, out_spec = flatten(moved)
-        jacobians = unflatten([unflatten(_by_input(one, inputs), in_spec) for one in outputs], out_spec)
-        return (jacobians, mapped(lambda one: one[0], aux)) if has_aux else jacobians
+        total = sum(one._data.size for one in inputs)
+        parts = []
+        for start in range(0, total, chunk_size or total or 1):
+            rows = unit_rows(inputs, start, min(start + (chunk_size or total), total))
+            push = _columns if randomness != "different" else _columns_apart
+            moved, out_spec, aux = push(func, args, unflatten(rows, in_spec), argnums, has_aux, randomness)
+            parts.append(moved)
+        stacked = [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
+        jacobians = unflatten([unflatten(_by_input(one, inputs), in_spec) for one in stacked], out_spec)
+        return (jacobians, aux) if has_aux else jacobians
 
     return jacobian
+
+
+def _columns(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple:
+    """Return the tangents of the outputs, one a row, their structure, and aux; values are computed once."""
+    leaves, spec = flatten(rows)
+    with directions(leaves[0]._data.shape[0], randomness) as level:
+        given = unflatten([level.direction(one) for one in leaves], spec)
+        _, moved, aux = pushed_at(level, func, args, given, argnums, False, has_aux)
+        outputs, out_spec = flatten(moved)
+        return [level.columns(one) for one in outputs], out_spec, aux
+
+
+def _columns_apart(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple:
+    """Do the same where each column draws random numbers of its own, so that values differ."""
+
+    def column(direction):
+        with level() as own:
+            _, moved, aux = pushed_at(own, func, args, direction, argnums, False, has_aux)
+        return moved, aux
+
+    moved, aux = vmap(column, out_dims=(0, 0 if has_aux else None), randomness=randomness)(rows)
+    outputs, out_spec = flatten(moved)
+    return outputs, out_spec, mapped(lambda one: one[0], aux) if has_aux else None
+
+
+def _check_chunk_size(name: str, chunk_size: int | None) -> None:
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueProblem(f"{name}: `chunk_size` should be greater than 0.")
 
 
 def _by_input(columns, inputs) -> list:

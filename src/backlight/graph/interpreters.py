@@ -33,6 +33,7 @@ class Interpreter:
     __slots__ = ()
 
     opens_batches = False
+    has_batches = False  # whether it opens batches of its own, while it is asked
     sees_backward = False  # whether backward runs its rules on tensors, so that this interpreter is asked about them
 
     def op(self, op, function, args: tuple, kwargs: dict):

@@ -59,11 +59,31 @@ class Level(Interpreter):
         out = function(*args, **kwargs)
         if out is not NotImplemented:
             outs = (out,) if isinstance(out, TensorState) else tuple(out)
-            found = tangents_of_outputs(self, op, function, args, kwargs, outs)
-            for one, tangent in zip(outs, found):
+            for one, tangent in zip(outs, self.pushed(op, function, args, kwargs, outs)):
                 if tangent is not None:
                     self.attach(one, tangent)
         return out
+
+    def pushed(self, op, function, args: tuple, kwargs: dict, outs: tuple) -> list:
+        """Return the tangent of each output of an op, None for those that have none."""
+        return tangents_of_outputs(self, op, function, args, kwargs, outs)
+
+    def outside(self):
+        """Take this level off the stack within the block."""
+        return without(self)
+
+    def zeros(self, tensor):
+        """Return a tangent of zeros that may be written to."""
+        return wrap(np.zeros_like(tensor._data))
+
+    def laid_like(self, tangent, tensor):
+        """Return a tangent whose elements follow each other in memory as its tensor's do: itself, if they do."""
+        return _laid_like(tangent, tensor)
+
+    def view_of(self, whole, base, tensor):
+        """Return the view of a base's tangent that a tensor is of the base."""
+        positions = positions_in(base, tensor)  # or its error, if the base is not one piece of memory
+        return TENSOR_OPS.as_strided(whole, positions, same_part(writable(whole), writable(base), tensor._data))
 
     def has(self, value) -> bool:
         """Tell whether an argument is a tensor with a tangent of this level, or a list in which there is one."""
@@ -82,7 +102,7 @@ class Level(Interpreter):
         whole = None if base._tangents is None else base._tangents.get(self)
         if whole is None:
             return None
-        self.attach(tensor, _same_view(whole, base, tensor))
+        self.attach(tensor, self.view_of(whole, base, tensor))
         return tensor._tangents[self]
 
     def attach(self, tensor, tangent) -> None:
@@ -101,7 +121,7 @@ class Level(Interpreter):
         if tangents is None:
             tangents = tensor._tangents = Tangents()
             _tell_node(tensor, tangents)
-        tangents[self] = _laid_like(tangent, tensor)
+        tangents[self] = self.laid_like(tangent, tensor)
         self._given[id(tangents)] = tangents
 
     def write(self, target, tangent) -> None:
@@ -109,14 +129,14 @@ class Level(Interpreter):
         present = self.tangent_of(target)
         if present is None and tangent is None:
             return
-        with without(self):
+        with self.outside():
             if present is not None:
                 _ = present.zero_() if tangent is None else present.copy_(tangent)
             elif target._view is None:
                 self.attach(target, TENSOR_OPS.to_copy(tangent, target._data.dtype))
             else:
                 base = target._view[0]
-                self.attach(base, wrap(np.zeros_like(base._data)))
+                self.attach(base, self.zeros(base))
                 self.tangent_of(target).copy_(tangent)
 
     def dual(self, primal, tangent):
@@ -172,7 +192,7 @@ def copy_tangents(source, target, *, cloned: bool) -> None:
     for level in levels():
         tangent = level.tangent_of(source)
         if tangent is not None:
-            with without(level):
+            with level.outside():
                 level.attach(target, TENSOR_OPS.clone(tangent) if cloned else tangent)
 
 
@@ -216,9 +236,3 @@ def _laid_like(tangent, tensor):
 
 def _rows(tangent):
     return TENSOR_OPS.clone(tangent, memory_format=contiguous_format)
-
-
-def _same_view(whole, base, tensor):
-    """Return the view of a base's tangent that a tensor is of the base."""
-    positions = positions_in(base, tensor)  # or its error, if the base is not one piece of memory
-    return TENSOR_OPS.as_strided(whole, positions, same_part(writable(whole), writable(base), tensor._data))
