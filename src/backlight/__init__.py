@@ -64,6 +64,7 @@ from backlight.ops.powers import *
 from backlight.ops.products import *
 from backlight.ops.pseudoinverse import *
 from backlight.ops.qr import *
+from backlight.ops.rare_functions import *
 from backlight.ops.recurrent_layers import *
 from backlight.ops.reductions import *
 from backlight.ops.reflections import *
@@ -103,6 +104,7 @@ from backlight.tensor.printing import *
 from backlight.tensor.random import *
 from backlight.tensor.ranges import *
 from backlight.tensor.tensor import Tensor
+from backlight.tensor.windows import *
 
 from backlight import autograd, fft, linalg, masked, return_types, special  # isort: skip - after what it is made of
 

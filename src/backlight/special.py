@@ -3,6 +3,21 @@
 from backlight.ops.activations import sigmoid as expit
 from backlight.ops.out_variants import with_out
 from backlight.ops.pointwise import exp2, expm1, log1p, sinc
+from backlight.ops.rare_functions import (
+    airy_ai,
+    bessel_j0,
+    bessel_j1,
+    bessel_y0,
+    bessel_y1,
+    modified_bessel_k0,
+    modified_bessel_k1,
+    scaled_modified_bessel_k0,
+    scaled_modified_bessel_k1,
+    spherical_bessel_j0,
+    zeta,
+)
+from backlight.ops.rare_functions import igamma as gammainc
+from backlight.ops.rare_functions import igammac as gammaincc
 from backlight.ops.reductions import logsumexp
 from backlight.ops.rounding import round
 from backlight.ops.softmax import log_softmax, softmax
@@ -30,6 +45,11 @@ from backlight.ops.special import lgamma as gammaln
 from backlight.ops.special import mvlgamma as multigammaln
 
 __all__ = [
+    "airy_ai",
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
     "digamma",
     "entr",
     "erf",
@@ -39,6 +59,8 @@ __all__ = [
     "exp2",
     "expit",
     "expm1",
+    "gammainc",
+    "gammaincc",
     "gammaln",
     "i0",
     "i0e",
@@ -49,16 +71,22 @@ __all__ = [
     "log_softmax",
     "logit",
     "logsumexp",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
     "multigammaln",
     "ndtr",
     "ndtri",
     "polygamma",
     "psi",
     "round",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
     "sinc",
     "softmax",
+    "spherical_bessel_j0",
     "xlog1py",
     "xlogy",
+    "zeta",
 ]
 
 globals().update(with_out(globals(), {*__all__} - {"softmax", "log_softmax"}, __name__))

@@ -1,6 +1,6 @@
 """The error function, the gamma function, Bessel functions and their families."""
 
-from case import Case, away_from, given, normal, uniform
+from case import Case, Input, away_from, given, normal, uniform
 
 SINGLE = ("float64", "float32")
 POSITIVE = uniform(3, 4, low=0.3, high=2)
@@ -8,6 +8,14 @@ PROBABILITY = uniform(3, 4, low=0.02, high=0.98)
 GAMMA = uniform(3, 4, low=0.5, high=5)
 SERIES = {"float64": (1e-8, 1e-9)}  # PyTorch's trigamma stops its series early
 ZERO = given([0.0, 0.0, 1.5], True)
+
+LOOSE = {"float64": (1e-6, 2e-8), "float32": (1e-4, 1e-5)}  # PyTorch is off by 1e-8 there: test_rare_functions.py
+CONSTANT = Input(lambda rng: rng.uniform(0.5, 5, (3, 4)), differentiable=False)
+EXPONENTS = Input(lambda rng: rng.uniform(1.5, 6, (3, 4)), differentiable=False)
+LARGE = uniform(3, 4, low=300, high=340)
+WIDE = uniform(40, low=0.1, high=60)
+WAVES = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1"]
+WAVES += ["scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0"]
 
 
 def special(name, draw, **options):
@@ -45,4 +53,18 @@ CASES = [
     Case("xlog1py_to_number", lambda t, x: t.special.xlog1py(x, 2.0), [normal(3, 4)], dtypes=SINGLE),
     Case("logit", lambda t, x: t.logit(x), [uniform(3, 4, low=0.1, high=0.9)]),
     Case("logit/eps", lambda t, x: t.logit(x, eps=0.2), [PROBABILITY]),
+    *[special(f"special_{name}", POSITIVE, differentiable=False) for name in WAVES],
+    *[special(f"special_{name}/wide", WIDE, differentiable=False, tolerance=LOOSE) for name in WAVES],
+    Case("igamma", lambda t, a, x: t.igamma(a, x), [CONSTANT, GAMMA]),
+    Case("igammac", lambda t, a, x: t.special.gammaincc(a, x), [CONSTANT, GAMMA]),
+    Case(
+        "igamma/large",
+        lambda t, a, x: (t.igamma(a, x), t.igammac(a, x)),
+        [LARGE, LARGE],
+        differentiable=False,
+        dtypes=("float64",),
+        tolerance=LOOSE,
+    ),
+    Case("special_zeta", lambda t, s, q: t.special.zeta(s, q), [EXPONENTS, GAMMA], dtypes=SINGLE),
+    Case("special_zeta/number", lambda t, q: t.special.zeta(2.5, q), [GAMMA], dtypes=SINGLE),
 ]

@@ -35,9 +35,9 @@ _BETWEEN = (
     0.21917882116244464,
     0.4994868595695864,
 )
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)  # B2, B4, …
-_LGAMMA_SERIES = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))[::-1]
-_DIGAMMA_SERIES = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))[::-1]
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)  # B2, B4, …
+STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))[::-1]
+_DIGAMMA_SERIES = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI, 1))[::-1]
 _FAR = 13.0  # from here on the series of Stirling reach the last digit
 
 
@@ -53,7 +53,7 @@ def _lgamma_positive(x):
     e = x[near] - 1
     out[near] = _between(e) - np.log1p(e)
     z = x[far]
-    series = horner(_LGAMMA_SERIES, 1 / (z * z)) / z
+    series = horner(STIRLING, 1 / (z * z)) / z
     out[far] = np.where(np.isinf(z), z, (z - 0.5) * (np.log(z) - 1) + (0.5 * math.log(2 * math.pi) - 0.5 + series))
     middle = ~(near | far)
     z, product = x[middle], np.ones(np.count_nonzero(middle))
@@ -103,7 +103,7 @@ def zeta(s: int, q):
             z = np.where(short, z + 1, z)
         total += z ** (1 - s) / (s - 1) + z**-s / 2
         factor, power = s, z ** (-s - 1)
-        for k, bernoulli in enumerate(_BERNOULLI, 1):
+        for k, bernoulli in enumerate(BERNOULLI, 1):
             total += bernoulli / math.factorial(2 * k) * factor * power
             factor *= (s + 2 * k - 1) * (s + 2 * k)
             power = power / (z * z)

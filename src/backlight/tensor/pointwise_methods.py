@@ -11,6 +11,7 @@ from backlight.ops import (
     division,
     pointwise,
     powers,
+    rare_functions,
     rounding,
     selection,
     special,
@@ -242,6 +243,10 @@ class UnaryMethods:
     i0_ = inplace(special.i0)
     logit_ = inplace(special.logit)
     xlogy_ = inplace(special.xlogy)
+    igamma = rare_functions.igamma
+    igammac = rare_functions.igammac
+    igamma_ = inplace(rare_functions.igamma)
+    igammac_ = inplace(rare_functions.igammac)
     relu_ = inplace(activations.relu)
     sigmoid_ = inplace(activations.sigmoid)
 

@@ -1,0 +1,113 @@
+"""Special functions that have values and no derivative in PyTorch, or one by their second argument only."""
+
+from backlight.errors import UnsupportedError
+from backlight.kernels import incomplete, waves
+from backlight.kernels.halves import HALVES
+from backlight.ops.declare import op
+from backlight.ops.numbers import no_integers
+
+__all__ = ["igamma", "igammac"]
+
+
+def _no_halves(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's message for float16 and bfloat16."""
+
+    def refuse(*kinds) -> str | None:
+        for kind in kinds:
+            if kind in HALVES:
+                name = "Half" if kind == HALVES[0] else "BFloat16"
+                return f"\"{kernel}\" not implemented for '{name}'; convert the input with .float()"
+        return None
+
+    return refuse
+
+
+def _wave(name: str, meaning: str):
+    kernel = getattr(waves, name)
+
+    def forward(xp, input):
+        if input.dtype in HALVES:
+            raise UnsupportedError(refuse(input.dtype))
+        return kernel(input)
+
+    refuse = _no_halves("airy_ai_cpu" if name == "airy_ai" else f"{name}_cpu")
+    forward.__name__, forward.__doc__ = name, f"{meaning} There is no derivative, as in PyTorch."
+    return op(forward, name=f"special_{name}", promote="float")
+
+
+airy_ai = _wave("airy_ai", "Airy's function Ai.")
+bessel_j0 = _wave("bessel_j0", "The Bessel function of the first kind of order 0.")
+bessel_j1 = _wave("bessel_j1", "The Bessel function of the first kind of order 1.")
+bessel_y0 = _wave("bessel_y0", "The Bessel function of the second kind of order 0.")
+bessel_y1 = _wave("bessel_y1", "The Bessel function of the second kind of order 1.")
+modified_bessel_k0 = _wave("modified_bessel_k0", "The modified Bessel function of the second kind of order 0.")
+modified_bessel_k1 = _wave("modified_bessel_k1", "The modified Bessel function of the second kind of order 1.")
+scaled_modified_bessel_k0 = _wave("scaled_modified_bessel_k0", "exp(input) · modified_bessel_k0(input).")
+scaled_modified_bessel_k1 = _wave("scaled_modified_bessel_k1", "exp(input) · modified_bessel_k1(input).")
+spherical_bessel_j0 = _wave("spherical_bessel_j0", "sin(input) / input.")
+
+
+# --- the incomplete gamma function ------------------------------------------------------------------------------------
+
+
+@op(promote="same", refuse=no_integers("igamma_cpu"), tangent="symmetric")
+def igamma(xp, input, other):
+    """The share of Γ(input) = ∫ t^(input − 1) · exp(−t) dt that lies below `other`."""
+    _refuse_integers("igamma", input)
+    return incomplete.gammainc(input, other)
+
+
+@igamma.derivative("input", formula="not known: an error, as in PyTorch")
+def igamma_input(grad):
+    raise UnsupportedError(
+        "the derivative for 'igamma: input' is not implemented.\n  Only `other` has one: detach input"
+    )
+
+
+@igamma.derivative("other", formula="grad · other^(input − 1) · exp(−other) / Γ(input)")
+def igamma_other(grad, input, other, ops):
+    return grad * ops.exp(ops.log(other) * (input - 1) - other - ops.lgamma(input))
+
+
+@op(promote="same", refuse=no_integers("igammac_cpu"), tangent="symmetric")
+def igammac(xp, input, other):
+    """1 − igamma(input, other), exact where it is small."""
+    _refuse_integers("igammac", input)
+    return incomplete.gammaincc(input, other)
+
+
+@igammac.derivative("input", formula="not known: an error, as in PyTorch")
+def igammac_input(grad):
+    raise UnsupportedError(
+        "the derivative for 'igammac: input' is not implemented.\n  Only `other` has one: detach input"
+    )
+
+
+@igammac.derivative("other", formula="−grad · other^(input − 1) · exp(−other) / Γ(input)")
+def igammac_other(grad, input, other, ops):
+    return -grad * ops.exp(ops.log(other) * (input - 1) - other - ops.lgamma(input))
+
+
+def _refuse_integers(name: str, input) -> None:
+    problem = no_integers(f"{name}_cpu")(input.dtype)
+    if problem:
+        raise UnsupportedError(problem)
+
+
+@op(name="special_zeta", promote="float", tangent="symmetric")
+def zeta(xp, input, other):
+    """Hurwitz's zeta Σ 1 / (other + k)^input over k ≥ 0."""
+    for one in (input, other):
+        if one.dtype in HALVES:
+            raise UnsupportedError(_no_halves("zeta_cpu")(one.dtype))
+    return incomplete.zeta(input, other)
+
+
+@zeta.derivative("input", formula="not known: an error, as in PyTorch")
+def zeta_input(grad):
+    raise UnsupportedError("the derivative for 'zeta' is not implemented.\n  Only `other` has one: detach input")
+
+
+@zeta.derivative("other", formula="−grad · input · zeta(input + 1, other)")
+def zeta_other(grad, input, other, ops):
+    return grad * -input * ops.special_zeta(input + 1, other)
