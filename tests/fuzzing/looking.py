@@ -45,6 +45,8 @@ def graph(m, a, b, k):
 @step("edges", 1)
 def edges(m, a, b, k):
     x = m.differentiable(a)
+    if x.is_leaf and (x.is_inference() or m.t.is_inference_mode_enabled()):  # PyTorch's fails with an AttributeError
+        raise Impossible
     edge = m.t.autograd.graph.get_gradient_edge(x)
     m.note("edge", edge.node.name(), edge.output_nr)
     root = m.computed(b)
