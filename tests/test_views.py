@@ -518,3 +518,21 @@ def test_in_place_shapes_change_the_tensor_itself(t, name):
 def test_shapes_of_a_leaf_do_not_change_in_place(t):
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"):
         t.ones(2, 3, requires_grad=True).t_()
+
+
+@pytest.mark.parametrize("fill", [0.25, "tensor", "zero_"])
+def test_a_recorded_write_to_a_view_of_a_view_runs_no_node_of_what_the_view_was(fill):
+    found = []
+    for t in (torch, backlight):
+        leaf, seen = t.ones(3, 4, requires_grad=True), []
+        base = leaf * 2
+        view = base.view(4, 3)
+        view.grad_fn.register_hook(lambda inputs, outputs, seen=seen: seen.append(len(outputs)))
+        if fill == "zero_":
+            view[:2].zero_()
+        else:
+            view[:2] = fill if fill == 0.25 else t.ones(3)
+        (base.sum() + (view * 3).sum()).backward()
+        found.append((seen, leaf.grad.tolist(), base.tolist()))
+    assert found[0] == found[1]
+    assert found[0][0] == []
