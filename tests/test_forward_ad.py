@@ -559,3 +559,71 @@ def test_a_dual_without_a_level_is_told_in_pytorchs_words():
     with pytest.raises(RuntimeError) as ours:
         without_level(backlight)
     assert str(ours.value).startswith(str(theirs.value))
+
+
+def into_out(m, x, square):
+    m.sin(x, out=m.zeros(3))
+
+
+def dual_as_out(m, x, square):
+    m.mm(m.ones(3, 3), m.ones(3, 3), out=square)
+
+
+def distinct(m, x, square):
+    m.unique(x)
+
+
+def distinct_rows(m, x, square):
+    m.unique(square, dim=0)
+
+
+def runs(m, x, square):
+    m.unique_consecutive(x)
+
+
+def step(m, x, square):
+    m.heaviside(x, x)
+
+
+def floored(m, x, square):
+    m.floor_divide(x, 2)
+
+
+def reflectors(m, x, square):
+    m.geqrf(square)
+
+
+def symmetric_factor(m, x, square):
+    m.linalg.ldl_factor_ex(square)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [into_out, dual_as_out, distinct, distinct_rows, runs, step, floored, reflectors, symmetric_factor],
+)
+def test_what_has_no_tangent_is_refused_in_pytorchs_words(call):
+    said = []
+    for m in (torch, backlight):
+        forward = m.autograd.forward_ad
+        with forward.dual_level(), pytest.raises(NotImplementedError) as problem:
+            x = forward.make_dual(m.tensor([3.0, 1.0, 2.0]), m.ones(3))
+            call(m, x, forward.make_dual(m.eye(3) * 2, m.ones(3, 3)))
+        said.append(str(problem.value).split("\n")[0])
+    assert said[1].startswith(said[0])
+    for m in (torch, backlight):
+        x = m.tensor([3.0, 1.0, 2.0])
+        with m.autograd.forward_ad.dual_level():  # nothing has a tangent
+            assert m.sin(x, out=m.zeros(3)).shape == x.shape
+            assert m.unique(x).tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["x.argmax()", "x > 1", "x.signbit()", "x.nonzero()", "m.bucketize(x, x)", "m.histc(x)", "x.long()"],
+)
+def test_what_only_tells_places_and_counts_has_no_tangent(function):
+    for m in (torch, backlight):
+        forward = m.autograd.forward_ad
+        with forward.dual_level():
+            x = forward.make_dual(m.tensor([3.0, 1.0, 2.0]), m.ones(3))
+            assert forward.unpack_dual(eval(function, {"m": m, "x": x})).tangent is None

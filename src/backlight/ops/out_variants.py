@@ -12,12 +12,14 @@ import warnings
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ArgumentError, GraphError, ShapeError
+from backlight.errors import ArgumentError, GraphError, ShapeError, UnsupportedError
+from backlight.graph.interpreters import interpreted
 from backlight.graph.modes import modes
 from backlight.graph.state import TensorState
 from backlight.kernels.native import core
 from backlight.ops.inplace import refuse_writing, store
 from backlight.ops.promotion import category
+from backlight.ops.tangents import has_tangents
 
 _NAMES = """
 abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr alias_copy all amax amin aminmax angle any arange
@@ -73,6 +75,7 @@ def written(function, args: tuple, kwargs: dict):
     """Call a function and write its result into `kwargs["out"]`, which is returned.
 
     Raises:
+        NotImplementedError: one of the tensors has a tangent.
         RuntimeError: a gradient would be needed, or the result's dtype cannot be cast to that of `out`.
     """
     out = kwargs.pop("out")
@@ -80,6 +83,11 @@ def written(function, args: tuple, kwargs: dict):
         return function(*args, **kwargs)
     name = function.__name__
     outs = _checked(name, out)
+    if interpreted.blocks and has_tangents(*args, *kwargs.values(), *outs):
+        raise UnsupportedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function; leave "
+            "out= away, or detach what has a tangent"
+        )
     if name in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
         kwargs["dtype"] = from_numpy_dtype(out._data.dtype)
     result = function(*args, **kwargs)

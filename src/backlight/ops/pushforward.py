@@ -27,6 +27,7 @@ All rules call ops on tensors, so that levels of forward mode outside this one, 
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
+from backlight.errors import UnsupportedError
 from backlight.graph import engine
 from backlight.graph.interpreters import local
 from backlight.graph.modes import enable_grad, modes
@@ -37,6 +38,30 @@ from backlight.ops.composites import asks
 from backlight.ops.declare import ARRAY, ARRAYS, LINEAR, MULTILINEAR, SYMMETRIC
 from backlight.ops.promotion import is_float
 from backlight.ops.tables import TENSOR_OPS
+
+
+def _unwritten(name: str):
+    return f"Trying to use forward AD with {name} that does not support it because it has not been implemented yet."
+
+
+def _unsupported(name: str):
+    return f"Trying to use forward AD with aten::{name} that does not support it."
+
+
+# Ops without a derivative whose results change with their inputs: what to say, given a call's arguments.
+REFUSED = {
+    "floor_divide": lambda given: _unsupported("floor_divide") + " div(…, rounding_mode='floor') has a tangent, 0",
+    "geqrf": lambda given: _unwritten("geqrf") + "\n  linalg.qr has a tangent",
+    "heaviside": lambda given: _unsupported("heaviside") + " Detach its arguments: its slope is 0",
+    "linalg_ldl_factor_ex": lambda given: _unsupported("linalg_ldl_factor_ex") + " linalg.cholesky has a tangent",
+    "unique": lambda given: (
+        _unwritten("_unique2" if given["dim"] is None else "unique_dim") + "\n  Sort, which has a tangent, or detach"
+    ),
+    "unique_consecutive": lambda given: (
+        _unwritten("unique_consecutive" if given["dim"] is None else "unique_dim_consecutive")
+        + "\n  Detach the tensor, or pick its elements by index"
+    ),
+}
 
 
 class Call:
@@ -95,6 +120,8 @@ class Call:
 def tangents_of_outputs(level, op, function, args: tuple, kwargs: dict, outs: tuple) -> list:
     """Return the tangent of each output of a call, None for those that have none."""
     call = Call(level, op, function, args, kwargs, outs)
+    if op.name in REFUSED:
+        raise UnsupportedError(REFUSED[op.name](call.values))
     places = call.places()
     if not call.tangents or not places:
         return [None] * len(outs)
