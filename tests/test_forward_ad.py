@@ -134,6 +134,38 @@ def test_what_leaves_the_graph_leaves_the_tangent():
         assert tangent_of(x.float()).dtype is backlight.float32
 
 
+def unpacked(m, made, dual):
+    x, y = dual(made(3), made(3)), dual(made(2, 3), made(2, 3)).exp()
+    primal = m.autograd.forward_ad.unpack_dual(y).primal
+    of_view = m.autograd.forward_ad.unpack_dual(y[0]).primal
+    return primal, primal[0], primal.t()[1:], *primal.unbind(0), primal * 2, of_view, primal * x, y
+
+
+def write_to_an_unpacked_primal(m, made, dual):
+    y = dual(made(2, 3), made(2, 3)) * 1
+    primal = m.autograd.forward_ad.unpack_dual(y).primal
+    primal.mul_(2)
+    return primal, y, primal[0], y[0]
+
+
+def write_duals_to_an_unpacked_primal(m, made, dual):
+    x, y = dual(made(3), made(3)), dual(made(3), made(3)) * 1
+    primal = m.autograd.forward_ad.unpack_dual(y).primal
+    primal.mul_(x)
+    return primal, y
+
+
+@pytest.mark.parametrize(
+    "program", [unpacked, write_to_an_unpacked_primal, write_duals_to_an_unpacked_primal], ids=lambda f: f.__name__
+)
+def test_an_unpacked_primal_carries_no_tangent(program):
+    theirs, ours = run_both(program)
+    for a, b in zip(theirs, ours, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_allclose(b, a, rtol=1e-12)
+
+
 # --- views and in-place ops -------------------------------------------------------------------------------------------
 
 

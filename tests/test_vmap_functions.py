@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import backlight
+from backlight.batching.trees import leaves_of
 
 X, W = np.random.default_rng(0).normal(size=(5, 3)), np.random.default_rng(1).normal(size=3)
 
@@ -108,3 +109,61 @@ def test_missing_rules_are_told_in_pytorchs_words(name):
             vmap(functions(m)[name].apply)(*((x, x) if name == "Twofold" else (x,)))
         found.append(" ".join(str(problem.value).split()))
     assert found[1].startswith(found[0][:132])
+
+
+# --- forward mode ----------------------------------------------------------------------------------------------------
+
+
+def with_jvp(m):
+    class Pushed(m.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, w):
+            return x * x * w, (x * w).sum()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, first, second):
+            x, w = ctx.saved_tensors
+            return 2 * x * w * first + w * second, x * x * first + x * second
+
+        @staticmethod
+        def jvp(ctx, x_tangent, w_tangent):
+            x, w = ctx.saved_tensors
+            return 2 * x * w * x_tangent + x * x * w_tangent, (w * x_tangent + x * w_tangent).sum()
+
+    return Pushed.apply
+
+
+FORWARD = {
+    "jacfwd": lambda f, apply, x, w: f.jacfwd(apply)(x[0], w),
+    "jacfwd for both": lambda f, apply, x, w: f.jacfwd(apply, argnums=(0, 1))(x[0], w),
+    "hessian": lambda f, apply, x, w: f.hessian(lambda a: apply(a, w)[0].sum())(x[0]),
+    "jacfwd of grad": lambda f, apply, x, w: f.jacfwd(f.grad(lambda a: apply(a, w)[1] ** 2))(x[0]),
+    "vmap of jvp": lambda f, apply, x, w: f.vmap(lambda a: f.jvp(apply, (a, w), (a, w * 3)))(x),
+    "jvp of vmap": lambda f, apply, x, w: f.jvp(lambda a: f.vmap(lambda b: apply(b, w))(a), (x,), (x + 1,)),
+    "vmap of jacfwd": lambda f, apply, x, w: f.vmap(f.jacfwd(apply), in_dims=(0, None))(x, w),
+    "vmap of jacfwd of grad": lambda f, apply, x, w: f.vmap(f.jacfwd(f.grad(lambda a: apply(a, w)[0].sum())))(x),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_a_made_rule_runs_the_function_s_own_jvp_on_batches(name):
+    found = []
+    for m in (torch, backlight):
+        out = FORWARD[name](m.func, with_jvp(m), m.from_numpy(X), m.from_numpy(W))
+        found.append(leaves_of(out))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-12)
+
+
+def test_a_made_rule_s_jvp_is_itself_differentiated():
+    x, w = backlight.from_numpy(X[0]), backlight.from_numpy(W)
+    apply, func = with_jvp(backlight), backlight.func
+    second = func.jacfwd(func.jacfwd(lambda a: apply(a, w)[0].sum()))(x)
+    np.testing.assert_allclose(second.numpy(), np.diag(2 * W), rtol=1e-12)

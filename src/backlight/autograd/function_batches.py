@@ -55,6 +55,11 @@ def declare(function_class: type, apply) -> None:
             """Run the Function's backward on batches."""
             return None, None, None, *_run_backward(ctx, grads)
 
+        @staticmethod
+        def jvp(ctx, cls, batching, are_batched, *tangents):
+            """Run the Function's jvp on batches."""
+            return _run_jvp(ctx, tangents)
+
     _vmapped[:] = [Vmapped]
 
 
@@ -139,7 +144,7 @@ class _Saved:
 
 
 def _raised(batching, values, are_batched) -> list:
-    return [batched(one, batching) if flag else one for one, flag in zip(values, are_batched)]
+    return [batched(one, batching) if flag and one is not None else one for one, flag in zip(values, are_batched)]
 
 
 def _run_forward(cls, batching, are_batched, operands):
@@ -174,11 +179,30 @@ def _set_up(ctx, inputs, output) -> None:
     ctx.saved_are_batched = [_is_of(batching, one) for one in saved]
     below = {id(one): physical for one, physical in zip((*given, *raised), (*operands, *outputs))}
     ctx.save_for_backward(*[below.get(id(one), _below(batching, one)) for one in saved])
+    if own.saved_for_forward is not None:
+        kept = own.saved_for_forward
+        ctx.kept_are_batched = [_is_of(batching, one) for one in kept]
+        ctx.save_for_forward(*[below.get(id(one), _below(batching, one)) for one in kept])
     constant = {id(one) for one in own.non_differentiable or ()}
     ctx.mark_non_differentiable(*[one for one, above in zip(outputs, raised) if id(above) in constant])
     ctx.set_materialize_grads(own._materialize)
     ctx.own, ctx.cls, ctx.are_batched = own, cls, are_batched
     ctx.batch = VmapInfo(batching.size, batching.randomness)
+
+
+def _run_jvp(ctx, tangents) -> tuple:
+    """Return the tangents of the outputs, each with the batch in front."""
+    batching = Batching(*ctx.batch)
+    own = ctx.own
+    with interpreting(batching):
+        if own.saved_for_forward is not None:
+            own.saved_for_forward = tuple(_raised(batching, ctx.saved_tensors, ctx.kept_are_batched))
+        own._pushes_forward = True
+        try:
+            found = ctx.cls.jvp(own, *_raised(batching, tangents, ctx.are_batched))
+        finally:
+            own._pushes_forward = False
+    return tuple([_in_front(batching, one) for one in (found if isinstance(found, tuple) else (found,))])
 
 
 def _run_backward(ctx, grads) -> list:

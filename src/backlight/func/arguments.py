@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from backlight.batching.trees import leaves_of
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.state import TensorState
 
@@ -62,12 +63,15 @@ def with_aux(output, has_aux: bool, api: str) -> tuple:
     """Return the output and what comes beside it.
 
     Raises:
-        RuntimeError: has_aux is set, and the output is no pair.
+        RuntimeError: has_aux is set, and the output is no pair, or something beside it is no tensor.
     """
     if not has_aux:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
         raise GraphError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    for leaf in leaves_of(output[1]):
+        if not isinstance(leaf, TensorState):
+            raise GraphError(f"Expected tensors, got unsupported type {type(leaf)}; what comes as aux is tensors only")
     return output
 
 

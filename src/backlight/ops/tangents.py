@@ -11,6 +11,9 @@ not the other way round. Levels may be nested as deep as one likes.
 A tangent lies in memory as its tensor does (`attach` sees to it), so that the tangent of a view is the same view of the
 tangent, and shares its memory. A view that was made before its base got a tangent finds it there (`tangent_of`).
 
+The primal that is unpacked from a dual shows the dual's memory and has no tangent: it, and each view of it, says so by
+None in `_tangents`.
+
 At its end a level takes its tangents from all that carry them. A node that saved its own output as an array finds the
 tangents for a backward in `node.extra`.
 """
@@ -55,7 +58,7 @@ class Level(Interpreter):
     def op(self, op, function, args: tuple, kwargs: dict):
         """Let an op run, and give its output the tangent that follows from those of the inputs."""
         if not enabled() or not any(self.has(one) for one in chain(args, kwargs.values())):
-            return UNHANDLED
+            return self._part_of_primal(function, args, kwargs) if op.view and self._is_primal(args[0]) else UNHANDLED
         out = function(*args, **kwargs)
         if out is not NotImplemented:
             outs = (out,) if isinstance(out, TensorState) else tuple(out)
@@ -84,6 +87,23 @@ class Level(Interpreter):
         """Return the view of a base's tangent that a tensor is of the base."""
         positions = positions_in(base, tensor)  # or its error, if the base is not one piece of memory
         return TENSOR_OPS.as_strided(whole, positions, same_part(writable(whole), writable(base), tensor._data))
+
+    def _part_of_primal(self, function, args: tuple, kwargs: dict):
+        """Make a view of an unpacked primal: its base is a dual, and it is not."""
+        out = function(*args, **kwargs)
+        for one in (out,) if isinstance(out, TensorState) else out:
+            self._set_primal(one)
+        return out
+
+    def _is_primal(self, tensor) -> bool:
+        """Tell whether a tensor was unpacked, so that the tangent of the memory it shows is not its own."""
+        own = tensor._tangents
+        return own is not None and self in own and own[self] is None
+
+    def _set_primal(self, tensor) -> None:
+        tensor._tangents = Tangents(tensor._tangents or {})
+        tensor._tangents[self] = None
+        self._given[id(tensor._tangents)] = tensor._tangents
 
     def has(self, value) -> bool:
         """Tell whether an argument is a tensor with a tangent of this level, or a list in which there is one."""
@@ -132,7 +152,7 @@ class Level(Interpreter):
         with self.outside():
             if present is not None:
                 _ = present.zero_() if tangent is None else present.copy_(tangent)
-            elif target._view is None:
+            elif target._view is None or self._is_primal(target):
                 self.attach(target, TENSOR_OPS.to_copy(tangent, target._data.dtype))
             else:
                 base = target._view[0]
@@ -151,7 +171,10 @@ class Level(Interpreter):
         """Return an alias of a tensor without its tangent, and the tangent, or None."""
         tangent = self.tangent_of(tensor) if enabled() else None
         with without(self):
-            return _seen_alone(tensor), tangent
+            primal = _seen_alone(tensor)
+            if tangent is not None:
+                self._set_primal(primal)
+            return primal, tangent
 
     def forget(self) -> None:
         """Take this level's tangents from all that carry them."""
