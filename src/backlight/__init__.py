@@ -109,7 +109,7 @@ from backlight.tensor.windows import *
 from backlight import autograd, fft, linalg, masked, return_types, special  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
-    from backlight import data, lens, nn, optim, utils
+    from backlight import data, lens, nn, optim, profiler, utils
     from backlight.serialization import load, save
 
 globals().update(_with_out(globals()))
@@ -130,6 +130,7 @@ _LATER = {
     "load": "backlight.serialization",
     "nn": "backlight.nn",
     "optim": "backlight.optim",
+    "profiler": "backlight.profiler",
     "save": "backlight.serialization",
     "utils": "backlight.utils",
 }

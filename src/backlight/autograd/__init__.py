@@ -1,6 +1,6 @@
 """Floor 5, PyTorch's doors to differentiation."""
 
-from backlight.autograd import forward_ad, functional, grad_mode, graph
+from backlight.autograd import forward_ad, functional, grad_mode, graph, profiler
 from backlight.autograd.doors import backward, grad
 from backlight.autograd.function import Function, NestedIOFunction
 from backlight.autograd.grad_mode import (
@@ -38,6 +38,7 @@ __all__ = [
     "is_anomaly_enabled",
     "is_multithreading_enabled",
     "no_grad",
+    "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",

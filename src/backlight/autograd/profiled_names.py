@@ -1,0 +1,84 @@
+"""Under which name a profile shows an op: PyTorch's `aten::` name, or `backlight::` and ours where it has none."""
+
+import re
+
+# What tells our ops of one name apart by their arguments, as PyTorch's overloads are.
+OVERLOAD = re.compile(
+    r"_(all|dims?|(?:of_|to_)?numbers?|(?:to_)?tensors?|decimals|rounded|with_bias|without_bias|of_means|of_stds)$"
+)
+
+ELSEWHERE = {
+    "__getitem__": "index",
+    "adaptive_avg_pool2d_backward": "_adaptive_avg_pool2d_backward",
+    "as_strided_view": "as_strided",
+    "cross_entropy": "cross_entropy_loss",
+    "cross_entropy_2d": "cross_entropy_loss",
+    "drawn_bernoulli": "bernoulli",
+    "drawn_normal": "normal",
+    "drawn_poisson": "poisson",
+    "logsigmoid": "log_sigmoid",
+    "relu_backward": "threshold_backward",
+    "reshape_alias": "_reshape_alias",
+    "to_copy": "_to_copy",
+    "unique": "_unique2",
+    "unsafe_view": "_unsafe_view",
+    "view_as_dtype": "view",
+    "xlog1py": "special_xlog1py",
+}
+
+OURS = frozenset(
+    [
+        "add_at_places",
+        "add_positions",
+        "circular_pad1d",
+        "circular_pad2d",
+        "circular_pad3d",
+        "cofactor_slopes",
+        "cofactors",
+        "convolution_weight",
+        "copy_slices",
+        "divide_or_zero",
+        "erf_backward",
+        "filled_up",
+        "filling",
+        "filling_zeros",
+        "first_elements",
+        "gathered_as",
+        "gru_steps",
+        "half_of_signal",
+        "index_backward",
+        "kept",
+        "larger_share",
+        "linear_recurrence",
+        "lstm_steps",
+        "masked_unselect",
+        "permutation_matrix",
+        "put_positions",
+        "ragged_attention",
+        "repeating_pad_backward",
+        "reverse_cumsum",
+        "rnn_steps",
+        "scale",
+        "shift",
+        "sinc_slope",
+        "smoothed_cross_entropy",
+        "spread",
+        "spread_over_classes",
+        "take_of_classes",
+        "take_positions",
+        "taken_at_places",
+        "tie_weights",
+        "to_discrete",
+        "upsample_backward",
+        "view_of_rows",
+        "vm",
+        "weighted_rows",
+    ]
+)
+
+
+def event_name(told_as: str) -> str:
+    """Return the name of an op's events."""
+    name = OVERLOAD.sub("", told_as)
+    name = ELSEWHERE.get(name, name)
+    return f"backlight::{name}" if name in OURS else f"aten::{name}"

@@ -1,0 +1,253 @@
+"""How long each op and each node of a backward takes: `profile`, and blocks of one's own with `record_function`.
+
+NOTE [Profiling]
+An interpreter (NOTE [Interpreters] in graph/interpreters.py) times the ops that the thread calls; what an op is made of
+is not taken apart. A watcher (NOTE [Watching] in graph/observers.py) is told when a node of a backward has run: it
+began when the one before it ended. While no profile is on, nothing of this costs anything.
+"""
+
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from time import perf_counter_ns
+
+from backlight.autograd.profiled_events import EventList, FunctionEvent
+from backlight.autograd.profiled_names import event_name
+from backlight.errors import ArgumentError, GraphError
+from backlight.graph.interception import Observe, interpreting
+from backlight.graph.interpreters import Interpreter
+from backlight.graph.observers import Watcher
+from backlight.graph.provenance import user_frame
+from backlight.graph.state import TensorState
+
+__all__ = ["profile", "record_function"]
+
+
+class _Profiling(threading.local):
+    """The profiles that are on in this thread."""
+
+    def __init__(self):
+        self.timers: list[_Timer] = []
+
+
+_profiling = _Profiling()
+
+
+class _Timer(Interpreter):
+    """Notes what begins and ends while a profile is on."""
+
+    def __init__(self, record_shapes: bool, with_stack: bool):
+        self.record_shapes, self.with_stack = record_shapes, with_stack
+        self.events: list[FunctionEvent] = []
+        self.open: list[FunctionEvent] = []  # `record_function` blocks, the outermost first
+        self.zero = perf_counter_ns()
+
+    def now(self) -> float:
+        """Return the time in microseconds since the profile began."""
+        return (perf_counter_ns() - self.zero) / 1e3
+
+    def op(self, op, function, args: tuple, kwargs: dict):
+        """Run an op, and note how long it took."""
+        event = self.begin(event_name(op.told_as), self.now(), args)
+        event.start = self.now()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            event.end = self.now()
+
+    def begin(self, name: str, start: float, args: tuple = (), *, annotates: bool = False) -> FunctionEvent:
+        """Note an event, inside the blocks that are open."""
+        event = FunctionEvent(len(self.events), name, threading.get_ident(), start, is_user_annotation=annotates)
+        if self.record_shapes:
+            event.input_shapes = [_shape(one) for one in args]
+        if self.with_stack:
+            event.stack = _stack(sys._getframe(1))
+        if self.open:
+            event.cpu_parent = self.open[-1]
+            event.cpu_parent.cpu_children.append(event)
+        self.events.append(event)
+        return event
+
+    def adopt(self, node: FunctionEvent, first: int) -> None:
+        """Move events that a node's backward made, those from number `first` on, into the node's own event."""
+        for event in self.events[first : node.id]:
+            if event.cpu_parent is node.cpu_parent:
+                if event.cpu_parent is not None:
+                    event.cpu_parent.cpu_children.remove(event)
+                event.cpu_parent = node
+                node.cpu_children.append(event)
+
+
+def _shape(value) -> list:
+    """Return a tensor's shape, the shapes of several, or [] for anything else."""
+    if isinstance(value, TensorState):
+        return list(value._data.shape)
+    several = isinstance(value, (list, tuple)) and value and all(isinstance(one, TensorState) for one in value)
+    return [list(one._data.shape) for one in value] if several else []
+
+
+def _stack(frame) -> list[str]:
+    """Return the program's lines, the innermost first."""
+    frame, lines = user_frame(frame), []
+    while frame is not None:
+        lines.append(f"{frame.f_code.co_filename}({frame.f_lineno}): {frame.f_code.co_name}")
+        frame = frame.f_back
+    return lines
+
+
+class _Nodes(Watcher):
+    """Notes the nodes of each backward."""
+
+    def __init__(self, timer: _Timer):
+        self.timer = timer
+        self.since = []  # for each backward that runs: when its last node ended, and how many events there were
+
+    def started(self, run) -> None:
+        """A backward begins."""
+        self.since.append((self.timer.now(), len(self.timer.events)))
+
+    def ran(self, run, node, grad_outputs, grad_inputs) -> None:
+        """A node has run."""
+        timer, (start, first) = self.timer, self.since[-1]
+        event = timer.begin(node.name(), start, tuple(grad_outputs))
+        event.end = timer.now()
+        timer.adopt(event, first)
+        self.since[-1] = timer.now(), len(timer.events)
+
+    def wrote(self, tensor, name: str, code, lasti: int) -> None:
+        """The op that just ran has written its result to a tensor: `add` was `add_`."""
+        event = self.timer.events[-1] if self.timer.events else None
+        if event is not None and f"{event.name}_" == f"aten::{name}":
+            event.name, event.end = f"aten::{name}", self.timer.now()
+
+    def ended(self, run) -> None:
+        """A backward ended."""
+        self.since.pop()
+
+
+class profile:  # noqa: N801 - PyTorch's name
+    """Measure what this thread computes inside a `with` block: `prof.key_averages().table()` shows it.
+
+    Args:
+        enabled: False measures nothing.
+        use_device: None or "cpu"; there are no other devices.
+        record_shapes: keep the shapes of the tensors that ops were called with.
+        with_flops: PyTorch's count of operations; not there.
+        profile_memory: PyTorch's count of memory; not there.
+        with_stack: keep the lines of the program that each event comes from.
+        with_modules: for TorchScript in PyTorch, where it says nothing of ordinary modules; nothing here either.
+
+    Raises:
+        TypeError: something is asked for that is not there.
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+    ):
+        for name, asked in (("with_flops", with_flops), ("profile_memory", profile_memory)):
+            if asked:
+                raise ArgumentError(f"{name} must be False, got {asked}: backlight measures times, shapes and stacks")
+        if use_device not in (None, "cpu"):
+            raise ArgumentError(f"use_device must be None or 'cpu', got {use_device!r}: there are no other devices")
+        self.enabled = enabled
+        self.function_events: EventList | None = None
+        self._timer = _Timer(record_shapes, with_stack)
+        self._entered = False
+        self._blocks = ExitStack()
+
+    def __enter__(self) -> "profile":
+        if self._entered:
+            raise GraphError("Profiler context manager is not reentrant; make a new profile for each block")
+        self._entered = True
+        if self.enabled:
+            self._blocks.enter_context(Observe(_Nodes(self._timer)))
+            self._blocks.enter_context(interpreting(self._timer))
+            _profiling.timers.append(self._timer)
+        return self
+
+    def __exit__(self, *exc) -> None:
+        if self.enabled:
+            _profiling.timers.remove(self._timer)
+            self._blocks.close()
+            self._end_all()
+
+    def _end_all(self) -> None:
+        end = self._timer.now()
+        for event in self._timer.open:
+            event.end = end
+        self._timer.open.clear()
+        self.function_events = EventList(sorted(self._timer.events, key=lambda event: (event.start, -event.end)))
+
+    def _found(self) -> EventList:
+        if self.function_events is None:
+            raise GraphError("Profiler didn't finish running; read it after its `with` block")
+        return self.function_events
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+        """Group the events by name: see `EventList.key_averages`."""
+        return self._found().key_averages(group_by_input_shape, group_by_stack_n)
+
+    def total_average(self):
+        """Return all events as one group."""
+        return self._found().total_average()
+
+    def table(self, *args, **kwargs) -> str:
+        """Return a table with a row an event: see `EventList.table`."""
+        return self._found().table(*args, **kwargs)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write a trace for a browser's tracing page."""
+        self._found().export_chrome_trace(path)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The time of all events, each without those inside it, in microseconds."""
+        return self._found().self_cpu_time_total
+
+    def __repr__(self) -> str:
+        return "<unfinished profile>" if self.function_events is None else repr(self.function_events)
+
+    def __str__(self) -> str:
+        return "<unfinished profile>" if self.function_events is None else str(self.function_events)
+
+
+class record_function:  # noqa: N801 - PyTorch's name
+    """Give a `with` block, or a function that is decorated, a name in the profiles that are on in this thread."""
+
+    def __init__(self, name: str, args: str | None = None):
+        self.name = name
+        self.args = args
+
+    def __enter__(self) -> "record_function":
+        self._events = []
+        for timer in _profiling.timers:
+            event = timer.begin(self.name, timer.now(), annotates=True)
+            timer.open.append(event)
+            self._events.append((timer, event))
+        return self
+
+    def __exit__(self, *exc) -> None:
+        for timer, event in self._events:
+            if event in timer.open:
+                event.end = timer.now()
+                del timer.open[timer.open.index(event) :]
+
+    def __call__(self, function: Callable) -> Callable:
+        """Name every call of a function."""
+
+        @functools.wraps(function)
+        def named(*args, **kwargs):
+            with record_function(self.name, self.args):
+                return function(*args, **kwargs)
+
+        return named
