@@ -1,5 +1,7 @@
 """vmap itself: dims in and out, nesting, randomness, chunks, values that nobody may read, writes."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -307,3 +309,22 @@ def test_what_replaces_strided_places_is_counted_in_each_element_of_the_batch():
         found = backlight.vmap(lambda a, b: a[1:].as_strided_scatter(b, (2, 2), (3, 1), 2))(x, part)
     alone = [a[1:].clone().as_strided_scatter(b, (2, 2), (3, 1), 1) for a, b in zip(x, part)]
     np.testing.assert_array_equal(found.numpy(), backlight.stack(alone).numpy())
+
+
+@pytest.mark.parametrize("function", ["x.as_strided((2, 2), (1, 1))", "x.as_strided((3,), (1,), 1) * x[0]"])
+def test_derivatives_of_memory_shown_again_are_not_looped_over(function):
+    array = np.random.default_rng(0).normal(size=5)
+    found = []
+    for m in (torch, backlight):
+
+        def called(x, m=m):
+            y = x * x
+            part = y[1:]
+            part.mul_(2)
+            return eval(function, {"x": y}) + part[0]
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if m is torch else "error", UserWarning)
+            jacobian = m.func.jacrev(called)(m.tensor(array))
+            found.append(jacobian.detach().numpy())
+    np.testing.assert_allclose(found[1], found[0])

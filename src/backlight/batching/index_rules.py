@@ -1,5 +1,9 @@
 """Batching rules of indexing by tensors: the batch is one more dim, indexed by its own numbers where indices differ."""
 
+from math import prod
+
+import numpy as np
+
 from backlight.batching.dim_rules import up
 from backlight.batching.looping import looped_op
 from backlight.batching.table import rule_for
@@ -153,3 +157,32 @@ def masked_select(call):
 def unique(call):
     """Say that the results would differ in length."""
     raise GraphError(DYNAMIC.format({"unique": "_unique2"}.get(call.op.name, call.op.name)))
+
+
+# --- flat positions: what derivatives of views and of writes to them are made of --------------------------------------
+
+
+def _positions(call, size: int):
+    """Return the positions of all elements of the batch, one after the other."""
+    positions = call["positions"]
+    return np.arange(call.size).reshape((call.size, *(1,) * positions.ndim)) * size + positions
+
+
+@rule_for("take_positions")
+def take_positions(call):
+    """Take from each element's own part."""
+    return call.run(positions=_positions(call, call["input"]._data.size))
+
+
+@rule_for("add_positions")
+def add_positions(call):
+    """Add to each element's own part."""
+    shape = tuple(call["shape"])
+    return call.run(shape=(call.size, *shape), positions=_positions(call, prod(shape)))
+
+
+@rule_for("put_positions")
+def put_positions(call):
+    """Replace in each element's own part."""
+    given = {name: call.front(call[name]) for name in ("input", "values")}
+    return call.run(**given, positions=_positions(call, call["input"]._data.size))
