@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fuzzing.machine import SHAPES, step
+from fuzzing.machine import SHAPES, Impossible, step
 
 UNARY_WRITES = ["tanh_", "sigmoid_", "sin_", "neg_", "zero_", "cos_", "relu_", "square_"]
 
@@ -132,6 +132,8 @@ def fits_rows(m, one, x) -> bool:
 @step("write rows", 3)
 def write_rows(m, a, b, k):
     x = m.pick(a, lambda one: one.is_floating_point() and one.dim() and one.numel() and 0 not in one.stride())
+    if x.is_inference() and not m.t.is_inference_mode_enabled():  # PyTorch writes before it refuses
+        raise Impossible
     rows = m.t.tensor([0, b % x.shape[0]])
     source = m.numbers((2, *x.shape[1:]), x.dtype)
     if m.t.is_grad_enabled() and x.requires_grad and x.is_leaf:
