@@ -34,6 +34,7 @@ def run(module, source: str, **names) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"backlight\.")
+        warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated")  # PyTorch's own
         try:
             exec(compile(source, "<snippet>", "exec"), namespace)
         except Exception as problem:
