@@ -480,7 +480,7 @@ def test_a_leaf_that_was_watched_runs_as_fast_as_before():
     a = leaf(2.0, 3.0)
     watched((a * 3).sum().backward)
     walk = engine._Walk(False, False, None)
-    walk.collect([(a * 3).sum().grad_fn])
+    walk.collect([(a * 3).sum().grad_fn], since=0)
     assert not walk.watched
 
 

@@ -106,10 +106,10 @@ from backlight.tensor.ranges import *
 from backlight.tensor.tensor import Tensor
 from backlight.tensor.windows import *
 
-from backlight import autograd, fft, linalg, masked, return_types, special  # isort: skip - after what it is made of
+from backlight import autograd, fft, linalg, return_types, special  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
-    from backlight import data, lens, nn, optim, profiler, utils
+    from backlight import data, func, lens, masked, nn, optim, profiler, utils
     from backlight.serialization import load, save
 
 globals().update(_with_out(globals()))
@@ -128,6 +128,7 @@ _LATER = {
     "func": "backlight.func",
     "lens": "backlight.lens",
     "load": "backlight.serialization",
+    "masked": "backlight.masked",
     "nn": "backlight.nn",
     "optim": "backlight.optim",
     "profiler": "backlight.profiler",

@@ -1,6 +1,9 @@
 """Floor 5, PyTorch's doors to differentiation."""
 
-from backlight.autograd import forward_ad, functional, grad_mode, graph, profiler
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from backlight.autograd import forward_ad, grad_mode, graph, profiler
 from backlight.autograd.doors import backward, grad
 from backlight.autograd.function import Function, NestedIOFunction
 from backlight.autograd.grad_mode import (
@@ -14,6 +17,9 @@ from backlight.graph import anomaly as anomaly_mode
 from backlight.graph.anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from backlight.graph.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from backlight.ops.packing import SavedTensor
+
+if _TYPE_CHECKING:
+    from backlight.autograd import functional
 
 __all__ = [
     "Function",
@@ -44,3 +50,9 @@ __all__ = [
     "set_multithreading_enabled",
     "variable",
 ]
+
+
+def __getattr__(name: str):
+    if name != "functional":
+        raise AttributeError(f"module 'backlight.autograd' has no attribute {name!r}")
+    return _import_module("backlight.autograd.functional")

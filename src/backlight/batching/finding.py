@@ -1,14 +1,8 @@
 """Which rule an op has: the one in the table, one that follows from its declaration, or the loop."""
 
-from backlight.batching import (  # noqa: F401 - they fill the table
-    dim_rules,
-    index_rules,
-    layer_rules,
-    loss_rules,
-    matrix_rules,
-    product_rules,
-    shape_rules,
-)
+from functools import cache
+from importlib import import_module
+
 from backlight.batching.elementwise import PLAIN, elementwise
 from backlight.batching.looping import looped_op
 from backlight.batching.table import RULES
@@ -16,13 +10,23 @@ from backlight.ops.composites import asks
 
 _NOT_ELEMENTWISE = {"dim", "dims", "reduction", "axis"}
 
+# They fill the table; imported when a batch first meets an op.
+_ROOMS = ("dim_rules", "index_rules", "layer_rules", "loss_rules", "matrix_rules", "product_rules", "shape_rules")
+
 
 def rule_of(op):
     """Return the batching rule of an op."""
+    _fill_table()
     rule = RULES.get(op.name)
     if rule is None:
         rule = RULES[op.name] = _derived(op)
     return rule
+
+
+@cache
+def _fill_table() -> None:
+    for room in _ROOMS:
+        import_module(f"backlight.batching.{room}")
 
 
 def _derived(op):
