@@ -14,7 +14,7 @@ __all__ = ["celu", "hardshrink", "prelu", "relu", "selu", "sigmoid", "threshold"
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@op(tangent="symmetric")
+@op(tangent="symmetric", resting=("input",))
 def relu(xp, input):
     """The input where it is positive, else 0."""
     return curves.relu(input)
@@ -66,7 +66,7 @@ def sigmoid_backward_result(grad, arrived, result):
 # --- lines with kinks ------------------------------------------------------------------------------------------------
 
 
-@op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric")
+@op(promote="float", refuse=no_integers("leaky_relu_cpu"), tangent="symmetric", resting=("input",))
 def leaky_relu(xp, input, negative_slope: float = 0.01):
     """The input where it is positive, else negative_slope · input."""
     return curves.leaky_relu(input, negative_slope)
@@ -88,7 +88,14 @@ def leaky_relu_backward_arrived(grad, input, negative_slope, ops):
     return ops.leaky_relu_backward(grad, input, negative_slope)
 
 
-@op(name="prelu", promote="float", node="PreluKernelBackward0", refuse=no_integers("prelu_cpu"), tangent="symmetric")
+@op(
+    name="prelu",
+    promote="float",
+    node="PreluKernelBackward0",
+    refuse=no_integers("prelu_cpu"),
+    tangent="symmetric",
+    resting=("input", "weight"),
+)
 def prelu_weighted(xp, input, weight):
     """The input where it is positive, else weight · input; the shapes broadcast."""
     return chosen(input > 0, input, weight * input)
@@ -126,7 +133,7 @@ def prelu(input, weight):
     return prelu_weighted(input, weight)
 
 
-@op(tangent="symmetric")
+@op(tangent="symmetric", resting=("input",))
 def hardtanh(xp, input, min_val: float = -1.0, max_val: float = 1.0):
     """The input brought between min_val and max_val."""
     return xp.minimum(xp.maximum(input, like(input, min_val)), like(input, max_val))
@@ -153,7 +160,7 @@ def hardsigmoid_input(grad, input, ops):
     return ops.kept(grad / 6, (input > -3) & (input < 3))
 
 
-@op(name="softshrink", promote="float", refuse=no_integers("softshrink_cpu"), tangent="symmetric")
+@op(name="softshrink", promote="float", refuse=no_integers("softshrink_cpu"), tangent="symmetric", resting=("input",))
 def shrunk_softly(xp, input, lambd: float):
     """The input moved towards 0 by lambd, 0 within lambd of it."""
     return input - xp.minimum(xp.maximum(input, like(input, -lambd)), like(input, lambd))
@@ -178,7 +185,7 @@ def softshrink(input, lambd: float = 0.5):
     return shrunk_softly(input, lambd)
 
 
-@op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric")
+@op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric", resting=("input",))
 def hardshrink(xp, input, lambd: float = 0.5):
     """The input, 0 within lambd of 0."""
     return chosen((input >= -lambd) & (input <= lambd), like(input, 0), input)
@@ -189,7 +196,7 @@ def hardshrink_input(grad, input, lambd, ops):
     return ops.kept(grad, ~((input >= -lambd) & (input <= lambd)))
 
 
-@op(tangent="symmetric")
+@op(tangent="symmetric", resting=("input",))
 def threshold(xp, input, threshold: float, value: float):
     """The input where it is above the threshold, else `value`."""
     return chosen(input <= threshold, like(input, value), input)

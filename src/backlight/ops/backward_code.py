@@ -10,7 +10,8 @@ def backward_source(plan: Plan, graph: bool) -> str:
     op = plan.op
     head = "def backward_graph(node, grad, edges):" if graph else "def backward(node, grad, edges, keep):"
     if graph and op.composite is not None:
-        lines = ["return gradients_of_composite(op, node, grad, edges)"]
+        call = "gradients_of_composite(op, node, grad, edges)"
+        lines = [f"return {_resting(plan, call)}"]
     else:
         lines = _unpack_lines(plan, graph) + _edge_lines(plan) + _rule_lines(plan, graph) + _finish_lines(plan, graph)
     return "\n".join([head, *("    " + line for line in lines)]) + "\n"
@@ -133,4 +134,11 @@ def _finish_lines(plan: Plan, graph: bool) -> list[str]:
         if rest:
             raise BacklightError(f"{plan.op.name}: a list of arrays must be the only differentiable input")
         return lines + ["return grads"]
-    return lines + [f"return ({''.join(f'g_{p.name}, ' for p in plan.differentiable)})"]
+    found = f"({''.join(f'g_{p.name}, ' for p in plan.differentiable)})"
+    return [*lines, f"return {_resting(plan, found) if graph else found}"]
+
+
+def _resting(plan: Plan, found: str) -> str:
+    """Return an expression for gradients that belong to the graph: NOTE [Resting gradients]."""
+    named = [p.name in plan.op.resting for p in plan.differentiable]
+    return f"resting({found}, edges, {tuple(named)})" if plan.op.resting else found

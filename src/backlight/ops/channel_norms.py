@@ -139,7 +139,7 @@ def move_towards(running, found: np.ndarray, momentum: float) -> None:
     count_write(running, "batch_norm", user_place(1))
 
 
-@op(outputs=3, differentiable=(0,), keeps=("mean", "inverse"), name="native_batch_norm")
+@op(outputs=3, differentiable=(0,), keeps=("mean", "inverse"), name="native_batch_norm", resting=("input", "weight"))
 def native_batch_norm(
     xp,
     input,

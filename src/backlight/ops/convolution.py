@@ -63,7 +63,13 @@ def cropped(value, shape):
 # --- the op -----------------------------------------------------------------------------------------------------------
 
 
-@op(name="convolution", node="ConvolutionBackward0", tangent="multilinear", tangent_with={"bias": None})
+@op(
+    name="convolution",
+    node="ConvolutionBackward0",
+    tangent="multilinear",
+    tangent_with={"bias": None},
+    resting=("input", "weight"),
+)
 def convolve(
     xp,
     input,

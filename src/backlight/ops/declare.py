@@ -105,6 +105,7 @@ class Op:
         explain=None,
         tangent: str | None = None,
         tangent_with: dict | None = None,
+        resting: tuple[str, ...] = (),
     ):
         self.forward = forward
         self.name = self.told_as = name or forward.__name__  # what watchers are told it is called
@@ -120,6 +121,7 @@ class Op:
         self.explain = explain
         self.tangent_form = LINEAR if view else tangent
         self.tangent_with = tangent_with or {}
+        self.resting = resting
         self.rules: list[Rule] = []
         self.tangents = {}  # input -> the rule for its tangent
         self.composite = None
@@ -213,6 +215,7 @@ def op(forward=None, **options):
             It is asked only where dtypes differ, must become floats, or NumPy refuses them too.
         tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
         tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
+        resting: inputs that gradients are said to depend on though these never change: NOTE [Resting gradients].
         explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
     """
     if forward is None:

@@ -22,6 +22,7 @@ from backlight.ops.composites import gradients_of_composite
 from backlight.ops.declare import Op, generator
 from backlight.ops.forward_code import function_source
 from backlight.ops.plan import Plan
+from backlight.ops.resting import resting
 from backlight.ops.saved_names import saved_properties
 from backlight.ops.tables import ARRAY_OPS, TENSOR_OPS
 from backlight.ops.views import MULTI, PLAIN, made_view
@@ -105,6 +106,7 @@ def make_node_class(plan: Plan) -> type:
     body.update(saved_properties(plan, op.node_name))
     namespace = {
         "operands": operands,
+        "resting": resting,
         "ARRAY_OPS": ARRAY_OPS,
         "TENSOR_OPS": TENSOR_OPS,
         "xp": np,

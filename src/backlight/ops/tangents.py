@@ -58,7 +58,8 @@ class Level(Interpreter):
     def op(self, op, function, args: tuple, kwargs: dict):
         """Let an op run, and give its output the tangent that follows from those of the inputs."""
         if not enabled() or not any(self.has(one) for one in chain(args, kwargs.values())):
-            return self._part_of_primal(function, args, kwargs) if op.view and self._is_primal(args[0]) else UNHANDLED
+            shown = op.view and self._is_primal(args[0] if args else kwargs.get("input"))
+            return self._part_of_primal(function, args, kwargs) if shown else UNHANDLED
         out = function(*args, **kwargs)
         if out is not NotImplemented:
             outs = (out,) if isinstance(out, TensorState) else tuple(out)
@@ -97,7 +98,7 @@ class Level(Interpreter):
 
     def _is_primal(self, tensor) -> bool:
         """Tell whether a tensor was unpacked, so that the tangent of the memory it shows is not its own."""
-        own = tensor._tangents
+        own = getattr(tensor, "_tangents", None)
         return own is not None and self in own and own[self] is None
 
     def _set_primal(self, tensor) -> None:

@@ -1,0 +1,75 @@
+"""Gradients that never change, under create_graph: they belong to the graph, and their own are zeros."""
+
+import numpy as np
+import pytest
+import torch
+
+import backlight
+
+RNG = np.random.default_rng(0)
+X, IMAGE, WEIGHT, BIAS = (
+    RNG.normal(size=(3, 4)),
+    RNG.normal(size=(2, 3, 5, 5)),
+    RNG.normal(size=(3, 3, 2, 2)),
+    np.ones(3),
+)
+
+FLAT = {
+    "relu": lambda nn, x: nn.relu(x),
+    "leaky_relu": lambda nn, x: nn.leaky_relu(x, 0.2),
+    "hardtanh": lambda nn, x: nn.hardtanh(x),
+    "relu6": lambda nn, x: nn.relu6(x),
+    "threshold": lambda nn, x: nn.threshold(x, 0.1, 5),
+    "softshrink": lambda nn, x: nn.softshrink(x),
+    "hardshrink": lambda nn, x: nn.hardshrink(x),
+    "prelu": lambda nn, x: nn.prelu(x, x.new_ones(1)),
+    "twice": lambda nn, x: nn.relu(nn.leaky_relu(x)),
+}
+LAYERS = {
+    "conv": lambda nn, x, w, b: nn.conv2d(x, w, b),
+    "conv_transpose": lambda nn, x, w, b: nn.conv_transpose2d(x, w, b),
+    "batch_norm": lambda nn, x, w, b: nn.batch_norm(x, b.detach() * 0, b.detach() * 2, w[0, 0, 0, :1].expand(3), b),
+    "layer_norm": lambda nn, x, w, b: nn.layer_norm(x, (5,), w.flatten()[:5], b[0].expand(5)),
+}
+
+
+def second(m, program, arrays, wanted):
+    """Return whether first gradients require grad, and what a second backward gives."""
+    given = [m.from_numpy(array.copy()).requires_grad_(place in wanted) for place, array in enumerate(arrays)]
+    leaves = [given[place] for place in wanted]
+    found = m.autograd.grad(program(m.nn.functional, *given).sum(), leaves, create_graph=True)
+    roots = [one for one in found if one.requires_grad]
+    again = m.autograd.grad([one.sum() for one in roots], leaves, allow_unused=True) if roots else []
+    arrays = [one.detach().numpy() for one in found] + [None if one is None else one.numpy() for one in again]
+    return [one.requires_grad for one in found], arrays
+
+
+def agree(program, arrays, wanted):
+    (theirs, expected), (ours, got) = (second(m, program, arrays, wanted) for m in (torch, backlight))
+    assert ours == theirs
+    for a, b in zip(expected, got, strict=True):
+        np.testing.assert_allclose(0 if b is None else b, 0 if a is None else a, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_gradient_that_never_changes_is_part_of_the_graph(name):
+    agree(FLAT[name], [X], [0])
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("wanted", [[0], [1], [0, 1], [0, 1, 2]], ids=str)
+def test_a_layer_s_gradients_belong_to_the_graph_where_pytorch_s_do(name, wanted):
+    agree(LAYERS[name], [IMAGE, WEIGHT, BIAS], wanted)
+
+
+def test_a_second_backward_of_relu_gives_zeros():
+    x = backlight.ones(2, requires_grad=True)
+    (first,) = backlight.autograd.grad(x.relu().sum(), x, create_graph=True)
+    first.sum().backward()
+    assert x.grad.tolist() == [0, 0]
+
+
+def test_without_create_graph_nothing_is_added():
+    x = backlight.ones(2, requires_grad=True)
+    (first,) = backlight.autograd.grad(x.relu().sum(), x)
+    assert not first.requires_grad
