@@ -73,3 +73,12 @@ def test_without_create_graph_nothing_is_added():
     x = backlight.ones(2, requires_grad=True)
     (first,) = backlight.autograd.grad(x.relu().sum(), x)
     assert not first.requires_grad
+
+
+def test_a_margin_s_target_is_not_differentiated():
+    said = []
+    for m in (torch, backlight):
+        with pytest.raises(RuntimeError) as problem:
+            m.nn.functional.soft_margin_loss(m.ones(2), m.ones(2, requires_grad=True))
+        said.append(str(problem.value))
+    assert said[1].startswith(said[0])

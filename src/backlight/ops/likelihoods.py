@@ -7,7 +7,8 @@ import math
 import warnings
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ShapeError, ValueProblem
+from backlight.errors import GraphError, ShapeError, ValueProblem
+from backlight.graph.modes import modes
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.losses import reduced, reduced_and_rounded, reduction_of, share
@@ -140,7 +141,16 @@ def logistic_entropy_composed(input, target, weight, pos_weight, reduction):
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """Return log(1 + exp(−target · input)) for targets of 1 and −1."""
+    """Return log(1 + exp(−target · input)) for targets of 1 and −1.
+
+    Raises:
+        RuntimeError: the target requires grad.
+    """
+    if modes.grad_enabled and target._edge is not None:
+        raise GraphError(
+            "The function 'soft_margin_loss' is not differentiable with respect to argument 'target'. This input "
+            "cannot have requires_grad True. Give it target.detach()"
+        )
     return logistic_margin(input, target, reduction_of(reduction, size_average, reduce))
 
 
