@@ -75,6 +75,7 @@ OURS = {
     "torch.optim.rmsprop": "backlight.optim.rmsprop",
     "torch.optim.rprop": "backlight.optim.rprop",
     "torch.optim.sgd": "backlight.optim.sgd",
+    "torch.optim.swa_utils": "backlight.utils.averaging",
     "torch.profiler": "backlight.profiler",
     "torch.random": "backlight.tensor.random",
     "torch.return_types": "backlight.return_types",

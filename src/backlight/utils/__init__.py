@@ -1,5 +1,5 @@
 """PyTorch's `torch.utils`."""
 
-from backlight.utils import checkpoint, dlpack
+from backlight.utils import averaging, checkpoint, dlpack
 
-__all__ = ["checkpoint", "dlpack"]
+__all__ = ["averaging", "checkpoint", "dlpack"]

@@ -5,6 +5,9 @@ The module gets a class of its own, below the one it had, with a property under 
 moves to `parametrizations.<name>.original` (or `original0`, `original1` …), which are its state_dict's keys.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from backlight.errors import ValueProblem
 from backlight.graph.modes import no_grad
 from backlight.graph.state import TensorState
@@ -13,7 +16,24 @@ from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["ParametrizationList", "is_parametrized", "register_parametrization", "remove_parametrizations"]
+__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations"]
+
+
+CHANGED = "Registering a parametrization may not change the {} of the tensor, unless `unsafe` flag is enabled."
+CHANGED_AGAIN = CHANGED.replace("unless", "unless the")
+
+_cache: dict | None = None  # what was computed inside `cached`, by module and name; None outside
+
+
+@contextmanager
+def cached() -> Iterator[None]:
+    """Compute each parametrized tensor once inside the block, however often it is read."""
+    global _cache
+    before, _cache = _cache, {} if _cache is None else _cache
+    try:
+        yield
+    finally:
+        _cache = before
 
 
 class ParametrizationList(ModuleList):
@@ -21,7 +41,10 @@ class ParametrizationList(ModuleList):
 
     def __init__(self, modules: list[Module], original: Tensor):
         super().__init__(modules)
-        found = self._inverse(original)
+        try:
+            found = self._inverse(original)
+        except NotImplementedError:
+            found = original
         self.is_tensor = isinstance(found, TensorState)
         self.ntensors = 1 if self.is_tensor else len(found)
         for name, value in zip(self._names(), [found] if self.is_tensor else found):
@@ -40,6 +63,10 @@ class ParametrizationList(ModuleList):
                 if hasattr(module, "right_inverse"):
                     value = module.right_inverse(value)
         return value
+
+    def check(self, original: Tensor) -> None:
+        """Raise if what is computed differs from the tensor as it was, in dtype or in shape."""
+        _check_same(original, self(), CHANGED, "unparametrized {}", "parametrized {}")
 
     def right_inverse(self, value: Tensor) -> None:
         """Set the tensors that are trained so that `value` is what is computed from them."""
@@ -64,19 +91,21 @@ def register_parametrization(
 
     Args:
         parametrization: may have a method right_inverse, which returns what to train for a given value.
-        unsafe: accepted; shapes and dtypes are not compared.
+        unsafe: allow a parametrization that changes the shape or the dtype; else it is called once, to compare them.
 
     Returns:
         The module, which is changed.
 
     Raises:
-        ValueError: the module has no parameter or buffer of that name.
+        ValueError: the module has no parameter or buffer of that name, or its shape or dtype would change.
     """
+    parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         parts = module.parametrizations[tensor_name]
-        if hasattr(parametrization, "right_inverse"):
-            with no_grad():
-                parts.right_inverse(parametrization.right_inverse(parts()))
+        if not unsafe:
+            value = parts()
+            names = f"module.{tensor_name}.{{}}", f"parametrization(module.{tensor_name}).{{}}"
+            _check_same(value, parametrization(value), CHANGED_AGAIN, *names)
         parts.append(parametrization)
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
@@ -85,18 +114,38 @@ def register_parametrization(
             f"'{tensor_name}'"
         )
     original = getattr(module, tensor_name)
+    parts = ParametrizationList([parametrization], original)
+    if not unsafe:
+        parts.check(original)
     delattr(module, tensor_name)
     if not is_parametrized(module):
         module.__class__ = type(f"Parametrized{type(module).__name__}", (type(module),), {"__module__": __name__})
         module.parametrizations = ModuleDict()
-    module.parametrizations[tensor_name] = ParametrizationList([parametrization], original)
+    module.parametrizations[tensor_name] = parts
     setattr(type(module), tensor_name, _property(tensor_name))
     return module
 
 
+def _check_same(before: Tensor, after, changed: str, name_before: str, name_after: str) -> None:
+    """Raise if two tensors differ in dtype or in shape."""
+    if not isinstance(after, TensorState):
+        raise ValueProblem(f"A parametrization must return a tensor. Got {type(after).__name__}.")
+    for what in ("dtype", "shape"):
+        one, other = getattr(before, what), getattr(after, what)
+        if one != other:
+            raise ValueProblem(
+                f"{changed.format(what)}\n{name_before.format(what)}: {one}\n{name_after.format(what)}: {other}"
+            )
+
+
 def _property(name: str) -> property:
     def read(module: Module) -> Tensor:
-        return module.parametrizations[name]()
+        if _cache is None:
+            return module.parametrizations[name]()
+        key = (id(module), name)
+        if key not in _cache:
+            _cache[key] = module.parametrizations[name]()
+        return _cache[key]
 
     def write(module: Module, value: Tensor) -> None:
         module.parametrizations[name].right_inverse(value)

@@ -1,0 +1,82 @@
+"""`spectral_norm` as a parametrization: a weight whose largest singular value is one."""
+
+from backlight.errors import DimError, ValueProblem
+from backlight.graph.modes import no_grad
+from backlight.graph.state import TensorState
+from backlight.nn.functional import normalize
+from backlight.nn.modules.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from backlight.nn.modules.module import Module
+from backlight.nn.utils.parametrize import register_parametrization
+from backlight.tensor.tensor import Tensor
+
+__all__ = ["spectral_norm"]
+
+
+class _SpectralNorm(Module):
+    """A weight divided by its largest singular value, which a power iteration follows while the weight is trained."""
+
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12):
+        super().__init__()
+        ndim = weight.ndim
+        if not -ndim <= dim < ndim:
+            raise DimError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
+        if n_power_iterations <= 0:
+            raise ValueProblem(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.dim = dim % ndim
+        self.eps = eps
+        if ndim > 1:
+            self.n_power_iterations = n_power_iterations
+            matrix = self._matrix(weight)
+            for name, length in zip(("_u", "_v"), matrix.shape):
+                self.register_buffer(name, normalize(matrix.new_empty(length).normal_(0, 1), dim=0, eps=eps))
+            self._power_method(matrix, 15)
+
+    def _matrix(self, weight: Tensor) -> Tensor:
+        """Return the weight with `dim` first and all others as one."""
+        if self.dim:
+            weight = weight.permute(self.dim, *(dim for dim in range(weight.ndim) if dim != self.dim))
+        return weight.flatten(1)
+
+    @no_grad()
+    def _power_method(self, matrix: Tensor, iterations: int) -> None:
+        """Bring u and v nearer to the first singular vectors, in place."""
+        for _ in range(iterations):
+            self._u.copy_(normalize(matrix.mv(self._v), dim=0, eps=self.eps))
+            self._v.copy_(normalize(matrix.mT.mv(self._u), dim=0, eps=self.eps))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """Return weight / uᵀ W v; u and v are copied, for the next call changes them before this one's backward."""
+        if weight.ndim == 1:
+            return normalize(weight, dim=0, eps=self.eps)
+        matrix = self._matrix(weight)
+        if self.training:
+            self._power_method(matrix, self.n_power_iterations)
+        return weight / self._u.clone().dot(matrix.mv(self._v.clone()))
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        """Return the value itself: it is what is trained."""
+        return value
+
+
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Module:
+    """Divide a weight by its largest singular value whenever it is read.
+
+    Args:
+        dim: which dim gives the rows of the matrix that the weight is seen as; 1 for transposed convolutions, else 0.
+
+    Raises:
+        ValueError: the module has no such tensor.
+
+    Source: Takeru Miyato, Toshiki Kataoka, Masanori Koyama, Yuichi Yoshida: Spectral Normalization for Generative
+    Adversarial Networks, 2018, arXiv:1802.05957
+    """
+    weight = getattr(module, name, None)
+    if not isinstance(weight, TensorState):
+        raise ValueProblem(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    if dim is None:
+        dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
+    return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))

@@ -1,0 +1,66 @@
+"""`SWALR`: the rates for averaging weights (utils/averaging.py has the average)."""
+
+import math
+
+from backlight.errors import ValueProblem
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.schedules.scheduler import LRScheduler
+
+__all__ = ["SWALR"]
+
+
+class SWALR(LRScheduler):
+    """Anneals every group's rate to `swa_lr`, one for all or one a group, and keeps it.
+
+    Args:
+        anneal_epochs: in how many steps.
+        anneal_strategy: "cos" or "linear".
+
+    Raises:
+        ValueError: another strategy, or fewer than 0 epochs.
+    """
+
+    def __init__(self, optimizer: Optimizer, swa_lr, anneal_epochs: int = 10, anneal_strategy="cos", last_epoch=-1):
+        for rate, group in zip(_one_a_group(optimizer, swa_lr), optimizer.param_groups):
+            group["swa_lr"] = rate
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueProblem(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueProblem(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        self._anneal_strategy = anneal_strategy
+        self.anneal_epochs = anneal_epochs
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list:
+        """Return the rates: what each began with, found back from what it is, and `swa_lr`, mixed."""
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before, now = self._share(step - 1), self._share(step)
+        return [
+            group["swa_lr"] * now + _first_rate(group["lr"], group["swa_lr"], before) * (1 - now)
+            for group in self.optimizer.param_groups
+        ]
+
+    def _share(self, step: int) -> float:
+        """Return how much of the way is gone after a step, from 0 to 1."""
+        part = max(0, min(1, step / max(1, self.anneal_epochs)))
+        return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
+
+
+def _one_a_group(optimizer: Optimizer, rate) -> list:
+    """Return a rate for each group."""
+    count = len(optimizer.param_groups)
+    if not isinstance(rate, (list, tuple)):
+        return [rate] * count
+    if len(rate) != count:
+        raise ValueProblem(
+            f"swa_lr must have the same length as optimizer.param_groups. swa_lr has {len(rate)} values, "
+            f"param_groups has {count}."
+        )
+    return list(rate)
+
+
+def _first_rate(rate, swa_rate, share: float):
+    """Return the rate from which `rate` is a share of the way to `swa_rate`."""
+    return swa_rate if share == 1 else (rate - share * swa_rate) / (1 - share)
