@@ -9,7 +9,7 @@ import backlight
 
 ROOT = Path(backlight.__file__).parent
 FLOORS = [
-    {"errors", "dtypes", "sizes", "devices", "layouts", "notices", "return_types", "svg_text", "types"},
+    {"errors", "dtypes", "sizes", "devices", "layouts", "notices", "return_types", "settings", "svg_text", "types"},
     {"kernels"},
     {"graph"},
     {"ops", "linalg", "special", "masked"},

@@ -90,6 +90,7 @@ from backlight.ops.striding import *
 from backlight.ops.transposing import *
 from backlight.ops.triangles import *
 from backlight.ops.view_copies import *
+from backlight.settings import *
 from backlight.sizes import Size
 from backlight.tensor import random
 from backlight.tensor.creation import *

@@ -1,0 +1,92 @@
+"""Settings that PyTorch's programs make and that nothing here depends on: they are checked, and remembered.
+
+Every op here gives the same numbers in every run, whatever the number of threads, and products of float32 matrices are
+computed in float32: so neither setting has anything to change.
+"""
+
+from backlight.errors import ArgumentError, GraphError
+from backlight.notices import warn_outside
+
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "use_deterministic_algorithms",
+]
+
+PRECISIONS = ("highest", "high", "medium")
+DEBUG_MODES = ("default", "warn", "error")
+
+_set = {"precision": "highest", "deterministic": False, "warn only": False}
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Remember whether only deterministic algorithms may be used: all of backlight's are.
+
+    Raises:
+        TypeError: `mode` is not a bool.
+    """
+    if not isinstance(mode, bool):
+        raise ArgumentError(
+            f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
+        )
+    _set["deterministic"], _set["warn only"] = mode, warn_only
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Return whether `use_deterministic_algorithms(True)` is in force."""
+    return _set["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Return what `use_deterministic_algorithms` was told of `warn_only`."""
+    return _set["warn only"]
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Remember the same by number or name: 0 "default", 1 "warn", 2 "error".
+
+    Raises:
+        TypeError: it is neither a number nor a name.
+        RuntimeError: there is no such mode.
+    """
+    if not isinstance(debug_mode, (int, str)):
+        raise ArgumentError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str) and debug_mode not in DEBUG_MODES:
+        raise GraphError(
+            f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}"
+        )
+    number = DEBUG_MODES.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if number not in (0, 1, 2):
+        raise GraphError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {number}")
+    use_deterministic_algorithms(number > 0, warn_only=number == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """Return the number that `set_deterministic_debug_mode` was given, or that goes with the other setting."""
+    return 0 if not _set["deterministic"] else 1 if _set["warn only"] else 2
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Remember how exact products of float32 matrices must be at least; here they are always "highest".
+
+    Raises:
+        RuntimeError: it is not a string.
+    """
+    if not isinstance(precision, str):
+        raise GraphError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
+    if precision not in PRECISIONS:
+        warn_outside(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the currentsetFloat32MatmulPrecision call has "
+            "no effect."
+        )
+        return
+    _set["precision"] = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """Return what `set_float32_matmul_precision` was given."""
+    return _set["precision"]
