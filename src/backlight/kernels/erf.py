@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from backlight.kernels.halves import rounded, widened
+from backlight.kernels.memory_order import over_memory
 from backlight.kernels.native import native
 
 BLOCK = 32768  # elements that stay in the cache from one pass to the next
@@ -52,9 +53,8 @@ def in_float64(function):
     """Let a function of flat float64 arrays take arrays of any float type and shape, and return the same."""
 
     def of_any(x):
-        wide = np.array(x, np.float64).reshape(-1)
         with np.errstate(all="ignore"):
-            out = function(wide).reshape(x.shape)
+            out = over_memory(np.array(x, np.float64), function)
         return out.astype(x.dtype)[()]
 
     of_any.__doc__ = function.__doc__

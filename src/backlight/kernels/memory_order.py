@@ -45,3 +45,12 @@ def in_memory_order(array: np.ndarray, draw: Callable[[int], np.ndarray]) -> np.
     order = outer_first(array)
     shape = [array.shape[dim] for dim in order]
     return draw(array.size).reshape(shape).transpose(np.argsort(order))
+
+
+def over_memory(array: np.ndarray, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return `compute(values)`, where values are flat and in the order of memory, laid out as the array is."""
+    if array.flags.c_contiguous:
+        return compute(array.reshape(-1)).reshape(array.shape)
+    order = outer_first(array)
+    arranged = array.transpose(order)
+    return compute(arranged.reshape(-1)).reshape(arranged.shape).transpose(np.argsort(order))

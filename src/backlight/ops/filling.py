@@ -14,7 +14,7 @@ __all__ = ["fill"]
 @op(node="FillBackward0", tangent="symmetric")
 def fill_number(xp, input, value: float):
     """A tensor like `input`, filled with a number."""
-    return xp.full(input.shape, _element(xp, value, input.dtype))
+    return xp.full_like(input, _element(xp, value, input.dtype))
 
 
 @op(node="FillBackward1", tangent="linear")

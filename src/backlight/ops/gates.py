@@ -3,6 +3,7 @@
 from backlight.errors import ShapeError
 from backlight.kernels import gates
 from backlight.kernels.halves import rounded, widened
+from backlight.kernels.memory_order import over_memory
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.numbers import no_integers
@@ -67,7 +68,7 @@ def gelu(input, approximate: str = "none"):
 @op(promote="float", refuse=no_integers("silu_cpu"), tangent="symmetric")
 def silu(xp, input):
     """input · sigmoid(input)."""
-    return gates.silu(input)
+    return gates.silu(input) if input.flags.c_contiguous else over_memory(input, gates.silu)
 
 
 @silu.derivative("input", formula="grad · s · (1 + input · (1 − s)), s = sigmoid(input)")

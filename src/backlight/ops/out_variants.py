@@ -29,8 +29,8 @@ cat ceil chain_matmul cholesky cholesky_inverse cholesky_solve clamp clamp_max c
 concat concatenate conj_physical copysign cos cosh cross cummax cummin cumprod cumsum deg2rad diag diagonal_copy diff
 digamma div divide dot dstack empty eq erf erfc erfinv exp exp2 expand_copy expm1 eye fix float_power floor
 floor_divide fmax fmin fmod frac frexp full gather gcd ge geqrf ger greater greater_equal gt hardshrink heaviside
-histc hstack hypot i0 igamma igammac index_add index_copy index_reduce index_select inner inverse isin isneginf isposinf kron
-kthvalue lcm ldexp le lerp less less_equal lgamma linspace log log10 log1p log2 log_softmax logaddexp logaddexp2
+histc hstack hypot i0 igamma igammac index_add index_copy index_reduce index_select inner inverse isin isneginf isposinf
+kron kthvalue lcm ldexp le lerp less less_equal lgamma linspace log log10 log1p log2 log_softmax logaddexp logaddexp2
 logcumsumexp logical_and logical_not logical_or logical_xor logit logspace logsumexp lstsq lt lu lu_solve lu_unpack
 masked_select matmul matrix_power matrix_rank max maximum mean median min minimum mm mode msort mul multinomial
 multiply mv mvlgamma nan_to_num nanmean nanmedian nanquantile nansum narrow_copy native_batch_norm ne neg negative

@@ -8,6 +8,7 @@ from backlight.kernels import bessel as bessel_kernels
 from backlight.kernels import erf as erf_kernels
 from backlight.kernels import gamma as gamma_kernels
 from backlight.kernels.halves import rounded, widened
+from backlight.kernels.memory_order import over_memory
 from backlight.ops.declare import op
 from backlight.ops.numbers import like
 from backlight.ops.operands import is_number
@@ -35,7 +36,7 @@ SQRT_TWO_PI = math.sqrt(2 * math.pi)
 @op(promote="float", tangent="symmetric")
 def erf(xp, input):
     """Error function: 2/√π · ∫ exp(−t²) dt from 0 to the input."""
-    return erf_kernels.erf(input)
+    return erf_kernels.erf(input) if input.flags.c_contiguous else over_memory(input, erf_kernels.erf)
 
 
 @erf.derivative("input", formula="grad · 2/√π · exp(−input²)")
