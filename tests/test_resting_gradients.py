@@ -23,6 +23,11 @@ FLAT = {
     "softshrink": lambda nn, x: nn.softshrink(x),
     "hardshrink": lambda nn, x: nn.hardshrink(x),
     "prelu": lambda nn, x: nn.prelu(x, x.new_ones(1)),
+    "max_pool": lambda nn, x: nn.max_pool2d(x[None], 2),
+    "max_pool1d": lambda nn, x: nn.max_pool1d(x, 2),
+    "avg_pool": lambda nn, x: nn.avg_pool2d(x[None], 2),
+    "adaptive": lambda nn, x: nn.adaptive_avg_pool2d(x[None], 2),
+    "adaptive max": lambda nn, x: nn.adaptive_max_pool2d(x[None], 2),
     "twice": lambda nn, x: nn.relu(nn.leaky_relu(x)),
 }
 LAYERS = {
