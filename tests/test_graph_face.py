@@ -1,5 +1,8 @@
 """The graph's public face: whether a gradient arrives and why not, what is saved by which line, the nodes."""
 
+from contextlib import nullcontext
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +10,7 @@ import torch
 import backlight
 from backlight import lens
 from backlight.autograd import graph
+from backlight.utils.checkpoint import checkpoint
 
 W = backlight.ones(2, requires_grad=True)
 
@@ -145,6 +149,92 @@ def test_a_cut_has_the_line_where_it_shows():
     assert graph.path(y, x).cut.place.text == "return x.detach() * W, x"
     y, x = unrecorded(leaf())
     assert "return h * W, x) read a tensor without a graph" in graph.path(y, x).notes[0]
+
+
+def checkpointed(function, x):
+    return checkpoint(function, x, use_reentrant=True).sum()
+
+
+def test_a_reentrant_checkpoint_hides_what_its_function_reads_and_a_path_says_so():
+    x, scale = backlight.ones(3, requires_grad=True), backlight.ones(3, requires_grad=True)
+    model = backlight.nn.Linear(3, 3)
+    for function, hidden in (
+        (model, model.weight),
+        (lambda a: a * scale, scale),
+        (partial(backlight.mul, scale), scale),
+        (lambda a: model(a), model.bias),
+    ):
+        y = checkpointed(function, x)
+        way = graph.path(y, hidden)
+        assert way.unknown and not way and way.cut.kind == "not known" and not way.steps
+        assert str(way).startswith("it is not known whether a gradient arrives: CheckpointFunctionBackward runs ")
+        assert "holds x: a gradient arrives if it is used" in way.cut.what and "use_reentrant=False" in way.cut.cure
+        assert way.cut.place.function == "checkpointed"
+        y.backward()
+        assert hidden.grad is not None
+        assert graph.path(y, x).found and not graph.path(y, x).unknown
+
+
+def test_a_reentrant_checkpoint_may_hide_what_it_does_not_visibly_hold():
+    x, scales = backlight.ones(3, requires_grad=True), [backlight.ones(3, requires_grad=True)]
+    way = graph.path(checkpointed(lambda a: a * scales[0], x), scales[0])
+    assert way.unknown and "holds x" not in way.cut.what
+
+
+class Squared(backlight.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * grad * ctx.saved_tensors[0]
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_paths_can_be_asked_for_after_a_backward_and_unpack_nothing(packs: bool):
+    unpacked = []
+    hooks = backlight.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: unpacked.append(t) or t)
+    x, other = backlight.ones(3, requires_grad=True), backlight.ones(3, requires_grad=True)
+    with hooks if packs else nullcontext():
+        y = Squared.apply(x.exp()).sum()
+    for runs in range(2):
+        assert graph.path(y, x).found and not graph.path(y, other).found
+        assert len(list(graph.nodes(y))) == 4 and len(graph.saved(y)) == (0 if runs else 1)
+        assert unpacked == [] or runs
+        if not runs:
+            y.backward()
+            count = len(unpacked)
+    assert len(unpacked) == count == (2 if packs else 0)
+
+
+@pytest.mark.parametrize("name", ["grad", "vmap", "jacrev", "jacfwd", "hessian"])
+def test_the_graph_can_be_asked_about_inside_transforms(name: str):
+    weight, seen = backlight.ones(3, requires_grad=True), []
+
+    def function(a):
+        y = (a * weight).exp()
+        seen.append((graph.path(y, weight).found, len(list(graph.nodes(y))) > 2, graph.saved(y).bytes > 0))
+        return y.sum()
+
+    transform = backlight.vmap if name == "vmap" else getattr(backlight.func, name)
+    transform(function)(backlight.ones(2, 3) if name == "vmap" else backlight.ones(3))
+    assert seen[0] == (True, True, True)
+
+
+def test_tensors_kept_as_attributes_of_ctx_are_not_among_what_is_saved():
+    class Kept(backlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.x = x
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    assert graph.saved(Kept.apply(backlight.ones(3, requires_grad=True))) == []
 
 
 def test_a_path_is_asked_of_tensors():

@@ -28,7 +28,7 @@ class WatchedRun:
             number=hub.runs,
             roots=[self._edge(one) for one in outputs],
             root_gradients=list(gradients),
-            inputs=[self._edge(one) for one in inputs] if inputs else None,
+            inputs=[edge for one in inputs if (edge := self._edge(one)) is not None] if inputs else None,
             into_grad=into_grad,
             keep_graph=bool(keep_graph),
             create_graph=bool(create_graph),
@@ -127,7 +127,7 @@ class WatchedRun:
 
     def _keep_grad(self, node, before: list, grad_outputs) -> None:
         present = node.variable.grad
-        before[0] = present if present is None or self.run.create_graph else present.detach().clone()
+        before[0] = present if present is None or self.run.create_graph else _copied(present)
 
     def _tell_of_leaf(self, node, before: list, grad_inputs, grad_outputs) -> None:
         """Tell that a leaf's AccumulateGrad ran: its hook."""
@@ -147,7 +147,7 @@ class WatchedRun:
 
         @wraps(hook, updated=())
         def call(grad):
-            version, before = grad._version, grad.detach().clone()
+            version, before = grad._version, _copied(grad)
             answer = hook(grad)
             if answer is not None and answer is not grad:
                 hub.tell("changed", run, node, number, hook, before, answer)
@@ -163,3 +163,11 @@ class WatchedRun:
             for tensor in self.inputs:
                 if self.engine.is_tensor(tensor) and tensor.grad_fn is not None and id(tensor) not in self.before:
                     self.hub.tell("accumulated", self.run, tensor, tensor.grad, None)
+
+
+def _copied(grad):
+    """Return a copy of a gradient; the gradient itself where none can be made, in a batch of `is_grads_batched`."""
+    try:
+        return grad.detach().clone()
+    except RuntimeError:
+        return grad

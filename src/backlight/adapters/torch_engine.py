@@ -51,6 +51,15 @@ class TorchEngine:
 
     def array(self, tensor) -> np.ndarray:
         """Return a tensor's values: its own memory if it is plain and in main memory, else a copy."""
+        functorch = self.module._C._functorch
+        if functorch.peek_interpreter_stack() is None and not functorch.is_functorch_wrapped_tensor(tensor):
+            return self._plain_array(tensor)
+        while functorch.is_gradtrackingtensor(tensor):  # what torch.func differentiates wraps the values
+            tensor = functorch.get_unwrapped(tensor)
+        with self.module._C._DisableFuncTorch():
+            return self._plain_array(tensor)
+
+    def _plain_array(self, tensor) -> np.ndarray:
         tensor = tensor.detach()
         if tensor.layout is not self.module.strided:
             tensor = tensor.to_dense()
@@ -65,7 +74,10 @@ class TorchEngine:
             return node, tensor.output_nr
         if not tensor.requires_grad:
             return None
-        edge = self.module.autograd.graph.get_gradient_edge(tensor)
+        try:
+            edge = self.module.autograd.graph.get_gradient_edge(tensor)
+        except AttributeError:  # of a transform that has returned: PyTorch finds no node there
+            return None
         return edge.node, edge.output_nr
 
     def is_leaf_node(self, node) -> bool:
@@ -84,8 +96,26 @@ class TorchEngine:
         """Return the storage's address and its size in bytes."""
         if tensor.layout is not self.module.strided:
             return id(tensor), 0
-        storage = tensor.untyped_storage()
+        functorch = self.module._C._functorch
+        while functorch.is_functorch_wrapped_tensor(tensor):
+            tensor = functorch.get_unwrapped(tensor)
+        try:
+            storage = tensor.untyped_storage()
+        except (NotImplementedError, RuntimeError):  # one of is_grads_batched, or of a subclass, has none
+            return id(tensor), 0
         return storage._cdata, storage.nbytes()
+
+    def in_graph(self, tensor):
+        """Return the tensor itself: PyTorch's graph knows what is in a user's hands."""
+        return tensor
+
+    def why_unread(self, tensor) -> str:
+        """Say why a tensor's values cannot be read."""
+        functorch = self.module._C._functorch
+        while functorch.is_gradtrackingtensor(tensor):
+            tensor = functorch.get_unwrapped(tensor)
+        batched = functorch.is_batchedtensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
+        return "batched by vmap" if batched else "without values"
 
     def version_of(self, tensor) -> int:
         """Return how often the tensor was written to; 0 for an inference tensor, which does not count."""

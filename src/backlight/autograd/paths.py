@@ -1,7 +1,9 @@
 """Whether a gradient gets from one tensor to another: `graph.path(y, x)`, and where the way was cut if it does not."""
 
 import html
+import inspect
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +21,7 @@ from backlight.tensor.tensor import Tensor
 
 NOT_REQUIRED, INTEGER, NO_GRAPH, IS_LEAF = "requires_grad is False", "integer dtype", "no graph", "is a leaf"
 DETACHED, NO_GRAD_VIEW, TOO_LATE = "detached", "no_grad", "required too late"
-OVERWRITTEN, UNRELATED = "overwritten in place", "unrelated"
+OVERWRITTEN, UNRELATED, NOT_KNOWN = "overwritten in place", "unrelated", "not known"
 MOST_SUSPECTS = 5
 CURES = {
     NOT_REQUIRED: "call requires_grad_() on it before the computation",
@@ -32,6 +34,7 @@ CURES = {
     OVERWRITTEN: "ask of the tensor before the write, or write to a clone",
     UNRELATED: "compute it from this tensor; inside lens.watch(), lens.path() names the .item(), argmax or no_grad() "
     "that led out of the graph",
+    NOT_KNOWN: "call checkpoint with use_reentrant=False, which records all that the function reads",
 }
 
 
@@ -59,7 +62,7 @@ class Cut:
 
     Args:
         kind: "requires_grad is False", "integer dtype", "no graph", "is a leaf", "detached", "no_grad", "required too
-            late", "overwritten in place", "unrelated".
+            late", "overwritten in place", "unrelated"; "not known" where one may arrive.
         what: what happened, in a sentence.
         place: the line where it shows, if one is known.
         cure: what to do.
@@ -76,7 +79,7 @@ class Cut:
 
 @dataclass(frozen=True, repr=False)
 class Path:
-    """The way of a gradient from one tensor to another; false if there is none.
+    """The way of a gradient from one tensor to another; false if there is none, or none is known.
 
     Args:
         steps: the nodes of a shortest way, from the first tensor; () if none leads to the other.
@@ -95,6 +98,11 @@ class Path:
         """Whether a gradient arrives."""
         return self.cut is None
 
+    @property
+    def unknown(self) -> bool:
+        """Whether the graph cannot tell: a node computes again in backward, and may read the other tensor then."""
+        return self.cut is not None and self.cut.kind == NOT_KNOWN
+
     def __bool__(self) -> bool:
         return self.found
 
@@ -102,6 +110,8 @@ class Path:
         return len(self.steps)
 
     def _title(self) -> str:
+        if self.unknown:
+            return f"it is not known whether a gradient arrives: {self.cut}"
         if self.cut is not None:
             return f"no gradient arrives: {self.cut}"
         more = "" if self.ways == 1 else f"; the shortest of {self.ways} ways"
@@ -239,19 +249,25 @@ def _suspects(y):
 
 
 def _reads_more_than_numbers(node: Node) -> bool:
+    if hasattr(node, "ctx"):
+        return True
     kept = (getattr(node, slot, None) for slot, _ in node.saved_slots)
     plain = [one for one in kept if isinstance(one, TensorState) and one._edge is None]
     return any(one._data.ndim for one in plain) or not plain
 
 
 def _is_freed(node: Node) -> bool:
-    slots = [getattr(node, slot, None) for slot in node.freed_slots]
-    return all(one is None for one in slots) and not hasattr(node, "ctx")
+    if hasattr(node, "ctx"):  # what it saved may not be asked for after a backward, and it need not have saved anything
+        return False
+    return all(getattr(node, slot, None) is None for slot in node.freed_slots)
 
 
 def cut_between(y, x) -> Cut:
     """Return why no gradient of `y` arrives at `x`, though both have a graph."""
-    reached = set(nodes(y))
+    reached = dict.fromkeys(nodes(y))
+    again = next((node for node in reached if function_run_again(node) is not None), None)
+    if again is not None:
+        return _inside_checkpoint(again, x)
     earlier = next((node for node in nodes(x) if node in reached and node.edges), None)
     writer = None if x._storage is None else x._storage.writer
     if writer is not None and earlier is not None and not x.is_leaf:
@@ -268,3 +284,34 @@ def cut_between(y, x) -> Cut:
             what = f"{one.node.name()} read the memory of x through a tensor without a graph: .detach() or .data"
             return _made_without_recording(one.value) or _cut(DETACHED, what, one.place)
     return _cut(UNRELATED, "nothing in the graph of y is known to come from x")
+
+
+def function_run_again(node: Node):
+    """Return the function that a node runs again in backward, as re-entrant checkpoints do; None for others."""
+    return getattr(node.ctx, "run_function", None) if hasattr(node, "ctx") else None
+
+
+def _inside_checkpoint(node: Node, x) -> Cut:
+    """Return a cut that says that a node may hand on a gradient to what its function reads besides its arguments."""
+    function = function_run_again(node)
+    name = getattr(function, "__qualname__", type(function).__name__)
+    what = f"{node.name().rpartition('::')[2]} runs {name} again in backward, and what that reads besides its arguments"
+    what += " is not in the graph"
+    if any(one is x for one in held_by(function)):
+        what += f". {name} holds x: a gradient arrives if it is used"
+    return _cut(NOT_KNOWN, what, place_of(node))
+
+
+def held_by(function) -> Iterator[TensorState]:
+    """Go through the tensors that a function visibly holds: a module's parameters, those of the names that it reads."""
+    holders = [function, getattr(function, "__self__", None)]
+    if hasattr(function, "func"):  # a functools.partial
+        holders += [function.func, *function.args]
+    if hasattr(function, "__code__"):
+        names = inspect.getclosurevars(function)
+        holders += [*names.nonlocals.values(), *names.globals.values()]
+    for one in holders:
+        if isinstance(one, TensorState):
+            yield one
+        elif callable(getattr(one, "parameters", None)):
+            yield from one.parameters()

@@ -13,7 +13,7 @@ from backlight.graph.node import Node, node_and_number
 from backlight.graph.observers import Line, line_at
 from backlight.graph.pitfalls import Cause, cause_of, op_name_of
 from backlight.graph.provenance import user_frame
-from backlight.graph.state import TensorState
+from backlight.graph.state import TensorState, below_batches
 from backlight.kernels.summaries import INFINITE, NAN, oddities
 
 SHOWN_OF_A_WAY = 12
@@ -228,8 +228,8 @@ def _in_backward() -> bool:
 
 
 def plain(data) -> np.ndarray:
-    """Return a tensor's numbers, or an array, as an array."""
-    return np.asarray(data._data if isinstance(data, TensorState) else data)
+    """Return a tensor's numbers, of all elements of vmap's batches, or an array, as an array."""
+    return np.asarray(below_batches(data)._data if isinstance(data, TensorState) else data)
 
 
 def op_name(of) -> str:

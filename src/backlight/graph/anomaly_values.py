@@ -74,7 +74,7 @@ def _short(values):
 def saved_by(node: Node) -> Iterator[tuple[str, object, object]]:
     """Yield what a node keeps of the forward: (name, data, the tensor if it is one)."""
     for slot in node.freed_slots:
-        value = getattr(node, slot, None)
+        value = node.ctx._saved if hasattr(node, "ctx") else getattr(node, slot, None)  # neither unpacked nor refused
         name = "result" if slot == "out" else slot
         several = isinstance(value, (list, tuple))
         for number, one in enumerate(value if several else (value,)):

@@ -5,7 +5,7 @@ import numpy as np
 from backlight.graph.node import accumulator, public_edge
 from backlight.graph.observers import Run
 from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, wrap
+from backlight.graph.state import TensorState, below_batches, wrap
 from backlight.graph.watching import Observation, local
 
 OF_RUNS = ("started", "ran", "accumulated", "changed", "freed", "ended")
@@ -63,8 +63,7 @@ class ObservedRun:
         if self.tells_ran:
             outputs = (grad,) if node.outputs == 1 else grad or (None,) * node.outputs
             if not self.run.create_graph:
-                outputs = [None if one is None else wrap(one) for one in outputs]
-                grads = [None if one is None else wrap(one) for one in grads]
+                outputs, grads = _tensors(outputs), _tensors(grads)
             observation.tell(observation.ran, self.run, node, outputs, grads)
         if freed and node.freed_slots and observation.freed:
             observation.tell(observation.freed, self.run, node)
@@ -72,7 +71,7 @@ class ObservedRun:
     def grad_of(self, tensor):
         """Return a copy of a tensor's `.grad` as it is now, or None."""
         present = tensor._grad
-        return None if present is None or not self.tells_of_grad else wrap(np.array(present._data))
+        return None if present is None or not self.tells_of_grad else _copied(present)
 
     def accumulated(self, tensor, arrived, before) -> None:
         """Tell that a gradient was added to `.grad`."""
@@ -98,7 +97,7 @@ class ObservedRun:
         """
         if not self.tells_changes:
             return hook(*given)
-        before = [None if one is None else wrap(np.array(one._data)) for one in seen]
+        before = [None if one is None else _copied(one) for one in seen]
         answer = hook(*given)
         answers = answer if isinstance(answer, tuple) else (answer,) * len(seen)
         for (node, number), old, one, new in zip(ends, before, seen, answers):
@@ -108,5 +107,10 @@ class ObservedRun:
         return answer
 
 
+def _copied(tensor):
+    """Return a copy; of a batched tensor, of all elements of the batch."""
+    return wrap(np.array(below_batches(tensor)._data))
+
+
 def _same_bits(one, other) -> bool:
-    return one._data.tobytes() == other._data.tobytes()
+    return below_batches(one)._data.tobytes() == below_batches(other)._data.tobytes()

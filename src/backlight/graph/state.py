@@ -96,6 +96,13 @@ def edge_of(tensor):
     return tensor if edge is LEAF else edge
 
 
+def below_batches(tensor):
+    """Return the tensor that the graph knows: the one that holds all elements of vmap's batches, which come first."""
+    while getattr(tensor._data, "of_a_batch", False):
+        tensor = tensor._data.physical
+    return tensor
+
+
 def writable(tensor) -> np.ndarray:
     """Return the tensor's data as an array that may be shared and written (see NOTE [0-d data])."""
     data = tensor._data

@@ -48,6 +48,12 @@ class Engine(Protocol):
     def memory_of(self, tensor) -> tuple[int, int]:
         """Return (a key of the memory that the tensor shares with its views, the size of that memory in bytes)."""
 
+    def in_graph(self, tensor):
+        """Return the tensor that the graph knows: ours holds all elements of vmap's batch, the batch as first dim."""
+
+    def why_unread(self, tensor) -> str:
+        """Say why a tensor's values cannot be read: "batched by vmap"."""
+
     def version_of(self, tensor) -> int:
         """Return how often the tensor's memory has been written to."""
 

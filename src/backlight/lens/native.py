@@ -11,7 +11,7 @@ from backlight.errors import GraphError
 from backlight.graph.interception import Observe
 from backlight.graph.node import AccumulateGrad, node_and_number, public_edge
 from backlight.graph.observers import Kept, Line, Watcher, line_at
-from backlight.graph.state import TensorState, edge_of, writable
+from backlight.graph.state import TensorState, below_batches, edge_of, writable
 from backlight.graph.storage import InferenceStorage
 from backlight.graph.watching import local
 from backlight.kernels.halves import is_half, widened
@@ -54,7 +54,15 @@ class NativeEngine:
 
     def memory_of(self, tensor) -> tuple[int, int]:
         """Return (the address of the memory that the tensor shares with its views, its size in bytes)."""
-        return whole_memory(writable(tensor))
+        return whole_memory(writable(below_batches(tensor)))
+
+    def in_graph(self, tensor):
+        """Return the tensor that the graph knows: the one with all elements of vmap's batches."""
+        return below_batches(tensor)
+
+    def why_unread(self, tensor) -> str:
+        """Say why a tensor's values cannot be read."""
+        return BATCHED if below_batches(tensor) is not tensor else NO_VALUES
 
     def version_of(self, tensor) -> int:
         """Return how often the tensor's memory has been written to; 0 for one made in inference mode."""
@@ -109,6 +117,7 @@ class NativeEngine:
         return nullcontext() if local.observation is None else local.observation.silence()
 
 
+BATCHED, NO_VALUES = "batched by vmap", "without values"
 PACKED = "packed by saved_tensors_hooks"
 
 

@@ -89,16 +89,16 @@ class Optimisers(Part):
             tensor = call.args[0]
             self.ties[id(tensor)] = weakref.ref(tensor), call.code, call.lasti
 
-    def started(self, run) -> None:
-        """Forget the leaves of the run before."""
-        self.memories.clear()
+    def ended(self, run) -> None:
+        """Forget the run's leaves; another may be going on around it, over the same memory (checkpoint)."""
+        self.memories = {key: leaves for key, leaves in self.memories.items() if key[0] != run.number}
 
     def accumulated(self, run, tensor, arrived, before) -> None:
         """Tell of two leaves that share memory and get a gradient each."""
         if not tensor.is_leaf or not tensor.numel() or self.values(tensor) is None:
             return
         memory = self.engine.memory_of(tensor)[0]  # of the tensor itself: its values may be a copy
-        key = memory, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
+        key = run.number, memory, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
         leaves = self.memories.setdefault(key, {})
         leaves[id(tensor)] = weakref.ref(tensor)
         if len(leaves) == 2:

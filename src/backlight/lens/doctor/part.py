@@ -65,7 +65,12 @@ class Part(Watcher):
 
     def values(self, tensor) -> np.ndarray | None:
         """Return a tensor's values, or None if they are not to be had."""
-        return self.engine.array(tensor) if self.silent.is_plain(tensor) else None
+        if not self.silent.is_plain(tensor):
+            return None
+        try:
+            return self.engine.array(self.engine.in_graph(tensor))
+        except (RuntimeError, TypeError, NotImplementedError):  # a subclass without values, one of is_grads_batched
+            return None
 
 
 def root_nodes(run: Run) -> list:

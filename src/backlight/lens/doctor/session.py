@@ -1,12 +1,15 @@
 """One run under the doctor: what it found, which engines it watches, what it has changed and puts back."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from backlight.lens.engines import Engine
 from backlight.lens.finding import NOTE, Finding
+from backlight.lens.guarding import Guarded
 from backlight.lens.records.record import Place
 
 MISSING = object()
@@ -22,6 +25,7 @@ class Session:
 
     Attributes:
         detectors: one of each kind for each engine, while the block runs.
+        failed: those that made a mistake of their own, and what it was.
     """
 
     def __init__(self, *, strict: bool = False, notes: bool = False, engines: Iterable[Engine] = ()):
@@ -29,6 +33,7 @@ class Session:
         self.notes = notes
         self.engines = tuple(engines)
         self.detectors: list = []
+        self.failed: list[tuple[Any, Exception]] = []
         self._found: dict[tuple, Finding] = {}
         self._undo = ExitStack()
 
@@ -61,7 +66,7 @@ class Session:
             for kind in kinds:
                 detector = kind(self, engine)
                 self.detectors.append(detector)
-                self._undo.enter_context(engine.observe(detector))
+                self._undo.enter_context(engine.observe(Guarded(detector, partial(self._give_up, detector))))
                 detector.begin()
 
     def end(self, problem: BaseException | None = None) -> None:
@@ -69,6 +74,12 @@ class Session:
         self._undo.close()
         for detector in self.detectors:
             detector.end(problem)
+        for detector, failure in self.failed:
+            name = type(detector).__name__
+            warnings.warn(f"the doctor's {name} could not go on, and found no more: {failure!r}", stacklevel=3)
+
+    def _give_up(self, detector, failure: Exception) -> None:
+        self.failed.append((detector, failure))
 
     def patch(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Put `make(original)` in the place of `owner.name` until the session ends."""

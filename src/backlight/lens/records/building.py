@@ -157,6 +157,7 @@ class Builder:
 
     def set_output(self, made: Node, number: int, tensor) -> None:
         """Note an output of a node, as it is now."""
+        tensor = self.engine.in_graph(tensor)
         outputs, summary = made.outputs, self.summary(tensor)
         while len(outputs) <= number:
             outputs.append(summary if len(outputs) == number else shape_of(tensor))
@@ -178,6 +179,8 @@ class Builder:
         try:
             array = self.engine.array(tensor)
         except (RuntimeError, TypeError, NotImplementedError):  # it has no values: batched by vmap, on "meta", fake
+            why = self.engine.why_unread(tensor)
+            self.record.unread[why] = self.record.unread.get(why, 0) + 1
             return shape_of(tensor)
         made = summary_of(array, dtype_name(tensor.dtype), self.small)
         made.shape = tuple(tensor.shape)

@@ -65,6 +65,8 @@ class Record(Faces):
         backwards: in the order in which they began.
         writes: in-place writes that were seen.
         left_out: nodes that were not recorded since the limit was reached.
+        unread: of how many tensors the values could not be read, and why: {"batched by vmap": 3}. Shapes are there.
+        problem: the mistake of the lens's own that ended the recording; what came after it is missing.
         title: a script's name, or what the user calls it.
         cuts: where what was computed left the graph, each line once.
         modules: the class of each module that ran, by its dotted path, "" for the outermost: {"layer.0": "Linear"}.
@@ -76,14 +78,21 @@ class Record(Faces):
     writes: list[Write] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     left_out: int = 0
+    unread: dict[str, int] = field(default_factory=dict)
+    problem: str | None = None
     title: str = ""
     modules: dict[str, str] = field(default_factory=dict)
     cuts: list[Cut] = field(default_factory=list)
 
     def __repr__(self) -> str:
         counts = f"{len(self.nodes):,} nodes, {len(self.leaves):,} leaves, {len(self.backwards):,} backwards"
-        roots = ", ".join(node.name or node.label for node in self.roots)
-        return f"<Record of {self.title or 'a graph'} on {self.engine}: {counts}; roots: {roots or 'none'}>"
+        roots = ", ".join(node.name or node.label for node in self.roots) or "none"
+        return f"<Record of {self.title or 'a graph'} on {self.engine}: {counts}; roots: {roots}{self._missing()}>"
+
+    def _missing(self) -> str:
+        """Say what is not there."""
+        said = [f"; {count:,} tensors unread, {why}" for why, count in self.unread.items()]
+        return "".join([*said, f"; {self.problem}" if self.problem else ""])
 
     @property
     def roots(self) -> list[Node]:

@@ -358,10 +358,25 @@ class Recording(Watcher):
     def close(self, frame=None) -> None:
         """Gather what is left and let go of everything that is the engine's; the record is finished when asked for."""
         self._gather(frame)
+        self._let_go()
+
+    def _let_go(self) -> None:
         self.builder.let_go()
         self.naming.let_go()
         self.cutting.let_go()
         self.runs, self.modules, self.watches = {}, [], False
+
+    def end(self, frame) -> None:
+        """Close the record when the block ends; a mistake made here leaves the program alone, too."""
+        try:
+            self.close(frame)
+        except Exception as problem:
+            self.give_up(problem)
+            self._let_go()
+
+    def give_up(self, problem: Exception) -> None:
+        """Say in the record why it is not whole."""
+        self.record.problem = f"{type(problem).__name__}: {problem}, a mistake of the lens, not of the program"
 
     def capture(self, edges: list[tuple], outputs: list) -> None:
         """Add a graph that nobody watched."""

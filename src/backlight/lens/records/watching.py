@@ -2,10 +2,12 @@
 
 import functools
 import sys
+import warnings
 from contextlib import ExitStack
 
 from backlight.errors import InputError
 from backlight.lens.engines import engine_named, engine_of, loaded_engines
+from backlight.lens.guarding import Guarded
 from backlight.lens.records.building import Options
 from backlight.lens.records.record import Record
 from backlight.lens.records.recording import Recording
@@ -52,7 +54,7 @@ class Watch:
         engines = loaded_engines() if self.engine is None else [engine_named(self.engine)]
         self.recordings = [Recording(one, self.options, self.models, self.steps) for one in engines]
         for one in self.recordings:
-            self.blocks.enter_context(one.engine.observe(one))
+            self.blocks.enter_context(one.engine.observe(Guarded(one, one.give_up)))
         OPEN.append(self)
         return self
 
@@ -60,7 +62,9 @@ class Watch:
         OPEN.remove(self)
         self.blocks.close()
         for one in self.recordings:
-            one.close(sys._getframe(1))
+            one.end(sys._getframe(1))
+            if one.record.problem is not None:
+                warnings.warn(f"lens.watch could not go on: {one.record.problem}", stacklevel=2)
 
     def __call__(self, function):
         """Decorate a function: each call is watched, and `function.watch` is this watch."""

@@ -1,0 +1,40 @@
+"""A watcher that makes a mistake of its own leaves the program alone: it hears no more, and says so at the end."""
+
+from collections.abc import Callable
+
+from backlight.graph.observers import Watcher
+from backlight.graph.watching import EVENTS, wants
+
+
+class Guarded(Watcher):
+    """Tells a watcher of events until one of its methods fails.
+
+    Args:
+        watcher: who is told.
+        give_up: what is called, once, with what a method raised.
+    """
+
+    def __init__(self, watcher: Watcher, give_up: Callable[[Exception], None]):
+        self.watcher = watcher
+        self.give_up = give_up
+        self.failed = False
+        for event in EVENTS:
+            if wants(watcher, event):
+                setattr(self, event, self._guarded(getattr(watcher, event)))
+
+    @property
+    def only_nodes(self) -> bool:
+        """What the watcher says, who may change his mind."""
+        return self.watcher.only_nodes
+
+    def _guarded(self, listener: Callable) -> Callable:
+        def tell(*told) -> None:
+            if self.failed:
+                return
+            try:
+                listener(*told)
+            except Exception as problem:
+                self.failed = True
+                self.give_up(problem)
+
+        return tell
