@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 from backlight.lens.doctor import corrections, repairs
+from backlight.lens.doctor.accumulation import preceded
 from backlight.lens.doctor.rules import RULES
 from backlight.lens.doctor.source import Spot, span
 from backlight.lens.finding import NOTE, Finding
@@ -153,3 +154,19 @@ def test_an_update_is_put_under_no_grad(wrong, right):
 
 def test_every_repair_belongs_to_a_rule():
     assert set(repairs.REPAIRS) <= set(RULES)
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        ("loss.backward()", "opt.zero_grad()\nloss.backward()"),
+        (
+            "for i in few: loss(i).backward(); opt.step()",
+            "for i in few: opt.zero_grad(); loss(i).backward(); opt.step()",
+        ),
+        ('while more("é"): loss().backward()', 'while more("é"): opt.zero_grad(); loss().backward()'),
+        ("for i in range(3):", "opt.zero_grad()\nfor i in range(3):"),
+    ],
+)
+def test_what_is_to_come_first_goes_into_a_loop_of_one_line(text: str, wanted: str):
+    assert preceded(text, "opt.zero_grad()") == wanted

@@ -7,6 +7,7 @@ two in a row are a loop without zero_grad(). What another optimiser leaves behin
 discriminator) is cleared before it is used, and is not counted; nor are several backwards between two steps.
 """
 
+import ast
 import sys
 import weakref
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ class Accumulation(Part):
             f"{name}.step() at {said(place)} used such a sum in {count} steps in a row; nothing cleared it between.",
         )
         before = f"{name}.zero_grad()"
-        corrected = f"{before}\n{code_of(stale.place)}"
+        corrected = preceded(code_of(stale.place), before)
         found = rule("forgotten-zero-grad").found(place=stale.place, evidence=evidence, corrected=corrected)
         self.session.add(found)
 
@@ -160,7 +161,7 @@ class Accumulation(Part):
                     f"{said(one.place)} added {short(one.new)}."
                     for one in lines[:TWICE]
                 )
-                corrected = f"{first.name}.grad = None\n{code_of(first.place)}"
+                corrected = preceded(code_of(first.place), f"{first.name}.grad = None")
                 cure = f"set {first.name}.grad = None (or call zero_grad() of the optimiser) before each backward()"
                 found = rule("forgotten-zero-grad").found(
                     place=first.place, evidence=evidence, corrected=corrected, cure=cure
@@ -170,6 +171,18 @@ class Accumulation(Part):
 
     def _is_optimised(self, key: int) -> bool:
         return key in self.silent.optimised()
+
+
+def preceded(text: str, before: str) -> str:
+    """Return a line with a statement before it; in a loop that stands on one line, before what is repeated."""
+    try:
+        (statement,) = ast.parse(text).body
+    except (SyntaxError, ValueError):  # a part of a statement, or several
+        return f"{before}\n{text}"
+    if not isinstance(statement, (ast.For, ast.While)):
+        return f"{before}\n{text}"
+    first = len(text.encode()[: statement.body[0].col_offset].decode())
+    return f"{text[:first]}{before}; {text[first:]}"
 
 
 def _norm(values: np.ndarray | None) -> float:

@@ -1,9 +1,11 @@
 """Records what an engine tells a watcher (NOTE [Watching] in graph/observers.py)."""
 
 import sys
+import traceback
 import weakref
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -376,7 +378,9 @@ class Recording(Watcher):
 
     def give_up(self, problem: Exception) -> None:
         """Say in the record why it is not whole."""
-        self.record.problem = f"{type(problem).__name__}: {problem}, a mistake of the lens, not of the program"
+        last = traceback.extract_tb(problem.__traceback__)[-1]
+        where = f"in {last.name} ({Path(last.filename).name}:{last.lineno})"
+        self.record.problem = f"{type(problem).__name__}: {problem}, a mistake of the lens, not of the program, {where}"
 
     def capture(self, edges: list[tuple], outputs: list) -> None:
         """Add a graph that nobody watched."""
