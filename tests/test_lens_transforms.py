@@ -10,7 +10,7 @@ from backlight.errors import AnomalyError
 from backlight.lens.doctor.history import History
 from backlight.lens.pictures.html import page_of
 from backlight.lens.records.recording import Recording
-from lens_transforms import TRANSFORMS, result_of
+from lens_transforms import MODEL, TRANSFORMS, result_of
 from under_the_doctor import ENGINES, engine_called
 
 ENGINE = pytest.mark.parametrize("engine", ENGINES)
@@ -140,3 +140,26 @@ def test_anomaly_mode_finds_the_nan_inside_a_transform(source: str):
 def test_the_doctor_goes_on_where_a_transform_meets_nan(engine: str, source: str):
     with lens.doctor(engines=[engine_called(engine)], strict=True):
         result_of(engine, source)
+
+
+RECORDED = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+recorder = Recorder(model, optimizer)
+for step in range(2):
+    optimizer.zero_grad()
+    torch.vmap(lambda a: model(a).sum())(torch.ones(2, 3)).sum().backward()
+    torch.vmap(torch.func.grad(lambda a: model(a).sum()))(torch.ones(2, 3))
+    torch.func.hessian(lambda a: model(a).sum())(torch.ones(3))
+    optimizer.step()
+    recorder.step(1.0)
+recorder.close()
+assert recorder.steps == 2
+result = model[0].weight
+"""
+
+
+@ENGINE
+def test_the_recorder_of_training_leaves_transforms_alone(engine: str):
+    recorded = "from backlight.lens import Recorder\n" + MODEL + RECORDED
+    alone = "\n".join(line for line in recorded.splitlines() if "ecorder" not in line)
+    assert result_of(engine, recorded) == result_of(engine, alone)

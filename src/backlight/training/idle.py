@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from backlight.training.silent_hooks import SilentHook
-from backlight.training.squares import numbers_of
+from backlight.training.squares import in_transform, numbers_of
 
 RECTIFIERS = {"ReLU", "ReLU6", "Hardswish", "Hardsigmoid", "Hardtanh", "Hardshrink", "Softshrink", "Threshold"}
 CHANNELS_SECOND = ("Conv", "BatchNorm", "InstanceNorm", "GroupNorm", "LazyConv", "MaxPool", "AvgPool", "Adaptive")
@@ -81,7 +81,7 @@ class Forwards:
 
     def _ran(self, name: str, module, args, out) -> None:
         tensor = _tensor_in(out)
-        if tensor is None or not tensor.requires_grad:
+        if tensor is None or not tensor.requires_grad or in_transform(tensor):
             return
         kind = type(module).__name__
         if self.full:

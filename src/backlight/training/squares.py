@@ -27,6 +27,14 @@ def square_of(tensor):
         return wide.dot(wide).item()
 
 
+def in_transform(tensor) -> bool:
+    """Tell whether a tensor stands for others inside vmap or a transform of PyTorch's: it is not the step's."""
+    if hasattr(tensor, "_data"):
+        return getattr(tensor._data, "of_a_batch", False)
+    functorch = getattr(getattr(sys.modules.get("torch"), "_C", None), "_functorch", None)
+    return functorch is not None and functorch.is_functorch_wrapped_tensor(tensor)
+
+
 def numbers_of(values: Iterable) -> list[float]:
     """Return floats: those that are tensors by one copy from each device and dtype."""
     values = list(values)
