@@ -11,8 +11,9 @@ import torch as rival
 import backlight as torch
 from backlight import nn
 from backlight.errors import InputError
-from backlight.graph import engine, interception, watching
+from backlight.graph import interception, watching
 from backlight.graph.observers import Watcher
+from backlight.graph.walk import Walk
 from backlight.lens.engines import engine_named, engine_of, loaded_engines
 from backlight.lens.native import NATIVE
 from backlight.ops.declare import TABLE, op
@@ -479,7 +480,7 @@ def test_nothing_is_left_behind():
 def test_a_leaf_that_was_watched_runs_as_fast_as_before():
     a = leaf(2.0, 3.0)
     watched((a * 3).sum().backward)
-    walk = engine._Walk(False, False, None)
+    walk = Walk(False, False, None)
     walk.collect([(a * 3).sum().grad_fn], since=0)
     assert not walk.watched
 
