@@ -391,3 +391,15 @@ def test_a_leaf_that_no_longer_requires_grad_still_calls_its_post_accumulate_hoo
         y.sum().backward()
 
     assert same(program) == [[None]]
+
+
+def test_a_gradient_made_in_inference_mode_is_not_added_to():
+    def program(t):
+        x = t.ones(2, requires_grad=True)
+        with t.inference_mode():
+            x.grad = t.zeros(2)
+        (x * 2).sum().backward()
+
+    for t in (torch, backlight):
+        with pytest.raises(RuntimeError, match="^Inplace update to inference tensor outside InferenceMode is not"):
+            program(t)

@@ -15,6 +15,7 @@ from backlight.graph.modes import modes
 from backlight.graph.node import Node, next_sequence
 from backlight.graph.provenance import user_place
 from backlight.graph.state import edge_of, storage_of, wrap
+from backlight.graph.storage import InferenceStorage
 
 ndarray = np.ndarray
 _accumulating = threading.RLock()
@@ -35,7 +36,11 @@ def may_be_stolen(grad: ndarray, references: int) -> bool:
 
 
 def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
-    """Add a gradient to `tensor.grad`; the first one is copied unless it may be stolen."""
+    """Add a gradient to `tensor.grad`; the first one is copied unless it may be stolen.
+
+    Raises:
+        RuntimeError: what is there was made in inference mode, where this backward does not run.
+    """
     if graph and not modes.grad_enabled:  # the walk ran on tensors for an interpreter to see; `.grad` is as ever
         grad, graph = grad._data, False
     with _accumulating:
@@ -48,7 +53,10 @@ def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
             grad, steal = grad.astype(dtype), True
         if present is None:
             tensor._grad = wrap(grad if steal or grad.__class__ is not ndarray else own_copy(grad))
-        elif present._data.__class__ is ndarray and present._data.flags.writeable:
+            return
+        if present._storage.__class__ is InferenceStorage:
+            present._storage.before_write()
+        if present._data.__class__ is ndarray and present._data.flags.writeable:
             np.add(present._data, grad, out=present._data)
             storage_of(present).wrote("AccumulateGrad", (None, 0))
         else:
