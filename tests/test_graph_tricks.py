@@ -401,5 +401,5 @@ def test_a_gradient_made_in_inference_mode_is_not_added_to():
         (x * 2).sum().backward()
 
     for t in (torch, backlight):
-        with pytest.raises(RuntimeError, match="^Inplace update to inference tensor outside InferenceMode is not"):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside"):
             program(t)
