@@ -277,6 +277,7 @@ QUICK = {
     "lens_recorder": "MLP on PyTorch",
     "lens_overhead": "MLP on PyTorch, structure and order",
     "anomaly": "MLP, gradients",
+    "func": "gradients of 64 examples, width 32",
 }
 
 

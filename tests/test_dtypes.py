@@ -16,6 +16,13 @@ FLOATS = [name for name in NAMES if "float" in name]
 INTEGERS = [name for name in NAMES if "int" in name]
 
 
+@pytest.fixture(autouse=True)
+def no_default_device():
+    """Let PyTorch forget a default device, which slows it and names its own line in warnings."""
+    yield
+    torch.set_default_device(None)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("question", ["", ".itemsize", ".is_floating_point", ".is_complex", ".is_signed", ".to_real()"])
 def test_a_dtype_is_described_as_pytorchs(name, question):

@@ -28,4 +28,4 @@ def test_random_programs_do_what_they_do_in_pytorch():
     agree()
     assert set(STEPS) <= set(counts)
     assert counts["refused"] + counts["impossible"] < 0.15 * counts["run"]
-    assert counts["stopped"] < 0.2 * counts["programs"]
+    assert counts["stopped"] < 0.25 * counts["programs"]

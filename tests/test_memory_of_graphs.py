@@ -277,7 +277,7 @@ def left_after(program, times: int, *, collected: bool) -> Counter:
 @pytest.mark.parametrize("program", DIE_BY_REFERENCE_COUNT.values(), ids=DIE_BY_REFERENCE_COUNT)
 def test_what_a_step_made_dies_by_reference_count(program):
     left = left_after(program, 30, collected=False)
-    assert left["tensor"] <= 2 and left["node"] <= 2 and left["other"] < 60, dict(left)
+    assert left["tensor"] <= 2 and left["node"] <= 2, dict(left)
 
 
 def leaf_with_create_graph(w):

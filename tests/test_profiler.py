@@ -60,8 +60,8 @@ def test_every_op_is_shown_under_a_name_that_pytorch_has_or_as_ours():
     for name in ("backlight.nn.functional", "backlight.models.modernbert"):
         importlib.import_module(name)  # where ops are declared, too
     for op in TABLE.values():
-        room, _, name = event_name(op.told_as).partition("::")
-        assert room == ("aten" if hasattr(torch.ops.aten, name) else "backlight"), op.told_as
+        room, _, name = event_name(op.name).partition("::")
+        assert room == ("aten" if hasattr(torch.ops.aten, name) else "backlight"), op.name
 
 
 def test_times_add_up():

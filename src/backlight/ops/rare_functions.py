@@ -64,7 +64,7 @@ def igamma_input(grad):
     )
 
 
-@igamma.derivative("other", formula="grad · other^(input − 1) · exp(−other) / Γ(input)")
+@igamma.derivative("other", formula="grad times the density of the gamma distribution of shape input at other")
 def igamma_other(grad, input, other, ops):
     return grad * ops.exp(ops.log(other) * (input - 1) - other - ops.lgamma(input))
 
@@ -83,7 +83,7 @@ def igammac_input(grad):
     )
 
 
-@igammac.derivative("other", formula="−grad · other^(input − 1) · exp(−other) / Γ(input)")
+@igammac.derivative("other", formula="−grad times the density of the gamma distribution of shape input at other")
 def igammac_other(grad, input, other, ops):
     return -grad * ops.exp(ops.log(other) * (input - 1) - other - ops.lgamma(input))
 
