@@ -48,7 +48,7 @@ def _public_name(name: str) -> str:
     front, parts = importlib.import_module("backlight"), name.split("_")
     for count in range(len(parts), 0, -1):
         shorter = "_".join(parts[:count])
-        if any(hasattr(face, shorter) for face in (Tensor, functional, front)):
+        if any(callable(getattr(face, shorter, None)) for face in (Tensor, functional, front)):
             return shorter
     return name
 
