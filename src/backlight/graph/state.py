@@ -23,7 +23,7 @@ before memory is shared (a view, detach, numpy()) or written.
 
 import numpy as np
 
-from backlight.graph.storage import Storage
+from backlight.graph.storage import InferenceStorage, Storage, stored_in
 
 new = object.__new__
 
@@ -88,6 +88,43 @@ def storage_of(tensor):
     if storage is None:
         storage = tensor._storage = Storage()
     return storage
+
+
+def memory_of(tensor) -> np.ndarray:
+    """Return the array that holds all of the memory of which a tensor may show a part: its base's, unless noted."""
+    storage = tensor._storage
+    if storage is not None and storage.memory is not None:
+        return storage.memory
+    view = tensor._view
+    return writable(tensor if view is None else view[0])
+
+
+def storage_for_twin(tensor):
+    """Return a tensor's storage, to be shared with one that will not know the base: the storage notes the memory."""
+    storage = storage_of(tensor)
+    if tensor._view is not None and storage.memory is None:
+        storage.memory = writable(tensor._view[0])
+    return storage
+
+
+def noted_memory(tensor) -> np.ndarray | None:
+    """Return `memory_of(tensor)` where a twin with a storage of its own could not tell it, else None."""
+    storage = tensor._storage
+    part = tensor._view is not None or (storage is not None and storage.memory is not None)
+    return memory_of(tensor) if part else None
+
+
+def replace_memory(tensor, data: np.ndarray, memory: np.ndarray | None) -> None:
+    """Let a tensor show `data`, other memory (a part of `memory`, if given); views and twins stay where they are."""
+    storage = tensor._storage
+    parts = memory is not None or tensor._views or noted_memory(tensor) is not None
+    if parts and storage.__class__ is not InferenceStorage:
+        apart = stored_in(data if memory is None else memory)
+        if storage is not None:
+            storage.memory = memory_of(tensor)
+            apart.version, apart.writer = storage.version, storage.writer
+        tensor._storage = apart
+    tensor._data = data
 
 
 def edge_of(tensor):

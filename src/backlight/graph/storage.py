@@ -7,16 +7,24 @@ from backlight.graph.modes import modes
 class Storage:
     """Counts in-place writes to one piece of memory.
 
-    `version` and `writer` are class attributes until the first write, so that making a storage costs nothing more.
+    All are class attributes until something is to be noted, so that making a storage costs nothing more.
     """
 
     version = 0
     writer = None  # (op name, code, lasti) of the last in-place write
+    memory = None  # the array that holds all of it, once that cannot be told from a base (`memory_of` in state.py)
 
     def wrote(self, op_name: str, place) -> None:
         """Count one in-place write by `op_name`, made at `place`."""
         self.version = self.version + 1
         self.writer = (op_name, *place)
+
+
+def stored_in(memory) -> Storage:
+    """Return a new storage for tensors that show parts of an array."""
+    storage = Storage()
+    storage.memory = memory
+    return storage
 
 
 class GuardedStorage(Storage):
@@ -51,6 +59,7 @@ class InferenceStorage:
     """The storage of a tensor made in inference mode: it has no version, and refuses to be saved for backward."""
 
     writer = None
+    memory = None
 
     @property
     def version(self) -> int:

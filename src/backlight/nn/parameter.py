@@ -12,7 +12,7 @@ from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtype
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
-from backlight.graph.state import LEAF, TensorState, new, storage_of, wrap, writable
+from backlight.graph.state import LEAF, TensorState, new, storage_for_twin, wrap, writable
 from backlight.ops.promotion import is_float
 from backlight.tensor.filled import empty
 from backlight.tensor.tensor import Tensor
@@ -43,7 +43,7 @@ class Parameter(Tensor):
         made = new(cls)
         made._data = writable(data)
         made._edge = None
-        made._storage = storage_of(data)
+        made._storage = storage_for_twin(data)
         made._view = None
         if requires_grad and not is_float(data._data.dtype):
             raise GraphError(
@@ -81,7 +81,7 @@ class Buffer(Tensor):
         made = new(cls)
         made._data = writable(data)
         made._edge = None
-        made._storage = storage_of(data)
+        made._storage = storage_for_twin(data)
         made._view = None
         made.persistent = persistent
         return made

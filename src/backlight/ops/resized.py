@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from backlight.errors import GraphError, ShapeError
-from backlight.graph.state import writable
+from backlight.graph.state import memory_of, replace_memory
 from backlight.ops.inplace import count_write, refuse_writing
 from backlight.ops.striding import storage_offset_of, strided_memory
 from backlight.sizes import size_from
@@ -23,22 +23,25 @@ def resize_(self, *sizes, memory_format=None):
     if any(size < 0 for size in shape):
         raise ShapeError(f"resize_() takes sizes from 0 up, got {list(shape)}")
     refuse_writing(self)
-    self._data = _memory_in(self, shape)
+    if storage_offset_of(self) + math.prod(shape) <= memory_of(self).size:
+        self._data = _rows_in_memory(self, shape)
+    else:
+        replace_memory(self, *_larger(self, shape))
     count_write(self, "resize_")
     return self
 
 
-def _memory_in(tensor, shape: tuple) -> np.ndarray:
-    """Return the memory that a tensor shows, row by row in a shape; where there is too little, a larger copy."""
-    base = writable(tensor if tensor._view is None else tensor._view[0])
-    count = math.prod(shape)
-    if storage_offset_of(tensor) + count <= base.size:
-        steps = [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
-        return strided_memory(tensor, shape, steps, None)
-    found = np.empty(count, base.dtype)
-    held = base.ravel(order="K")[storage_offset_of(tensor) :]
-    found[: held.size] = held
-    return found.reshape(shape)
+def _rows_in_memory(tensor, shape: tuple) -> np.ndarray:
+    """Return the memory from a tensor's first element on, row by row in a shape."""
+    return strided_memory(tensor, shape, [math.prod(shape[dim + 1 :]) for dim in range(len(shape))], None)
+
+
+def _larger(tensor, shape: tuple) -> tuple[np.ndarray, np.ndarray]:
+    """Return a part of a larger copy of a tensor's memory, from its first element on in a shape; and that copy."""
+    held, offset = memory_of(tensor).ravel(order="K"), storage_offset_of(tensor)
+    memory = np.empty(offset + math.prod(shape), held.dtype)
+    memory[: held.size] = held
+    return memory[offset:].reshape(shape), memory
 
 
 def resize_as_(self, the_template, *, memory_format=None):

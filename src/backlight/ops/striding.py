@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.errors import ShapeError
-from backlight.graph.state import wrap, writable
+from backlight.graph.state import memory_of, wrap, writable
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.filling import fill_into
@@ -107,13 +107,13 @@ def _places_in(input, data):
     """
     if input._edge is None:
         return None
-    if input._view is None:
+    memory = memory_of(input)
+    if memory is input._data:
         return positions_in(input, wrap(data))
-    base = input._view[0]
-    size = input._data.size
-    places = np.full(base._data.size, size)
-    places[positions_in(base, input)] = np.arange(size).reshape(input._data.shape)
-    return places[positions_in(base, wrap(data))]
+    whole, size = wrap(memory), input._data.size
+    places = np.full(memory.size, size)
+    places[positions_in(whole, input)] = np.arange(size).reshape(input._data.shape)
+    return places[positions_in(whole, wrap(data))]
 
 
 def strided_memory(input, size, stride, storage_offset):
@@ -124,28 +124,28 @@ def strided_memory(input, size, stride, storage_offset):
         raise ShapeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if any(one < 0 for one in size):
         raise ShapeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
-    base = writable(input if input._view is None else input._view[0])
+    memory, itemsize = memory_of(input), input._data.itemsize
     offset = storage_offset_of(input) if storage_offset is None else storage_offset
     last = offset + sum((one - 1) * step for one, step in zip(size, stride))
-    if 0 not in size and (offset < 0 or last >= base.size):
+    if 0 not in size and (offset < 0 or (last + 1) * itemsize > memory.nbytes):
         raise ShapeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
-            f"{base.itemsize} requiring a storage size of {(last + 1) * base.itemsize} are out of bounds for storage "
-            f"of size {base.nbytes}"
+            f"{itemsize} requiring a storage size of {(last + 1) * itemsize} are out of bounds for storage "
+            f"of size {memory.nbytes}"
         )
-    flat = base.ravel(order="K")
-    if base.size and not np.shares_memory(flat, base):
+    flat = memory.ravel(order="K")
+    if memory.size and not np.shares_memory(flat, memory):
         raise ShapeError("as_strided needs a base whose elements lie without gaps in memory; call .contiguous() first")
-    return strided(flat[offset:], size, [step * base.itemsize for step in stride])
+    return strided(flat.view(input._data.dtype)[offset:], size, [step * itemsize for step in stride])
 
 
 def storage_offset_of(tensor) -> int:
-    """Return where a tensor's first element lies in the memory of its base, counted in elements."""
-    if tensor._view is None or not tensor._data.size:
+    """Return where a tensor's first element lies in the memory that it shares, counted in elements."""
+    memory, data = memory_of(tensor), tensor._data
+    if memory is data or not data.size:
         return 0
-    base = writable(tensor._view[0])
-    start, own = (array.__array_interface__["data"][0] for array in (base, tensor._data))
-    return (own - start) // base.itemsize
+    start, own = (array.__array_interface__["data"][0] for array in (memory, data))
+    return (own - start) // data.itemsize
 
 
 @op(name="as_strided_scatter", tangent="linear")

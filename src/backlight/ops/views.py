@@ -34,6 +34,8 @@ def made_view(source, data, kind):
     out._storage = storage_of(source)
     if out._storage.__class__ is InferenceStorage:
         out._view = None
+        if out._storage.memory is None:
+            out._storage.memory = writable(source)
         return out
     view = source._view
     if view is None:

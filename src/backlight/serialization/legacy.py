@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from backlight.dtypes import dtype, to_numpy_dtype
-from backlight.graph.storage import Storage
+from backlight.graph.storage import Storage, stored_in
 from backlight.serialization.opcodes import LoadError, read_pickle
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
@@ -48,7 +48,8 @@ class _Storages:
             self.left -= count * numpy_kind.itemsize
             if self.left < 0:
                 raise LoadError(f"the file is damaged: it is shorter than its storage {name!r} of {count} elements")
-            self.arrays[name] = StoredArray(np.zeros(count, numpy_kind), Storage())
+            elements = np.zeros(count, numpy_kind)
+            self.arrays[name] = StoredArray(elements, stored_in(elements))
         found = self.arrays[name]
         if part is None:
             return found

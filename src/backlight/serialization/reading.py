@@ -13,7 +13,7 @@ import numpy as np
 from backlight.devices import device, require_cpu
 from backlight.dtypes import ALL, to_numpy_dtype
 from backlight.graph.state import TensorState, wrap
-from backlight.graph.storage import Storage
+from backlight.graph.storage import stored_in
 from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import LEGACY_HEAD, StoredArray, read_legacy
 from backlight.serialization.opcodes import DAMAGE, Builder, LoadError, hashable, read_pickle
@@ -99,7 +99,7 @@ class _Archive:
             elements = np.frombuffer(content, to_numpy_dtype(kind)) if content else np.empty(0, to_numpy_dtype(kind))
             if elements.size != count:
                 raise LoadError(f"the file is damaged: storage {name} must have {count} elements, got {elements.size}")
-            self.arrays[name] = StoredArray(elements, Storage())
+            self.arrays[name] = StoredArray(elements, stored_in(elements))
         return self.arrays[name]
 
 

@@ -11,8 +11,17 @@ from backlight.graph.hooks import HookDict, HookHandle
 from backlight.graph.modes import modes
 from backlight.graph.node import node_and_number, origin
 from backlight.graph.start import backward_from
-from backlight.graph.state import LEAF, TensorState, storage_of, wrap, writable
-from backlight.graph.storage import InferenceStorage
+from backlight.graph.state import (
+    LEAF,
+    TensorState,
+    noted_memory,
+    replace_memory,
+    storage_for_twin,
+    storage_of,
+    wrap,
+    writable,
+)
+from backlight.graph.storage import InferenceStorage, stored_in
 from backlight.ops.promotion import is_float
 
 NON_LEAF_GRAD = (
@@ -204,8 +213,7 @@ class GraphMethods:
 
     def detach(self):
         """Return a tensor that shares this one's memory and has no history."""
-        twin = wrap(writable(self), None, storage_of(self))
-        return twin
+        return wrap(writable(self), None, storage_of(self) if self._view is None else storage_for_twin(self))
 
     def detach_(self):
         """Cut this tensor off from its history.
@@ -213,7 +221,7 @@ class GraphMethods:
         Raises:
             RuntimeError: the tensor is a view, whose base would keep its history.
         """
-        if self._view is not None and self._edge is not None:
+        if self._view is not None:
             raise GraphError(
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
                 "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
@@ -226,14 +234,16 @@ class GraphMethods:
     @property
     def data(self):
         """The tensor's memory without its history; writes through it are not counted as versions."""
-        storage = self._storage
-        return wrap(writable(self), None, storage if storage.__class__ is InferenceStorage else None)
+        storage, memory = self._storage, noted_memory(self)
+        if storage.__class__ is not InferenceStorage:
+            storage = None if memory is None else stored_in(memory)
+        return wrap(writable(self), None, storage)
 
     @data.setter
     def data(self, value) -> None:
         if not isinstance(value, TensorState):
             raise ArgumentError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        self._data = writable(value)
+        replace_memory(self, writable(value), noted_memory(value))
 
     @property
     def _version(self) -> int:

@@ -11,8 +11,8 @@ import warnings
 
 import numpy as np
 
-from backlight.graph.state import TensorState, storage_of, writable
-from backlight.graph.storage import Storage
+from backlight.graph.state import TensorState, storage_for_twin, writable
+from backlight.graph.storage import Storage, stored_in
 from backlight.tensor.legacy import instance
 
 HOOK_NOT_SERIALIZED = (
@@ -50,7 +50,8 @@ def deep_twin(tensor, memo: dict):
         return instance(type(tensor), np.array(tensor._data), tensor.requires_grad)
     key = ("memory", id(tensor._storage), id(whole))
     if key not in memo:
-        memo[key] = np.array(whole), Storage(), whole  # `whole` lives on, so that its id stays its own
+        copied = np.array(whole)
+        memo[key] = copied, stored_in(copied), whole  # `whole` lives on, so that its id stays its own
     copied, storage, _ = memo[key]
     twin = instance(type(tensor), part_of(copied, layout_in(whole, tensor._data)), tensor.requires_grad)
     return _in_storage(twin, storage)
@@ -81,7 +82,7 @@ def described(tensor) -> tuple:
     whole = None if memory.flags.forc else whole_memory(tensor)
     if whole is not None:
         memory, layout = whole.view(), layout_in(whole, memory)
-    sharing = Sharing(storage_of(tensor))
+    sharing = Sharing(storage_for_twin(tensor))
     return rebuilt, (type(tensor), memory, layout, sharing, tensor.requires_grad, own_attributes(tensor))
 
 
