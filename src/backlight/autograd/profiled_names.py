@@ -1,4 +1,4 @@
-"""Under which name a profile shows an op: PyTorch's `aten::` name, or `backlight::` and ours where it has none."""
+"""What users call an op, and under which name a profile shows it: PyTorch's `aten::` name, else ours."""
 
 import re
 
@@ -6,6 +6,15 @@ import re
 OVERLOAD = re.compile(
     r"_(all|dims?|(?:of_|to_)?numbers?|(?:to_)?tensors?|decimals|rounded|with_bias|without_bias|of_means|of_stds)$"
 )
+
+CALLED = {
+    "as_strided_view": "as_strided",
+    "reshape_alias": "reshape",
+    "to_copy": "to",
+    "to_discrete": "to",
+    "unsafe_view": "view",
+    "view_as_dtype": "view",
+}
 
 ELSEWHERE = {
     "__getitem__": "index",
@@ -77,8 +86,13 @@ OURS = frozenset(
 )
 
 
-def event_name(told_as: str) -> str:
-    """Return the name of an op's events."""
-    name = OVERLOAD.sub("", told_as)
+def public_name(name: str) -> str:
+    """Return the name of the function that users call: `sum_all` is `sum`."""
+    return CALLED.get(name) or OVERLOAD.sub("", name)
+
+
+def event_name(name: str) -> str:
+    """Return the name of the events of the op of a name."""
+    name = OVERLOAD.sub("", name)
     name = ELSEWHERE.get(name, name)
     return f"backlight::{name}" if name in OURS else f"aten::{name}"

@@ -50,7 +50,7 @@ class _Timer(Interpreter):
 
     def op(self, op, function, args: tuple, kwargs: dict):
         """Run an op, and note how long it took."""
-        event = self.begin(event_name(op.told_as), self.now(), args)
+        event = self.begin(event_name(op.name), self.now(), args)
         event.start = self.now()
         try:
             return function(*args, **kwargs)

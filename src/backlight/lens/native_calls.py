@@ -1,13 +1,12 @@
 """Which of our engine's Python functions are reported to watchers, beside ops: creation, writes, ways out, modules."""
 
-import importlib
 import sys
 from types import FunctionType
 
 from backlight.autograd.function import Function
+from backlight.autograd.profiled_names import public_name
 from backlight.graph.interception import Interception, add_interception, rename_ops
 from backlight.graph.watching import local, tell_call
-from backlight.nn import functional
 from backlight.nn.modules.module import Module
 from backlight.ops import masking, selecting
 from backlight.ops.declare import TABLE
@@ -39,18 +38,8 @@ def note_functions() -> None:
     add_interception(_ModuleCall(Module.__call__))
     add_interception(_FunctionCall(Function.__dict__["apply"].__func__))
     for declared in TABLE.values():
-        declared.told_as = _public_name(declared.name)
+        declared.told_as = public_name(declared.name)
     rename_ops()
-
-
-def _public_name(name: str) -> str:
-    """Return what users call an op: `sum_all` is `sum`."""
-    front, parts = importlib.import_module("backlight"), name.split("_")
-    for count in range(len(parts), 0, -1):
-        shorter = "_".join(parts[:count])
-        if any(callable(getattr(face, shorter, None)) for face in (Tensor, functional, front)):
-            return shorter
-    return name
 
 
 class _FunctionCall(Interception):
