@@ -80,6 +80,20 @@ INLINE vec sign_of(vec x, vec magnitude) {
 }
 INLINE ivec is_nan(vec x) { return x != x; }
 
+/* a * b + c, rounded once. */
+INLINE vec fused(vec a, vec b, vec c) {
+  for (long i = 0; i < LANES; i++) a[i] = REAL_BITS == 32 ? (real)fmaf((float)a[i], (float)b[i], (float)c[i]) : (real)fma(a[i], b[i], c[i]);
+  return a;
+}
+
+/* GCC and clang make one instruction of the loop. */
+INLINE vec root_of(vec x) {
+  real lane[LANES];
+  store(lane, x);
+  for (long i = 0; i < LANES; i++) lane[i] = REAL_BITS == 32 ? (real)sqrtf((float)lane[i]) : (real)sqrt(lane[i]);
+  return load(lane);
+}
+
 INLINE real sum_of(vec v) {
   real lane[LANES];
   store(lane, v);

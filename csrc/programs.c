@@ -17,11 +17,6 @@
 #define COMPARE(OPERATOR) \
   LOOP(choose(LOAD(a, sa) OPERATOR LOAD(b, sb), all(1), all(0)), ONE(a, sa) OPERATOR ONE(b, sb) ? 1 : 0)
 
-INLINE vec N(root_of)(vec x) {
-  for (long i = 0; i < LANES; i++) x[i] = REAL_BITS == 32 ? sqrtf(x[i]) : sqrt(x[i]);
-  return x;
-}
-
 static void N(run_program)(const struct program *program, const void *const *source, int single, void *out_, long count) {
   real constant[MOST_CONSTANTS], scratch[MOST_SCRATCH][BLOCK];
   const int sources = program->sources, first_scratch = sources + program->constants, last = program->steps - 1;
@@ -61,7 +56,7 @@ static void N(run_program)(const struct program *program, const void *const *sou
         case DO_LOG1P: UNARY(log1p_of) break;
         case DO_EXPM1: UNARY(expm1_of) break;
         case DO_SIGMOID: UNARY(sigmoid_of) break;
-        case DO_SQRT: UNARY(N(root_of)) break;
+        case DO_SQRT: UNARY(root_of) break;
         case DO_ABS: UNARY(absolute) break;
         case DO_MAXIMUM:
           LOOP(choose((LOAD(a, sa) > LOAD(b, sb)) | is_nan(LOAD(a, sa)), LOAD(a, sa), LOAD(b, sb)),

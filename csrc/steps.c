@@ -11,14 +11,6 @@ INLINE void put(real *p, vec v, long n) {
     store_part(p, v, n);
 }
 
-/* GCC and clang make one instruction of the loop. */
-INLINE vec root_of(vec x) {
-  real lane[LANES];
-  store(lane, x);
-  for (long i = 0; i < LANES; i++) lane[i] = REAL_BITS == 32 ? (real)sqrtf((float)lane[i]) : (real)sqrt(lane[i]);
-  return load(lane);
-}
-
 /* The larger of two, NaN where one is. */
 INLINE vec larger_or_nan(vec a, vec b) { return choose(is_nan(a), a, larger(a, b)); }
 

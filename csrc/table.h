@@ -12,6 +12,7 @@
 #include "matrices.h"
 #include "pointwise.h"
 #include "programs.h"
+#include "ranks.h"
 #include "recurrence.h"
 #include "rows.h"
 #include "steps.h"
@@ -19,7 +20,7 @@
 #include "windows.h"
 
 #define KERNELS(K) \
-  ARITHMETIC(K) DRAWS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RECURRENCE(K) ROWS(K) STEPS(K) SUMMARIES(K) \
+  ARITHMETIC(K) DRAWS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RANKS(K) RECURRENCE(K) ROWS(K) STEPS(K) SUMMARIES(K) \
   WINDOWS(K)
 
 #define POINTER(name, result, arguments) result(*name) arguments;

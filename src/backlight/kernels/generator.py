@@ -10,7 +10,7 @@ import threading
 import numpy as np
 
 from backlight.errors import GraphError, ValueProblem
-from backlight.kernels.twister import WORDS, random_words, seeded, state_of
+from backlight.kernels.twister import WORDS, random_wide_words, random_words, seeded, state_of
 
 DEFAULT_SEED = 67280421310721
 # seed, draws left before the next twist (+ 1), seeded, next word, words, an unused sample, the spare sample, another
@@ -52,9 +52,8 @@ class MersenneTwister:
         return self.draw(random_words, count)
 
     def bits64(self, count: int) -> np.ndarray:
-        """Return `count` numbers of 64 random bits: two draws each, the first one above."""
-        pairs = self.bits32(2 * count).reshape(count, 2)
-        return (pairs[:, 0] << np.uint64(32)) | pairs[:, 1]
+        """Return `count` numbers of 64 random bits."""
+        return self.draw(random_wide_words, count)
 
     def state(self) -> bytes:
         """Return all that decides the stream from here on, in the layout of `torch.get_rng_state()`."""

@@ -33,10 +33,10 @@ def random_words(state: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-def _wide(state: np.ndarray, count: int) -> np.ndarray:
-    """Return numbers of 53 random bits, of two words each, the first one above."""
+def random_wide_words(state: np.ndarray, count: int) -> np.ndarray:
+    """Return numbers of 64 random bits, of two words each, the first one above."""
     pairs = random_words(state, 2 * count).reshape(count, 2)
-    return ((pairs[:, 0] << np.uint64(32)) | pairs[:, 1]) & np.uint64(2**53 - 1)
+    return (pairs[:, 0] << np.uint64(32)) | pairs[:, 1]
 
 
 @native
@@ -44,7 +44,7 @@ def random_units(state: np.ndarray, count: int, kind: np.dtype) -> np.ndarray:
     """Return numbers from [0, 1): float32 of 24 random bits (one word), or float64 of 53 (two words)."""
     if kind == np.float32:
         return (random_words(state, count) & np.uint64(2**24 - 1)).astype(np.float32) * np.float32(2.0**-24)
-    return _wide(state, count).astype(np.float64) * 2.0**-53
+    return (random_wide_words(state, count) & np.uint64(2**53 - 1)).astype(np.float64) * 2.0**-53
 
 
 @native

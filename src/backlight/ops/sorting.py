@@ -7,6 +7,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph.modes import no_grad
 from backlight.graph.state import TensorState, wrap
+from backlight.kernels import ranks
 from backlight.kernels.halves import widened
 from backlight.ops.declare import Array, op
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
@@ -34,11 +35,14 @@ __all__ = [
 
 def order_along(values, dim: int, descending: bool = False):
     """Return the indices that sort an array along `dim`: equals keep their order, NaN counts as the greatest."""
-    values = widened(values)  # NumPy orders NaN in float32, not in bfloat16
-    if not descending:
-        return np.argsort(values, dim, kind="stable")
-    turned = np.argsort(np.flip(values, dim), dim, kind="stable")
-    return values.shape[dim] - 1 - np.flip(turned, dim)
+    return ranks.order_along(widened(values), dim, descending)  # NumPy orders NaN in float32, not in bfloat16
+
+
+def first_along(values, count: int, dim: int, largest: bool):
+    """Return the first `count` of the indices that sort an array along `dim`, the largest first or the smallest."""
+    last = np.ascontiguousarray(np.moveaxis(widened(values), dim, -1))
+    found = ranks.top_places(last.reshape(-1, last.shape[-1]), count, largest)
+    return np.moveaxis(found.reshape(*last.shape[:-1], count), -1, dim)
 
 
 def picked(values, indices, dim: int):
@@ -99,8 +103,7 @@ def topk_dim(xp, input, k: int, dim: int = -1, largest: bool = True, sorted: boo
     if input.ndim == 0:
         found = np.array(input), np.zeros((), np.int64)
     else:
-        first = (slice(None),) * dim + (slice(k),)
-        found = picked(input, order_along(input, dim, largest)[first], dim)
+        found = picked(input, first_along(input, k, dim, largest), dim)
     return found, xp.array(found[1])
 
 

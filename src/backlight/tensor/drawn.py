@@ -13,6 +13,7 @@ from backlight.layouts import contiguous_format, numpy_order
 from backlight.ops import drawing
 from backlight.ops.operands import broadcast_problem
 from backlight.ops.promotion import FLOAT32, INT64, is_float, promote_types
+from backlight.ops.sorting import first_along
 from backlight.sizes import size_from
 from backlight.tensor.creation import leaf, made
 from backlight.tensor.filled import float_dtype
@@ -254,9 +255,7 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
     twister = twister_of(generator)
     if not replacement or num_samples == 1:
         return leaf(_largest_races(twister, weights, num_samples))
-    rows = weights.reshape(-1, weights.shape[-1])
-    found = [_searched(twister, row, num_samples) for row in rows]
-    return leaf(np.array(found, np.int64).reshape(*weights.shape[:-1], num_samples))
+    return leaf(_searched(twister, weights, num_samples))
 
 
 def _weights(input, num_samples: int, replacement: bool) -> np.ndarray:
@@ -293,12 +292,15 @@ def _largest_races(twister, weights: np.ndarray, num_samples: int) -> np.ndarray
         quotients = weights / draw
     if num_samples == 1:
         return quotients.argmax(-1, keepdims=True)
-    return np.ascontiguousarray(np.argsort(-quotients, axis=-1, kind="stable")[..., :num_samples])
+    return first_along(quotients, num_samples, -1, True)
 
 
 def _searched(twister, weights: np.ndarray, num_samples: int) -> np.ndarray:
-    """Return where uniform draws fall among the cumulated weights."""
-    cumulated = np.cumsum(weights, dtype=promote_types(weights.dtype, FLOAT32))
-    cumulated = cumulated / cumulated[-1]
-    cumulated[-1] = 1
-    return np.searchsorted(cumulated, draws.unit64(twister, num_samples))
+    """Return where uniform draws fall among the cumulated weights of each row."""
+    rows = weights.reshape(-1, weights.shape[-1])
+    cumulated = np.cumsum(rows, 1, dtype=promote_types(weights.dtype, FLOAT32))
+    cumulated = cumulated / cumulated[:, -1:]
+    cumulated[:, -1] = 1
+    drawn = draws.unit64(twister, len(rows) * num_samples).reshape(len(rows), num_samples)
+    found = [row.searchsorted(numbers) for row, numbers in zip(cumulated, drawn)]
+    return np.array(found, np.int64).reshape(*weights.shape[:-1], num_samples)
