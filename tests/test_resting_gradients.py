@@ -1,10 +1,14 @@
 """Gradients that never change, under create_graph: they belong to the graph, and their own are zeros."""
 
+from itertools import chain, combinations, islice
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 import backlight
+import opinfo_run
 
 RNG = np.random.default_rng(0)
 X, IMAGE, WEIGHT, BIAS = (
@@ -87,3 +91,68 @@ def test_a_margin_s_target_is_not_differentiated():
             m.nn.functional.soft_margin_loss(m.ones(2), m.ones(2, requires_grad=True))
         said.append(str(problem.value))
     assert said[1].startswith(said[0])
+
+
+# --- PyTorch's own samples --------------------------------------------------------------------------------------------
+
+PASSING = Path(__file__).with_name("opinfo_passing.txt").read_text().split()
+
+# Where PyTorch takes another way for what has one element or none, or has no second derivative: ours is in the graph.
+OURS_GO_FURTHER = {
+    "cumprod",
+    "linalg.det",
+    "linalg.householder_product",
+    "linalg.vander",
+    "masked.cumprod",
+    "nn.functional.linear_cross_entropy.chunked",
+    "nn.functional.linear_cross_entropy.chunked_none",
+    "ormqr",
+    "prod",
+}
+FUSED_IN_PYTORCH = {"nn.functional.scaled_dot_product_attention"}  # its kernel's backward rests on all three inputs
+SAMPLES, SUBSETS, ELEMENTS = 3, 7, 2_000
+
+
+def in_graph(m, outputs, leaves) -> list[bool]:
+    """Return for each leaf whether its gradient requires grad under create_graph."""
+    outputs = opinfo_run.floats_of(outputs, m.Tensor)
+    return [one is not None and one.requires_grad for one in opinfo_run.gradients(m, outputs, leaves, 1, True)]
+
+
+def subsets(count: int):
+    """Yield the subsets of so many places, the smaller ones first."""
+    return chain.from_iterable(combinations(range(count), size + 1) for size in range(count))
+
+
+def differences(entry) -> list:
+    """Return where gradients are in the graph for one engine only: sample, inputs that require grad, both answers."""
+    function, found = opinfo_run.our_function(entry), []
+    for sample in islice(entry.sample_inputs("cpu", torch.float64, requires_grad=True), SAMPLES):
+        arguments = (sample.input, sample.args, sample.kwargs)
+        leaves = opinfo_run.leaves_of(arguments, torch.Tensor)
+        if opinfo_run.elements_of(sample) > ELEMENTS:
+            continue
+        for wanted in islice(subsets(len(leaves)), SUBSETS):
+            for place, leaf in enumerate(leaves):
+                leaf.requires_grad_(place in wanted)
+            mine = opinfo_run.converted(arguments, {})
+            results = opinfo_run.both_results(entry, function, arguments, mine)
+            if results is None:
+                continue
+            ours, theirs = (sample.output_process_fn_grad(one) for one in results)
+            if not opinfo_run.floats_of(theirs, torch.Tensor):
+                continue
+            ours = in_graph(backlight, ours, opinfo_run.leaves_of(mine, backlight.Tensor))
+            theirs = in_graph(torch, theirs, [leaves[place] for place in wanted])
+            if ours != theirs:
+                found.append((sample, wanted, ours, theirs))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_gradients_are_in_the_graph_where_pytorch_s_are_whatever_inputs_require_grad():
+    passing, wrong = {*PASSING} - OURS_GO_FURTHER - FUSED_IN_PYTORCH, {}
+    for entry in opinfo_run.entries():
+        if opinfo_run.full_name(entry) in passing and (found := differences(entry)):
+            wrong[opinfo_run.full_name(entry)] = found[0]
+    assert not wrong

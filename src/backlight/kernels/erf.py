@@ -50,12 +50,19 @@ def horner(coefficients, x):
 
 
 def in_float64(function):
-    """Let a function of flat float64 arrays take arrays of any float type and shape, and return the same."""
+    """Let a function of flat float64 arrays take arrays of any float type and shape, and return the first's type.
 
-    def of_any(x):
+    Several arrays broadcast. The function may write into what it is given.
+    """
+
+    def of_any(x, *others):
+        wide = np.array(x, np.float64)
         with np.errstate(all="ignore"):
-            out = over_memory(np.array(x, np.float64), function)
-        return out.astype(x.dtype)[()]
+            if not others:
+                return over_memory(wide, function).astype(x.dtype)[()]
+            given = np.broadcast_arrays(wide, *[np.asarray(one, np.float64) for one in others])
+            out = function(*[np.array(one).reshape(-1) for one in given])
+        return out.reshape(given[0].shape).astype(x.dtype)[()]
 
     of_any.__doc__ = function.__doc__
     return of_any

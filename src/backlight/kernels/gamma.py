@@ -38,7 +38,7 @@ _BETWEEN = (
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)  # B2, B4, …
 STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))[::-1]
 _DIGAMMA_SERIES = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI, 1))[::-1]
-_FAR = 13.0  # from here on the series of Stirling reach the last digit
+FAR = 13.0  # from here on the series of Stirling, and of Euler and Maclaurin, reach the last digit
 
 
 def _between(e):
@@ -49,7 +49,7 @@ def _between(e):
 def _lgamma_positive(x):
     """Return lgamma of flat x ≥ ½."""
     out = np.empty_like(x)
-    near, far = x < 1.5, x > _FAR
+    near, far = x < 1.5, x > FAR
     e = x[near] - 1
     out[near] = _between(e) - np.log1p(e)
     z = x[far]
@@ -82,7 +82,7 @@ def digamma(x):
     low = x < 0.5
     z = np.where(low, 1 - x, x)
     shift = np.zeros_like(x)
-    while (short := z < _FAR).any():
+    while (short := z < FAR).any():
         shift += np.where(short, 1 / z, 0)
         z = np.where(short, z + 1, z)
     inverse = 1 / (z * z)
@@ -93,21 +93,26 @@ def digamma(x):
     return np.where(x == 0, np.copysign(np.inf, -x), found)
 
 
+def zeta_sum(s, z, far):
+    """Return Σ 1 / (z + k)^s over k ≥ 0 of flat z by Euler and Maclaurin: terms up to `far`, and what is beyond."""
+    total = np.zeros_like(z)
+    while (short := z < far).any():
+        total += np.where(short, z**-s, 0)
+        z = np.where(short, z + 1, z)
+    total += z ** (1 - s) / (s - 1) + z**-s / 2
+    factor, power = s, z ** (-s - 1)
+    for k, bernoulli in enumerate(BERNOULLI, 1):
+        total += bernoulli / math.factorial(2 * k) * factor * power
+        factor = factor * (s + 2 * k - 1) * (s + 2 * k)
+        power = power / (z * z)
+    return total
+
+
 def zeta(s: int, q):
     """Return Hurwitz's zeta Σ 1 / (q + k)^s over k ≥ 0, for a whole s ≥ 2 and an array of any float type."""
 
     def of_flat(x):
-        total, z = np.zeros_like(x), x.copy()
-        while (short := z < _FAR).any():
-            total += np.where(short, z**-s, 0)
-            z = np.where(short, z + 1, z)
-        total += z ** (1 - s) / (s - 1) + z**-s / 2
-        factor, power = s, z ** (-s - 1)
-        for k, bernoulli in enumerate(BERNOULLI, 1):
-            total += bernoulli / math.factorial(2 * k) * factor * power
-            factor *= (s + 2 * k - 1) * (s + 2 * k)
-            power = power / (z * z)
-        return np.where((x <= 0) & (x == np.rint(x)), np.inf, total)
+        return np.where((x <= 0) & (x == np.rint(x)), np.inf, zeta_sum(s, x, FAR))
 
     return in_float64(of_flat)(q)
 

@@ -10,26 +10,13 @@ import math
 
 import numpy as np
 
-from backlight.kernels.erf import horner
-from backlight.kernels.gamma import BERNOULLI, STIRLING, lgamma
+from backlight.kernels.erf import horner, in_float64
+from backlight.kernels.gamma import FAR, STIRLING, lgamma, zeta_sum
 
 _LARGE = 200.0
 _PLACES, _SHARES = (0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(64), (1, 0)))
 _LOG_SERIES = tuple((-1) ** (k + 1) / k for k in range(12, 1, -1))  # of log(1 + d) − d, from d² on
 _PRECISION = 2.0**-53
-
-
-def _in_float64(function):
-    """Let a function of two flat float64 arrays take any two arrays that broadcast, and return the first's dtype."""
-
-    def of_any(a, x):
-        wide = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
-        with np.errstate(all="ignore"):
-            out = function(*[np.array(one).reshape(-1) for one in wide]).reshape(wide[0].shape)
-        return out.astype(a.dtype)[()]
-
-    of_any.__doc__ = function.__doc__
-    return of_any
 
 
 def _log_less(x, z):
@@ -105,33 +92,23 @@ def _both(a, x, want_upper: bool):
     return out
 
 
-@_in_float64
+@in_float64
 def gammainc(a, x):
     """Return P(a, x), the share of Γ(a)'s integral below x."""
     return _both(a, x, False)
 
 
-@_in_float64
+@in_float64
 def gammaincc(a, x):
     """Return Q(a, x) = 1 − P(a, x), exact where it is small."""
     return _both(a, x, True)
 
 
-@_in_float64
+@in_float64
 def zeta(s, q):
     """Return Hurwitz's zeta Σ 1 / (q + k)^s over k ≥ 0; NaN for s < 1, and where a negative q has no power s."""
     pole, powerless = (q <= 0) & (q == np.floor(q)), (q <= 0) & (s != np.floor(s))
-    total, z = np.zeros_like(q), np.where(pole | powerless, 1.0, q)
-    far = 13.0 + np.clip(s, 0, 100)  # where the sum's remainder is below the last digit
-    while (short := z < far).any():
-        total += np.where(short, z**-s, 0)
-        z = np.where(short, z + 1, z)
-    total += z ** (1 - s) / (s - 1) + z**-s / 2
-    factor, power = s, z ** (-s - 1)
-    for k, bernoulli in enumerate(BERNOULLI, 1):
-        total += bernoulli / math.factorial(2 * k) * factor * power
-        factor = factor * (s + 2 * k - 1) * (s + 2 * k)
-        power = power / (z * z)
+    total = zeta_sum(s, np.where(pole | powerless, 1.0, q), FAR + np.clip(s, 0, 100))
     total = np.where(pole, np.inf, np.where(powerless, np.nan, total))
     total = np.where(np.isinf(s) & (q > 0), q**-s, total)
     return np.where(s == 1, np.inf, np.where(s < 1, np.nan, total))

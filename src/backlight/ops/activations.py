@@ -149,7 +149,7 @@ def relu6(input):
     return hardtanh(input, 0, 6)
 
 
-@op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric")
+@op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric", resting=("input",))
 def hardsigmoid(xp, input):
     """input / 6 + ½, brought between 0 and 1."""
     return rounded(xp.clip(widened(input) + 3, 0, 6) / 6, input.dtype)

@@ -140,5 +140,8 @@ def _finish_lines(plan: Plan, graph: bool) -> list[str]:
 
 def _resting(plan: Plan, found: str) -> str:
     """Return an expression for gradients that belong to the graph: NOTE [Resting gradients]."""
-    named = [p.name in plan.op.resting for p in plan.differentiable]
-    return f"resting({found}, edges, {tuple(named)})" if plan.op.resting else found
+    names, on = [p.name for p in plan.differentiable], plan.op.resting
+    table = tuple(
+        [tuple([name in (on.get(own, ()) if isinstance(on, dict) else on) for name in names]) for own in names]
+    )
+    return f"resting({found}, edges, {table})" if on else found

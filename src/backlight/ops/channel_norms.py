@@ -30,7 +30,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
     return native_group_norm(input, weight, bias, int(num_groups), float(eps))
 
 
-@op(name="group_norm", node="NativeGroupNormBackward0", keeps=("mean", "inverse"))
+@op(name="group_norm", node="NativeGroupNormBackward0", keeps=("mean", "inverse"), resting={"weight": ("weight",)})
 def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
     check_groups(input, weight, bias, num_groups)

@@ -260,7 +260,7 @@ def _nll_forward(xp, input, target, weight, reduction, ignore_index):
     return rounded(out, input.dtype), factors
 
 
-@op(name="nll_loss", node="NllLossBackward0", keeps=("factors",), tangent="linear")
+@op(name="nll_loss", node="NllLossBackward0", keeps=("factors",), tangent="linear", resting=("input",))
 def nll(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)
@@ -271,7 +271,7 @@ def nll_input(grad, target, input_shape, factors, ignore_index, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 
-@op(name="nll_loss2d", node="NllLoss2DBackward0", keeps=("factors",), tangent="linear")
+@op(name="nll_loss2d", node="NllLoss2DBackward0", keeps=("factors",), tangent="linear", resting=("input",))
 def nll_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target, classes in dim 1."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)

@@ -105,7 +105,7 @@ class Op:
         explain=None,
         tangent: str | None = None,
         tangent_with: dict | None = None,
-        resting: tuple[str, ...] = (),
+        resting: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
     ):
         self.forward = forward
         self.name = self.told_as = name or forward.__name__  # what watchers are told it is called
@@ -215,7 +215,8 @@ def op(forward=None, **options):
             It is asked only where dtypes differ, must become floats, or NumPy refuses them too.
         tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
         tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
-        resting: inputs that gradients are said to depend on though these never change: NOTE [Resting gradients].
+        resting: inputs that gradients are said to depend on though these never change, all gradients or, in a dict,
+            those of the inputs named: NOTE [Resting gradients].
         explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
     """
     if forward is None:

@@ -10,7 +10,7 @@ from backlight.graph.state import wrap
 from backlight.kernels import draws
 from backlight.kernels.generator import default_twister
 from backlight.ops import activations, bags, channel_norms, ctc, dropout, likelihoods, margins
-from backlight.ops.arithmetic import mul
+from backlight.ops.declare import op
 from backlight.ops.embedding import shorten_rows
 from backlight.ops.inplace import inplace
 from backlight.ops.losses import reduced
@@ -140,7 +140,7 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     Raises:
         RuntimeError: the lower bound is above the upper one.
     """
-    return _leaking(input, lower, upper, training, generator, mul, activations.leaky_relu)
+    return _leaking(input, lower, upper, training, generator, _scale, activations.leaky_relu)
 
 
 def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
@@ -148,7 +148,18 @@ def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     return _leaking(input, lower, upper, training, generator, _scale_, _leaky_relu_)
 
 
-_scale_, _leaky_relu_ = inplace(mul, "rrelu_"), inplace(activations.leaky_relu)
+@op(name="rrelu_with_noise", node="RreluWithNoiseBackward0", tangent="linear", resting=("input",))
+def _scale(xp, input, noise):
+    """input · noise."""
+    return input * noise
+
+
+@_scale.derivative("input", formula="grad · noise")
+def _scale_input(grad, noise):
+    return grad * noise
+
+
+_scale_, _leaky_relu_ = inplace(_scale, "rrelu_"), inplace(activations.leaky_relu)
 
 
 def _leaking(input, lower, upper, training, generator, multiply, leak):

@@ -1,7 +1,7 @@
 """Losses that ask for a distance between scores: ranking, hinge, triplet."""
 
 from backlight.errors import ShapeError, ValueProblem
-from backlight.ops.activations import logsigmoid
+from backlight.ops.activations import logsigmoid, relu
 from backlight.ops.distances import pairwise_distance
 from backlight.ops.losses import reduced, reduction_of
 from backlight.ops.selection import where
@@ -141,7 +141,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         )
     _check_targets(target, classes)
     index = target.reshape((-1, 1))
-    gaps = (margin - rows.gather(1, index) + rows).clamp_min(0)
+    gaps = relu(margin - rows.gather(1, index) + rows)
     losses = gaps if p == 1 else gaps * gaps
     if weight is not None:
         losses = losses * weight.gather(0, target.reshape((-1,))).reshape((-1, 1))
@@ -178,6 +178,6 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     counted = listed.to(input.dtype)
     is_target = (rows.detach() * 0).scatter_add(1, places, counted).clamp_max(1)
     at_targets = rows.gather(1, places)
-    gaps = (1 - at_targets.unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)  # (n, targets, classes)
+    gaps = relu(1 - at_targets.unsqueeze(2) + rows.unsqueeze(1))  # (n, targets, classes)
     losses = (gaps * counted.unsqueeze(2) * (1 - is_target).unsqueeze(1)).sum((1, 2)) / classes
     return reduced(losses if input._data.ndim == 2 else losses.reshape(()), reduction)

@@ -149,7 +149,7 @@ def dist_other(grad, input, other, out, p, ops):
     return None if slope is None else ops.sum_to_size(slope, tuple(other.shape))
 
 
-@op(name="cdist", node="CdistBackward0")
+@op(name="cdist", node="CdistBackward0", resting=("x1", "x2"))
 def pairwise(xp, x1, x2, p: float = 2):
     """The p-norms of the differences between each row of x1 and each row of x2."""
     return length_of(xp, x1[..., :, None, :] - x2[..., None, :, :], p, -1, False)
@@ -157,9 +157,10 @@ def pairwise(xp, x1, x2, p: float = 2):
 
 @pairwise.derivative("x1", "x2", formula="the slope of the p-norm at x1_i − x2_j, summed over the others")
 def pairwise_inputs(grad, x1, x2, out, p, needs, ops):
-    slopes = slope_of_length(grad[..., None], x1[..., :, None, :] - x2[..., None, :, :], out[..., None], p, -1, ops)
+    differences = x1[..., :, None, :] - x2[..., None, :, :]
+    slopes = slope_of_length(grad[..., None], differences, out[..., None], p, -1, ops)
     if slopes is None:
-        return None, None
+        slopes = ops.kept(differences, abs(differences) < 0)
     return (
         ops.sum_to_size(slopes.sum(-2), tuple(x1.shape)) if needs[0] else None,
         -ops.sum_to_size(slopes.sum(-3), tuple(x2.shape)) if needs[1] else None,

@@ -86,7 +86,7 @@ def repeating_pad_backward_grad_output(grad, pad, mode, ops):
 def _declare(name: str, node: str):
     """Declare one of the ops that pad by repeating; they differ by their names only."""
 
-    @op(name=name, node=node, tangent="linear")
+    @op(name=name, node=node, tangent="linear", resting=() if name.startswith("circular") else ("input",))
     def repeating_pad(xp, input, pad: tuple, mode: str):
         """`input` with slices at the ends of its last dims that repeat slices of its own."""
         return _repeated(xp, input, pad, mode)

@@ -50,48 +50,39 @@ spherical_bessel_j0 = _wave("spherical_bessel_j0", "sin(input) / input.")
 # --- the incomplete gamma function ------------------------------------------------------------------------------------
 
 
-@op(promote="same", refuse=no_integers("igamma_cpu"), tangent="symmetric")
-def igamma(xp, input, other):
-    """The share of Γ(input) = ∫ t^(input − 1) · exp(−t) dt that lies below `other`."""
-    _refuse_integers("igamma", input)
-    return incomplete.gammainc(input, other)
+def _by_other_only(declared, name: str) -> None:
+    """Declare that an op has no derivative by `input`: asking for one is PyTorch's error."""
+
+    @declared.derivative("input", formula="not known: an error, as in PyTorch")
+    def by_input(grad):
+        raise UnsupportedError(f"the derivative for '{name}' is not implemented.\n  Only `other` has one: detach input")
 
 
-@igamma.derivative("input", formula="not known: an error, as in PyTorch")
-def igamma_input(grad):
-    raise UnsupportedError(
-        "the derivative for 'igamma: input' is not implemented.\n  Only `other` has one: detach input"
-    )
+def _share(name: str, kernel, sign: int, meaning: str):
+    """Declare the share of Γ's integral on one side of `other`; the two sides' slopes differ by their sign."""
+    refuse = no_integers(f"{name}_cpu")
+
+    def forward(xp, input, other):
+        problem = refuse(input.dtype)
+        if problem:
+            raise UnsupportedError(problem)
+        return kernel(input, other)
+
+    forward.__doc__ = meaning
+    made = op(forward, name=name, promote="same", refuse=refuse, tangent="symmetric")
+    _by_other_only(made, f"{name}: input")
+
+    @made.derivative("other", formula="± grad times the density of the gamma distribution of shape input at other")
+    def by_other(grad, input, other, ops):
+        return sign * grad * ops.exp(ops.log(other) * (input - 1) - other - ops.lgamma(input))
+
+    return made
 
 
-@igamma.derivative("other", formula="grad times the density of the gamma distribution of shape input at other")
-def igamma_other(grad, input, other, ops):
-    return grad * ops.exp(ops.log(other) * (input - 1) - other - ops.lgamma(input))
-
-
-@op(promote="same", refuse=no_integers("igammac_cpu"), tangent="symmetric")
-def igammac(xp, input, other):
-    """1 − igamma(input, other), exact where it is small."""
-    _refuse_integers("igammac", input)
-    return incomplete.gammaincc(input, other)
-
-
-@igammac.derivative("input", formula="not known: an error, as in PyTorch")
-def igammac_input(grad):
-    raise UnsupportedError(
-        "the derivative for 'igammac: input' is not implemented.\n  Only `other` has one: detach input"
-    )
-
-
-@igammac.derivative("other", formula="−grad times the density of the gamma distribution of shape input at other")
-def igammac_other(grad, input, other, ops):
-    return -grad * ops.exp(ops.log(other) * (input - 1) - other - ops.lgamma(input))
-
-
-def _refuse_integers(name: str, input) -> None:
-    problem = no_integers(f"{name}_cpu")(input.dtype)
-    if problem:
-        raise UnsupportedError(problem)
+igamma = _share(
+    "igamma", incomplete.gammainc, 1, "The share of Γ(input) = ∫ t^(input − 1) · exp(−t) dt that lies below `other`."
+)
+igammac = _share("igammac", incomplete.gammaincc, -1, "1 − igamma(input, other), exact where it is small.")
 
 
 @op(name="special_zeta", promote="float", tangent="symmetric")
@@ -103,9 +94,7 @@ def zeta(xp, input, other):
     return incomplete.zeta(input, other)
 
 
-@zeta.derivative("input", formula="not known: an error, as in PyTorch")
-def zeta_input(grad):
-    raise UnsupportedError("the derivative for 'zeta' is not implemented.\n  Only `other` has one: detach input")
+_by_other_only(zeta, "zeta")
 
 
 @zeta.derivative("other", formula="−grad · input · zeta(input + 1, other)")

@@ -28,20 +28,15 @@ class RestingBackward0(Node):
         return tuple([None if zeros is None else wrap(zeros) for zeros in self.backward(grad, edges, True)])
 
 
-def resting(found, edges, named):
+def resting(found, edges, table):
     """Return gradients that belong to the graph: those without history depend on some inputs, with a slope of 0.
 
     Args:
-        named: for each input whether it is one of those.
+        table: for each gradient, for each input whether it is one of those.
     """
     if not modes.grad_enabled or not any(_has_none(one) for one in found):
         return found
-    inputs = [
-        (edge, (one._data.shape, one._data.dtype))
-        for one, edge, wanted in zip(found, edges, named)
-        if wanted and one is not None and edge is not None
-    ]
-    return tuple([_depending(one, inputs) if inputs and _has_none(one) else one for one in found])
+    return tuple([_depending(one, found, edges, named) if _has_none(one) else one for one, named in zip(found, table)])
 
 
 def _has_none(grad) -> bool:
@@ -49,7 +44,14 @@ def _has_none(grad) -> bool:
     return isinstance(grad, TensorState) and grad._edge is None and not hasattr(grad._data, "of_a_batch")
 
 
-def _depending(grad, inputs):
+def _depending(grad, found, edges, named):
+    inputs = [
+        (edge, (one._data.shape, one._data.dtype))
+        for one, edge, wanted in zip(found, edges, named)
+        if wanted and one is not None and edge is not None
+    ]
+    if not inputs:
+        return grad
     made, node = wrap(writable(grad), None, storage_of(grad)), RestingBackward0()
     node.edges, node.metas = tuple([edge for edge, _ in inputs]), tuple([meta for _, meta in inputs])
     node.sequence, node.extra = next_sequence(), None

@@ -7,6 +7,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph.state import wrap
+from backlight.ops.declare import op
 from backlight.ops.promotion import is_float
 from backlight.ops.repeating import expand
 from backlight.ops.scattering import scatter_reduce
@@ -48,10 +49,21 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     found = scatter_reduce(data.new_full(shape, start), axis, index, data, kind, include_self=False)
     found = _with_initial(narrow(found, axis, 0, segments), reduce, initial)
     if reduce != "mean":
-        return found
+        return _named(found)
     sizes = lengths.reshape(*lengths.shape, *inner)
     divisor = np.where(sizes == 0, 1 if initial is not None else 0, sizes).astype(data._data.dtype)
-    return found / wrap(divisor)
+    return _named(found / wrap(divisor))
+
+
+@op(name="segment_reduce", node="SegmentReduceBackward0", tangent="linear", resting=("input",))
+def _named(xp, input):
+    """The result, under the node that PyTorch has for all of this."""
+    return input.copy()
+
+
+@_named.derivative("input", formula="grad")
+def _named_input(grad):
+    return grad
 
 
 def _with_initial(found, reduce: str, initial):

@@ -40,32 +40,27 @@ def alias_input(grad):
     return grad
 
 
-@op(view=True)
-def view(xp, input, size: tuple):
-    """The same memory in another shape; one size may be -1."""
-    try:
-        return input.reshape(size, copy=False)
-    except (ValueError, TypeError):
-        raise view_problem("view", input, size) from None
+def _reshaping(name: str, meaning: str):
+    """Declare one of the ops that give the same memory another shape; they differ by their names only."""
+
+    def forward(xp, input, size: tuple):
+        try:
+            return input.reshape(size, copy=False)
+        except (ValueError, TypeError):
+            raise view_problem("view", input, size) from None
+
+    forward.__doc__ = meaning
+    made = op(forward, name=name, view=True)
+
+    @made.derivative("input", formula="grad in the shape of input")
+    def reshaped_input(grad, input_shape):
+        return grad.reshape(input_shape)
+
+    return made
 
 
-@view.derivative("input", formula="grad in the shape of input")
-def view_input(grad, input_shape):
-    return grad.reshape(input_shape)
-
-
-@op(view=True, node="ReshapeAliasBackward0")
-def reshape_alias(xp, input, size: tuple):
-    """The same as `view`, of memory with gaps or another order: what `reshape` does there."""
-    try:
-        return input.reshape(size, copy=False)
-    except (ValueError, TypeError):
-        raise view_problem("view", input, size) from None
-
-
-@reshape_alias.derivative("input", formula="grad in the shape of input")
-def reshape_alias_input(grad, input_shape):
-    return grad.reshape(input_shape)
+view = _reshaping("view", "The same memory in another shape; one size may be -1.")
+reshape_alias = _reshaping("reshape_alias", "The same as `view`, of memory with gaps or another order: for `reshape`.")
 
 
 @op(view=True, node="ViewBackward1")
