@@ -17,21 +17,37 @@ static int names_out(PyObject *names) {
   return 0;
 }
 
-static PyObject *call_written(OutFunction *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+static PyObject *asks; /* called with (function, args, kwargs) before each call; its None lets the call go on */
+
+/* Call something with (function, args, kwargs). */
+static PyObject *hand_over(PyObject *to, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   PyObject *given = PyTuple_New(count), *options = PyDict_New(), *found = NULL;
   int failed = !given || !options;
   for (Py_ssize_t i = 0; !failed && i < count; i++) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
-  for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(names); i++)
+  for (Py_ssize_t i = 0; !failed && names && i < PyTuple_GET_SIZE(names); i++)
     failed = PyDict_SetItem(options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
-  if (!failed) found = PyObject_CallFunctionObjArgs(self->written, self->base.reference, given, options, NULL);
+  if (!failed) found = PyObject_CallFunctionObjArgs(to, function, given, options, NULL);
   Py_XDECREF(given);
   Py_XDECREF(options);
   return found;
 }
 
+PyObject *core_override(PyObject *self, PyObject *ask) {
+  (void)self;
+  Py_XSETREF(asks, ask == Py_None ? NULL : Py_NewRef(ask));
+  Py_RETURN_NONE;
+}
+
 static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   OutFunction *self = (OutFunction *)object;
-  if (names && names_out(names)) return call_written(self, args, PyVectorcall_NARGS(flags), names);
+  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  if (asks) {
+    PyObject *ask = Py_NewRef(asks), *answer = hand_over(ask, object, args, count, names);
+    Py_DECREF(ask);
+    if (answer != Py_None) return answer;
+    Py_DECREF(answer);
+  }
+  if (names && names_out(names)) return hand_over(self->written, self->base.reference, args, count, names);
   return PyObject_Vectorcall(self->base.reference, args, flags, names);
 }
 

@@ -139,6 +139,7 @@ static PyMethodDef methods[] = {
     {"core_check", core_check, METH_VARARGS, "Call this with (op, args, kwargs, out) where an op returned NaN or inf; None: look for none."},
     {"core_report", core_report, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk without hooks."},
+    {"core_override", core_override, METH_O, "Ask this with (function, args, kwargs) before each function with `out`."},
     {"out_function", out_function, METH_VARARGS, "Return a function that hands calls with `out` to another one."},
     {"next_sequence", core_next_sequence, METH_NOARGS, "Return the next node's sequence number."},
     {NULL, NULL, 0, NULL}};

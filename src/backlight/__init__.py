@@ -110,7 +110,7 @@ from backlight.tensor.windows import *
 from backlight import autograd, fft, linalg, return_types, special  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
-    from backlight import data, func, lens, masked, nn, optim, profiler, utils
+    from backlight import data, func, lens, masked, nn, optim, overrides, profiler, utils
     from backlight.serialization import load, save
 
 globals().update(_with_out(globals()))
@@ -132,6 +132,7 @@ _LATER = {
     "masked": "backlight.masked",
     "nn": "backlight.nn",
     "optim": "backlight.optim",
+    "overrides": "backlight.overrides",
     "profiler": "backlight.profiler",
     "save": "backlight.serialization",
     "utils": "backlight.utils",

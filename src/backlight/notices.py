@@ -10,12 +10,12 @@ _given: set[str] = set()
 _always = False
 
 
-def warn_outside(message: str) -> None:
+def warn_outside(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the nearest line on the stack that is not backlight's own, however deep the caller is."""
     frame, level = sys._getframe(1), 2
     while frame is not None and _is_own(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _is_own(file: str) -> bool:

@@ -10,6 +10,7 @@ from types import CodeType, FunctionType, ModuleType
 from backlight.cli.torch_names import torch_names
 from backlight.cli.tracebacks import show
 from backlight.errors import InputError
+from backlight.overrides import asked_about
 
 INTERRUPTED = 130  # what a shell gives a program that was ended by Ctrl-C
 
@@ -39,7 +40,8 @@ def run_script(
     _check(source, path)
     script = str(Path(path).resolve())
     names = torch_names() if engine == "backlight" else nullcontext()
-    with _as_main(script, [path, *args]) as main, names:
+    asking = asked_about() if engine == "backlight" and b"__torch_function__" in source else nullcontext()
+    with _as_main(script, [path, *args]) as main, names, asking:
         try:
             code = compile(source, script, "exec")
             FunctionType(_execute.__code__, main.__dict__)(code, around or nullcontext())

@@ -4,6 +4,7 @@ NN, FRONT = "backlight.nn", "backlight"
 
 # PyTorch's module: our module that has all of these names, and the names
 SPREAD = {
+    "torch._C": ("backlight.overrides", "DisableTorchFunction DisableTorchFunctionSubclass"),
     "torch.nn.modules.activation": (
         NN,
         "Threshold RReLU Hardsigmoid Hardswish Hardshrink Softshrink MultiheadAttention PReLU Tanhshrink",
@@ -50,6 +51,7 @@ SPREAD = {
 
 # What code outside of PyTorch imports though its name is private, mostly to ask isinstance: our class of that meaning
 PRIVATE = {
+    "torch._C": {"_disabled_torch_function_impl": "backlight.graph.overriding.disabled"},
     "torch.nn.modules.batchnorm": {
         "_BatchNorm": "backlight.nn.modules.channel_norms.BatchNorm",
         "_NormBase": "backlight.nn.modules.channel_norms.ChannelNorm",

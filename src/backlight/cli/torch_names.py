@@ -76,6 +76,7 @@ OURS = {
     "torch.optim.rprop": "backlight.optim.rprop",
     "torch.optim.sgd": "backlight.optim.sgd",
     "torch.optim.swa_utils": "backlight.utils.averaging",
+    "torch.overrides": "backlight.overrides",
     "torch.profiler": "backlight.profiler",
     "torch.random": "backlight.tensor.random",
     "torch.return_types": "backlight.return_types",

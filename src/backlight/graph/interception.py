@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from types import CodeType, FunctionType
 
-from backlight.graph import anomaly, interpreters
+from backlight.graph import anomaly, interpreters, overriding
 from backlight.graph.anomaly_report import odd_op
 from backlight.graph.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.graph.watching import Observation, local, somebody, tell_call, tell_op
@@ -29,8 +29,9 @@ class Interception:
 
     def __init__(self, function: FunctionType, name: str | None = None):
         self.function = function
+        self.target = _overridden[function].twin if function in _overridden else function  # what gets the code
         self.name = name or function.__name__
-        self.code = function.__code__
+        self.code = self.target.__code__
         self.twin = FunctionType(
             self.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
@@ -40,8 +41,8 @@ class Interception:
     def set_installed(self, wanted: bool) -> None:
         """Replace the function's code, or give it its own again."""
         code = self.replacement if wanted else self.twin.__code__
-        if self.function.__code__ is not code:
-            self.function.__code__ = code
+        if self.target.__code__ is not code:
+            self.target.__code__ = code
 
     def called(self, args: tuple, kwargs: dict):
         """Do what the function does, and report it."""
@@ -75,7 +76,11 @@ class OpInterception(Interception):
         self.twin.__code__ = self.checked() if wanted else self.code
 
     def called(self, args: tuple, kwargs: dict):
-        """Ask this thread's interpreters first."""
+        """Ask modes and classes (NOTE [Overriding]) first, then this thread's interpreters."""
+        if overriding.installed.on:
+            out = overriding.asked(self.function, args, kwargs)
+            if out is not UNHANDLED:
+                return out
         if interpreters.local.interpreters:
             out = interpreters.interpret(self.op, self.function, args, kwargs)
             if out is not UNHANDLED:
@@ -93,6 +98,32 @@ class WholeInterception(Interception):
             if out is not UNHANDLED:
                 return out
         return self.twin(*args, **kwargs)
+
+
+class Surrounded(Interception):
+    """A function that runs inside a block of its own."""
+
+    def __init__(self, function: FunctionType, block):
+        super().__init__(function)
+        self.block = block
+
+    def called(self, args: tuple, kwargs: dict):
+        """Call it inside the block."""
+        with self.block():
+            return self.twin(*args, **kwargs)
+
+
+class Override(Interception):
+    """A function that is no op, which modes and classes of arguments may answer for."""
+
+    def __init__(self, function: FunctionType, only_modes: bool):
+        super().__init__(function)
+        self.only_modes = only_modes
+
+    def called(self, args: tuple, kwargs: dict):
+        """Ask them first."""
+        out = overriding.asked(self.function, args, kwargs, self.only_modes)
+        return self.twin(*args, **kwargs) if out is UNHANDLED else out
 
 
 def _calling(handler, free: tuple[str, ...]) -> CodeType:
@@ -117,6 +148,7 @@ def _template(free: tuple[str, ...]) -> CodeType:
 _built: dict[FunctionType, Interception] = {}  # ops that have been called at least once
 _others: dict[FunctionType, Interception] = {}
 _wholes: dict[FunctionType, Interception] = {}
+_overridden: dict[FunctionType, Interception] = {}  # functions that ask modes and classes now
 
 
 def op_was_built(function: FunctionType, op, checked: Callable[[], CodeType]) -> None:
@@ -128,7 +160,7 @@ def op_was_built(function: FunctionType, op, checked: Callable[[], CodeType]) ->
     with somebody.lock:
         interception = _built[function] = OpInterception(function, op, checked)
         interception.set_checked(anomaly.anomaly.wanted_of_ops != 0)
-        interception.set_installed(somebody.blocks > 0 or interpreted.blocks > 0)
+        interception.set_installed(somebody.blocks > 0 or interpreted.blocks > 0 or overriding.installed.on)
 
 
 def asked_as_a_whole(function: FunctionType) -> FunctionType:
@@ -203,13 +235,53 @@ def switch_interpreters(blocks: int) -> None:
         before, interpreted.blocks = interpreted.blocks, interpreted.blocks + blocks
         if before and interpreted.blocks:
             return
-        _set_replacements()
-        if core is not None:
-            core.core_interpret(_asked_by_core if interpreted.blocks else None)
+        _asking_changed()
+
+
+def install_overrides(overrides: list[Interception]) -> None:
+    """Let each op, and these functions that are no ops, ask modes and classes: NOTE [Overriding].
+
+    What is to be done with the code of one of these is done with that of its twin, which does the work.
+    """
+    with somebody.lock:
+        overriding.installed.on = True
+        for override in overrides:
+            _overridden[override.function] = override
+            _retarget(override.function, override.twin)
+            override.set_installed(True)
+        _asking_changed()
+
+
+def remove_overrides() -> None:
+    """Let nothing ask them any longer."""
+    with somebody.lock:
+        overriding.installed.on = False
+        for function, override in _overridden.items():
+            override.set_installed(False)
+            _retarget(function, function)
+        _overridden.clear()
+        _asking_changed()
+
+
+def _retarget(function: FunctionType, target: FunctionType) -> None:
+    for noted in (_others, _wholes):
+        if function in noted:
+            noted[function].target = target
+
+
+def _asking_changed() -> None:
+    """Install or remove what asks interpreters, modes and classes about ops."""
+    _set_replacements()
+    if core is not None:
+        core.core_interpret(_asked_by_core if interpreted.blocks or overriding.installed.on else None)
 
 
 def _asked_by_core(op, function, args: tuple, kwargs: dict):
-    """Ask this thread's interpreters about an op that the core would run; None lets it. The core calls this."""
+    """Ask who may answer for an op that the core would run; None lets it. The core calls this."""
+    if overriding.installed.on:
+        out = overriding.asked(function, args, kwargs)
+        if out is not UNHANDLED:
+            return out
     if not interpreters.local.interpreters:
         return None
     out = interpreters.interpret(op, function, args, kwargs)
@@ -245,7 +317,7 @@ def _switch_off() -> None:
 def _set_replacements() -> None:
     """Give each function the code that who watches or interprets now needs."""
     interprets = interpreted.blocks > 0
-    if somebody.blocks or interprets:
+    if somebody.blocks or interprets or overriding.installed.on:
         for function, interception in _built.items():  # written out: each vmap comes here twice
             function.__code__ = interception.replacement
     else:
@@ -255,9 +327,9 @@ def _set_replacements() -> None:
         interception.set_installed(somebody.blocks > 0)
     for function, interception in _wholes.items():
         if interprets:
-            function.__code__ = interception.replacement
+            interception.target.__code__ = interception.replacement
         elif function not in _others:
-            function.__code__ = interception.code
+            interception.target.__code__ = interception.code
 
 
 def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from backlight.graph.node import Node
 from backlight.graph.observers import Call, Watcher
+from backlight.graph.overriding import flat
 from backlight.graph.provenance import user_frame
 from backlight.graph.state import LEAF, TensorState, storage_of
 from backlight.graph.storage import InferenceStorage
@@ -110,11 +111,6 @@ def _concerns_graph(name: str, args: tuple, kwargs: dict, out) -> bool:
     if out._edge is not None:
         return out._edge is not LEAF
     return any(isinstance(one, TensorState) and one._edge is not None for one in flat((*args, *kwargs.values())))
-
-
-def flat(values) -> list:
-    """Return arguments with lists among them taken apart."""
-    return [inner for one in values for inner in (one if isinstance(one, (list, tuple)) else (one,))]
 
 
 def reports_ops() -> bool:

@@ -12,6 +12,7 @@ from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtype
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
+from backlight.graph.overriding import overloads
 from backlight.graph.state import LEAF, TensorState, new, storage_for_twin, wrap, writable
 from backlight.ops.promotion import is_float
 from backlight.tensor.filled import empty
@@ -20,7 +21,11 @@ from backlight.tensor.tensor import Tensor
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
-class Parameter(Tensor):
+class _ParameterKind(type):
+    """The kind of Parameter, so that `isinstance` can be told of others: see `answer_as_parameters`."""
+
+
+class Parameter(Tensor, metaclass=_ParameterKind):
     """A leaf that a module trains: it shares the memory of `data` and requires grad unless told otherwise.
 
     >>> import backlight as torch
@@ -40,6 +45,8 @@ class Parameter(Tensor):
             raise ArgumentError(
                 f"Parameter data has to be a tensor, but got {type(data).__name__}: wrap it with torch.tensor(…) first"
             )
+        if overloads(type(data)):
+            return _of_own_class(data, requires_grad)
         made = new(cls)
         made._data = writable(data)
         made._edge = None
@@ -62,6 +69,34 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
+
+
+def _of_own_class(data: Tensor, requires_grad: bool) -> Tensor:
+    """Return a parameter of a user's tensor class: an instance of that class, which `isinstance` takes for a Parameter.
+
+    Raises:
+        RuntimeError: the class has a `detach` that returns another.
+    """
+    made = data.detach().requires_grad_(requires_grad)
+    if type(made) is not type(data):
+        raise GraphError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
+            f"instance of the same type, but return type {type(made).__name__} was found instead. To use the type as a "
+            "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
+        )
+    made._is_param = True
+    return made
+
+
+def answer_as_parameters() -> None:
+    """Let `isinstance` take parameters of users' tensor classes for a Parameter from now on."""
+    _ParameterKind.__instancecheck__ = _is_parameter
+
+
+def _is_parameter(cls: type, instance) -> bool:
+    if type.__instancecheck__(cls, instance):
+        return True
+    return cls is Parameter and isinstance(instance, TensorState) and "_is_param" in vars(instance)
 
 
 class Buffer(Tensor):

@@ -9,12 +9,11 @@ from backlight.devices import require_cpu
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.node import origin
-from backlight.graph.state import LEAF, TensorState, writable
+from backlight.graph.state import TensorState, writable
 from backlight.layouts import layout, strided
 from backlight.ops import complex_numbers
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.dlpack import export
-from backlight.tensor.legacy import recast
 from backlight.tensor.numpy_functions import call_function
 from backlight.tensor.numpy_ufuncs import call_ufunc
 from backlight.tensor.pickling import deep_attributes, deep_twin, described
@@ -77,16 +76,6 @@ class ConversionMethods:
 
     def __reduce_ex__(self, protocol):
         return described(self)
-
-    def as_subclass(self, cls: type):
-        """Return an instance of a subclass of Tensor that shares memory and history with this tensor."""
-        return recast(self if self._edge is None else self.view_as(self), cls)
-
-    @staticmethod
-    def _make_subclass(cls: type, data, require_grad: bool = False):
-        made = recast(data.detach(), cls)
-        made._edge = LEAF if require_grad else None
-        return made
 
     def cpu(self, memory_format=None):
         """Return the tensor itself: it is on the CPU."""

@@ -14,6 +14,7 @@ from backlight.tensor.pointwise_methods import PointwiseMethods
 from backlight.tensor.random_methods import RandomMethods
 from backlight.tensor.reduction_methods import ReductionMethods
 from backlight.tensor.shape_methods import ShapeMethods
+from backlight.tensor.subclasses import SubclassMethods, made_subclass
 from backlight.tensor.value_methods import ValueMethods
 
 
@@ -30,6 +31,7 @@ class Tensor(
     CopyMethods,
     IndexMethods,
     LinearMethods,
+    SubclassMethods,
     TensorState,
 ):
     """An array of numbers that can remember how it was computed."""
@@ -40,6 +42,10 @@ class Tensor(
     def __new__(cls, *data, device=None):
         """Make a tensor the old way: `Tensor(2, 3)` of sizes, `Tensor([1, 2])` of numbers. Ops do not pass here."""
         return old_style(cls, data, device)
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        made_subclass(cls)
 
 
 compiled.start(Tensor)

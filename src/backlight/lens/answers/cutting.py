@@ -6,7 +6,7 @@ from types import CodeType
 from typing import Any
 
 from backlight.graph.observers import Call, line_at
-from backlight.graph.watching import flat
+from backlight.graph.overriding import flat
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder
 from backlight.lens.records.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut, Place

@@ -1,0 +1,330 @@
+"""PyTorch's `torch.overrides`: types and modes that answer calls: NOTE [Overriding] in graph/overriding.py."""
+
+import importlib
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from types import BuiltinFunctionType, FunctionType
+
+from backlight import autograd, fft, linalg, special
+from backlight.graph import engine, interception, overriding
+from backlight.graph.overriding import DisableTorchFunction, DisableTorchFunctionSubclass, disabled
+from backlight.graph.state import TensorState
+from backlight.graph.watching import somebody
+from backlight.kernels.native import core
+from backlight.nn import functional, init
+from backlight.nn.parameter import answer_as_parameters
+from backlight.tensor.tensor import Tensor
+
+__all__ = [
+    "BaseTorchFunctionMode",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
+    "answer_while_alive",
+    "asked_about",
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "handle_torch_function",
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
+]
+
+# Functions that no class may answer for; modes answer for the first ones.
+_MAKERS = """
+arange as_tensor asarray bartlett_window blackman_window empty empty_strided eye from_numpy frombuffer full
+hamming_window hann_window kaiser_window linspace logspace normal ones rand randint randn randperm range
+result_type scalar_tensor tensor tril_indices triu_indices zeros vander fftfreq rfftfreq
+"""
+_IGNORED = """
+are_deterministic_algorithms_enabled broadcast_shapes calculate_gain can_cast from_dlpack get_default_device
+get_default_dtype get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads get_num_threads
+get_rng_state initial_seed is_anomaly_check_nan_enabled is_anomaly_enabled
+is_deterministic_algorithms_warn_only_enabled is_grad_enabled is_inference_mode_enabled is_storage is_tensor
+is_warn_always_enabled load manual_seed promote_types save seed set_default_device set_default_dtype
+set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_num_interop_threads
+set_num_threads set_printoptions set_rng_state set_warn_always typename use_deterministic_algorithms vmap
+"""
+_IGNORED_METHODS = """
+__array_function__ __array_namespace__ __array_ufunc__ __class_getitem__ __init__ __init_subclass__ __iter__ __new__
+__torch_function__ as_subclass eig lstsq reinforce solve symeig
+"""
+MAKERS = frozenset(_MAKERS.split())
+IGNORED = frozenset(_IGNORED.split())
+IGNORED_METHODS = frozenset(_IGNORED_METHODS.split())
+PRIVATE = frozenset({"_base", "_version"})
+
+# The methods that PyTorch has behind Python's operators
+_OPERATORS = """
+add add radd add sub sub mul mul rmul mul truediv div mod remainder pow pow matmul matmul lt lt le le gt gt ge ge
+ne ne neg neg abs abs pos positive iadd add_ isub sub_ imul mul_ itruediv div_ imod remainder_
+"""
+OPERATORS = {f"__{name}__": method for name, method in zip(_OPERATORS.split()[::2], _OPERATORS.split()[1::2])}
+TWO_SIDED = frozenset(
+    f"__{side}{name}__"
+    for name in [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "matmul",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+    ]
+    for side in ("", "r", "i")
+) | {f"__{name}__" for name in ["lt", "le", "gt", "ge", "eq", "ne", "rdiv"]}
+
+Public = FunctionType | BuiltinFunctionType
+
+
+_held: list[object] = []  # what needs to be asked now: a token for each class that answers, and each mode that is on
+
+
+_makers: set[Public] = set()
+
+
+def answer_while_alive(cls: type) -> None:
+    """Let public functions ask a class of arguments, as long as it is there."""
+    token = object()
+    _hold(token)
+    weakref.finalize(cls, _release, token).atexit = False
+
+
+@contextmanager
+def asked_about() -> Iterator[None]:
+    """Let public functions ask all classes of arguments inside the block, types that are no tensors among them."""
+    token = object()
+    _hold(token)
+    try:
+        yield
+    finally:
+        _release(token)
+
+
+def _hold(token: object) -> None:
+    with somebody.lock:
+        _held.append(token)
+        if len(_held) == 1:
+            interception.install_overrides(_overrides())
+            if core is not None:
+                core.core_override(_asked_by_core)
+            answer_as_parameters()
+
+
+def _release(token: object) -> None:
+    with somebody.lock:
+        _held.remove(token)
+        if not _held:
+            interception.remove_overrides()
+            if core is not None:
+                core.core_override(None)
+
+
+def _overrides() -> list[interception.Interception]:
+    """Return what stands before public functions that are no ops, and around the backward walk."""
+    public = {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
+    plain = {one: maker for one, maker in public.items() if type(one) is FunctionType and not _is_op(one)}
+    _makers.update(one for one, maker in public.items() if maker)
+    made = [interception.Override(function, maker) for function, maker in plain.items()]
+    return [*made, interception.Surrounded(engine.run, DisableTorchFunction)]
+
+
+def _is_op(function: FunctionType) -> bool:
+    return function.__globals__.get("__name__") == "backlight.ops.generated"
+
+
+def _asked_by_core(function, args: tuple, kwargs: dict):
+    """Ask about a call of a function that takes `out`; None lets it go on."""
+    found = overriding.asked(function, args, kwargs, function in _makers)
+    return None if found is overriding.UNHANDLED else found
+
+
+def _namespaces() -> dict[str, object]:
+    return {
+        "torch": importlib.import_module("backlight"),  # the front door stands on no floor
+        "torch.functional": autograd,
+        "torch.nn.functional": functional,
+        "torch.nn.init": init,
+        "torch.linalg": linalg,
+        "torch.special": special,
+        "torch.fft": fft,
+    }
+
+
+def _functions() -> Iterator[tuple[str, str, Public]]:
+    """Yield PyTorch's functions: (namespace, name, function); and note how each is called."""
+    for space, module in _namespaces().items():
+        names = ("grad", "backward") if module is autograd else sorted(getattr(module, "__all__", vars(module)))
+        for name in names:
+            function = vars(module)[name]
+            if name[0] != "_" and name not in IGNORED and callable(function) and not isinstance(function, type):
+                overriding.names.setdefault(function, f"{space}.{name}")
+                yield space, name, function
+
+
+def _methods() -> Iterator[tuple[str, str, Public]]:
+    """Yield what does the work of a tensor's methods and properties: (namespace, name, function); note the same."""
+    found = {name: value for cls in reversed(Tensor.__mro__[:-1]) for name, value in vars(cls).items()}
+    for name, value in sorted(found.items(), key=lambda item: (isinstance(item[1], property), item[0][0] == "_")):
+        private = name[0] == "_" and not name.endswith("__") and name not in PRIVATE
+        if private or name in IGNORED_METHODS or isinstance(value, (staticmethod, classmethod, type)):
+            continue
+        if isinstance(value, property):
+            yield from _accessors(name, value)
+        elif callable(value):
+            _note_method(name, value)
+            yield "torch.Tensor", name, value
+
+
+def _accessors(name: str, value: property) -> Iterator[tuple[str, str, Public]]:
+    """Do that for what gets and what sets a property; a function that is public under a name of its own keeps it."""
+    for function, accessor in ((value.fget, value.__get__), (value.fset, value.__set__)):
+        if function is not None and function not in overriding.names:
+            overriding.shown[function] = accessor
+            overriding.names[accessor] = f"torch.Tensor.{name}.{accessor.__name__}"
+            yield "torch.Tensor", name, function
+
+
+def _note_method(name: str, function: Public) -> None:
+    name = "__rdiv__" if name == "__rtruediv__" else name
+    if name in OPERATORS and function not in overriding.names:
+        overriding.shown[function] = getattr(Tensor, OPERATORS[name])
+    if name in TWO_SIDED:
+        overriding.operators.add(function)
+    if function not in overriding.names and function.__name__ != name:
+        function.__name__ = name  # what programs log
+    overriding.names.setdefault(function, f"torch.Tensor.{name}")
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def has_torch_function(relevant_args: Iterable) -> bool:
+    """Tell whether a mode is on, or one of the values has a class that answers calls itself."""
+    return _mode_is_on() or (overriding.local.classes_on and bool(overriding.overloaded(relevant_args)))
+
+
+def _mode_is_on() -> bool:
+    return bool(overriding.local.modes) and overriding.local.modes_on
+
+
+def has_torch_function_unary(value) -> bool:
+    """Tell the same for one value."""
+    return has_torch_function((value,))
+
+
+def has_torch_function_variadic(*values) -> bool:
+    """Tell the same for several values."""
+    return has_torch_function(values)
+
+
+def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args, **kwargs):
+    """Return what a mode, or a class of one of the relevant arguments, answers a call of `public_api`.
+
+    Raises:
+        TypeError: none of them has an answer.
+    """
+    answers = overriding.overloaded(relevant_args) if overriding.local.classes_on else []
+    return overriding.answered(public_api, answers, args, kwargs)
+
+
+def wrap_torch_function(dispatcher: Callable) -> Callable:
+    """Let modes and classes answer for the decorated function.
+
+    Args:
+        dispatcher: takes the function's arguments and returns those that are asked.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        @wraps(function)
+        def wrapped(*args, **kwargs):
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def is_tensor_like(inp) -> bool:
+    """Tell whether a value is a tensor, or of a type with `__torch_function__`."""
+    return isinstance(inp, TensorState) or hasattr(inp, "__torch_function__")
+
+
+@cache
+def get_default_nowrap_functions() -> set[Callable]:
+    """Return what the default `__torch_function__` leaves a plain tensor: gradients, and the base of a view."""
+    return {Tensor._base.__get__, Tensor.grad.__get__}
+
+
+@cache
+def get_ignored_functions() -> set[Callable]:
+    """Return the public functions that no class can answer for."""
+    spaces = [*_namespaces().values()]
+    found = {vars(space)[name] for space in spaces for name in MAKERS | IGNORED if callable(vars(space).get(name))}
+    return found | {getattr(Tensor, name) for name in IGNORED_METHODS if hasattr(Tensor, name)}
+
+
+@cache
+def get_overridable_functions() -> dict[object, list[Callable]]:
+    """Return the functions that classes can answer for, by the namespace that shows them."""
+    found: dict[object, list] = {}
+    spaces = {**_namespaces(), "torch.Tensor": Tensor}
+    for space, name, function in (*_functions(), *_methods()):
+        if name not in MAKERS:
+            found.setdefault(spaces[space], []).append(overriding.shown.get(function, function))
+    return found
+
+
+def resolve_name(f: Callable) -> str | None:
+    """Return PyTorch's name for a function that can be overridden, with its namespace: "torch.add"."""
+    get_overridable_functions()
+    return overriding.names.get(f)
+
+
+def is_tensor_method_or_property(func: Callable) -> bool:
+    """Tell whether a function is a tensor's method or property."""
+    return any(func == one for one in get_overridable_functions()[Tensor]) or getattr(func, "__name__", "") == "__get__"
+
+
+# --- modes ------------------------------------------------------------------------------------------------------------
+
+
+class TorchFunctionMode:
+    """Answers for all public functions inside a `with` block: override `__torch_function__`."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        """Answer a call; what is called in here goes to the modes outside."""
+        raise NotImplementedError
+
+    def __enter__(self):
+        _hold(self)
+        overriding.local.modes.append(self)
+        return self
+
+    def __exit__(self, *exc):
+        overriding.local.modes.pop()
+        _release(self)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """Answers each call by calling the function."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        """Call it."""
+        return disabled(func, types, args, kwargs)
