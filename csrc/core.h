@@ -15,6 +15,7 @@ struct core {
   PyTypeObject *tensor, *tensor_state, *node, *output, *storage;
   PyObject *leaf, *not_saved, *latest, *recording, *modes, *user_files, *user_frame, *add_to_grad, *say_where, *prepare;
   PyObject *interpret; /* called as interpret(op, function, args, kwargs) before each op while a thread has interpreters; else NULL */
+  PyObject *mark; /* gives each new tensor its storage, or None, while a transform is open; else NULL */
   PyObject *odd_op; /* called as odd_op(op, args, kwargs, out) where an op returned an oddity that is looked for; else NULL */
   PyObject *odd_node; /* called as odd_node(roots, node, grad, grads, first) where a node returned one: it raises */
   int odd_wanted; /* of ops: ODD_NAN, ODD_INF or both */
@@ -52,6 +53,7 @@ int read_numbers(PyObject *data, struct numbers *found);   /* 0 if it is neither
 PyObject *new_scalar(int kind, double value);              /* a NumPy scalar */
 void *scalar_value(PyObject *scalar);                      /* where its number lies */
 PyObject *new_tensor(PyObject *data);                      /* takes the reference over; edge, storage, view are None */
+int mark(PyObject *tensor); /* give it the storage that core.mark makes, if somebody wants to know where tensors are made */
 int held_by_one(PyObject *data); /* whether an array's memory is its own, and only one reference holds it: it may be written */
 
 /* A derivative: which edge, its program, and what the program reads, in order. */
@@ -90,6 +92,7 @@ PyObject *core_setup(PyObject *self, PyObject *named);
 PyObject *core_function(PyObject *self, PyObject *args);
 PyObject *core_report(PyObject *self, PyObject *report);
 PyObject *core_interpret(PyObject *self, PyObject *interpret);
+PyObject *core_mark(PyObject *self, PyObject *make_storage);
 PyObject *core_check(PyObject *self, PyObject *args);
 int odd_numbers(PyObject *data); /* ODD_NAN, ODD_INF: what is there among an array's numbers; see core_odd.c */
 PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count);

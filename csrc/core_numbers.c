@@ -60,6 +60,14 @@ PyObject *new_tensor(PyObject *data) {
   return made;
 }
 
+int mark(PyObject *tensor) {
+  PyObject *storage = core.mark ? PyObject_CallNoArgs(core.mark) : Py_NewRef(Py_None);
+  if (!storage) return -1;
+  set_slot(tensor, core.storage_slot, storage);
+  Py_DECREF(storage);
+  return 0;
+}
+
 static const struct program addition = {.sources = 2, .steps = 1, .step = {{DO_ADD, 0, 0, 1, 0}}};
 
 int held_by_one(PyObject *data) {

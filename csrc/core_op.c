@@ -90,9 +90,13 @@ static int record(struct plan *plan, PyObject *const *inputs, PyObject *out, PyO
     SET_NEW(node, plan->version_slot[i], version);
   }
   if (plan->saves_out) {
-    PyObject *storage = core.storage->tp_alloc(core.storage, 0);
-    if (!storage) goto failed;
-    set_slot(out, core.storage_slot, storage);
+    if (SLOT(out, core.storage_slot) == Py_None) {
+      PyObject *made = core.storage->tp_alloc(core.storage, 0);
+      if (!made) goto failed;
+      set_slot(out, core.storage_slot, made);
+      Py_DECREF(made);
+    }
+    PyObject *storage = Py_NewRef(SLOT(out, core.storage_slot));
     SET_NEW(node, plan->out_slot, Py_NewRef(data));
     SET_NEW(node, plan->out_storage, storage);
     SET_NEW(node, plan->out_version, PyLong_FromLong(0));
@@ -183,6 +187,7 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
     table_of(kind)->run_program(&plan->forward, sources, single, scalar_value(data), 1);
   }
   out = new_tensor(Py_NewRef(data));
+  if (core.mark && out && mark(out) < 0) Py_CLEAR(out);
   if (out && edges && recorded && plan->differentiable) {
     int any = 0;
     for (int e = 0; e < plan->differentiable; e++) any |= edges >> plan->edge_input[e] & 1;
@@ -284,6 +289,12 @@ PyObject *core_report(PyObject *self, PyObject *report) {
 PyObject *core_interpret(PyObject *self, PyObject *interpret) {
   (void)self;
   exchange(&core.interpret, interpret);
+  Py_RETURN_NONE;
+}
+
+PyObject *core_mark(PyObject *self, PyObject *make_storage) {
+  (void)self;
+  exchange(&core.mark, make_storage);
   Py_RETURN_NONE;
 }
 

@@ -381,6 +381,7 @@ static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
   if (present == Py_None && same_kind(grad, SLOT(leaf, core.data))) {
     PyObject *own = !is_array || steal ? Py_NewRef(grad) : (PyObject *)PyArray_NewCopy(array, NPY_CORDER);
     PyObject *tensor = own ? new_tensor(own) : NULL;
+    if (core.mark && tensor && mark(tensor) < 0) Py_CLEAR(tensor);
     Py_DECREF(present);
     present = tensor ? PyObject_GetAttr(leaf, core.name_grad) : NULL; /* another thread may have run while NumPy copied */
     if (present == Py_None)

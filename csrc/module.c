@@ -136,6 +136,7 @@ static PyMethodDef methods[] = {
     {"core_setup", core_setup, METH_O, "Tell the core the classes and functions it works with, by name."},
     {"core_function", core_function, METH_VARARGS, "Return an op's function that runs plain small tensors in C."},
     {"core_interpret", core_interpret, METH_O, "Ask this with (op, function, args, kwargs) before each op; None: ask nothing."},
+    {"core_mark", core_mark, METH_O, "Give each new tensor the storage that this makes, or None; None: give none."},
     {"core_check", core_check, METH_VARARGS, "Call this with (op, args, kwargs, out) where an op returned NaN or inf; None: look for none."},
     {"core_report", core_report, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk without hooks."},

@@ -129,7 +129,7 @@ class Frame:
         """
         args = [one.unpack() if isinstance(one, Input) else one for one in self.arguments]
         try:
-            with saved_tensors_hooks(_Recomputing(self, backward), _itself), enable_grad(), _unobserved():
+            with CheckpointHooks(_Recomputing(self, backward), _itself), enable_grad(), _unobserved():
                 self.recompute(*args)
         except StopRecomputation:
             pass
@@ -223,6 +223,12 @@ class GraphExecGroup:
         GraphExecGroup.current = None
 
 
+class CheckpointHooks(saved_tensors_hooks):
+    """Hooks that give back the very values that were saved: transforms need not refuse them."""
+
+    _of_checkpoint = True
+
+
 def checkpoint_hooks(frame: Frame, on_error: Callable | None) -> saved_tensors_hooks:
     """Return the block in which a checkpointed function runs.
 
@@ -244,7 +250,7 @@ def checkpoint_hooks(frame: Frame, on_error: Callable | None) -> saved_tensors_h
                 on_error(problem)
             raise
 
-    return saved_tensors_hooks(pack, unpack)
+    return CheckpointHooks(pack, unpack)
 
 
 def _unpacked(frame: Frame, holder: Holder):

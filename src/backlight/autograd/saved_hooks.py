@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from backlight.errors import ArgumentError, GraphError
+from backlight.errors import ArgumentError
 from backlight.graph import interpreters, packing
 from backlight.graph.interception import switch_interpreters
-from backlight.graph.packing import Hooks, set_disabled
+from backlight.graph.packing import Hooks, refuse_disabled, set_disabled
 from backlight.ops.packing import Packing
 from backlight.tensor.tensor import Tensor
 
@@ -26,6 +26,8 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
         RuntimeError: the block stands inside `disable_saved_tensors_hooks`.
     """
 
+    _of_checkpoint = False
+
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
@@ -37,9 +39,8 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
                 "are supported:\n    1. (arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None\n\n"
                 f"Invoked with: {self.pack_hook}, {self.unpack_hook}; saved_tensors_hooks takes two functions"
             )
-        hooks = Hooks(self.pack_hook, self.unpack_hook)
-        if packing.local.disabled is not None:
-            raise GraphError(packing.local.disabled)
+        hooks = Hooks(self.pack_hook, self.unpack_hook, self._of_checkpoint)
+        refuse_disabled(hooks)
         packing.local.hooks.append(hooks)
         switch_interpreters(1)
         interpreters.local.interpreters.append(Packing(hooks))

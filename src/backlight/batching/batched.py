@@ -11,6 +11,7 @@ instead of wrong numbers.
 import numpy as np
 
 from backlight.errors import GraphError
+from backlight.graph.captures import BACKWARD_INSIDE
 from backlight.graph.state import TensorState, new, storage_of
 from backlight.ops.dims import normalise_dim
 from backlight.tensor.tensor import Tensor
@@ -33,10 +34,6 @@ NO_STORAGE = (
 BY_MASK = (
     "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with "
     "a boolean mask. Each element of the batch would give another number of values: use torch.where"
-)
-BACKWARD_INSIDE = (
-    "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
-    "instead or call backward() outside of functorch transforms."
 )
 
 

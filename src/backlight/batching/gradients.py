@@ -15,6 +15,7 @@ import numpy as np
 from backlight.batching.batched import BatchedTensor, batched
 from backlight.batching.interpreter import Batching, batchings_of, bottom_of, lowered, open_batchings, raised
 from backlight.errors import GraphError
+from backlight.graph.captures import stands_for
 from backlight.graph.interception import interpreting
 from backlight.graph.interpreters import Interpreter
 from backlight.graph.modes import enable_grad, modes
@@ -115,12 +116,15 @@ class _Open:
 
 def _with_own_node(plain, linked: bool, opened: _Open):
     """Return a tensor over the same memory that a node of its own made, part of the graph only where it is linked."""
+    older = plain
     if not linked:
         leaf = wrap(writable(plain), LEAF, storage_of(plain))
         leaf._opened_by = opened
         copy_tangents(plain, leaf, cloned=False)
         plain = leaf
-    return unsafe_view(plain, tuple(plain._data.shape))
+    own = unsafe_view(plain, tuple(plain._data.shape))
+    stands_for(own, older)
+    return own
 
 
 def without_history(tensor):

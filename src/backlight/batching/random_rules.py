@@ -6,9 +6,9 @@ from backlight.batching.wholes import whole_rule
 from backlight.batching.writing_rules import takes_in
 from backlight.errors import GraphError
 from backlight.graph.interpreters import UNHANDLED
-from backlight.kernels.generator import default_twister
 from backlight.ops import dropout
 from backlight.tensor import drawn
+from backlight.tensor.random import twister_of
 from backlight.tensor.random_methods import RandomMethods
 
 IN_ERROR_MODE = (
@@ -39,10 +39,11 @@ def _drawn(batching, function, args, kwargs, different):
         return UNHANDLED
     if function in _BY_VALUES:
         raise GraphError(SAME_OF_OTHERS)
-    start = default_twister.state()
+    twister = twister_of(kwargs.get("generator"))
+    start = twister.state()
 
     def alike(*args, **kwargs):
-        default_twister.restore(start)
+        twister.restore(start)
         return function(*args, **kwargs)
 
     alike.__name__ = function.__name__
@@ -130,10 +131,11 @@ def in_place(batching, function, args, kwargs):
     if batching.randomness == "different" and not batching.holds_one(args[1:], kwargs):
         function(target.physical, *args[1:], **kwargs)
         return target
-    start = default_twister.state()
+    twister = twister_of(kwargs.get("generator"))
+    start = twister.state()
     for number in range(batching.size):
         if batching.randomness == "same":
-            default_twister.restore(start)
+            twister.restore(start)
         own = [one.physical.select(0, number) if takes_in(batching, one) else one for one in args]
         function(*own, **kwargs)
     return target

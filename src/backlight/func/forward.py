@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 from backlight.autograd.forward_ad import dual_at, unpacked_at
 from backlight.batching.gradients import Recorded, without_history
-from backlight.batching.trees import flatten, mapped, unflatten
+from backlight.batching.trees import flatten, leaves_of, mapped, unflatten
 from backlight.errors import GraphError
 from backlight.func.arguments import Argnums, picked, put_back, require_output, with_aux
 from backlight.func.reverse import recorded_vjp
+from backlight.graph.captures import Transform
 from backlight.graph.state import TensorState
 from backlight.ops.tangents import level
 from backlight.tensor.filled import zeros_like
@@ -51,7 +52,9 @@ def pushed_at(own, func, primals, tangents, argnums: Argnums | None, strict: boo
     _require_tensors(leaves, "primals")
     _require_tensors(directions, "tangents")
     duals = unflatten([dual_at(own, leaf, one) for leaf, one in zip(leaves, directions)], spec)
-    output = func(*(duals if argnums is None else put_back(primals, argnums, duals)))
+    args = duals if argnums is None else put_back(primals, argnums, duals)
+    with Transform([*leaves_of(args), *leaves, *directions]):
+        output = func(*args)
     output, aux = with_aux(output, has_aux, JVP)
     outputs, out_spec = flatten(output)
     require_output(outputs, JVP)
@@ -91,7 +94,7 @@ def linearize(func: Callable, *primals) -> tuple:
         RuntimeError: the tangents given later do not fit the primals.
     """
     leaves, spec = flatten(primals)
-    output, backward, _ = recorded_vjp(func, primals, None, False)
+    output, backward, _ = recorded_vjp(func, primals, None, False, checked=False)
     outputs, out_spec = flatten(output)
     recorded = Recorded([without_history(zeros_like(one)) for one in outputs])
     slopes, _ = flatten(backward(unflatten(recorded.given, out_spec), True, True))

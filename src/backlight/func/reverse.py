@@ -2,13 +2,16 @@
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from backlight.batching.gradients import Recorded
-from backlight.batching.trees import flatten, mapped, unflatten
+from backlight.batching.trees import flatten, leaves_of, mapped, unflatten
 from backlight.errors import GraphError
 from backlight.func.arguments import Argnums, picked, put_back, require_output, require_tensors, with_aux
+from backlight.graph.captures import Transform
 from backlight.graph.modes import enable_grad
 from backlight.graph.state import TensorState
+from backlight.ops import captured_writes  # noqa: F401 - it declares what writes do inside transforms
 from backlight.ops.promotion import is_float
 
 
@@ -71,8 +74,9 @@ def _grad_and_value(func, argnums, has_aux, args, kwargs) -> tuple:
     leaves, spec = flatten(picked(args, argnums))
     require_tensors(leaves)
     recorded = Recorded(leaves)
-    with enable_grad():
-        output = func(*put_back(args, argnums, unflatten(recorded.given, spec)), **kwargs)
+    args = put_back(args, argnums, unflatten(recorded.given, spec))
+    with Transform(leaves_of((args, kwargs)), recorded.given), enable_grad():
+        output = func(*args, **kwargs)
     output, aux = with_aux(output, has_aux, api)
     if not isinstance(output, TensorState):
         raise GraphError(f"{api}: Expected f(*args) to return a Tensor, got {type(output)}")
@@ -107,14 +111,19 @@ def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
     return (output, of_primals, aux) if has_aux else (output, of_primals)
 
 
-def recorded_vjp(func, args: tuple, argnums: Argnums | None, has_aux: bool) -> tuple:
-    """Return outputs, a function from cotangents to gradients for the chosen arguments (all for None), and aux."""
+def recorded_vjp(func, args: tuple, argnums: Argnums | None, has_aux: bool, checked: bool = True) -> tuple:
+    """Return outputs, a function from cotangents to gradients for the chosen arguments (all for None), and aux.
+
+    Args:
+        checked: refuse writes to what the function captured.
+    """
     leaves, spec = flatten(args if argnums is None else picked(args, argnums))
     require_tensors(leaves)
     recorded = Recorded(leaves)
     given = unflatten(recorded.given, spec)
-    with enable_grad():
-        output = func(*(given if argnums is None else put_back(args, argnums, given)))
+    given = given if argnums is None else put_back(args, argnums, given)
+    with Transform(leaves_of(given), recorded.given) if checked else nullcontext(), enable_grad():
+        output = func(*given)
     output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
     outputs, out_spec = flatten(output)
     require_output(outputs, "vjp(f, *primals)")

@@ -36,7 +36,7 @@ class Interception:
             self.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
         self.twin.__kwdefaults__ = function.__kwdefaults__
-        self.replacement = _calling(self.called, self.code.co_freevars)
+        self.replacement = calling(self.called, self.code.co_freevars)
 
     def set_installed(self, wanted: bool) -> None:
         """Replace the function's code, or give it its own again."""
@@ -126,7 +126,7 @@ class Override(Interception):
         return self.twin(*args, **kwargs) if out is UNHANDLED else out
 
 
-def _calling(handler, free: tuple[str, ...]) -> CodeType:
+def calling(handler, free: tuple[str, ...]) -> CodeType:
     """Return code that hands all arguments to `handler`, for a function with these variables of its surroundings."""
     code = _template(free)
     constants = tuple(handler if one == _HANDLER else one for one in code.co_consts)

@@ -11,6 +11,8 @@ class _Modes(threading.local):
     grad_enabled = True  # whether ops are recorded
     asked = True  # what `is_grad_enabled` says: inside inference mode, recording may be asked for in vain
     inference = False
+    marks = False  # whether a new tensor gets a storage that says where it was made: inference tensors, transforms
+    born = 0  # what that says inside a transform: NOTE [Captured tensors] in graph/captures.py
     forward = True  # whether tangents are worked out inside a level of forward mode
 
 
@@ -216,10 +218,12 @@ class inference_mode(Mode):  # noqa: N801 - PyTorch's name
     def __enter__(self):
         previous = modes.inference
         modes.inference = self.mode
+        modes.marks = self.mode or modes.born > 0
         self.previous = set_recording(not self.mode), previous
 
     def __exit__(self, *exc):
         recorded, modes.inference = self.previous
+        modes.marks = modes.inference or modes.born > 0
         set_recording(recorded)
 
     def clone(self):

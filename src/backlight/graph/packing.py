@@ -20,6 +20,12 @@ MODIFIED_BY_PACK = (
 )
 
 
+NO_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use "
+    "case. Put them around nothing that a transform does; backlight's checkpoint, use_reentrant=False, goes with both"
+)
+
+
 class _Local(threading.local):
     """This thread's hooks."""
 
@@ -34,11 +40,12 @@ local = _Local()
 class Hooks:
     """A pair of hooks."""
 
-    __slots__ = ("pack", "unpack")
+    __slots__ = ("of_checkpoint", "pack", "unpack")
 
-    def __init__(self, pack: Callable, unpack: Callable):
+    def __init__(self, pack: Callable, unpack: Callable, of_checkpoint: bool = False):
         self.pack = pack
         self.unpack = unpack
+        self.of_checkpoint = of_checkpoint  # a checkpoint's go with transforms, a user's may not
 
 
 def innermost_hooks() -> Hooks | None:
@@ -56,6 +63,30 @@ def set_disabled(message: str | None) -> str | None:
         raise GraphError(message)
     before, local.disabled = local.disabled, message
     return before
+
+
+def disable_inside_transform() -> str | None:
+    """Forbid hooks in this thread, all but checkpoints'; return the message that there was before.
+
+    Raises:
+        RuntimeError: a user's hooks are at work.
+    """
+    if not all(one.of_checkpoint for one in local.hooks):
+        raise GraphError(NO_HOOKS)
+    before = local.disabled
+    local.disabled = NO_HOOKS if before is None else before
+    return before
+
+
+def refuse_disabled(hooks: Hooks) -> None:
+    """Raise the message of who forbids hooks.
+
+    Raises:
+        RuntimeError: somebody does.
+    """
+    disabled = local.disabled
+    if disabled is not None and not (hooks.of_checkpoint and disabled is NO_HOOKS):
+        raise GraphError(disabled)
 
 
 class Packed:

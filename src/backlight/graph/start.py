@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.graph import engine
+from backlight.graph.captures import refuse_backward, replaced_inside_transforms
 from backlight.graph.deposit import own_copy
 from backlight.graph.hook_calls import keep_gradient
 from backlight.graph.node import GradientEdge, edge_from_public, origin
@@ -175,3 +176,9 @@ def _warn_of_cycle() -> None:
         UserWarning,
         stacklevel=4,
     )
+
+
+@replaced_inside_transforms(backward_from)
+def _refused_inside_transforms(run, tensors, gradients, retain_graph, create_graph, inputs) -> None:
+    refuse_backward()
+    run(tensors, gradients, retain_graph, create_graph, inputs)

@@ -23,7 +23,8 @@ before memory is shared (a view, detach, numpy()) or written.
 
 import numpy as np
 
-from backlight.graph.storage import InferenceStorage, Storage, stored_in
+from backlight.graph.modes import modes
+from backlight.graph.storage import InferenceStorage, Storage, new_storage, stored_in
 
 new = object.__new__
 
@@ -82,6 +83,16 @@ def wrap(data, edge=None, storage=None):
     return made
 
 
+def wrap_marked(data, edge=None, storage=None):
+    """Do what `wrap` does while a transform is open: NOTE [Captured tensors] in graph/captures.py."""
+    made = new(_classes[0])
+    made._data = data
+    made._edge = edge
+    made._storage = new_storage() if storage is None and modes.marks else storage
+    made._view = None
+    return made
+
+
 def storage_of(tensor):
     """Return the storage that a tensor shares with its views and detached twins."""
     storage = tensor._storage
@@ -122,9 +133,20 @@ def replace_memory(tensor, data: np.ndarray, memory: np.ndarray | None) -> None:
         apart = stored_in(data if memory is None else memory)
         if storage is not None:
             storage.memory = memory_of(tensor)
-            apart.version, apart.writer = storage.version, storage.writer
+            apart.version, apart.writer, apart.born = storage.version, storage.writer, storage.born
         tensor._storage = apart
     tensor._data = data
+
+
+def storage_marked(tensor):
+    """Do what `storage_of` does while a transform is open: the storage learns how old the tensor's node is."""
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = Storage()
+    if not storage.born and tensor._view is None:
+        edge = tensor._edge
+        storage.born = getattr(getattr(edge, "node", edge), "sequence", 0)
+    return storage
 
 
 def edge_of(tensor):

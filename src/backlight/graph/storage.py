@@ -13,6 +13,7 @@ class Storage:
     version = 0
     writer = None  # (op name, code, lasti) of the last in-place write
     memory = None  # the array that holds all of it, once that cannot be told from a base (`memory_of` in state.py)
+    born = 0  # NOTE [Captured tensors] in graph/captures.py
 
     def wrote(self, op_name: str, place) -> None:
         """Count one in-place write by `op_name`, made at `place`."""
@@ -60,6 +61,7 @@ class InferenceStorage:
 
     writer = None
     memory = None
+    born = 0
 
     @property
     def version(self) -> int:
@@ -80,3 +82,12 @@ class InferenceStorage:
 
     def wrote(self, op_name: str, place) -> None:
         """Writes inside inference mode are not counted."""
+
+
+def new_storage():
+    """Return the storage of a new tensor, where `modes.marks` says that it needs one."""
+    if modes.inference:
+        return InferenceStorage()
+    made = Storage()
+    made.born = modes.born
+    return made

@@ -152,7 +152,7 @@ def _output_lines(plan: Plan) -> list[str]:
     else:
         lines += [body + "out._edge = None"]
         if not op.view:
-            lines += [body + "if modes.inference:", body + "    out._storage = InferenceStorage()"]
+            lines += [body + "if modes.marks:", body + "    out._storage = new_storage()"]
         else:
             lines += [body + "operands.unrecorded_view(out)"]
     return lines + [finish]

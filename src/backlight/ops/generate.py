@@ -14,7 +14,7 @@ from backlight.graph.modes import modes, recording
 from backlight.graph.node import Node, Output, next_sequence
 from backlight.graph.provenance import USER_FILES, latest, user_frame
 from backlight.graph.state import LEAF, edge_of, new, storage_of, the_tensor_class, wrap, writable
-from backlight.graph.storage import InferenceStorage, Storage
+from backlight.graph.storage import InferenceStorage, Storage, new_storage
 from backlight.kernels.summaries import oddities
 from backlight.ops import operands
 from backlight.ops.backward_code import backward_source, walk_source
@@ -47,6 +47,7 @@ def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
         Tensor=the_tensor_class(),
         Storage=Storage,
         InferenceStorage=InferenceStorage,
+        new_storage=new_storage,
         LEAF=LEAF,
         storage_of=storage_of,
         edge_of=edge_of,

@@ -294,7 +294,7 @@ def set_where(input, mask, value) -> None:
     if single:
         value = cast(value, input._data.dtype)
     if single and mask._data.shape == input._data.shape and not will_record(input, value):
-        refuse_writing(input)
+        refuse_writing(input, "index_put_")
         np.copyto(writable(input), value._data.reshape(()), where=mask._data)
         count_write(input, "index_put_")
         return

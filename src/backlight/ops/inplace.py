@@ -44,7 +44,7 @@ def inplace(public, name: str | None = None, *, ufunc=None):
                 return watching.reported(write_result, (self, *args), kwargs)
             if anomaly.wanted_of_ops:  # the op looks at its result, a ufunc does not
                 return write_op(public, name, self, args, kwargs)
-        if ufunc is not None and len(args) == 1 and not kwargs and _written_directly(self, args[0], ufunc):
+        if ufunc is not None and len(args) == 1 and not kwargs and written_directly(self, args[0], ufunc):
             count_write(self, name)
             return self
         return write_op(public, name, self, args, kwargs)
@@ -69,7 +69,7 @@ def write_op(public, name: str, target, args: tuple, kwargs: dict):
     return target
 
 
-def _written_directly(target, operand, ufunc) -> bool:
+def written_directly(target, operand, ufunc) -> bool:
     """Let a ufunc write its result into the memory of a tensor, if that is all there is to do; tell whether it did."""
     data, edge = target._data, target._edge
     if data.__class__ is not np.ndarray or data.dtype.kind != "f" or interpreted.blocks:
@@ -361,6 +361,14 @@ def _class_of_inplace_form(cls: type) -> type:
     return type(_IN_PLACE[cls.__name__], (cls,), {"__slots__": ()})
 
 
+def as_it_is(target, name: str, args: tuple):
+    """Return a tensor with the memory and the history that a tensor has before it takes another shape."""
+    source = wrap(writable(target), target._edge)
+    if interpreted.blocks:
+        copy_tangents(target, source, cloned=False)
+    return source
+
+
 def inplace_view(public, name: str):
     """Return the in-place form of an op that makes a view: the tensor itself takes the view's shape and history."""
 
@@ -370,10 +378,7 @@ def inplace_view(public, name: str):
         recording = modes.grad_enabled
         if recording and has_history(self):
             check_may_write(self)
-        source = wrap(writable(self), self._edge)
-        if interpreted.blocks:
-            copy_tangents(self, source, cloned=False)
-        out = public(source, *args, **kwargs)
+        out = public(as_it_is(self, name, args), *args, **kwargs)
         self._data, self._edge = out._data, _inplace_form(out._edge) if recording else self._edge
         self._tangents = out._tangents
         watching.count_write(self, name, user_place(2))

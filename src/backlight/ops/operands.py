@@ -10,7 +10,7 @@ from backlight.graph.modes import modes
 from backlight.graph.node import Output, freed, modified, name_of_tensor, output_name
 from backlight.graph.packing import Packed, unpacked_list
 from backlight.graph.state import TensorState, wrap
-from backlight.graph.storage import InferenceStorage
+from backlight.graph.storage import new_storage
 from backlight.kernels.arithmetic import summed
 from backlight.kernels.halves import is_half, widened
 from backlight.ops.promotion import as_float, common_dtype
@@ -354,8 +354,8 @@ def unrecorded_outputs(outs) -> None:
         out._edge = None
         if out._view is not None:
             unrecorded_view(out)
-        elif modes.inference:
-            out._storage = InferenceStorage()
+        elif modes.marks:
+            out._storage = new_storage()
 
 
 def unrecorded_view(out) -> None:

@@ -138,7 +138,7 @@ def put_into(self, values, indices, places) -> None:
         _put_recorded(self, values, indices, places)
         return
     refuse_overlaps(self, (values, *indices), "index_put_")
-    refuse_writing(self)
+    refuse_writing(self, "index_put_")
     data = writable(self)
     key, array = _key_and_values(data, values._data, indices=[index._data for index in indices], places=places)
     data[key] = array

@@ -22,7 +22,7 @@ def resize_(self, *sizes, memory_format=None):
         raise GraphError("cannot resize variables that require grad; resize a detached one, or make a new tensor")
     if any(size < 0 for size in shape):
         raise ShapeError(f"resize_() takes sizes from 0 up, got {list(shape)}")
-    refuse_writing(self)
+    refuse_writing(self, "resize_")
     if storage_offset_of(self) + math.prod(shape) <= memory_of(self).size:
         self._data = _rows_in_memory(self, shape)
     else:

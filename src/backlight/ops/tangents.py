@@ -26,6 +26,7 @@ from itertools import chain
 import numpy as np
 
 from backlight.errors import ShapeError
+from backlight.graph.captures import unchecked
 from backlight.graph.interception import interpreting
 from backlight.graph.interpreters import UNHANDLED, Interpreter, interpreted, local, without
 from backlight.graph.modes import modes
@@ -150,7 +151,7 @@ class Level(Interpreter):
         present = self.tangent_of(target)
         if present is None and tangent is None:
             return
-        with self.outside():
+        with self.outside(), unchecked():
             if present is not None:
                 _ = present.zero_() if tangent is None else present.copy_(tangent)
             elif target._view is None or self._is_primal(target):

@@ -9,7 +9,7 @@ from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.modes import modes
 from backlight.graph.state import LEAF, TensorState, storage_of, wrap
-from backlight.graph.storage import InferenceStorage
+from backlight.graph.storage import new_storage
 from backlight.layouts import require_strided
 from backlight.notices import warn_once
 from backlight.ops.promotion import is_float
@@ -34,7 +34,7 @@ def leaf(data, requires_grad: bool = False):
             "Only Tensors of floating point and complex dtype can require gradients; this one is "
             f"{from_numpy_dtype(data.dtype)}: give floats, or dtype=torch.float32"
         )
-    storage = InferenceStorage() if modes.inference else None
+    storage = new_storage() if modes.marks else None
     return wrap(data if data.ndim else data[()], LEAF if requires_grad else None, storage)
 
 

@@ -6,8 +6,10 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, GraphError, ShapeError
+from backlight.graph.captures import opened, refuse_inside, replaced_inside_transforms, stands_for
 from backlight.graph.hook_calls import keep_gradient, register_tensor_hook
 from backlight.graph.hooks import HookDict, HookHandle
+from backlight.graph.interpreters import interpreted
 from backlight.graph.modes import modes
 from backlight.graph.node import node_and_number, origin
 from backlight.graph.start import backward_from
@@ -79,6 +81,8 @@ class GraphMethods:
 
     def requires_grad_(self, requires_grad: bool = True):
         """Set `requires_grad` and return the tensor itself."""
+        if interpreted.blocks or opened.count:
+            refuse_inside("requires_grad_", "(or perhaps using torch.autograd.functional.* APIs) ")
         if requires_grad and self._edge is None and not is_float(self._data.dtype):
             raise GraphError(
                 "only Tensors of floating point dtype can require gradients; this one is "
@@ -157,6 +161,8 @@ class GraphMethods:
         Raises:
             RuntimeError: the tensor does not require grad.
         """
+        if interpreted.blocks or opened.count:
+            refuse_inside("retain_grad")
         if self._edge is None:
             raise GraphError(
                 "can't retain_grad on Tensor that has requires_grad=False; call requires_grad_() before the computation"
@@ -283,3 +289,10 @@ class GraphMethods:
         return writable(self)
 
     __hash__ = object.__hash__
+
+
+@replaced_inside_transforms(GraphMethods.data.fget)
+def _data_inside_transforms(run, tensor):
+    twin = run(tensor)
+    stands_for(twin, tensor)
+    return twin

@@ -10,7 +10,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError
 from backlight.graph.modes import modes
 from backlight.graph.state import LEAF, TensorState, new, storage_of, the_tensor_class, writable
-from backlight.graph.storage import InferenceStorage
+from backlight.graph.storage import new_storage
 from backlight.notices import warn_once
 from backlight.ops.views import remember_view
 from backlight.sizes import Size, size_from
@@ -79,7 +79,7 @@ def instance(cls: type, data: np.ndarray, requires_grad: bool = False):
     made = new(cls)
     made._data = data if data.ndim else data[()]
     made._edge = LEAF if requires_grad else None
-    made._storage = InferenceStorage() if modes.inference else None
+    made._storage = new_storage() if modes.marks else None
     made._view = None
     return made
 
