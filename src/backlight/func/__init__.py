@@ -2,12 +2,16 @@
 
 from backlight.batching.vmapping import vmap
 from backlight.func.forward import jvp, linearize
+from backlight.func.functionalizing import debug_unwrap, functionalize, replace_all_batch_norm_modules_
 from backlight.func.jacobians import hessian, jacfwd, jacrev
+from backlight.func.rearranging import rearrange
 from backlight.func.reverse import grad, grad_and_value, value_and_grad, vjp
 from backlight.func.stateless import functional_call, stack_module_state
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",
@@ -15,6 +19,8 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "value_and_grad",
     "vjp",

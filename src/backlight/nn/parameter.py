@@ -57,7 +57,8 @@ class Parameter(Tensor, metaclass=_ParameterKind):
                 f"Only Tensors of floating point and complex dtype can require gradients; this one is {data.dtype}: "
                 "convert it with .float(), or say requires_grad=False"
             )
-        return made.requires_grad_(requires_grad)
+        made.requires_grad = requires_grad
+        return made
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True):
         """All is done in `__new__`, where the memory is known."""

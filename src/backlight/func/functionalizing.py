@@ -1,0 +1,67 @@
+"""What PyTorch's transforms need for its compiler, and what looks into them: `functionalize`, `debug_unwrap`.
+
+Our ops write nothing in place that a transform could see half done, and no compiler wants a program without writes: the
+function runs as it is. What `functionalize` promises to its caller, the same values and the same writes to arguments,
+holds.
+"""
+
+from collections.abc import Callable
+
+from backlight.errors import GraphError
+from backlight.func.reverse import wrapping
+from backlight.graph.state import TensorState, below_batches
+from backlight.nn.modules.channel_norms import BatchNorm
+from backlight.nn.modules.module import Module
+from backlight.tensor.tensor import Tensor
+
+REMOVABLE = ("mutations", "mutations_and_views")
+
+
+def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
+    """Return a function that gives what `func` gives, and changes its arguments as `func` does.
+
+    In PyTorch it runs without ops that write in place, for a compiler that wants none; nothing here can tell.
+
+    Args:
+        remove: "mutations", or "mutations_and_views".
+
+    Raises:
+        RuntimeError: `remove` is something else.
+    """
+    if remove not in REMOVABLE:
+        raise GraphError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
+            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced"
+            " with their out-of-place equivalents.\n"
+            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be"
+            " replaced with their non-aliasing counterparts, {view}_copy.\n"
+        )
+
+    @wrapping(func)
+    def functional(*args, **kwargs):
+        return func(*args, **kwargs)
+
+    return functional
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """Return the tensor of all elements of a batch, the batch first, that a batched tensor stands for; for debugging.
+
+    Args:
+        recurse: look below all vmaps that are open, not the innermost only.
+    """
+    if not isinstance(tensor, TensorState) or recurse:
+        return below_batches(tensor)
+    return tensor._data.physical if getattr(tensor._data, "of_a_batch", False) else tensor
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let all batch norms of a module, itself included, do without running statistics; return the module.
+
+    In training they would be moved in place, which vmap refuses.
+    """
+    for module in root.modules():
+        if isinstance(module, BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
