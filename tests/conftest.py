@@ -1,8 +1,14 @@
-"""What tests of native kernels share."""
+"""What tests of native kernels share, and how workers share the machine."""
+
+import importlib
+import os
 
 import pytest
 
 from backlight.kernels.native import compiled
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers have a core each: PyTorch's threads would wait for each other's cores
+    importlib.import_module("torch").set_num_threads(1)
 
 
 def _levels() -> list[str]:
