@@ -5,13 +5,18 @@ import warnings
 from dataclasses import dataclass
 
 import torch
+from torch.autograd.gradcheck import GradcheckError as TheirGradcheckError
 
 import backlight
+from backlight.autograd.jacobians import GradcheckError
 
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 INTERNAL = re.compile(r" ?\(Triggered internally at .*\)$", re.DOTALL)
 
-TWINS = {torch.linalg.LinAlgError: backlight.linalg.LinAlgError}
+TWINS = {
+    torch.linalg.LinAlgError: backlight.linalg.LinAlgError,
+    TheirGradcheckError: GradcheckError,
+}
 
 
 @dataclass

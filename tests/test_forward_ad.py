@@ -542,6 +542,14 @@ def integer_tangent(m):
     m.autograd.forward_ad.make_dual(m.ones(3), m.ones(3, dtype=m.int64))
 
 
+def no_tensor(m):
+    m.autograd.forward_ad.make_dual(3, m.ones(3))
+
+
+def no_tangent(m):
+    m.autograd.forward_ad.make_dual(m.ones(3), 3)
+
+
 def dual_of_a_dual(m):
     x = m.autograd.forward_ad.make_dual(m.ones(3), m.ones(3))
     m.autograd.forward_ad.make_dual(x, m.ones(3))
@@ -570,6 +578,8 @@ def leaf_tangent_written(m):
         other_shape,
         integers,
         integer_tangent,
+        no_tensor,
+        no_tangent,
         dual_of_a_dual,
         tangent_that_is_dual,
         nested,
@@ -578,7 +588,7 @@ def leaf_tangent_written(m):
     ],
 )
 def test_mistakes_are_told_in_pytorchs_words(mistake):
-    with torch.autograd.forward_ad.dual_level(), pytest.raises((RuntimeError, ValueError)) as theirs:
+    with torch.autograd.forward_ad.dual_level(), pytest.raises((RuntimeError, ValueError, AttributeError)) as theirs:
         mistake(torch)
     with forward_ad.dual_level(), pytest.raises(type(theirs.value)) as ours:
         mistake(backlight)

@@ -229,6 +229,34 @@ HOOKS = {
         "w = torch.ones(2, requires_grad=True); (w * 2).register_post_accumulate_grad_hook(lambda t: None)"
     ),
     "post-accumulate on a constant": "torch.ones(2).register_post_accumulate_grad_hook(lambda t: None)",
+    **{
+        f"a post-accumulate hook that returns {answer}": (
+            "w = torch.ones(2, requires_grad=True)\n"
+            f"w.register_post_accumulate_grad_hook(lambda t: {answer}); w.sum().backward()"
+        )
+        for answer in ("3", "t", "t * 2", "(t,)")
+    },
+    **{
+        f"a node's {hook} that returns {answer}": (
+            f"w = torch.ones(2, requires_grad=True); y = w * 3; y.grad_fn.{hook}(lambda *grads: {answer})\n"
+            "y.sum().backward()"
+        )
+        for hook in ("register_hook", "register_prehook")
+        for answer in ("3", "grads[0][0]", "list(grads[0])", "(grads[0][0],) * 3")
+    },
+    "a counted write to no tensor": "torch.autograd.graph.increment_version(3)",
+    "a counted write to a list of no tensors": "torch.autograd.graph.increment_version([torch.ones(1), 3])",
+}
+
+GRADCHECK = {
+    f"a wrong derivative, {options}": (
+        f"torch.autograd.gradcheck(lambda x: x.detach() * x, torch.tensor([1., 3.]).double().requires_grad_(){options})"
+    )
+    for options in ("", ", check_forward_ad=True, check_backward_ad=False")
+}
+
+SIZES = {
+    f"a negative size of {maker}": f"torch.{maker}(2, -1)" for maker in ("zeros", "ones", "empty", "rand", "randn")
 }
 
 ANOMALY = {
@@ -252,7 +280,18 @@ ANOMALY = {
 
 SNIPPETS = {
     f"{section.lower()}: {name}": source
-    for section in ("READING_GRAD", "BACKWARD", "IN_PLACE", "REQUIRES_GRAD", "GRAD", "MODES", "HOOKS", "ANOMALY")
+    for section in (
+        "READING_GRAD",
+        "BACKWARD",
+        "IN_PLACE",
+        "REQUIRES_GRAD",
+        "GRAD",
+        "MODES",
+        "HOOKS",
+        "GRADCHECK",
+        "SIZES",
+        "ANOMALY",
+    )
     for name, source in globals()[section].items()
 }
 

@@ -1,9 +1,13 @@
 """Hooks for all modules, hooks on a module's state, and state that is no tensor, are PyTorch's."""
 
+import warnings
+
 import pytest
 import torch
 
 import backlight
+from backlight.nn.modules import hooks, module
+from snippets import assert_shows_the_same
 
 
 def everywhere(t):
@@ -109,3 +113,65 @@ def test_extra_state_is_saved_and_loaded():
             other.load_state_dict({})
         with pytest.raises(RuntimeError, match=r'Unexpected key\(s\) in state_dict: "1\._extra_state"'):
             other.load_state_dict({**state, "1._extra_state": 1})
+
+
+# --- the old backward hooks, of one node ------------------------------------------------------------------------------
+
+MODULES = """
+nn = torch.nn
+class Two(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+    def forward(self, x):
+        return self.kind(x)
+def note(name):
+    return lambda module, ins, outs: print(name, [None if one is None else one.tolist() for one in ins], outs)
+x = torch.tensor([[1.0, -2.0]], requires_grad=True)
+"""
+USES = {
+    "one node": "relu = nn.ReLU(); relu.register_backward_hook(note('relu')); relu(x * 1).sum().backward()",
+    "replaced": (
+        "relu = nn.ReLU(); relu.register_backward_hook(lambda module, ins, outs: (ins[0] * 5,))\n"
+        "relu(x * 1).sum().backward(); print(x.grad)"
+    ),
+    "several nodes": (
+        "m = nn.Sequential(nn.ReLU(), nn.Hardtanh(-5, 5)); m.register_backward_hook(note('m')); m(x).sum().backward()"
+    ),
+    "a tuple of one node": (
+        "m = Two(lambda x: x.unbind(1)); m.register_backward_hook(note('m')); m(x * 1)[1].sum().backward()"
+    ),
+    "a tuple of two": (
+        "m = Two(lambda x: (x * 2, x * 3)); m.register_backward_hook(note('m'))\n"
+        "two, three = m(x); (two + three).sum().backward()"
+    ),
+    "a dict": "m = Two(lambda x: {'a': [x * 2]}['a']); m.register_backward_hook(note('m')); m(x)[0].sum().backward()",
+    "a nested dict": (
+        "m = Two(lambda x: {'n': 3, 'a': x * 2}); m.register_backward_hook(note('m')); m(x)['a'].sum().backward()"
+    ),
+    "keyword arguments": "m = nn.ReLU(); m.register_backward_hook(note('m')); m(input=x * 1).sum().backward()",
+    "no gradient": "m = nn.ReLU(); m.register_backward_hook(note('m')); print(m(x.detach()))",
+    "removed": (
+        "m = nn.ReLU(); m.register_backward_hook(note('m')).remove(); m(x).sum().backward(); print(x.grad)\n"
+        "m.register_full_backward_hook(note('full'))"
+    ),
+    "after a full one": "m = nn.ReLU(); m.register_full_backward_hook(note('m')); m.register_backward_hook(note('m'))",
+}
+
+
+@pytest.mark.parametrize("source", USES.values(), ids=USES)
+def test_old_backward_hooks_see_what_they_see_in_pytorch(source):
+    assert_shows_the_same(MODULES + source)
+
+
+def test_old_backward_hooks_of_all_modules_exclude_full_ones(monkeypatch):
+    monkeypatch.setattr(hooks.EVERYWHERE, "full", None)
+    seen = []
+    handle = module.register_module_backward_hook(lambda m, ins, outs: seen.append(type(m).__name__))
+    with handle, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        x = backlight.ones(2, requires_grad=True)
+        backlight.nn.Sequential(backlight.nn.ReLU(), backlight.nn.Tanh())(x).sum().backward()
+        assert seen == ["Tanh", "Sequential", "ReLU"]
+        with pytest.raises(RuntimeError, match="full backward hooks as a global Module hook"):
+            module.register_module_full_backward_hook(print)

@@ -58,6 +58,8 @@ def size_from(function: str, sizes: tuple) -> tuple[int, ...]:
             raise _no_size(function, size, place, spread) from None
     negative = [size for size in shape if size < 0]
     if negative:
+        if function == "zeros":
+            raise ShapeError(f"zeros: Dimension size must be non-negative. Got {shape}")
         raise ShapeError(f"Trying to create tensor with negative dimension {negative[0]}: {shape}; sizes are 0 or more")
     return tuple(shape)
 

@@ -16,6 +16,7 @@ from backlight.errors import GraphError, ValueProblem
 from backlight.graph.interception import switch_interpreters
 from backlight.graph.interpreters import local
 from backlight.graph.modes import Mode, modes
+from backlight.graph.state import TensorState
 from backlight.ops.promotion import is_float
 from backlight.ops.tangents import Level
 from backlight.tensor.tensor import Tensor
@@ -74,7 +75,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
     if _entered.level is None:
-        raise GraphError("Dual level must be a positive number.; no level was entered: enter_dual_level() comes first")
+        raise GraphError("Dual level must be a positive number. No level was entered: enter_dual_level() comes first")
     left, _entered.level = _entered.level, None
     local.interpreters.remove(left)
     switch_interpreters(-1)
@@ -101,6 +102,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Raises:
         RuntimeError: no level was entered, the sizes differ, or one of the two carries a tangent already.
         ValueError: one of the two is not floating point.
+        AttributeError: one of the two is no tensor.
     """
     at = _level(level)
     if at is None:
@@ -108,6 +110,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
     for name, one in (("primal", tensor), ("tangent", tangent)):
+        if not isinstance(one, TensorState):
+            raise AttributeError(
+                f"{type(one).__name__!r} object has no attribute 'is_floating_point'; the {name} must be a tensor"
+            )
         if not is_float(one._data.dtype):
             raise ValueProblem(
                 f"Expected {name} to be floating point or complex, but got: {from_numpy_dtype(one._data.dtype)}"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from backlight.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from backlight.autograd.jacobians import GradcheckError, as_tuple, numerical_jacobians, numerical_slope
+from backlight.autograd.jacobians import GradcheckError, as_tuple, numerical_jacobians, numerical_slope, side_by_side
 from backlight.batching.vmapping import vmap
 from backlight.graph.state import TensorState, wrap
 from backlight.ops.promotion import is_float
@@ -52,7 +52,7 @@ def _compare(check, number: int, i: int, found, measured) -> None:
     if not np.allclose(found, measured, rtol=check.rtol, atol=check.atol):
         raise GradcheckError(
             f"Jacobian computed with forward mode mismatch for output {number} with respect to input {i},\n"
-            f"numerical:{measured}\nanalytical:{found}\n"
+            f"{side_by_side(measured, found)}"
         )
 
 

@@ -14,6 +14,7 @@ from backlight.autograd.jacobians import (
     differentiable,
     numerical_jacobians,
     numerical_slope,
+    side_by_side,
     vector_jacobian,
 )
 from backlight.autograd.measured_jacobians import (
@@ -150,7 +151,6 @@ def gradgradcheck(
     Args:
         grad_outputs: the gradients of the outputs; random ones in [-1, 1) by default.
         gen_non_contig_grad_outputs: let the random ones be non-contiguous.
-
         check_fwd_over_rev: check the gradients' tangents.
         check_rev_over_rev: check the gradients' gradients.
 
@@ -254,8 +254,8 @@ def _compare(check: _Check, out, number: int, i: int, found: np.ndarray, measure
     wrong = ~np.isclose(found, measured, rtol=check.rtol, atol=check.atol)
     if wrong.any():
         raise GradcheckError(
-            f"Jacobian mismatch for output {number} with respect to input {i},\nnumerical:{measured}\n"
-            f"analytical:{found}\n{_element(check, out, i, wrong, found, measured)}"
+            f"Jacobian mismatch for output {number} with respect to input {i},\n{side_by_side(measured, found)}\n"
+            f"{_element(check, out, i, wrong, found, measured)}"
         )
 
 
@@ -342,7 +342,7 @@ def _explain_slope(check, out, number, place, i, found, measured):
     full = analytical_jacobians(out, check.wanted)[i]
     finite = numerical_jacobians(check.func, check.inputs, check.wanted[i], check.eps)[place]
     head = (
-        f"Jacobian mismatch for output {number} with respect to input {i},\nnumerical:{measured}\nanalytical:{found}\n"
+        f"Jacobian mismatch for output {number} with respect to input {i},\n{side_by_side(measured, found)}"
         "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode.\n"
     )
     wrong = ~np.isclose(full, finite, rtol=check.rtol, atol=check.atol)

@@ -1,6 +1,6 @@
 """The graph seen from outside: nodes, edges, what is saved, and versions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -65,7 +65,19 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(*public_edge(edge_of(tensor)))
 
 
-def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Count a write to a tensor's memory that backlight could not see, so that backward notices it."""
-    for one in (tensor,) if isinstance(tensor, TensorState) else tensor:
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Count a write to a tensor's memory that backlight could not see, so that backward notices it.
+
+    Raises:
+        RuntimeError: it is neither a tensor nor an iterable of tensors.
+    """
+    if not isinstance(tensor, Iterable):  # a tensor is one, too
+        raise GraphError(f"increment_version expect a Iterable[Tensor] as input, got {type(tensor).__name__}")
+    tensors = (tensor,) if isinstance(tensor, TensorState) else tuple(tensor)
+    for one in tensors:
+        if not isinstance(one, TensorState):
+            raise GraphError(
+                f"increment_version expects each element of the iterable to be a tensor, got {type(one).__name__}"
+            )
+    for one in tensors:
         count_write(one, "increment_version", user_place())

@@ -13,6 +13,11 @@ class GradcheckError(BacklightError, RuntimeError):
     """A derivative is wrong, or could not be checked."""
 
 
+def side_by_side(measured: np.ndarray, found: np.ndarray) -> str:
+    """Return PyTorch's lines with what finite differences and the backward gave."""
+    return f"numerical:{wrap(measured)}\nanalytical:{wrap(found)}\n"
+
+
 def as_tuple(values) -> tuple:
     """Return a tensor, list or tuple as a tuple."""
     return tuple(values) if isinstance(values, (tuple, list)) else (values,)

@@ -111,7 +111,11 @@ def _seen(grads, graph: bool) -> tuple:
 
 def _answered(hook, answer, seen: tuple, graph: bool) -> list:
     """Return what a node's hook answered in the form that the walk carries."""
-    answer = answer if isinstance(answer, tuple) else (answer,)
+    if not isinstance(answer, tuple):
+        raise ArgumentError(
+            f"expected tuple, but hook returned '{type(answer).__name__}'; return a tuple of {len(seen)}, or None to "
+            "leave them as they are"
+        )
     if len(answer) != len(seen):
         name = getattr(hook, "__name__", type(hook).__name__)
         raise GraphError(
@@ -140,8 +144,12 @@ def call_prehooks(node, grad, graph: bool, observed=None):
 def call_post_accumulate_hooks(leaf) -> None:
     """Tell each hook that the leaf's `.grad` was written."""
     for hook in list(leaf._post_accumulate_hooks.values()):
-        if hook(leaf) is not None:
-            raise GraphError("Tensor post accumulate grad hooks should return None.")
+        answer = hook(leaf)
+        if answer is None or answer is leaf:
+            continue
+        if not isinstance(answer, TensorState):
+            raise ArgumentError(f"expected Variable, but hook returned '{type(answer).__name__}'; return None")
+        raise GraphError("Tensor post accumulate grad hooks should return None.")
 
 
 def after(node, grads, grad, graph: bool, observed=None):

@@ -117,7 +117,7 @@ def prelu(input, weight):
     Shapes: input (batch, channels, …), weight () or (1,) or (channels,)
 
     Raises:
-        RuntimeError: the number of weights is neither 1 nor that of the channels.
+        RuntimeError: the number of weights is neither 1 nor that of the channels, or their dtype is not the input's.
     """
     if weight.ndim > 1:
         raise ShapeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
@@ -128,6 +128,9 @@ def prelu(input, weight):
             f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} and channel "
             f"size = {channels}."
         )
+    if weight.dtype is not input.dtype:
+        names = [one.dtype.old_name for one in (input, weight)]
+        raise ShapeError(f"prelu: Type promoting not supported. Got {names[0]} and {names[1]}; convert one of them")
     if weight.ndim and input.ndim != 1:
         weight = weight.reshape((1, count, *(1,) * (input.ndim - 2)) if input.ndim else ())
     return prelu_weighted(input, weight)

@@ -11,6 +11,7 @@ from backlight.graph.watching import count_write
 from backlight.kernels import channels
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
+from backlight.ops.normalisation import check_parameter_dtypes
 from backlight.sizes import Size
 
 __all__ = ["group_norm"]
@@ -90,6 +91,7 @@ def check_groups(input, weight, bias, num_groups: int) -> None:
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
                 f"shape {list(array.shape)} and input of shape {shape}"
             )
+    check_parameter_dtypes(input, (weight, bias))
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
@@ -193,6 +195,8 @@ def check_channels(input, running_mean, running_var, weight, bias, training: boo
                 raise ShapeError(f"{name} must be defined in evaluation mode")
         elif vector._data.size != channels:
             raise ShapeError(f"{name} should contain {channels} elements not {vector._data.size}")
+    parameters = (weight, bias, running_mean, running_var)
+    check_parameter_dtypes(input._data, tuple(one if one is None else one._data for one in parameters))
 
 
 def check_several(shape, what: str, shown=None) -> None:

@@ -8,14 +8,13 @@ exchanged. So all orders of derivative are these ops again.
 
 from numbers import Integral
 
-from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph.state import TensorState
 from backlight.kernels import patches
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.padding import constant_pad_nd
-from backlight.ops.products import not_a_tensor
+from backlight.ops.products import big_name, not_a_tensor, small_name
 
 __all__ = [
     "conv1d",
@@ -184,14 +183,22 @@ def check(input, weight, bias, stride, padding, dilation, transposed, output_pad
             f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, but "
             f"got {input.ndim}-dimensional input of size {list(input.shape)} instead"
         )
+    if not transposed:
+        _check_bias_dtype(input, bias)
     _check_channels(input.shape, weight.shape, bias, transposed, groups)
     if input.dtype != weight.dtype:
-        names = [from_numpy_dtype(array.dtype).old_name for array in (input, weight)]
+        names = [big_name(array.dtype) for array in (input, weight)]
         raise ShapeError(f"expected scalar type {names[0]} but found {names[1]}; convert one with .to(dtype)")
-    if bias is not None and bias._data.dtype != input.dtype:
-        names = [from_numpy_dtype(array.dtype).old_name.lower() for array in (input, bias._data)]
-        raise ShapeError(f"Input type ({names[0]}) and bias type ({names[1]}) should be the same")
+    _check_bias_dtype(input, bias)
     _check_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation, transposed, output_padding)
+
+
+def _check_bias_dtype(input, bias) -> None:
+    if bias is not None and bias._data.dtype != input.dtype:
+        names = [small_name(array.dtype) for array in (input, bias._data)]
+        raise ShapeError(
+            f"Input type ({names[0]}) and bias type ({names[1]}) should be the same; convert one with .to(dtype)"
+        )
 
 
 def _check_options(stride, padding, dilation, transposed, output_padding, groups) -> None:

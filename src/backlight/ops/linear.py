@@ -15,9 +15,10 @@ from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.einsum import einsum
 from backlight.ops.products import (
-    big_name,
     careful_product,
+    check_inner_sizes,
     check_matrices,
+    check_sum_dtypes,
     matmul,
     not_a_tensor,
 )
@@ -85,12 +86,8 @@ def check_rows_and_weight(input, weight) -> None:
 
 def check_rows_weight_and_bias(input, weight, bias) -> None:
     """Raise PyTorch's error unless weight and bias fit the input."""
-    check_rows_and_weight(input, weight)
-    if bias.dtype != input.dtype:
-        raise ShapeError(
-            f"self and mat2 must have the same dtype, but got {big_name(bias.dtype)} and {big_name(weight.dtype)}; "
-            "convert the bias with .to(dtype)"
-        )
+    check_inner_sizes(rows_of(input), weight.T)
+    check_sum_dtypes(bias, input, weight)
 
 
 @op(name="linear_without_bias", node="MmBackward0", explain=check_rows_and_weight, tangent="multilinear")

@@ -13,9 +13,11 @@ from backlight.ops.products import (
     big_name,
     careful_product,
     check_batches,
+    check_inner_sizes,
     check_matrices,
     check_matrix_and_vector,
     check_stacks,
+    check_sum_dtypes,
 )
 from backlight.ops.promotion import common_dtype
 
@@ -77,9 +79,8 @@ def addmm(xp, input, mat1, mat2, *, beta: float = 1, alpha: float = 1):
     """
     check_dims("mat1", mat1, 2, "matrix")
     check_dims("mat2", mat2, 2, "matrix")
-    if mat1.shape[1] == mat2.shape[0] and mat1.dtype != mat2.dtype:
-        check_added("addmm", mat1, mat1.shape, mat2.dtype)
-    check_matrices(mat1, mat2)
+    check_inner_sizes(mat1, mat2)
+    check_sum_dtypes(input, mat1, mat2)
     check_added("addmm", input, (mat1.shape[0], mat2.shape[1]), mat1.dtype)
     return weighted_sum(xp, input, careful_product(xp, mat1, mat2, check_matrices), beta, alpha)
 

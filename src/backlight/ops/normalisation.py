@@ -88,6 +88,28 @@ def native_layer_norm_composed(input, weight, bias, normalized_shape, eps):
     return out if bias is None else out + bias
 
 
+def check_parameter_dtypes(input, parameters: tuple) -> None:
+    """Raise PyTorch's error unless parameters (arrays or None) are of the input's dtype.
+
+    The parameters of halves may be float32, all of them.
+
+    Raises:
+        RuntimeError: they are of other dtypes.
+    """
+    kinds = [one.dtype for one in parameters if one is not None]
+    other = next((kind for kind in kinds if kind != input.dtype), None)
+    if other is None:
+        return
+    names = {kind: from_numpy_dtype(kind).old_name for kind in (*kinds, input.dtype)}
+    remedy = f"the input is {names[input.dtype]}, weight, bias or statistics are not: convert one with .to(dtype)"
+    if kinds[0] == input.dtype:
+        raise ShapeError(f"expected scalar type {names[input.dtype]} but found {names[other]}; {remedy}")
+    if any(names[kind] != "Float" for kind in kinds):
+        raise ShapeError(f"mixed dtype (CPU): expect parameter to have scalar type of Float; {remedy}")
+    if input.dtype.itemsize > 2:
+        raise ShapeError(f"mixed dtype (CPU): all inputs must share same datatype. {remedy[0].upper()}{remedy[1:]}")
+
+
 def check_layer_norm(input, weight, bias, normalized_shape) -> None:
     """Raise PyTorch's error for shapes and dtypes that do not fit."""
     check_float(input, "LayerNormKernelImpl")
@@ -105,11 +127,7 @@ def check_layer_norm(input, weight, bias, normalized_shape) -> None:
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(array.shape)} "
                 f"and normalized_shape = {shape}"
             )
-        if array.dtype != input.dtype and input.dtype.itemsize > 2:
-            raise ShapeError(
-                f"mixed dtype (CPU): expect parameter to have scalar type of {from_numpy_dtype(input.dtype).old_name}; "
-                f"{name} is {from_numpy_dtype(array.dtype).old_name}"
-            )
+    check_parameter_dtypes(input, (weight, bias))
     if list(input.shape[-len(shape) :]) != shape:
         wanted = ", ".join(map(str, shape))
         raise ShapeError(

@@ -73,16 +73,35 @@ def check_matrices(a, b) -> None:
     Raises:
         RuntimeError: the inner sizes or the dtypes differ.
     """
-    if a.shape[1] != b.shape[0]:
-        raise ShapeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({times(a.shape)} and {times(b.shape)}); the inner sizes, "
-            f"{a.shape[1]} and {b.shape[0]}, must be equal"
-        )
+    check_inner_sizes(a, b)
     if a.dtype != b.dtype:
         raise ShapeError(
             f"expected m1 and m2 to have the same dtype, but got: {small_name(a.dtype)} != {small_name(b.dtype)}; "
             "convert one of them with .to(dtype)"
         )
+
+
+def check_inner_sizes(a, b) -> None:
+    """Raise PyTorch's error unless matrices of these shapes can be multiplied."""
+    if a.shape[1] != b.shape[0]:
+        raise ShapeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({times(a.shape)} and {times(b.shape)}); the inner sizes, "
+            f"{a.shape[1]} and {b.shape[0]}, must be equal"
+        )
+
+
+def check_sum_dtypes(added, mat1, mat2) -> None:
+    """Raise PyTorch's error unless `added` + mat1 · mat2 is all of one dtype.
+
+    Raises:
+        RuntimeError: it is not.
+    """
+    for name, array in (("self", added), ("mat1", mat1)):
+        if array.dtype != mat2.dtype:
+            raise ShapeError(
+                f"{name} and mat2 must have the same dtype, but got {big_name(array.dtype)} and "
+                f"{big_name(mat2.dtype)}; convert one of them with .to(dtype)"
+            )
 
 
 @op(name="mm", explain=check_matrices, tangent="multilinear")

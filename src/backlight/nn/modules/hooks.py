@@ -1,5 +1,7 @@
 """Hooks on a module's call: before forward, after it, and on the gradients that pass through it.
 
+Old backward hooks (`register_backward_hook`) and full ones exclude each other: see `nn/modules/node_hooks.py`.
+
 NOTE [Hooks everywhere]
 A module without hooks has no `Hooks`: its call looks once and goes to `forward`. The first hook for all modules puts
 `EVERYWHERE` in the place where modules without their own find theirs; a module's own `Hooks` run those first.
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from backlight.errors import GraphError
 from backlight.graph.hooks import HookDict, HookHandle
 from backlight.nn.modules.gradient_watch import GradientWatch
+from backlight.nn.modules.node_hooks import hook_last_node
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Hooks:
         self.after = HookDict()
         self.backward_before = HookDict()
         self.backward = HookDict()
+        self.last_node = HookDict()
+        self.full: bool | None = None  # whether backward hooks are full ones; None while there was none
 
     def _joined(self, moment: str) -> dict:
         """Return the hooks of one moment, those for all modules first."""
@@ -50,10 +55,26 @@ class Hooks:
                 finished.add(number)
                 answer = _run_after(hook, module, args, kwargs, result)
                 result = result if answer is None else answer
-            return result if watch is None else watch.watch_outputs(result)
+            result = result if watch is None else watch.watch_outputs(result)
+            last_node = self._joined("last_node")
+            if last_node:
+                hook_last_node(module, args, result, [hook.function for hook in last_node.values()])
+            return result
         except Exception:
             self._run_always_called(module, args, kwargs, result, finished)
             raise
+
+    def choose(self, full: bool, where: str) -> None:
+        """Note which kind of backward hooks there are.
+
+        Raises:
+            RuntimeError: there were hooks of the other kind.
+        """
+        if self.full is not None and self.full is not full:
+            raise GraphError(
+                f"Cannot use both regular backward hooks and full backward hooks {where}. Please use only one of them."
+            )
+        self.full = full
 
     def _run_before(self, module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         for hook in list(self._joined("before").values()):
@@ -140,12 +161,28 @@ class HookRegistration:
 
         The hook may return other gradients for the inputs.
         """
+        self._own_hooks().choose(True, "on a single Module")
         return self._register("backward", Hook(hook), prepend)
 
-    def _register(self, moment: str, hook: Hook, prepend: bool) -> HookHandle:
+    def register_backward_hook(self, hook: Callable) -> HookHandle:
+        """Call `hook(module, grad_input, grad_output)` after the last node of the module's forward; PyTorch's old hook.
+
+        It sees one node, the one that made the result, not the module. The hook may return other gradients for that
+        node's inputs, as a tuple or alone.
+
+        Raises:
+            RuntimeError: the module has full backward hooks.
+        """
+        self._own_hooks().choose(False, "on a single Module")
+        return self._register("last_node", Hook(hook), False)
+
+    def _own_hooks(self) -> Hooks:
         if "_hooks" not in self.__dict__:
             object.__setattr__(self, "_hooks", Hooks())
-        hooks = getattr(self._hooks, moment)
+        return self._hooks
+
+    def _register(self, moment: str, hook: Hook, prepend: bool) -> HookHandle:
+        hooks = getattr(self._own_hooks(), moment)
         earlier = dict(hooks) if prepend else {}
         if prepend:
             hooks.clear()
@@ -179,4 +216,11 @@ def register_module_full_backward_pre_hook(hook: Callable) -> HookHandle:
 
 def register_module_full_backward_hook(hook: Callable) -> HookHandle:
     """Call `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are known."""
+    EVERYWHERE.choose(True, "as a global Module hook")
     return _register_everywhere("backward", Hook(hook))
+
+
+def register_module_backward_hook(hook: Callable) -> HookHandle:
+    """Call `hook(module, grad_input, grad_output)` after the last node of any module's forward; PyTorch's old hook."""
+    EVERYWHERE.choose(False, "as a global Module hook")
+    return _register_everywhere("last_node", Hook(hook))

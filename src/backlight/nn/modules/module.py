@@ -7,6 +7,7 @@ from backlight.errors import ArgumentError, MissingMethodError
 from backlight.graph.state import TensorState
 from backlight.nn.modules.checkpoint import Checkpoint
 from backlight.nn.modules.hooks import HookRegistration
+from backlight.nn.modules.hooks import register_module_backward_hook as register_module_backward_hook
 from backlight.nn.modules.hooks import register_module_forward_hook as register_module_forward_hook
 from backlight.nn.modules.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
 from backlight.nn.modules.hooks import register_module_full_backward_hook as register_module_full_backward_hook
