@@ -111,6 +111,18 @@ STOPPED = {
         "a negative number NaN",
         "log of -1",
     ),
+    "vectors of equal eigenvalues": (
+        "[1., 1.]",
+        "torch.linalg.eigh(x.diag())[1].sum().backward()",
+        "two eigenvalues or singular values are equal",
+        "",
+    ),
+    "vectors of equal singular values": (
+        "[1., 1.]",
+        "torch.linalg.svd(x.diag())[0].sum().backward()",
+        "two eigenvalues or singular values are equal",
+        "",
+    ),
     "float16": (
         "[300., 2.]",
         "(x.half().square() * 0).float().sum().backward()",
@@ -328,6 +340,7 @@ Bad.apply(x).sum().backward()
         == str(theirs.error)
         == "Function 'BadBackward' returned nan values in its 0th output."
     )
+    assert ours.made_here and "backward of this autograd.Function" in ours.cause
     assert "saved saved_tensors[0]" in ours.values
 
 

@@ -151,6 +151,26 @@ def test_a_cut_has_the_line_where_it_shows():
     assert "return h * W, x) read a tensor without a graph" in graph.path(y, x).notes[0]
 
 
+def test_a_way_that_hands_on_zeros_only_says_so():
+    x = leaf()
+    for y in (x.round() * 2, x.sign() + x.floor(), (x * 1).fill_(3.0) * x.detach()):
+        way = graph.path(y.sum(), x)
+        (slope,) = backlight.autograd.grad(y.sum(), x)
+        assert way.found and not slope.any()
+        assert way.notes[0].startswith("the gradient that arrives is 0")
+    way = graph.path((x.round() + (x * 1).exp() * 1).sum(), x)
+    assert way.notes == () and "ExpBackward0" in [step.name for step in way.steps]
+
+
+def test_a_cut_shows_what_where_and_what_to_do_on_lines_of_their_own():
+    x = leaf()
+    way = graph.path((x.detach() * leaf()).sum(), x)
+    what, where, cure = str(way).splitlines()
+    assert what.startswith("no gradient arrives: MulBackward0 read the memory of x")
+    assert where.startswith("  at test_graph_face.py:") and cure == f"  Try: {way.cut.cure}"
+    assert what.partition(": ")[2] + "<br>" in way._repr_html_()
+
+
 def checkpointed(function, x):
     return checkpoint(function, x, use_reentrant=True).sum()
 
@@ -240,6 +260,8 @@ def test_tensors_kept_as_attributes_of_ctx_are_not_among_what_is_saved():
 def test_a_path_is_asked_of_tensors():
     with pytest.raises(TypeError, match="x must be a tensor, got ndarray"):
         graph.path(leaf(), np.ones(2))
+    with pytest.raises(TypeError, match="nodes\\(\\) must be given a tensor or a node, got int"):
+        graph.nodes(3)
 
 
 def test_the_lens_tells_the_same():

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from backlight.errors import ArgumentError
 from backlight.graph.node import Node, node_and_number, public_edge
 from backlight.graph.observers import Line, line_at
-from backlight.graph.state import edge_of
+from backlight.graph.state import TensorState, edge_of
 from backlight.tensor.tensor import Tensor
 
 
@@ -17,7 +18,16 @@ def nodes(tensor: Tensor | Node) -> Iterator[Node]:
         >>> x = backlight.tensor(2.0, requires_grad=True)
         >>> [node.name() for node in nodes((x * 3).exp())]
         ['ExpBackward0', 'MulBackward0', 'torch::autograd::AccumulateGrad']
+
+    Raises:
+        TypeError: it is neither a tensor nor a node.
     """
+    if not isinstance(tensor, (TensorState, Node)):
+        raise ArgumentError(f"nodes() must be given a tensor or a node, got {type(tensor).__name__}")
+    return _behind(tensor)
+
+
+def _behind(tensor: Tensor | Node) -> Iterator[Node]:
     found, stack = {}, [first_node(tensor)]
     while stack:
         node = stack.pop()

@@ -3,7 +3,7 @@
 import html
 import inspect
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,8 +32,8 @@ CURES = {
     NO_GRAD_VIEW: "make the view outside of no_grad()",
     TOO_LATE: "call requires_grad_() before the computation",
     OVERWRITTEN: "ask of the tensor before the write, or write to a clone",
-    UNRELATED: "compute it from this tensor; inside lens.watch(), lens.path() names the .item(), argmax or no_grad() "
-    "that led out of the graph",
+    UNRELATED: "compute y from x itself; inside lens.watch(), lens.path() names the .item(), argmax or no_grad() that "
+    "led out of the graph",
     NOT_KNOWN: "call checkpoint with use_reentrant=False, which records all that the function reads",
 }
 
@@ -74,7 +74,8 @@ class Cut:
     cure: str
 
     def __str__(self) -> str:
-        return f"{self.what}{f' ({short(self.place)})' if self.place is not None else ''}: {self.cure}"
+        where = [] if self.place is None else [f"  at {short(self.place)}"]
+        return "\n".join([self.what, *where, f"  Try: {self.cure}"])
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +86,7 @@ class Path:
         steps: the nodes of a shortest way, from the first tensor; () if none leads to the other.
         ways: how many ways there are; their gradients are added up.
         cut: why none arrives; None if one does.
-        notes: what else matters: what was freed, that a gradient is not kept.
+        notes: what else matters: what was freed, that a gradient is not kept, that it is always 0.
     """
 
     steps: tuple[Step, ...]
@@ -127,7 +128,8 @@ class Path:
         """Show it in a notebook."""
         steps = "".join(f"<li><code>{html.escape(str(step))}</code></li>" for step in self.steps)
         notes = "".join(f"<p><i>{html.escape(one)}</i></p>" for one in self.notes)
-        return f"<p><b>{html.escape(self._title())}</b></p><ol>{steps}</ol>{notes}"
+        title = html.escape(self._title()).replace("\n", "<br>")
+        return f"<p><b>{title}</b></p><ol>{steps}</ol>{notes}"
 
 
 def path(y: Tensor, x: Tensor) -> Path:
@@ -156,9 +158,10 @@ def path(y: Tensor, x: Tensor) -> Path:
     if cut is not None:
         return Path((), 0, cut)
     target = first_node(x)
-    steps, ways = _shortest(first_node(y), target), _count(y, target)
-    if steps:
-        return Path(tuple(Step(node, place_of(node)) for node in steps), ways, None, tuple(_notes(y, x)))
+    way = _shortest(first_node(y), target, _is_flat) or _shortest(first_node(y), target)
+    if way:
+        steps = tuple(Step(node, place_of(node)) for node in way)
+        return Path(steps, _count(y, target), None, tuple(_notes(y, x, steps)))
     cut = cut_between(y, x)
     return Path((), 0, cut, tuple(_suspects(y)) if cut.kind == UNRELATED else ())
 
@@ -202,8 +205,14 @@ def _share(one, other) -> bool:
     return np.may_share_memory(first, second)
 
 
-def _shortest(start: Node, target: Node) -> list[Node]:
-    """Return the nodes of a shortest way, [] if there is none."""
+def _is_flat(node: Node) -> bool:
+    """Tell whether a node hands on zeros only, as those of round and sign do."""
+    op = getattr(node, "op", None)
+    return op is not None and set(op.formulas().values()) == {"0"}
+
+
+def _shortest(start: Node, target: Node, avoid: Callable[[Node], bool] = lambda node: False) -> list[Node]:
+    """Return the nodes of a shortest way around those to avoid, [] if there is none."""
     before, queue = {start: None}, deque([start])
     while queue:
         node = queue.popleft()
@@ -213,6 +222,8 @@ def _shortest(start: Node, target: Node) -> list[Node]:
                 found.append(node)
                 node = before[node]
             return found[::-1]
+        if avoid(node):
+            continue
         for inner, _ in node.next_functions:
             if inner is not None and inner not in before:
                 before[inner] = node
@@ -232,8 +243,11 @@ def _count(y, target: Node) -> int:
     return ways.get(target, 0)
 
 
-def _notes(y, x):
+def _notes(y, x, steps: tuple[Step, ...]):
     """Say what else keeps a gradient from being seen, though there is a way."""
+    flat = next((step for step in steps if _is_flat(step.node)), None)
+    if flat is not None:
+        yield f"the gradient that arrives is 0: each way leads through a node that hands on zeros only, like {flat}"
     if not x.is_leaf and not x.retains_grad:
         yield "x is no leaf: its gradient passes and is not kept in x.grad; call x.retain_grad() before backward()"
     if any(node.freed_slots and _is_freed(node) for node in nodes(y)):

@@ -66,7 +66,8 @@ class SavedList(list):
         return sorted(self, key=lambda one: -one.bytes)[:ROWS]
 
     def __str__(self) -> str:
-        lines = [f"{self.bytes:>12,} bytes in {len(self)} tensors", *map(str, self._largest())]
+        plural = "" if len(self) == 1 else "s"
+        lines = [f"{self.bytes:>12,} bytes in {len(self)} tensor{plural}", *map(str, self._largest())]
         return "\n".join([*lines, f"and {len(self) - ROWS} smaller ones"] if len(self) > ROWS else lines)
 
     def _repr_html_(self) -> str:

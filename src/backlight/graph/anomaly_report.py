@@ -41,6 +41,11 @@ HANDED = Cause(
     "it was given to backward(), a hook made it, or infinite gradients of opposite sign were added up",
     "look at the hooks between here and the loss, and at what backward() was given",
 )
+OWN_FORMULA = Cause(
+    "the backward of this autograd.Function computed it of finite numbers",
+    "look in its formula for a division by 0, a logarithm or a root of 0, or 0 · inf, and for values that ctx keeps as "
+    "attributes",
+)
 NAMES = {NAN: "nan", INFINITE: "inf"}
 
 _runs: list[CodeType] = []  # the code of the engine's backward, by which a forward inside it is known
@@ -106,22 +111,25 @@ def _why(node, arrived, returned, spoilt, inside, path, first_infinite) -> tuple
         read, out = _known_of(spoiler)
         nan = any(oddities(data) & NAN for _, data, _ in saved_by(spoiler))
         return cause_of(op_name(spoiler), read, "nan" if nan else "inf", out=out), (
-            f"The forward was not finite already: {' and '.join(inside)}, first seen at {said(spoiler)}. "
-            "detect_anomaly(forward=True) stops at the op that makes it"
+            f"What the forward kept was already not finite: {' and '.join(inside)}; of the nodes that keep such, "
+            f"{said(spoiler)} came first. detect_anomaly(forward=True) stops at the op that makes it"
         )
     if spoilt and first_infinite is not None:
         read, out = _known_of(first_infinite)
         return cause_of(op_name(first_infinite), read, "slope", out=out), (
-            f"The gradient that arrived was not finite already: {said(first_infinite)} was the first to make it so"
+            f"The gradient that arrived was already not finite: {said(first_infinite)} was the first to make it so"
         )
     if spoilt:
-        return HANDED, "The gradient that arrived was not finite already, and no node had returned that"
+        return HANDED, "The gradient that arrived was already not finite, and no node had returned that"
+    made_here = "The gradient that arrived and what the node saved are finite: it was made here"
     chooser = _chooser(arrived, returned, path)
+    if chooser is None and hasattr(node, "ctx"):
+        return OWN_FORMULA, made_here
     read, out = _known_of(node)
     cause = cause_of(op_name(node), read, "slope", chooser is not None, out)
     if chooser is not None:
         cause = cause._replace(seen=f"{said(chooser)} chose the value away.")
-    return cause, "The gradient that arrived and what the node saved are finite: it was made here"
+    return cause, made_here
 
 
 def _known_of(node: Node) -> tuple[list, np.ndarray | None]:
