@@ -17,15 +17,16 @@ def signature(op: Op) -> str:
     return ", ".join(parts)
 
 
-def function_source(plan: Plan, checked: bool = False) -> str:
+def function_source(plan: Plan, checked: bool = False, called: bool = False) -> str:
     """Return the source of the public function: operands, forward, output, and the node if one is recorded.
 
     Args:
         checked: let it look for NaN and infinity before it returns (NOTE [Anomalies] in graph/anomaly.py).
+        called: let it call the forward, even one that could be written out.
     """
     op = plan.op
     lines = [f"def generated({signature(op)}):"]
-    body = _operand_lines(plan) + _forward_lines(plan) + _output_lines(plan)
+    body = _operand_lines(plan) + _forward_lines(plan, called) + _output_lines(plan)
     if checked and not op.view:
         body[-1:] = _check_lines(plan) + body[-1:]
     lines += ["    " + line for line in body]
@@ -98,14 +99,14 @@ def _promotion_lines(plan: Plan, singles) -> list[str]:
     ]
 
 
-def _forward_lines(plan: Plan) -> list[str]:
+def _forward_lines(plan: Plan, called: bool = False) -> list[str]:
     """Call the forward; explain shapes that do not broadcast."""
     op = plan.op
     values = [p.name if p.kind == OPTION else f"d_{p.name}" for p in op.params]
     arguments = ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in zip(op.params, values))
     results = "data" + "".join(f", {name}" for name in op.keeps)
     names = dict(zip((param.name for param in op.params), values), xp="xp")
-    call = plan.inlined(op.forward, names, "forward") or f"forward(xp, {arguments})"
+    call = (None if called else plan.inlined(op.forward, names, "forward")) or f"forward(xp, {arguments})"
     lines = ["try:", f"    {results} = {call}", "except RuntimeWarning:"]
     lines += [f"    {results} = operands.quietly(forward, {arguments})"]
     if op.promote:

@@ -75,6 +75,14 @@ def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
     return compile_source(source, f"{op.name} {flavour}{' checked' if checked else ''}", namespace)["generated"]
 
 
+def generate_noting(op: Op, forward):
+    """Return a function like an op's public one, which nobody intercepts and which calls `forward` for the op's own."""
+    namespace = {"__name__": "backlight.ops.generated", "op": op, "flavour": "function"}
+    generate(op, "noting", namespace)
+    namespace["forward"] = forward
+    return compile_source(function_source(Plan(op), called=True), f"{op.name} noting", namespace)["generated"]
+
+
 def node_class_of(plan: Plan) -> type:
     """Return the class of this op's nodes, made at the first call."""
     op = plan.op

@@ -12,6 +12,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from backlight.autograd.doors import backward
 from backlight.autograd.function import Function
 from backlight.autograd.recomputation import CheckpointError, Frame, GraphExecGroup, checkpoint_hooks
+from backlight.autograd.selective_recomputation import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.modes import enable_grad, modes, no_grad
 from backlight.graph.state import TensorState
@@ -24,10 +29,13 @@ from backlight.utils.checkpoint_debugging import OpLog
 __all__ = [
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
     "GraphExecGroup",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
