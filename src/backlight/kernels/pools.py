@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from backlight.kernels.patches import inside, offsets, reach
+from backlight.kernels.resizing import applied
 
 
 def _padded(input, windows, places, value):
@@ -132,7 +133,7 @@ def mean_matrix(size: int, count: int, kind) -> np.ndarray:
 def along_dims(input, matrices) -> np.ndarray:
     """Return (batch, channels, *sizes) with each of the last dims multiplied by a matrix (new size, size)."""
     for dim, matrix in enumerate(matrices, 2):
-        input = np.moveaxis(np.moveaxis(input, dim, -1) @ matrix.T, -1, dim)
+        input = applied(input, dim, matrix)
     return np.ascontiguousarray(input)
 
 
@@ -148,7 +149,7 @@ def largest_in_bins(input, counts_of) -> tuple[np.ndarray, np.ndarray]:
     limits = [bins(size, count) for size, count in zip(sizes, counts_of)]
     for cell in np.ndindex(*counts_of):
         box = tuple(slice(*limits[dim][at]) for dim, at in enumerate(cell))
-        rows = input[(slice(None), slice(None), *box)].reshape((*input.shape[:2], -1))
+        rows = input[(slice(None), slice(None), *box)].reshape((*input.shape[:2], where[box].size))
         best = np.argmax(rows, -1)
         at = (slice(None), slice(None), *cell)
         values[at] = np.take_along_axis(rows, best[..., None], -1)[..., 0]

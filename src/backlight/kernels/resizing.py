@@ -55,6 +55,7 @@ class Taps:
     places: np.ndarray
     weights: np.ndarray | None
     old: int
+    padded: bool = False  # some of the weights are 0, at places that do not count
 
     def matrix(self, kind) -> np.ndarray:
         """Return the matrix (new, old)."""
@@ -81,7 +82,8 @@ def transposed_taps(resize: Resize, kind: type) -> Taps:
     matrix = taps_of(resize, kind).matrix(kind).T  # (old, new)
     count = max(int(np.count_nonzero(matrix, axis=1).max(initial=0)), 1)
     places = np.argsort(matrix == 0, axis=1, kind="stable")[:, :count]
-    return Taps(places, np.take_along_axis(matrix, places, 1), resize.new)
+    weights = np.take_along_axis(matrix, places, 1)
+    return Taps(places, weights, resize.new, padded=not weights.all())
 
 
 def along_dims(input, taps: list[Taps]) -> np.ndarray:
@@ -100,15 +102,29 @@ def _along(input, dim: int, taps: Taps) -> np.ndarray:
     if taps.weights is None:
         return np.take(input, taps.places[:, 0], dim)
     if count > MOST_TAPS:
-        moved = np.moveaxis(input, dim, -1) @ taps.matrix(input.dtype).T
-        return np.ascontiguousarray(np.moveaxis(moved, -1, dim))
+        return np.ascontiguousarray(applied(input, dim, taps.matrix(input.dtype)))
     shape = (-1, *(1,) * (input.ndim - dim - 1))
     out = None
     for place, weight in zip(taps.places.T, taps.weights.T):
         part = np.take(input, place, dim)
         part *= weight.reshape(shape)
         out = part if out is None else np.add(out, part, out)
-    return out
+    return applied(input, dim, taps.matrix(input.dtype)) if taps.padded and not np.isfinite(out).all() else out
+
+
+def applied(input, dim: int, matrix) -> np.ndarray:
+    """Return a matrix (new, old) times the elements along a dim; what it multiplies by 0 does not count, be it NaN.
+
+    Shapes: (…, old, …) -> (…, new, …)
+    """
+    rows = np.moveaxis(input, dim, -1)
+    with np.errstate(invalid="ignore"):
+        out = rows @ matrix.T
+        if not np.isfinite(out).all():
+            for place, weights in enumerate(matrix):
+                (counted,) = np.nonzero(weights)
+                out[..., place] = rows[..., counted] @ weights[counted]
+    return np.moveaxis(out, -1, dim)
 
 
 # --- where, and how much ----------------------------------------------------------------------------------------------

@@ -25,9 +25,14 @@ def mask_like(input, mask):
 
 
 def filled(input, mask, value):
-    """Return the input with `value` wherever the mask is False; all of it where there is no mask."""
+    """Return the input with `value` wherever the mask is False; all of it where there is no mask.
+
+    Args:
+        value: a number, or a function of the dtype that gives it.
+    """
     if mask is None:
         return input
+    value = value(input.dtype) if callable(value) else value
     return where(mask_like(input, mask), input, wrap(np.array(value).astype(input._data.dtype)))
 
 

@@ -37,37 +37,37 @@ def _sum_dtype(input):
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Return the largest of the elements that `mask` lets through, over `dim`; −∞ where there is none."""
-    values = filled(input, mask, lowest(input.dtype))
+    values = filled(input, mask, lowest)
     return extremes.amax(values, sorted_dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
 
 
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Return the smallest of the elements that `mask` lets through, over `dim`; +∞ where there is none."""
-    values = filled(input, mask, highest(input.dtype))
+    values = filled(input, mask, highest)
     return extremes.amin(values, sorted_dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
 
 
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Return where the largest of the elements that `mask` lets through is, in the dtype of the input."""
-    found = extremes.argmax(filled(input, mask, lowest(input.dtype)), dim, bool(keepdim))
+    found = extremes.argmax(filled(input, mask, lowest), dim, bool(keepdim))
     return found.to(dtype or input.dtype)
 
 
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Return where the smallest of the elements that `mask` lets through is, in the dtype of the input."""
-    found = extremes.argmin(filled(input, mask, highest(input.dtype)), dim, bool(keepdim))
+    found = extremes.argmin(filled(input, mask, highest), dim, bool(keepdim))
     return found.to(dtype or input.dtype)
 
 
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Return log Σ exp(x) of the elements that `mask` lets through, over `dim` (all dims by default)."""
-    values = filled(input, mask, lowest(input.dtype))
+    values = filled(input, mask, lowest)
     return reductions.logsumexp(values, sorted_dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     """Return log(exp(input) + exp(other)), of which a mask may leave out either."""
-    first, second = filled(input, input_mask, lowest(input.dtype)), filled(other, other_mask, lowest(other.dtype))
+    first, second = filled(input, input_mask, lowest), filled(other, other_mask, lowest)
     return powers.logaddexp(first, second).to(dtype or input.dtype)
 
 

@@ -11,8 +11,9 @@ from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels import pools
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
+from backlight.ops.numbers import no_kernel
 from backlight.ops.pooling import flat_places, stacked
-from backlight.ops.pooling_sizes import check_dims, numbers_of
+from backlight.ops.pooling_sizes import check_dims, check_unpooled, numbers_of
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_max_pool1d"]
 
@@ -21,12 +22,16 @@ def _wanted_sizes(name: str, output_size, shape, dims: int) -> tuple[int, ...]:
     """Return the size of each dim pooled over; None keeps a size."""
     if output_size is None:
         return tuple(shape[-dims:])
-    if not isinstance(output_size, int):
-        sizes = shape[len(shape) - len(output_size) :]
-        output_size = tuple(size if wanted is None else wanted for wanted, size in zip(output_size, sizes))
+    if isinstance(output_size, (tuple, list)) and dims > 1:
+        sizes = shape[max(len(shape) - len(output_size), 0) :]
+        output_size = [size if wanted is None else wanted for wanted, size in zip(output_size, sizes)]
     found = numbers_of(name, "output_size", output_size, dims)
     if min(found) < 0:
-        raise ShapeError(f"{name}(): elements of output_size must be greater than or equal to 0, got {list(found)}")
+        if "max" in name:
+            made = [*shape[:-dims], *[1] * (dims == 1), *found]
+            raise ShapeError(f"Trying to create tensor with negative dimension {min(found)}: {made}")
+        wrong = ", ".join(map(str, found))
+        raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {{{wrong}}}")
     return found
 
 
@@ -67,12 +72,9 @@ _MEAN = {2: _declare_mean(2), 3: _declare_mean(3)}
 
 def _mean(dims: int, input, output_size):
     name = f"adaptive_avg_pool{dims}d"
-    shape = input._data.shape
-    if dims == 1 and len(shape) not in (2, 3):
-        raise ShapeError(
-            f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument #1 'self' (while "
-            "checking arguments for adaptive_avg_pool1d)"
-        )
+    shape, kind = input._data.shape, input._data.dtype
+    if kind.kind in "iub":
+        raise no_kernel(f"adaptive_avg_pool{max(dims, 2)}d", kind, "convert the input with .float()")
     check_dims(name, shape, dims)
     wanted = _wanted_sizes(name, output_size, shape, dims)
     if dims == 1:
@@ -137,7 +139,9 @@ _MAX = {2: _declare_max(2), 3: _declare_max(3)}
 def _largest(dims: int, input, output_size):
     """Return the largest elements of adaptive windows and where they are."""
     name = f"adaptive_max_pool{dims}d"
-    shape = input._data.shape
+    shape, kind = input._data.shape, input._data.dtype
+    if kind.kind in "iub":
+        raise no_kernel(f"adaptive_max_pool{max(dims, 2)}d", kind, "convert the input with .float()")
     check_dims(name, shape, dims)
     wanted = _wanted_sizes(name, output_size, shape, dims)
     if dims > 1:
@@ -201,7 +205,7 @@ _UNPOOL = {2: _declare_unpool(2), 3: _declare_unpool(3)}
 def _unpool(dims: int, input, indices, kernel_size, stride, padding, output_size):
     name = f"max_unpool{dims}d"
     shape = input._data.shape
-    check_dims(name, shape, dims)
+    check_unpooled(shape, dims)
     if shape != indices._data.shape:
         raise ShapeError(
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "

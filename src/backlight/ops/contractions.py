@@ -64,9 +64,9 @@ def tensordot(a, b, dims=2):
         if size_a == size_b:
             continue
         if size_a == 1:
-            b = b.sum((right,), keepdim=True)
+            b = b.sum((right,), keepdim=True, dtype=b.dtype)
         elif size_b == 1:
-            a = a.sum((left,), keepdim=True)
+            a = a.sum((left,), keepdim=True, dtype=a.dtype)
         else:
             raise ShapeError(
                 f"contracted dimensions need to match, but first has size {size_a} in dim {left - a._data.ndim} and "

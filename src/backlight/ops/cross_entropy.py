@@ -400,4 +400,4 @@ def _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoo
         return -terms.sum(dim)
     if reduction == "sum":
         return -terms.sum()
-    return -terms.sum() / (input._data.size // classes if classes else 1)
+    return -terms.sum() / (input._data.size // classes if classes else 0)

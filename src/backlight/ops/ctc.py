@@ -3,7 +3,7 @@
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels import ctc
 from backlight.kernels.ctc import Alignment
@@ -115,7 +115,7 @@ def _checked(log_probs, targets, frames, lengths, blank: int) -> Alignment:
         )
     if log_probs.dtype not in (np.float32, np.float64):
         name = from_numpy_dtype(log_probs.dtype).old_name
-        raise ShapeError(f"\"ctc_loss_cpu\" not implemented for '{name}'; convert log_probs with .float()")
+        raise UnsupportedError(f"\"ctc_loss_cpu\" not implemented for '{name}'; convert log_probs with .float()")
     if not 0 <= blank < log_probs.shape[2]:
         raise ShapeError(f"blank must be in label range; it is {blank}, and there are {log_probs.shape[2]} classes")
     for name, given in (("input_lengths", frames), ("target_lengths", lengths)):

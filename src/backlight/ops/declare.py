@@ -211,8 +211,9 @@ def op(forward=None, **options):
         differentiable: which of several outputs have a gradient; all by default.
         returns: a class to wrap several outputs in.
         symbol: the Python operator, for the error message of a wrong operand.
-        refuse: a function of the inputs' dtypes that returns PyTorch's message where it does not take them, else None.
-            It is asked only where dtypes differ, must become floats, or NumPy refuses them too.
+        refuse: a function of the inputs' dtypes that returns PyTorch's error, or the text of a RuntimeError, where it
+            does not take them, else None. It is asked only where dtypes differ, must become floats, or NumPy refuses
+            them too.
         tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
         tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
         resting: inputs that gradients are said to depend on though these never change, all gradients or, in a dict,

@@ -37,7 +37,7 @@ def embedding_weight(grad, indices, weight_shape, padding_idx, scale_grad_by_fre
 def embedding_dense_backward(xp, grad_output, indices, num_weights: int, padding_idx: int, scale_grad_by_freq: bool):
     """Return a table of zeros with each gradient added at its row."""
     flat = xp.reshape(indices, -1).astype(xp.int64, copy=False)
-    rows = xp.ascontiguousarray(widened(grad_output)).reshape(flat.size, -1)
+    rows = xp.ascontiguousarray(widened(grad_output)).reshape(flat.size, grad_output.shape[-1])
     if scale_grad_by_freq:
         rows = rows / xp.bincount(flat, minlength=num_weights)[flat][:, None].astype(rows.dtype)
     out = sums_by_index(rows, flat, num_weights)

@@ -1,6 +1,6 @@
 """Other orders of the slices: flip, roll, rot90. All copy."""
 
-from backlight.errors import ShapeError
+from backlight.errors import DimError, ShapeError
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.sizes import sizes_given
@@ -73,10 +73,9 @@ def roll(input, shifts, dims=()):
         raise ShapeError("`shifts` required: by how many places to roll")
     if len(shifts) != len(dims) and (dims or len(shifts) != 1):
         raise ShapeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    wanted = tuple(normalise_dim(dim, input._data.ndim) for dim in dims)
-    if not input._data.ndim or not wanted:
-        return rolled(input, shifts[:1], ())
-    return rolled(input, shifts, wanted)
+    if dims and not input._data.ndim:
+        raise DimError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    return rolled(input, shifts, tuple(normalise_dim(dim, input._data.ndim) for dim in dims))
 
 
 @op(name="rot90", tangent="linear")

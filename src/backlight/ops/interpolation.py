@@ -3,7 +3,7 @@
 The ops differ by their names and by how many dims they resize; kernels/resizing.py computes all of them.
 """
 
-from backlight.errors import ShapeError
+from backlight.errors import ShapeError, UnsupportedError
 from backlight.kernels import resizing
 from backlight.kernels.halves import rounded, widened
 from backlight.kernels.resizing import Resize
@@ -23,7 +23,8 @@ def _declare(name: str, node: str):
     def upsample(xp, input, resizes: Resizes):
         """Return the input with its last dims resized."""
         wide = widened(input)
-        taps = [resizing.taps_of(one, wide.dtype.type) for one in resizes]
+        kind = wide.dtype.type if wide.dtype.kind == "f" else xp.float32
+        taps = [resizing.taps_of(one, kind) for one in resizes]
         return rounded(resizing.along_dims(wide, taps), input.dtype)
 
     @upsample.derivative("input", formula="each element's grad times its weights, added where it was taken from")
@@ -106,4 +107,4 @@ def _check(name: str, array, mode: str, old, sizes) -> None:
             f"Non-empty {array.ndim}D data tensor expected but got a tensor with sizes {list(array.shape)}"
         )
     if array.dtype.kind in "biu" and not (array.dtype == "uint8" and mode.startswith("nearest")):
-        raise ShapeError(f"\"{name}\" not implemented for '{array.dtype.name}'; convert the input with .float()")
+        raise UnsupportedError(f"\"{name}\" not implemented for '{array.dtype.name}'; convert the input with .float()")

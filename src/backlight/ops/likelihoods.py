@@ -67,7 +67,7 @@ def binary_entropy_both(grad, input, target, weight, input_shape, reduction, nee
     if needs[0]:
         g_input = rounded(grad * (x - t) / xp.maximum(x * (1 - x), x.dtype.type(1e-12)), input.dtype)
     if needs[1]:
-        g_target = rounded(grad * (xp.maximum(xp.log1p(-x), -100) - xp.maximum(xp.log(x), -100)), input.dtype)
+        g_target = rounded(grad * (xp.log1p(-x) - xp.log(x)), input.dtype)
     return g_input, g_target
 
 

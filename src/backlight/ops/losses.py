@@ -8,7 +8,7 @@ import math
 import warnings
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ShapeError, ValueProblem
+from backlight.errors import ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.promotion import is_float
@@ -116,7 +116,7 @@ def squared_error(xp, input, target, reduction: str):
     """(input − target)², reduced."""
     if not is_float(input.dtype):
         name = from_numpy_dtype(input.dtype).old_name
-        raise ShapeError(f"\"mse_cpu\" not implemented for '{name}'; convert input and target with .float()")
+        raise UnsupportedError(f"\"mse_cpu\" not implemented for '{name}'; convert input and target with .float()")
     difference = widened(input) - widened(target)
     if reduction == "none":
         return rounded(difference * difference, input.dtype)

@@ -87,17 +87,17 @@ def addmm(xp, input, mat1, mat2, *, beta: float = 1, alpha: float = 1):
 
 @addmm.derivative("input", formula="beta · grad, summed over broadcast dims")
 def addmm_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else grad * beta, input_shape)
+    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
 
 
 @addmm.derivative("mat1", formula="alpha · grad · mat2ᵀ")
 def addmm_mat1(grad, mat2, alpha, ops):
-    return ops.mm(grad if alpha == 1 else grad * alpha, mat2.T)
+    return ops.mm(grad if alpha == 1 else ops.scale(grad, alpha), mat2.T)
 
 
 @addmm.derivative("mat2", formula="alpha · mat1ᵀ · grad")
 def addmm_mat2(grad, mat1, alpha, ops):
-    return ops.mm(mat1.T, grad if alpha == 1 else grad * alpha)
+    return ops.mm(mat1.T, grad if alpha == 1 else ops.scale(grad, alpha))
 
 
 @addmm.tangent("input")
@@ -127,17 +127,17 @@ addmv.tangent("input")(added_tangent)
 
 @addmv.derivative("input", formula="beta · grad, summed over broadcast dims")
 def addmv_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else grad * beta, input_shape)
+    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
 
 
 @addmv.derivative("mat", formula="alpha · grad · vecᵀ")
-def addmv_mat(grad, vec, alpha):
-    return (grad if alpha == 1 else grad * alpha).reshape((-1, 1)) * vec
+def addmv_mat(grad, vec, alpha, ops):
+    return (grad if alpha == 1 else ops.scale(grad, alpha)).reshape((-1, 1)) * vec
 
 
 @addmv.derivative("vec", formula="alpha · matᵀ · grad")
 def addmv_vec(grad, mat, alpha, ops):
-    return ops.mv(mat.T, grad if alpha == 1 else grad * alpha)
+    return ops.mv(mat.T, grad if alpha == 1 else ops.scale(grad, alpha))
 
 
 # --- vector · vector --------------------------------------------------------------------------------------------------
@@ -167,17 +167,17 @@ matrix_and_vectors.tangent("input")(added_tangent)
 
 @matrix_and_vectors.derivative("input", formula="beta · grad, summed over broadcast dims")
 def matrix_and_vectors_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else grad * beta, input_shape)
+    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
 
 
 @matrix_and_vectors.derivative("vec1", formula="alpha · grad · vec2")
 def matrix_and_vectors_vec1(grad, vec2, alpha, ops):
-    return ops.mv(grad if alpha == 1 else grad * alpha, vec2)
+    return ops.mv(grad if alpha == 1 else ops.scale(grad, alpha), vec2)
 
 
 @matrix_and_vectors.derivative("vec2", formula="alpha · gradᵀ · vec1")
 def matrix_and_vectors_vec2(grad, vec1, alpha, ops):
-    return ops.mv((grad if alpha == 1 else grad * alpha).T, vec1)
+    return ops.mv((grad if alpha == 1 else ops.scale(grad, alpha)).T, vec1)
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
@@ -200,17 +200,17 @@ baddbmm.tangent("input")(added_tangent)
 
 @baddbmm.derivative("input", formula="beta · grad, summed over broadcast dims")
 def baddbmm_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else grad * beta, input_shape)
+    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
 
 
 @baddbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")
 def baddbmm_batch1(grad, batch2, alpha, ops):
-    return ops.bmm(grad if alpha == 1 else grad * alpha, batch2.mT)
+    return ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
 
 
 @baddbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")
 def baddbmm_batch2(grad, batch1, alpha, ops):
-    return ops.bmm(batch1.mT, grad if alpha == 1 else grad * alpha)
+    return ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
 
 
 @op(tangent="multilinear", tangent_with={"beta": 0})
@@ -232,17 +232,17 @@ addbmm.tangent("input")(added_tangent)
 
 @addbmm.derivative("input", formula="beta · grad, summed over broadcast dims")
 def addbmm_input(grad, input_shape, beta, ops):
-    return ops.sum_to_size(grad if beta == 1 else grad * beta, input_shape)
+    return ops.sum_to_size(grad if beta == 1 else ops.scale(grad, beta), input_shape)
 
 
 @addbmm.derivative("batch1", formula="alpha · grad · batch2ᵀ")
 def addbmm_batch1(grad, batch2, alpha, ops):
-    return ops.bmm(grad if alpha == 1 else grad * alpha, batch2.mT)
+    return ops.bmm(grad if alpha == 1 else ops.scale(grad, alpha), batch2.mT)
 
 
 @addbmm.derivative("batch2", formula="alpha · batch1ᵀ · grad")
 def addbmm_batch2(grad, batch1, alpha, ops):
-    return ops.bmm(batch1.mT, grad if alpha == 1 else grad * alpha)
+    return ops.bmm(batch1.mT, grad if alpha == 1 else ops.scale(grad, alpha))
 
 
 def check_batch_pair(batch1, batch2) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from backlight import return_types
-from backlight.errors import DimError, ShapeError
+from backlight.errors import DimError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
@@ -49,7 +49,7 @@ def median_along(name: str, input, dim: int, keepdim: bool, ignore_nan: bool):
 
 def _check_median(input) -> None:
     if input.dtype == np.bool_:
-        raise ShapeError("\"median_cpu\" not implemented for 'Bool'\n  Convert it first (.int())")
+        raise UnsupportedError("\"median_cpu\" not implemented for 'Bool'\n  Convert it first (.int())")
 
 
 @op(node="MedianBackward0")

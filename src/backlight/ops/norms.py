@@ -9,7 +9,7 @@ from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import kept_shape, normalise_dim, normalise_dims, reduced_dims
-from backlight.ops.promotion import is_float
+from backlight.ops.promotion import is_float, promote_types
 from backlight.ops.reductions import in_dtype
 
 __all__ = ["cdist", "dist", "renorm"]
@@ -83,8 +83,8 @@ def linalg_vector_norm_input(grad, input, out, ord, dim, ops):
     return slope_of_length(grad.reshape(kept), input, out.reshape(kept), ord, dim, ops)
 
 
-def check_norm(input, ord, dims) -> None:
-    """Raise PyTorch's error for a norm that does not exist."""
+def _check_kinds(input, ord) -> None:
+    """Raise PyTorch's error for an order that is no number, and for vectors of integers."""
     if isinstance(ord, str):
         raise ArgumentError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str; got {ord!r}")
     if not is_float(input.dtype):
@@ -92,6 +92,11 @@ def check_norm(input, ord, dims) -> None:
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
             f"{from_numpy_dtype(input.dtype).old_name}\n  Convert it first (.float())"
         )
+
+
+def check_norm(input, ord, dims) -> None:
+    """Raise PyTorch's error for a norm that does not exist."""
+    _check_kinds(input, ord)
     if input.size == 0 and (ord < 0 or ord == math.inf) and (not dims or 0 in [input.shape[dim] for dim in dims]):
         whole = len(dims) == input.ndim
         where = (
@@ -115,13 +120,14 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
         dtype: compute in this dtype, which must not be narrower.
     """
     if dtype is not None:
+        _check_kinds(input._data, ord)
         check_not_narrower("linalg.vector_norm", input, dtype)
     return linalg_vector_norm(in_dtype(input, dtype), ord, dim, keepdim)
 
 
 def check_not_narrower(name: str, x, dtype) -> None:
     """Raise PyTorch's error for a norm to be computed in a dtype that does not hold the input."""
-    if np.promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
+    if promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
         raise ShapeError(
             f"{name}: the dtype of the input ({x.dtype.old_name}) should be convertible without narrowing "
             f"to the specified dtype ({dtype.old_name})"

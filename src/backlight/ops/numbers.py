@@ -3,6 +3,7 @@
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
+from backlight.errors import UnsupportedError
 from backlight.ops.copying import cast
 from backlight.ops.promotion import category, common_dtype, promote_types
 
@@ -28,26 +29,31 @@ def like(array, number):
         return np.array(number).astype(array.dtype)
 
 
-def no_integers(kernel: str):
-    """Return what an op's `refuse` asks for: PyTorch's message for integers and bools, in the name of its kernel."""
+def no_kernel(kernel: str, kind, remedy: str) -> UnsupportedError:
+    """Return PyTorch's error where a kernel does not take a dtype, a NumPy one."""
+    return UnsupportedError(f"\"{kernel}\" not implemented for '{from_numpy_dtype(kind).old_name}'; {remedy}")
 
-    def refuse(*kinds) -> str | None:
+
+def no_integers(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's error for integers and bools, in the name of its kernel."""
+
+    def refuse(*kinds) -> UnsupportedError | None:
         kind = _common(kinds)
         if category(kind) == 2:
             return None
-        return f"\"{kernel}\" not implemented for '{from_numpy_dtype(kind).old_name}'; convert the input with .float()"
+        return no_kernel(kernel, kind, "convert the input with .float()")
 
     return refuse
 
 
 def no_floats(kernel: str):
-    """Return what an op's `refuse` asks for: PyTorch's message for floats, in the name of its kernel."""
+    """Return what an op's `refuse` asks for: PyTorch's error for floats, in the name of its kernel."""
 
     def refuse(*kinds) -> str | None:
         kind = _common(kinds)
         if category(kind) < 2:
             return None
-        return f"\"{kernel}\" not implemented for '{from_numpy_dtype(kind).old_name}'; compare, or convert with .long()"
+        return no_kernel(kernel, kind, "compare, or convert with .long()")
 
     return refuse
 

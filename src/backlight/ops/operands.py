@@ -106,18 +106,16 @@ def wrong_argument(op, place: int, value) -> ArgumentError:
     )
 
 
-def refused(op, problem: Exception, arrays) -> Exception:
+def refused(op, problem: Exception | None, arrays) -> Exception | None:
     """Return PyTorch's error for dtypes that an op does not take, or NumPy's if PyTorch has none."""
-    message = op.refuse(*[array.dtype for array in arrays])
-    return problem if message is None else ShapeError(message)
+    found = op.refuse(*[array.dtype for array in arrays])
+    return problem if found is None else ShapeError(found) if isinstance(found, str) else found
 
 
 def unify(op, arrays):
     """Return the arrays in their common dtype (a float one where the op asks for it)."""
-    if op.refuse is not None:
-        message = op.refuse(*[array.dtype for array in arrays])
-        if message is not None:
-            raise ShapeError(message)
+    if op.refuse is not None and (problem := refused(op, None, arrays)) is not None:
+        raise problem
     kind = common_dtype(arrays)
     if op.promote == "float":
         kind = as_float(kind)

@@ -12,6 +12,7 @@ from backlight.errors import ShapeError
 from backlight.kernels import pools
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
+from backlight.ops.numbers import no_kernel
 from backlight.ops.pooling_sizes import Windows, check_dims, checked_places, numbers_of, windows_of
 
 __all__ = [
@@ -99,9 +100,11 @@ _MAX = {2: _declare_max(2), 3: _declare_max(3)}
 def _largest(dims: int, input, kernel_size, stride, padding, dilation, ceil_mode):
     """Return the largest elements of windows and where they are."""
     name = f"max_pool{dims}d"
-    shape = input._data.shape
-    check_dims(name, shape, dims)
+    shape, kind = input._data.shape, input._data.dtype
+    if kind.kind == "b":
+        raise no_kernel(f"max_pool{max(dims, 2)}d", kind, "convert the input with .float()")
     windows = windows_of(name, dims, kernel_size, stride, padding, dilation, ceil_mode)
+    check_dims(name, shape, dims)
     checked_places(name, windows, shape)
     if dims > 1:
         return _MAX[dims](input, windows)
@@ -176,6 +179,12 @@ def _divisor(windows, sizes, places, with_padding: bool, override, kind):
     return kind.type(first) if (found == first).all() else found.astype(kind)
 
 
+def _towards_zero(dividend, divisor):
+    """Return the quotients of integers, rounded towards zero."""
+    quotient = dividend // divisor
+    return quotient + ((quotient < 0) & (quotient * divisor != dividend))
+
+
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
@@ -186,7 +195,8 @@ def _declare_mean(dims: int):
         sizes = stack.shape[2:]
         places = windows.places(sizes)
         out = pools.totals(stack, windows, places)
-        out /= _divisor(windows, sizes, places, count_include_pad, divisor_override, stack.dtype)
+        divisor = _divisor(windows, sizes, places, count_include_pad, divisor_override, stack.dtype)
+        out = out / divisor if out.dtype.kind == "f" else _towards_zero(out, divisor)
         return rounded(out.reshape(input.shape[: input.ndim - dims] + out.shape[2:]), input.dtype)
 
     @avg_pool.derivative("input", formula="each window's grad / its size, added to all its elements")
@@ -216,12 +226,13 @@ _MEAN = {2: _declare_mean(2), 3: _declare_mean(3)}
 def _mean(dims: int, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     name = f"avg_pool{dims}d"
     shape = input._data.shape
-    check_dims(name, shape, dims)
     windows = windows_of(name, dims, kernel_size, stride, padding, 1, ceil_mode)
+    check_dims(name, shape, dims)
     if divisor_override == 0:
         raise ShapeError("divisor must be not zero; leave divisor_override out to divide by the windows' size")
-    if input._data.dtype.kind in "iub":
-        raise ShapeError(f"\"{name}\" not implemented for '{input.dtype.old_name}'; convert the input with .float()")
+    kind = input._data.dtype
+    if kind.kind in "iub" and kind != np.int64:
+        raise no_kernel(f"avg_pool{max(dims, 2)}d", kind, "convert the input with .float()")
     checked_places(name, windows, shape)
     options = (bool(count_include_pad), divisor_override)
     if dims > 1:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from numbers import Integral
 
-from backlight.errors import ShapeError
+from backlight.errors import ArgumentError, ShapeError
 
 NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
 
@@ -45,18 +45,28 @@ def windows_of(name: str, dims: int, kernel_size, stride, padding, dilation, cei
     stride = kernel if empty else numbers_of(name, "stride", stride, dims)
     padding = numbers_of(name, "padding", padding, dims)
     dilation = numbers_of(name, "dilation", dilation, dims)
-    if min(kernel) <= 0:
-        raise ShapeError(f"kernel size should be greater than zero, but got {list(kernel)} for {name}")
-    if min(stride) <= 0:
-        raise ShapeError(f"stride should not be zero; {name} got {list(stride)}")
-    if min(dilation) <= 0:
-        raise ShapeError(f"dilation should be greater than zero, but got {list(dilation)} for {name}")
+    _require_positive(name, "kernel size", kernel)
+    _require_positive(name, "stride", stride)
+    _require_positive(name, "dilation", dilation)
     for pad, size, step in zip(padding, kernel, dilation):
         if pad < 0:
-            raise ShapeError(f"pad must be non-negative, but got pad: {pad}")
+            plane = "max_pool1d() padding must be non-negative, but got" if name == "max_pool1d" else None
+            raise ShapeError(f"{plane or 'pad must be non-negative, but got pad:'} {pad}")
         if pad > (step * (size - 1) + 1) // 2:
             raise ShapeError(_too_much(name, pad, size, step))
     return Windows(kernel, stride, padding, dilation, bool(ceil_mode))
+
+
+def _require_positive(name: str, option: str, numbers) -> None:
+    """Raise PyTorch's error for a size, a stride or a dilation of 0 or less."""
+    least = min(numbers)
+    if least > 0:
+        return
+    if name == "max_pool1d":
+        raise ShapeError(f"max_pool1d() {option.replace(' ', '_')} must be greater than zero, but got {least}")
+    if option == "stride" and least == 0:
+        raise ShapeError(f"stride should not be zero; {name} got {list(numbers)}")
+    raise ShapeError(f"{option} should be greater than zero, but got {list(numbers)} for {name}")
 
 
 def _too_much(name, pad, size, step) -> str:
@@ -74,12 +84,32 @@ def numbers_of(name: str, option: str, value, dims: int) -> tuple[int, ...]:
     """Return one number for each dim, or raise PyTorch's error."""
     if isinstance(value, Integral):
         return (int(value),) * dims
-    found = tuple(map(int, value))
-    if len(found) not in (1, dims):
-        raise ShapeError(
-            f"{name}: {option} must either be a single int, or a tuple of {NUMBERS[dims]}, got {tuple(value)}"
+    if not isinstance(value, (tuple, list)):
+        raise ArgumentError(f"{name}(): argument '{option}' must be tuple of ints, not {type(value).__name__}")
+    for place, one in enumerate(value):
+        if not isinstance(one, Integral):
+            raise ArgumentError(
+                f"{name}(): argument '{option}' must be tuple of ints, but found element of type {type(one).__name__} "
+                f"at pos {place}"
+            )
+    if len(value) not in (1, dims):
+        raise ShapeError(_miscounted(name, option, value, dims))
+    return tuple(map(int, value)) * (dims if len(value) == 1 else 1)
+
+
+def _miscounted(name: str, option: str, value, dims: int) -> str:
+    """Return PyTorch's message for a tuple of the wrong length."""
+    if name == "max_pool1d":
+        return (
+            f"max_pool1d() {option} must be an int, list of ints or tuple of ints of size 1 but got size {len(value)}"
         )
-    return found * dims if len(found) == 1 else found
+    if dims == 1:
+        return f"{name}() argument '{option}' should contain one int (got {len(value)})"
+    if option == "output_size":
+        found = "(): internal error: output_size.size()" if "max" in name else ": output_size"
+        return f"{name}{found} must be {dims}; got {tuple(value)}"
+    either = "either " if name != "avg_pool3d" else ""
+    return f"{name}: {option} must {either}be a single int, or a tuple of {NUMBERS[dims]}, got {tuple(value)}"
 
 
 def checked_places(name: str, windows: Windows, shape) -> tuple[int, ...]:
@@ -99,21 +129,68 @@ def checked_places(name: str, windows: Windows, shape) -> tuple[int, ...]:
 
 def check_dims(name: str, shape, dims: int) -> None:
     """Raise PyTorch's error unless the shape has the dims pooled over, channels, and perhaps a batch."""
-    if len(shape) not in (dims + 1, dims + 2):
-        if dims == 1:
-            raise ShapeError(
-                f"{name}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but "
-                f"got:{list(shape)}"
-            )
-        if name.startswith("adaptive"):
-            colon = ":" if "max" in name else ""
-            raise ShapeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(shape)}")
+    if len(shape) in (dims + 1, dims + 2):
+        _check_not_empty(name, shape, dims)
+    elif dims == 1 and name != "max_pool1d":
+        raise ShapeError(
+            f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument #1 'self' (while "
+            f"checking arguments for {name})"
+        )
+    elif dims == 1:
+        raise ShapeError(_expected(name, shape, dims))
+    elif name.startswith("adaptive"):
+        colon = ":" if "max" in name else ""
+        raise ShapeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(shape)}")
+    else:
         raise ShapeError(
             f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input; {name} got {list(shape)}"
         )
-    empty = [dim for dim in range(len(shape) - dims - 1, len(shape)) if not shape[dim]]
-    if empty:
+
+
+def _check_not_empty(name: str, shape, dims: int) -> None:
+    """Raise PyTorch's error for an empty dim; the batch may be empty, and for adaptive pooling some channels too."""
+    adaptive = name.startswith("adaptive")
+    first = len(shape) - dims - 1
+    if adaptive:
+        first = len(shape) - dims if name in ("adaptive_avg_pool1d", "adaptive_avg_pool2d") else 1
+    empty = [dim for dim in range(first, len(shape)) if not shape[dim]]
+    if not empty:
+        return
+    if adaptive:
         raise ShapeError(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
             f"{list(shape)} with dimension {empty[0]} being empty"
+        )
+    if dims == 3:
+        inner = "max_pool3d_with_indices_out_cpu_template" if "max" in name else name
+        raise ShapeError(
+            f"{inner}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
+            f"{list(shape)} and non-batch dimension {empty[0]} has length zero!"
+        )
+    raise ShapeError(_expected(name, shape, dims))
+
+
+def _expected(name: str, shape, dims: int) -> str:
+    before = f"{name}: " if name == "max_pool1d" else ""
+    shown = (*shape[:-1], 1, shape[-1]) if name == "avg_pool1d" else shape  # PyTorch makes planes of it first
+    most = 3 if name == "max_pool1d" else 4
+    return (
+        f"{before}Expected {most - 1}D or {most}D (batch mode) tensor with optional 0 dim batch size for input, but "
+        f"got:{list(shown)}"
+    )
+
+
+def check_unpooled(shape, dims: int) -> None:
+    """Raise PyTorch's error unless `max_unpool` can put elements of this shape back: PyTorch has planes and volumes."""
+    dims, sizes = max(dims, 2), [*shape, *[1] * (dims == 1)]
+    if len(sizes) not in (dims + 1, dims + 2):
+        raise ShapeError(
+            f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor with "
+            f"{len(sizes)} dimensions."
+        )
+    empty = [dim for dim in range(1, len(sizes)) if not sizes[dim]]
+    if empty:
+        raise ShapeError(
+            f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size for non-batch dimensions, "
+            f"but got {sizes} with dimension {empty[0]} being empty."
         )

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.copying import cast
@@ -71,7 +71,7 @@ def _power(xp, base, exponent):
     if category(base.dtype) == 2:
         return xp.power(base, exponent)
     if base.dtype.kind == "b":
-        raise ShapeError("\"pow\" not implemented for 'Bool'; convert the base with .long()")
+        raise UnsupportedError("\"pow\" not implemented for 'Bool'; convert the base with .long()")
     out = xp.power(base, xp.absolute(exponent))
     return xp.where((exponent < 0) & (xp.absolute(base) != 1), like(base, 0), out)[()]
 

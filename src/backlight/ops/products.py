@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels import products
 from backlight.kernels.halves import is_half
@@ -33,7 +33,9 @@ def careful_product(xp, a, b, check):
     if is_half(a):
         return (a.astype(xp.float32) @ b.astype(xp.float32)).astype(a.dtype)
     if a.dtype.kind == "b":
-        raise ShapeError("\"addmm_impl_cpu_\" not implemented for 'Bool'; convert the operands with .to(torch.int64)")
+        raise UnsupportedError(
+            "\"addmm_impl_cpu_\" not implemented for 'Bool'; convert the operands with .to(torch.int64)"
+        )
     return a @ b
 
 

@@ -39,6 +39,11 @@ def in_dtype(input, dtype):
     return input if dtype is None or input.dtype == dtype else input.to(dtype)
 
 
+def computed_in(dtype, compute, input, *options):
+    """Return compute(input, …) on the input in a dtype, in that dtype: of integers it is computed in int64."""
+    return in_dtype(compute(in_dtype(input, dtype), *options), dtype)
+
+
 def with_said(said: dict, dim, keepdim) -> tuple:
     """Return (dim, keepdim) where a caller may have said `axis` or `keepdims` instead."""
     unknown = said.keys() - NUMPY_NAMES.keys()
@@ -98,9 +103,10 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, **said):
     """
     if said:
         dim, keepdim = with_said(said, dim, keepdim)
+    whole = dim is None and not keepdim
     if dtype is not None:
-        input = in_dtype(input, dtype)
-    return sum_all(input) if dim is None and not keepdim else sum_dims(input, dim, keepdim)
+        return computed_in(dtype, sum_all, input) if whole else computed_in(dtype, sum_dims, input, dim, keepdim)
+    return sum_all(input) if whole else sum_dims(input, dim, keepdim)
 
 
 @op(name="nansum", node="NansumBackward0")
@@ -123,17 +129,17 @@ def nansum_dims_tangent(tangent, input, dim, keepdim, ops):
 @with_numpy_names
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Add the elements, all of them or over `dim`, counting NaN as 0."""
-    return nansum_dims(in_dtype(input, dtype), dim, keepdim)
+    return computed_in(dtype, nansum_dims, input, dim, keepdim)
 
 
 # --- means -----------------------------------------------------------------------------------------------------------
 
 
-def check_mean(kind, what: str = "Input") -> None:
+def check_mean(kind, what: str = "Input", name: str = "mean") -> None:
     """Raise PyTorch's error for a mean of integers."""
     if not is_float(kind):
         raise ShapeError(
-            f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. "
+            f"{name}(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. "
             f"Got: {from_numpy_dtype(kind).old_name}\n  Convert it first (.float()), or pass dtype=torch.float32"
         )
 
@@ -185,6 +191,8 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
             "nanmean(): expected input to have floating point or complex dtype but got "
             f"{input.dtype.old_name}\n  Convert it first (.float()): integers have no NaN"
         )
+    if dtype is not None:
+        check_mean(dtype.numpy, "Optional", "nanmean")
     present = sum(input.detach() == input.detach(), dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / present
 
@@ -248,8 +256,9 @@ def prod_dim_input(grad, input, out, dim, ops):
 @with_numpy_names
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Multiply the elements, all of them or over one `dim`; integers and bool in int64."""
-    input = in_dtype(input, dtype)
-    return prod_all(input) if dim is None else prod_dim(input, dim, keepdim)
+    if dim is None:
+        return computed_in(dtype, prod_all, input)
+    return computed_in(dtype, prod_dim, input, dim, keepdim)
 
 
 # --- truth and counts ------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def sgn_input(grad, ops):
 @op(promote="float", tangent="symmetric")
 def angle(xp, input):
     """0 for numbers ≥ 0, π for those below; NaN stays NaN."""
-    return (input < 0) * like(input, np.pi) + (input - input)
+    return xp.where(input != input, input, (input < 0) * like(input, np.pi))[()]
 
 
 @angle.derivative("input", formula="0")
@@ -253,11 +253,7 @@ def _refuse_different(first, second) -> str | None:
 
 @op(promote="same", node="NotImplemented", refuse=_refuse_different, tangent="symmetric")
 def heaviside(xp, input, values):
-    """0 below 0, `values` at 0, 1 above."""
-    return xp.heaviside(input, values) if input.dtype.kind == "f" else _step(xp, input, values)
-
-
-def _step(xp, input, values):
+    """0 below 0 and for NaN, `values` at 0, 1 above."""
     return xp.where(input == 0, values, (input > 0).astype(input.dtype))[()]
 
 
@@ -277,9 +273,9 @@ def nextafter_input(grad, input, other, ops):
     return ops.kept(grad, input != other)
 
 
-@nextafter.derivative("other", formula="grad where input = other")
-def nextafter_other(grad, input, other, ops):
-    return ops.kept(grad, input == other)
+@nextafter.derivative("other", formula="0: it only tells the direction")
+def nextafter_other(grad, other_shape, ops):
+    return ops.new_zeros(grad, other_shape)
 
 
 @op(name="nan_to_num", tangent="symmetric")

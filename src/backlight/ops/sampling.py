@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ShapeError
+from backlight.errors import ShapeError, UnsupportedError
 from backlight.graph.state import wrap
 from backlight.kernels import sampling
 from backlight.kernels.halves import rounded, widened
@@ -124,7 +124,7 @@ def _check(input, grid, mode: int) -> None:
     names = [from_numpy_dtype(array.dtype).old_name for array in (input, grid)]
     if input.dtype.kind in "biu":
         kernel = f"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl"
-        raise ShapeError(f"\"{kernel}\" not implemented for '{names[0]}'; convert the input with .float()")
+        raise UnsupportedError(f"\"{kernel}\" not implemented for '{names[0]}'; convert the input with .float()")
     if names[0] != names[1]:
         raise ShapeError(
             f"expected scalar type {names[0]} but found {names[1]}; convert the grid with .to(input.dtype)"

@@ -10,9 +10,10 @@ from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim, with_numpy_names
 from backlight.ops.extremes import ordered_tangent
+from backlight.ops.joining import cat
+from backlight.ops.numbers import no_kernel
 from backlight.ops.promotion import INT64, is_float
-from backlight.ops.reductions import has_zero, in_dtype
-from backlight.ops.tables import TENSOR_OPS
+from backlight.ops.reductions import computed_in, has_zero
 
 __all__ = [
     "cummax",
@@ -66,7 +67,8 @@ def reverse_cumsum_input(grad, dim, ops):
 @with_numpy_names
 def cumsum(input, dim, *, dtype=None):
     """Return running sums along `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
-    return running_sum(in_dtype(input, dtype), dim)
+    _check_scanned("cumsum", dtype)
+    return computed_in(dtype, running_sum, input, dim)
 
 
 # --- products, and the recurrence that differentiates them -----------------------------------------------------------
@@ -139,7 +141,13 @@ def running_product_input(grad, input, out, dim, ops):
 @with_numpy_names
 def cumprod(input, dim, *, dtype=None):
     """Return running products along `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
-    return running_product(in_dtype(input, dtype), dim)
+    _check_scanned("cumprod", dtype)
+    return computed_in(dtype, running_product, input, dim)
+
+
+def _check_scanned(name: str, dtype) -> None:
+    if dtype is bool_dtype:
+        raise no_kernel(f"{name}_out_cpu", dtype.numpy, "scan in integers, and compare")
 
 
 # --- logcumsumexp ----------------------------------------------------------------------------------------------------
@@ -273,7 +281,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     if n == 0:
         return input.clone()
     ends = [end for end in (prepend, input, append) if end is not None]
-    values = TENSOR_OPS.cat(ends, dim) if len(ends) > 1 else input
+    values = cat(ends, dim) if len(ends) > 1 else input
     for _ in range(min(n, values.shape[dim])):
         length = values.shape[dim]
         left, right = values.narrow(dim, 0, length - 1), values.narrow(dim, 1, length - 1)
@@ -281,14 +289,22 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     return values
 
 
-def _panels(y, x, dx, dim):
-    """Return twice the area between neighbours along `dim`."""
-    dim = normalise_dim(dim, y.ndim)
+def _checked_samples(name: str, y, x) -> None:
+    """Raise PyTorch's error for values or points that are bools."""
+    for which, samples in (("y", y), ("x", x)):
+        if samples is not None and samples.dtype is bool_dtype:
+            raise ShapeError(
+                f"{name}: received a bool input for `{which}`, but bool is not supported\n  Convert it with .float()"
+            )
+
+
+def _panels(y, x, dim: int):
+    """Return twice the area between neighbours along `dim`, for points `x` or steps of 1."""
     length = y.shape[dim]
     panels = max(length - 1, 0)
     sums = y.narrow(dim, 0, panels) + y.narrow(dim, length - panels, panels)
     if x is None:
-        return sums if dx is None else sums * dx
+        return sums
     if x.ndim == 1:
         if x.shape[0] != length:
             raise ShapeError(
@@ -302,8 +318,19 @@ def _panels(y, x, dx, dim):
 
 
 def trapezoid(y, x=None, *, dx=None, dim=-1):
-    """Return the area under `y` along `dim` by the trapezoidal rule, at the points `x` or at steps of `dx` (1)."""
-    return _panels(y, x, dx, dim).sum(dim) / 2
+    """Return the area under `y` along `dim` by the trapezoidal rule, at the points `x` or at steps of `dx` (1).
+
+    Raises:
+        RuntimeError: `y` or `x` holds bools, or there are not as many points as values.
+    """
+    _checked_samples("trapezoid", y, x)
+    dim = normalise_dim(dim, y.ndim)
+    if not y.shape[dim]:
+        return y.new_zeros(y.shape[:dim] + y.shape[dim + 1 :])
+    if x is not None:
+        return _panels(y, x, dim).sum(dim) / 2
+    ends = y.select(dim, 0) + y.select(dim, -1)
+    return (y.sum(dim) - ends * 0.5) * (1 if dx is None else dx)
 
 
 def trapz(y, x=None, *, dx=None, dim=-1):
@@ -313,4 +340,6 @@ def trapz(y, x=None, *, dx=None, dim=-1):
 
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     """Return the running area under `y` along `dim` by the trapezoidal rule."""
-    return (_panels(y, x, dx, dim) / 2).cumsum(dim)
+    _checked_samples("cumulative_trapezoid", y, x)
+    panels = _panels(y, x, normalise_dim(dim, y.ndim))
+    return ((panels if dx is None else panels * dx) / 2).cumsum(dim)

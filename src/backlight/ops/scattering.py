@@ -83,7 +83,11 @@ def _checked(name: str, input, dim: int, index, source=None) -> int:
 
 def corner(source, shape):
     """Return the part of `source` that an index of this shape reads."""
-    return source if source.shape == shape else source[tuple(slice(size) for size in shape)]
+    if source.shape == shape:
+        return source
+    if not source.ndim or not shape:  # of one element
+        return source.reshape(-1)[:1].reshape(shape)
+    return source[tuple(slice(size) for size in shape)]
 
 
 @op(tangent="linear")

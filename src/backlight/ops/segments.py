@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ShapeError
+from backlight.errors import ShapeError, UnsupportedError
 from backlight.graph.state import wrap
 from backlight.ops.declare import op
 from backlight.ops.promotion import is_float
@@ -87,7 +87,7 @@ def _lengths(data, reduce, lengths, indices, offsets, axis, unsafe) -> np.ndarra
     if lengths is None and offsets is None:
         raise ShapeError("segment_reduce(): Either lengths or offsets must be defined.")
     if not is_float(data._data.dtype):
-        raise ShapeError(
+        raise UnsupportedError(
             f"\"_segment_reduce_cpu\" not implemented for '{from_numpy_dtype(data._data.dtype).old_name}'; convert the "
             "data with .float()"
         )

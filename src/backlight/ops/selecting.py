@@ -11,6 +11,7 @@ from backlight.errors import DimError, ShapeError
 from backlight.graph.state import TensorState, wrap
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
+from backlight.ops.numbers import like
 
 __all__ = ["index_add", "index_copy", "index_fill", "index_select", "put", "take", "unravel_index"]
 
@@ -97,7 +98,7 @@ def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
         ShapeError,
     )
     if alpha != 1:
-        source = source * source.dtype.type(alpha)
+        source = source * like(source, alpha)
     if not shape:
         return input + source.reshape(-1).sum(dtype=source.dtype)
     out = xp.array(xp.moveaxis(input, dim, 0), order="C")

@@ -3,7 +3,7 @@
 import warnings
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ShapeError
+from backlight.errors import UnsupportedError
 from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
@@ -120,7 +120,7 @@ def _log_softmax_backward_data_output(grad, grad_output, output, dim, ops):
 def check_float(array, kernel: str) -> None:
     """Raise PyTorch's error for an array that is not floating point."""
     if not is_float(array.dtype):
-        raise ShapeError(
+        raise UnsupportedError(
             f"\"{kernel}\" not implemented for '{from_numpy_dtype(array.dtype).old_name}'; convert the input with "
             ".float()"
         )

@@ -4,7 +4,7 @@ import numpy as np
 
 from backlight import return_types
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ShapeError
+from backlight.errors import ShapeError, UnsupportedError
 from backlight.graph.modes import no_grad
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels import ranks
@@ -282,7 +282,7 @@ def _as_tensor_like(value, other):
 def histc(xp, input, bins: int = 100, min: float = 0, max: float = 0):
     """Count the elements in equal bins from `min` to `max`, or from the least to the greatest if both are 0."""
     if not is_float(input.dtype):
-        raise ShapeError(
+        raise UnsupportedError(
             f"\"histogram_cpu\" not implemented for '{from_numpy_dtype(input.dtype).old_name}'\n"
             "  Convert it first (.float())"
         )

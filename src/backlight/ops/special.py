@@ -252,16 +252,16 @@ def i1e_input(grad, input, out, ops):
 # --- logarithms with a factor ----------------------------------------------------------------------------------------
 
 
-def _product(xp, input, logarithm):
-    """Return input · logarithm, and 0 where the input is 0 and the logarithm not NaN."""
-    off = (input == 0) & (logarithm == logarithm)
-    return xp.where(off, like(input, 0), input * logarithm)[()]
+def _product(xp, input, other, logarithm):
+    """Return input · logarithm(other), and 0 where the input is 0 and `other` not NaN."""
+    off = (input == 0) & (other == other)
+    return xp.where(off, like(input, 0), input * logarithm(other))[()]
 
 
 @op(name="xlogy", promote="float", tangent="symmetric")
 def xlogy_tensors(xp, input, other):
     """input · log(other), and 0 where `input` is 0."""
-    return _product(xp, input, xp.log(other))
+    return _product(xp, input, other, xp.log)
 
 
 @xlogy_tensors.derivative("input", formula="grad · log(other), 0 where input is 0 and other ≤ 0")
@@ -277,7 +277,7 @@ def xlogy_tensors_other(grad, input, other):
 @op(promote="float", node="XlogyBackward1", tangent="symmetric")
 def xlogy_of_number(xp, other, input):
     """input · log(other), where `input` is a number."""
-    return _product(xp, input, xp.log(other))
+    return _product(xp, input, other, xp.log)
 
 
 @xlogy_of_number.derivative("other", formula="grad · input / other")
@@ -288,7 +288,7 @@ def xlogy_of_number_other(grad, input, other):
 @op(promote="float", node="XlogyBackward2", tangent="symmetric")
 def xlogy_to_number(xp, input, other):
     """input · log(other), where `other` is a number."""
-    return _product(xp, input, xp.log(other))
+    return _product(xp, input, other, xp.log)
 
 
 @xlogy_to_number.derivative("input", formula="grad · log(other), 0 where input is 0 and other ≤ 0")
@@ -308,7 +308,7 @@ def xlogy(input, other):
 @op(name="special_xlog1py", promote="float", node="SpecialXlog1PyBackward0", tangent="symmetric")
 def xlog1py_tensors(xp, input, other):
     """input · log(1 + other), and 0 where `input` is 0."""
-    return _product(xp, input, xp.log1p(other))
+    return _product(xp, input, other, xp.log1p)
 
 
 @xlog1py_tensors.derivative("input", formula="grad · log(1 + other), 0 where input is 0 and other ≤ −1")
@@ -324,7 +324,7 @@ def xlog1py_tensors_other(grad, input, other):
 @op(promote="float", node="SpecialXlog1PyBackward1", tangent="symmetric")
 def xlog1py_of_number(xp, other, input):
     """input · log(1 + other), where `input` is a number."""
-    return _product(xp, input, xp.log1p(other))
+    return _product(xp, input, other, xp.log1p)
 
 
 @xlog1py_of_number.derivative("other", formula="grad · input / (1 + other)")
@@ -335,7 +335,7 @@ def xlog1py_of_number_other(grad, input, other):
 @op(promote="float", node="SpecialXlog1PyBackward2", tangent="symmetric")
 def xlog1py_to_number(xp, input, other):
     """input · log(1 + other), where `other` is a number."""
-    return _product(xp, input, xp.log1p(other))
+    return _product(xp, input, other, xp.log1p)
 
 
 @xlog1py_to_number.derivative("input", formula="grad · log(1 + other), 0 where input is 0 and other ≤ −1")
@@ -355,7 +355,7 @@ def xlog1py(input, other):
 @op(promote="float", name="special_entr", tangent="symmetric")
 def entr(xp, input):
     """−input · log(input): 0 at 0, −∞ below."""
-    return xp.where(input < 0, like(input, -xp.inf), -_product(xp, input, xp.log(input)))[()]
+    return xp.where(input < 0, like(input, -xp.inf), -_product(xp, input, input, xp.log))[()]
 
 
 @entr.derivative("input", formula="−grad · (1 + log(input))")

@@ -151,7 +151,8 @@ def unsafe_split(input, split_size, dim=0):
 
 def unsafe_chunk(input, chunks, dim=0):
     """Split into at most `chunks` copies of equal size along `dim`, which may be written to."""
-    return split_off(input, *_chunk_size(input, chunks, dim))
+    size, dim = _chunk_size(input, chunks, dim)
+    return split_off(input, size, dim) if size else tuple([input.clone() for _ in range(chunks)])
 
 
 @op(name="unbind", outputs="many", view=True)

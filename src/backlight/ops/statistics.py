@@ -2,6 +2,7 @@
 
 import math
 
+from backlight.dtypes import bool as bool_dtype
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.halves import rounded, widened
@@ -35,6 +36,8 @@ def variance(xp, input, dim, correction, keepdim, name):
     mean = xp.add.reduce(values, dims, None, None, True) / count if count else values.mean(dims, keepdims=True)
     apart = values - mean
     spread = xp.add.reduce(apart * apart, dims, None, None, keepdim)
+    if values.dtype.itemsize < 8 and not xp.isfinite(spread).all() and xp.isfinite(values).all():
+        return variance(xp, input.astype(xp.float64), dim, correction, keepdim, name)  # a square overflowed
     freedom = values.dtype.type(max(count - correction, 0))
     return xp.divide(spread, freedom), mean if keepdim else mean.squeeze(dims)
 
@@ -136,27 +139,49 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     Args:
         fweights: how often each observation counts, integers of shape (observations,).
         aweights: how much each observation counts, of shape (observations,).
+
+    Raises:
+        RuntimeError: the input has more than two dims or holds bools; weights of another length or kind, or negative.
     """
     if input.ndim > 2:
         raise ShapeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim}")
+    if input.dtype is bool_dtype:
+        raise ShapeError("cov(): bool dtype is not supported for input; convert it with .float()")
     rows = input.reshape(1, -1) if input.ndim < 2 else input
-    weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
-    if weights is None:
-        total, mean = rows.shape[1], rows.mean(1, keepdim=True)
-    else:
-        total = weights.sum()
-        mean = (rows * weights).sum(1, keepdim=True) / total
+    weights = _observation_weights(rows.shape[1], fweights, aweights)
+    total = rows.shape[1] if weights is None else weights.sum()
     freedom = total - correction
-    if weights is None and freedom <= 0:
+    if weights is not None and total == 0:
+        raise ShapeError("cov(): weights sum to zero, can't be normalized")
+    if aweights is not None and correction:
+        freedom = total - correction * (weights * aweights).sum() / total
+    if freedom <= 0:
         warn_outside(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations."
         )
-    if weights is not None and correction and aweights is not None:
-        freedom = total - correction * (weights * aweights).sum() / total
-    apart = rows - mean
+        freedom = 0
+    apart = rows - (rows if weights is None else rows * weights).sum(1, keepdim=True) / total
     weighted = apart if weights is None else apart * weights
-    least = max(freedom, 0) if weights is None else freedom.clamp(min=0)
-    return ((apart @ weighted.t()) / least).squeeze()
+    return ((apart @ weighted.t()) / freedom).squeeze()
+
+
+def _observation_weights(count: int, fweights, aweights):
+    """Return the product of both weights of observations; None if neither is given."""
+    for name, weights, kind in (("fweights", fweights, "integral"), ("aweights", aweights, "floating point")):
+        if weights is None:
+            continue
+        expected, got = f"cov(): expected {name} to have", f"but got {name} with"
+        if weights.ndim > 1:
+            raise ShapeError(f"{expected} one or fewer dimensions {got} {weights.ndim} dimensions")
+        if weights.is_floating_point() is not (name == "aweights") or weights.dtype is bool_dtype:
+            raise ShapeError(f"{expected} {kind} dtype {got} {weights.dtype.old_name} dtype")
+        if weights.numel() != count:
+            raise ShapeError(
+                f"{expected} the same numel as there are observations in the input but got {weights.numel()} != {count}"
+            )
+        if count and weights.min() < 0:
+            raise ShapeError(f"cov(): {name} cannot be negative")
+    return fweights if aweights is None else aweights if fweights is None else fweights * aweights
 
 
 def corrcoef(input):

@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype, iinfo, to_numpy_dtype
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels import draws
 from backlight.kernels.memory_order import in_memory_order, model_of
@@ -122,7 +122,7 @@ def _check_holds(kind, count: int) -> None:
         RuntimeError: it does not, or it is bool.
     """
     if kind.name == "bool":
-        raise ShapeError("\"randperm\" not implemented for 'Bool'; draw numbers, and compare them")
+        raise UnsupportedError("\"randperm\" not implemented for 'Bool'; draw numbers, and compare them")
     if kind.name in WHOLE_NUMBERS_TO:
         power = WHOLE_NUMBERS_TO[kind.name]
         if count > 2**power + 1:

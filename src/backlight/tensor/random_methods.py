@@ -3,7 +3,7 @@
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import GraphError, ShapeError
+from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.graph.modes import modes
 from backlight.graph.state import TensorState, wrap, writable
 from backlight.kernels import draws
@@ -24,7 +24,7 @@ def require_float(kernel: str, kind: np.dtype) -> None:
     """
     if not is_float(kind):
         name = from_numpy_dtype(kind).old_name
-        raise ShapeError(f"\"{kernel}\" not implemented for '{name}'; draw floats, with dtype=torch.float32")
+        raise UnsupportedError(f"\"{kernel}\" not implemented for '{name}'; draw floats, with dtype=torch.float32")
 
 
 def uniform_numbers(array: np.ndarray, low: float, high: float, generator) -> np.ndarray:
@@ -143,7 +143,7 @@ class RandomMethods:
         if not 0 < p < 1:
             raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
         if self._data.dtype == bool:
-            raise ShapeError("\"geometric_cpu\" not implemented for 'Bool'; draw numbers, and compare them")
+            raise UnsupportedError("\"geometric_cpu\" not implemented for 'Bool'; draw numbers, and compare them")
         twister = twister_of(generator)
         return _overwrite(self, _numbers(self, lambda count: draws.geometric(twister, count, p)), "geometric_")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from backlight import dtypes
 from backlight.dtypes import to_numpy_dtype
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels.fused import multiply_add
 from backlight.ops.operands import is_number
@@ -46,7 +46,7 @@ def arange(
     start, end, step = (_number("arange", *given) for given in (("start", start), ("end", end), ("step", step)))
     kind = to_numpy_dtype(dtype) or _range_kind(start, end, step)
     if kind.kind == "b":
-        raise ShapeError("\"arange_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
+        raise UnsupportedError("\"arange_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
     if kind == INT64:
         start, end, step = map(_whole, (start, end, step))
     count = math.ceil(_steps(start, end, step))
