@@ -112,9 +112,21 @@ def zeta(s: int, q):
     """Return Hurwitz's zeta Σ 1 / (q + k)^s over k ≥ 0, for a whole s ≥ 2 and an array of any float type."""
 
     def of_flat(x):
-        return np.where((x <= 0) & (x == np.rint(x)), np.inf, zeta_sum(s, x, FAR))
+        pole, far_below = (x <= 0) & np.isfinite(x) & (x == np.rint(x)), x < -FAR
+        total = zeta_sum(s, np.where(pole, 1.0, np.where(far_below, 1 - x, x)), FAR)
+        if far_below.any():  # as many terms as x is below 0 would take for ever
+            total = np.where(far_below, (-1) ** (s - 1) * (_slope_of_cotangent(s - 1, x) + total), total)
+        return np.where(pole, np.inf, total)
 
     return in_float64(of_flat)(q)
+
+
+def _slope_of_cotangent(n: int, x):
+    """Return π / n! times the n-th derivative of cot(πx), a polynomial in the cotangent: dc/dx = −π(1 + c²)."""
+    polynomial = np.polynomial.Polynomial([0, 1])
+    for _ in range(n):
+        polynomial = -polynomial.deriv() * np.polynomial.Polynomial([1, 0, 1])
+    return math.pi ** (n + 1) / math.factorial(n) * polynomial(1 / np.tan(math.pi * (x - np.rint(x))))
 
 
 def polygamma(n: int, x):

@@ -144,7 +144,7 @@ def hardtanh(xp, input, min_val: float = -1.0, max_val: float = 1.0):
 
 @hardtanh.derivative("input", formula="grad where min_val < input < max_val, else 0")
 def hardtanh_input(grad, input, min_val, max_val, ops):
-    return ops.kept(grad, (input > min_val) & (input < max_val))
+    return ops.kept(grad, ~((input <= min_val) | (input >= max_val)))
 
 
 def relu6(input):
@@ -171,7 +171,7 @@ def shrunk_softly(xp, input, lambd: float):
 
 @shrunk_softly.derivative("input", formula="grad where |input| > lambd, else 0")
 def shrunk_softly_input(grad, input, lambd, ops):
-    return ops.kept(grad, (input < -lambd) | (input > lambd))
+    return ops.kept(grad, ~((input >= -lambd) & (input <= lambd)))
 
 
 def softshrink(input, lambd: float = 0.5):
@@ -196,7 +196,7 @@ def hardshrink(xp, input, lambd: float = 0.5):
 
 @hardshrink.derivative("input", formula="grad where |input| > lambd, else 0")
 def hardshrink_input(grad, input, lambd, ops):
-    return ops.kept(grad, (input < -lambd) | (input > lambd))
+    return ops.kept(grad, ~((input >= -lambd) & (input <= lambd)))
 
 
 @op(tangent="symmetric", resting=("input",))

@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.halves import rounded, widened
