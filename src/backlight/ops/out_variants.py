@@ -12,13 +12,13 @@ import warnings
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ArgumentError, GraphError, ShapeError, UnsupportedError
+from backlight.errors import ArgumentError, GraphError, UnsupportedError
 from backlight.graph.interpreters import interpreted
 from backlight.graph.modes import modes
 from backlight.graph.state import TensorState
 from backlight.kernels.native import core
 from backlight.ops.inplace import refuse_writing, store
-from backlight.ops.promotion import category
+from backlight.ops.out_dtypes import check_out_dtype
 from backlight.ops.tangents import has_tangents
 
 _NAMES = """
@@ -100,6 +100,8 @@ def written(function, args: tuple, kwargs: dict):
     if len(results) != len(outs):
         raise ArgumentError(f"{name}() takes {len(results)} tensors as out, got {len(outs)}")
     for target, found in zip(outs, results):
+        check_out_dtype(name, found._data.dtype, target._data.dtype, len(outs) > 1)
+    for target, found in zip(outs, results):
         _write(target, found._data, name)
     if isinstance(result, TensorState):
         return outs[0]
@@ -117,12 +119,6 @@ def _checked(name: str, out) -> list:
 
 def _write(target, values, name: str) -> None:
     """Copy values into a tensor, resized if it has another shape."""
-    kind, wanted = values.dtype, target._data.dtype
-    if category(kind) > category(wanted):
-        raise ShapeError(
-            f"result type {from_numpy_dtype(kind).old_name} can't be cast to the desired output type "
-            f"{from_numpy_dtype(wanted).old_name}"
-        )
     if target._data.shape != values.shape:
         _resize(target, values.shape)
     store(target, values, name)
