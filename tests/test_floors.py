@@ -16,7 +16,7 @@ FLOORS = [
     {"tensor", "fft", "array_api", "batching"},
     {"autograd"},
     {"nn", "optim", "data"},
-    {"func", "models", "adapters", "overrides", "training", "serialization", "utils", "profiler"},
+    {"amp", "func", "models", "adapters", "overrides", "training", "serialization", "utils", "profiler"},
     {"explain", "lens"},
     {"cli", "web"},
 ]

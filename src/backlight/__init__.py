@@ -110,7 +110,8 @@ from backlight.tensor.windows import *
 from backlight import autograd, fft, linalg, return_types, special  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
-    from backlight import data, func, lens, masked, nn, optim, overrides, profiler, utils
+    from backlight import amp, data, func, lens, masked, nn, optim, overrides, profiler, utils
+    from backlight.amp import autocast
     from backlight.serialization import load, save
 
 globals().update(_with_out(globals()))
@@ -125,6 +126,8 @@ __version__ = "0.1.0"
 # Imported when they are first asked for: half of the time that importing all of backlight takes is theirs.
 _LATER = {
     "Reranker": "backlight.explain.reranker",
+    "amp": "backlight.amp",
+    "autocast": "backlight.amp",
     "data": "backlight.data",
     "func": "backlight.func",
     "lens": "backlight.lens",
@@ -137,6 +140,12 @@ _LATER = {
     "save": "backlight.serialization",
     "utils": "backlight.utils",
 }
+_AUTOCAST = """
+autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
+is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
+set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+"""
+_LATER.update(dict.fromkeys(_AUTOCAST.split(), "backlight.amp.autocasting"))
 
 
 def __getattr__(name: str):

@@ -9,7 +9,7 @@ from types import BuiltinFunctionType, FunctionType
 
 from backlight import autograd, fft, linalg, special
 from backlight.graph import engine, interception, overriding
-from backlight.graph.overriding import DisableTorchFunction, DisableTorchFunctionSubclass, disabled
+from backlight.graph.overriding import AskNothing, DisableTorchFunction, DisableTorchFunctionSubclass, disabled
 from backlight.graph.state import TensorState
 from backlight.graph.watching import somebody
 from backlight.kernels.native import core
@@ -99,22 +99,23 @@ _makers: set[Public] = set()
 def answer_while_alive(cls: type) -> None:
     """Let public functions ask a class of arguments, as long as it is there."""
     token = object()
-    _hold(token)
-    weakref.finalize(cls, _release, token).atexit = False
+    ask_always(token)
+    weakref.finalize(cls, ask_no_longer, token).atexit = False
 
 
 @contextmanager
 def asked_about() -> Iterator[None]:
     """Let public functions ask all classes of arguments inside the block, types that are no tensors among them."""
     token = object()
-    _hold(token)
+    ask_always(token)
     try:
         yield
     finally:
-        _release(token)
+        ask_no_longer(token)
 
 
-def _hold(token: object) -> None:
+def ask_always(token: object) -> None:
+    """Let public functions ask until `ask_no_longer` is called with the same token."""
     with somebody.lock:
         _held.append(token)
         if len(_held) == 1:
@@ -124,22 +125,24 @@ def _hold(token: object) -> None:
             answer_as_parameters()
 
 
-def _release(token: object) -> None:
+def ask_no_longer(token: object) -> None:
+    """Let them ask no longer, if nobody else needs it."""
     with somebody.lock:
-        _held.remove(token)
+        _held[:] = [one for one in _held if one is not token]
         if not _held:
             interception.remove_overrides()
             if core is not None:
                 core.core_override(None)
 
 
+@cache
 def _overrides() -> list[interception.Interception]:
     """Return what stands before public functions that are no ops, and around the backward walk."""
     public = {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
     plain = {one: maker for one, maker in public.items() if type(one) is FunctionType and not _is_op(one)}
     _makers.update(one for one, maker in public.items() if maker)
     made = [interception.Override(function, maker) for function, maker in plain.items()]
-    return [*made, interception.Surrounded(engine.run, DisableTorchFunction)]
+    return [*made, interception.Surrounded(engine.run, AskNothing)]
 
 
 def _is_op(function: FunctionType) -> bool:
@@ -313,13 +316,13 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self):
-        _hold(self)
+        ask_always(self)
         overriding.local.modes.append(self)
         return self
 
     def __exit__(self, *exc):
         overriding.local.modes.pop()
-        _release(self)
+        ask_no_longer(self)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

@@ -1,6 +1,6 @@
 """PyTorch's files whose names lie in several files of ours: which names each shows, and where they are."""
 
-NN, FRONT = "backlight.nn", "backlight"
+NN, FRONT, OLDER = "backlight.nn", "backlight", "backlight.amp.older"
 
 # PyTorch's module: our module that has all of these names, and the names
 SPREAD = {
@@ -51,6 +51,13 @@ SPREAD = {
 
 # What code outside of PyTorch imports though its name is private, mostly to ask isinstance: our class of that meaning
 PRIVATE = {
+    "torch.cpu.amp": {"autocast": f"{OLDER}.CPUAutocast", "GradScaler": f"{OLDER}.CPUGradScaler"},
+    "torch.cuda.amp": {
+        "autocast": f"{OLDER}.CUDAAutocast",
+        "GradScaler": f"{OLDER}.CUDAGradScaler",
+        "custom_bwd": f"{OLDER}.custom_bwd",
+        "custom_fwd": f"{OLDER}.custom_fwd",
+    },
     "torch._C": {"_disabled_torch_function_impl": "backlight.graph.overriding.disabled"},
     "torch.nn.modules.batchnorm": {
         "_BatchNorm": "backlight.nn.modules.channel_norms.BatchNorm",

@@ -14,10 +14,13 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
-from backlight.cli.torch_files import SPREAD, spread_names
+from backlight.cli.torch_files import PRIVATE, SPREAD, spread_names
 
 OURS = {
     "torch": "backlight",
+    "torch.amp": "backlight.amp",
+    "torch.amp.autocast_mode": "backlight.amp.autocasting",
+    "torch.amp.grad_scaler": "backlight.amp.scaling",
     "torch.autograd": "backlight.autograd",
     "torch.autograd.anomaly_mode": "backlight.graph.anomaly",
     "torch.autograd.forward_ad": "backlight.autograd.forward_ad",
@@ -123,6 +126,7 @@ ADDED = {
     "torch.backends.cuda": {**ABSENT, "matmul": SimpleNamespace(allow_tf32=False)},
     "torch.backends.cudnn": {**ABSENT, **CUDNN, "version": _ignored},
     "torch.backends.mps": ABSENT,
+    "torch.cpu": {},
     "torch.cuda": {**ABSENT, **CUDA},
     "torch.mps": ABSENT,
     "torch.utils": {},
@@ -132,7 +136,7 @@ ADDED = {
 }
 
 MISSING = object()
-NAMES = OURS.keys() | ADDED.keys() | SPREAD.keys()
+NAMES = OURS.keys() | ADDED.keys() | SPREAD.keys() | PRIVATE.keys()
 ROOTS = {"torch", "torchvision", "torchaudio"}  # the last is not here, and would import PyTorch
 
 

@@ -247,6 +247,7 @@ def install_overrides(overrides: list[Interception]) -> None:
         overriding.installed.on = True
         for override in overrides:
             _overridden[override.function] = override
+            override.twin.__code__ = override.function.__code__
             _retarget(override.function, override.twin)
             override.set_installed(True)
         _asking_changed()

@@ -30,6 +30,7 @@ class _Local(threading.local):
     def __init__(self):
         self.modes = []
         self.classes_on = self.modes_on = True
+        self.casts = None  # what is asked last: autocast's rule (NOTE [Autocast] in amp/autocasting.py)
 
 
 class _Installed:
@@ -72,6 +73,18 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
         local.modes_on = False
 
 
+class AskNothing(DisableTorchFunction):
+    """Ask nothing at all inside a `with` block, autocast neither."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.casts, local.casts = local.casts, None
+
+    def __exit__(self, *exc):
+        super().__exit__(*exc)
+        local.casts = self.casts
+
+
 def overloads(cls: type) -> bool:
     """Tell whether a class answers calls itself: exact tensors and parameters do not."""
     answer = getattr(cls, "__torch_function__", None)
@@ -107,7 +120,7 @@ def asked(public, args: tuple, kwargs: dict, only_modes: bool = False):
     if answers or (local.modes and local.modes_on):
         answer = _answer_of_operator if public in operators else answered
         return answer(shown.get(public, public), answers, args, kwargs)
-    return UNHANDLED
+    return UNHANDLED if local.casts is None else local.casts(public, args, kwargs)
 
 
 def _answer_of_operator(public, answers: list, args: tuple, kwargs: dict):

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from backlight.amp.autocasting import autocast_again
 from backlight.autograd.doors import backward
 from backlight.autograd.function import Function
 from backlight.autograd.recomputation import CheckpointError, Frame, GraphExecGroup, checkpoint_hooks
@@ -152,9 +153,10 @@ def _frame(function, kwargs: dict, preserve_rng_state: bool, context_fn, determi
         raise ValueProblem(f"determinism_check should be one of {list(CHECKS)}, but got {determinism_check}")
     forward_context, again_context = context_fn()
     drawn = _Drawn() if preserve_rng_state else None
+    casts = autocast_again()
 
     def recompute(*args):
-        with nullcontext() if drawn is None else drawn.again(), again_context:
+        with nullcontext() if drawn is None else drawn.again(), casts(), again_context:
             function(*args, **kwargs)
 
     stops = early_stop if _Settings.early_stop is None else _Settings.early_stop
@@ -219,6 +221,7 @@ class CheckpointFunction(Function):
         count_tasks()
         ctx.run_function = run_function
         ctx.drawn = _Drawn() if preserve_rng_state else None
+        ctx.casts = autocast_again()
         ctx.others = [None if isinstance(one, TensorState) else one for one in args]
         ctx.places = [place for place, one in enumerate(args) if isinstance(one, TensorState)]
         ctx.save_for_backward(*(args[place] for place in ctx.places))
@@ -246,7 +249,7 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors):
             inputs[place] = tensor
         detached = detach_variable(tuple(inputs))
-        with nullcontext() if ctx.drawn is None else ctx.drawn.again(), enable_grad():
+        with nullcontext() if ctx.drawn is None else ctx.drawn.again(), ctx.casts(), enable_grad():
             found = ctx.run_function(*detached)
         outs = (found,) if isinstance(found, TensorState) else found
         pairs = [(o, g) for o, g in zip(outs, grads) if isinstance(o, TensorState) and o.requires_grad]

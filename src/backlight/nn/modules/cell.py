@@ -7,7 +7,8 @@ from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.ops.recurrent import gru_steps, lstm_steps, rnn_steps
+from backlight.ops.recurrent import gru_steps, rnn_steps
+from backlight.ops.recurrent_layers import lstm_cell
 from backlight.tensor.filled import empty, zeros
 from backlight.tensor.tensor import Tensor
 
@@ -115,8 +116,7 @@ class LSTMCell(RNNCellBase):
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return the next hidden state and the next cell state."""
         rows, (hidden, cells) = self._checked(input, hx, ("hx[0]", "hx[1]"))
-        sums = F.linear(rows, self.weight_ih, self._both_biases())
-        _, *last = lstm_steps(sums, hidden, cells, self.weight_hh, None, (len(rows),), False)
+        last = lstm_cell(rows, (hidden, cells), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return tuple(last if input.ndim == 2 else [state.squeeze(0) for state in last])
 
 

@@ -1,0 +1,306 @@
+"""`autocast`: a block in which products of matrices run in lower precision, and what needs it in float32.
+
+NOTE [Autocast]
+While a thread is in such a block, public functions ask (NOTE [Overriding] in graph/overriding.py), after modes and
+classes: one that stands in a list (amp/policies.py) has its arguments cast and runs with casting off; all others run as
+ever, and what they call is asked about. Leaves that require grad are cast once a block.
+"""
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+
+from backlight import dtypes
+from backlight.amp.policies import AS_IT_IS, FLOAT32, LOWER, PROMOTE, contracts, policies
+from backlight.devices import device
+from backlight.dtypes import bfloat16, float16, float32, float64
+from backlight.errors import ArgumentError, GraphError, ValueProblem
+from backlight.graph import overriding
+from backlight.graph.overriding import UNHANDLED
+from backlight.graph.state import LEAF, TensorState
+from backlight.overrides import ask_always, ask_no_longer
+
+AVAILABLE = ("cpu", "cuda", "mtia", "maia", "xpu", "hpu", "ipu", "xla", "mps")
+SUPPORTED = (bfloat16, float16)
+
+
+class _Casting(threading.local):
+    """What this thread casts."""
+
+    def __init__(self):
+        self.enabled = dict.fromkeys(AVAILABLE, False)
+        self.lower = dict.fromkeys(AVAILABLE, float16) | {"cpu": bfloat16, "xla": bfloat16}
+        self.caches = True
+        self.nesting = 0
+        self.cached: dict[tuple, tuple] = {}  # (id of a leaf, dtype) -> the leaf and what it was cast to
+
+
+casting = _Casting()
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Tell whether PyTorch has autocast for a kind of device."""
+    return device(device_type).type in AVAILABLE
+
+
+def _cast_for(public, args: tuple, kwargs: dict):
+    """Return what a function gives with its arguments cast; UNHANDLED where it is in no list."""
+    public = overriding.shown.get(public, public)
+    policy = AS_IT_IS if kwargs.get("out") is not None else policies().get(public)
+    if policy == "einsum":
+        policy = LOWER if args and contracts(args[0]) else None
+    if policy is None:
+        return UNHANDLED
+    overriding.local.casts = None
+    try:
+        if policy != AS_IT_IS:
+            to = _wanted(policy, (*args, *kwargs.values()))
+            args, kwargs = cast(args, to), cast(kwargs, to)
+        return public(*args, **kwargs)
+    finally:
+        overriding.local.casts = _cast_for
+
+
+def _wanted(policy: str, values: tuple) -> dtypes.dtype:
+    """Return the dtype that a policy casts to."""
+    if policy != PROMOTE:
+        return float32 if policy == FLOAT32 else casting.lower["cpu"]
+    lower = casting.lower["cpu"]
+    found = {one.dtype for one in overriding.flat(values) if isinstance(one, TensorState) and one.is_floating_point()}
+    if not found <= {lower, float32, float64}:
+        raise GraphError(
+            f"Unexpected floating ScalarType in at::autocast::prioritize: inside autocast tensors of {lower}, float32 "
+            f"and float64 can be joined, got {', '.join(sorted(map(str, found)))}"
+        )
+    return float32 if float32 in found else lower
+
+
+def cast(value, to: dtypes.dtype):
+    """Return a value with each tensor of another floating dtype in it cast; float64 stays as it is."""
+    if isinstance(value, TensorState):
+        eligible = value.is_floating_point() and value.dtype not in (to, float64)
+        return _cast_tensor(value, to) if eligible else value
+    if isinstance(value, dict):
+        return {key: cast(one, to) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(cast(one, to) for one in value)
+    return value
+
+
+def _cast_tensor(tensor, to: dtypes.dtype):
+    """Cast one tensor; a float32 leaf that requires grad (a weight) once a block."""
+    weight = tensor._edge is LEAF and tensor.dtype is float32 and to is casting.lower["cpu"] and tensor._view is None
+    if not (weight and casting.caches):
+        return tensor.to(to)
+    key = id(tensor), to
+    if key not in casting.cached:
+        casting.cached[key] = tensor, tensor.to(to)
+    return casting.cached[key][1]
+
+
+# --- the state --------------------------------------------------------------------------------------------------------
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Tell whether this thread casts, for a kind of device."""
+    return casting.enabled[_known(device_type)]
+
+
+def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
+    """Let this thread cast from now on, or no longer."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    before, casting.enabled[_known(device_type)] = casting.enabled[_known(device_type)], bool(enabled)
+    if device_type != "cpu":
+        return
+    overriding.local.casts = _cast_for if enabled else None
+    if before != bool(enabled):
+        (ask_always if enabled else ask_no_longer)(casting.enabled)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Tell whether this thread casts on the CPU."""
+    return casting.enabled["cpu"]
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Let this thread cast on the CPU from now on, or no longer."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> dtypes.dtype:
+    """Return the lower precision on the CPU."""
+    return casting.lower["cpu"]
+
+
+def set_autocast_cpu_dtype(dtype: dtypes.dtype) -> None:
+    """Choose the lower precision on the CPU."""
+    casting.lower["cpu"] = dtype
+
+
+def autocast_again() -> Callable:
+    """Return what makes blocks that cast as this thread casts now, for a function that will run once more."""
+    enabled, lower, caches = casting.enabled["cpu"], casting.lower["cpu"], casting.caches
+    return lambda: autocast("cpu", lower, enabled, caches) if enabled or casting.enabled["cpu"] else nullcontext()
+
+
+def get_autocast_dtype(device_type: str) -> dtypes.dtype:
+    """Return the lower precision, for a kind of device."""
+    return casting.lower[_known(device_type)]
+
+
+def set_autocast_dtype(device_type: str, dtype: dtypes.dtype) -> None:
+    """Choose the lower precision, for a kind of device."""
+    casting.lower[_known(device_type)] = dtype
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Tell whether weights are cast once a block."""
+    return casting.caches
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Choose whether weights are cast once a block, or each time."""
+    casting.caches = bool(enabled)
+
+
+def clear_autocast_cache() -> None:
+    """Forget the cast weights."""
+    casting.cached.clear()
+
+
+def autocast_increment_nesting() -> int:
+    """Count one block more, and return how many there are."""
+    casting.nesting += 1
+    return casting.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """Count one block less, and return how many are left."""
+    casting.nesting -= 1
+    return casting.nesting
+
+
+def _known(device_type: str) -> str:
+    if not is_autocast_available(device_type):
+        raise GraphError(
+            f"unknown device type for autocast in get_autocast_dispatch_key_from_device_type: {device_type}"
+        )
+    return device_type
+
+
+# --- the block --------------------------------------------------------------------------------------------------------
+
+
+class autocast:  # noqa: N801 - PyTorch's name
+    """Run what gains by it in lower precision inside a `with` block, or in the decorated function.
+
+    Args:
+        device_type: "cpu"; blocks for other kinds do nothing, as there are no tensors there.
+        dtype: the lower precision, bfloat16 or float16; bfloat16 by default.
+        enabled: False turns casting off inside.
+        cache_enabled: whether weights are cast once a block.
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: dtypes.dtype | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ):
+        if not isinstance(device_type, str):
+            raise ValueProblem(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if not is_autocast_available(device_type):
+            raise GraphError(f"User specified an unsupported autocast device_type '{device_type}'")
+        self.device = device_type
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self._cache_enabled = casting.caches if cache_enabled is None else cache_enabled
+        self._enabled = enabled and self._can_be()
+
+    def _can_be(self) -> bool:
+        """Tell whether this block can cast; say why not."""
+        if self.device == "cuda":
+            warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=3)
+            return False
+        if self.fast_dtype not in SUPPORTED:
+            name = self.device.upper()
+            warnings.warn(
+                f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n{name} Autocast only "
+                f"supports dtypes of {', '.join(map(str, SUPPORTED))} currently.",
+                stacklevel=3,
+            )
+            return False
+        return True
+
+    def __enter__(self):
+        self.before = casting.caches, casting.enabled[self.device], casting.lower[self.device]
+        set_autocast_enabled(self.device, self._enabled)
+        casting.lower[self.device] = self.fast_dtype
+        autocast_increment_nesting()
+        casting.caches = self._cache_enabled
+        return self
+
+    def __exit__(self, *exc):
+        if autocast_decrement_nesting() == 0:
+            clear_autocast_cache()
+        casting.caches, enabled, casting.lower[self.device] = self.before
+        set_autocast_enabled(self.device, enabled)
+        return False
+
+    def __call__(self, func: Callable) -> Callable:
+        """Return a function that runs in such a block."""
+        if not callable(func):
+            raise ArgumentError(
+                f"autocast()(func) requires a callable, but got {type(func).__name__}. Did you mean to use autocast as "
+                "a context manager? For example:\n    with torch.autocast(device_type=...):\n        output = "
+                "model(input)"
+            )
+
+        @functools.wraps(func)
+        def decorate_autocast(*args, **kwargs):
+            with self:
+                return func(*args, **kwargs)
+
+        return decorate_autocast
+
+
+def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: dtypes.dtype | None = None) -> Callable:
+    """Decorate the `forward` of a Function: it notes whether it was cast, for `custom_bwd`.
+
+    Args:
+        cast_inputs: cast the arguments to this inside autocast, and run without it.
+    """
+    if not isinstance(device_type, str):
+        raise ValueProblem(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorate_fwd(ctx, *args, **kwargs):
+        ctx._dtype = get_autocast_dtype(device_type)
+        casts = is_autocast_enabled(device_type)
+        ctx._fwd_used_autocast = casts and cast_inputs is None
+        if cast_inputs is None or not casts:
+            return fwd(ctx, *args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(ctx, *cast(args, cast_inputs), **cast(kwargs, cast_inputs))
+
+    return decorate_fwd
+
+
+def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
+    """Decorate the `backward` of a Function: it runs with the casting that `forward` ran with."""
+    if not isinstance(device_type, str):
+        raise ValueProblem(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorate_bwd(ctx, *args, **kwargs):
+        with autocast(device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype):
+            return bwd(ctx, *args, **kwargs)
+
+    return decorate_bwd
