@@ -149,6 +149,18 @@ REFUSALS = {
     "cov with too few weights": lambda t: t.cov(t.ones(5), aweights=t.ones(1)),
     "cov with negative weights": lambda t: t.cov(t.ones(5), aweights=-t.ones(5)),
     "cov with weights that sum to zero": lambda t: t.cov(t.ones(5), aweights=t.zeros(5)),
+    "three shapes that do not broadcast": lambda t: t.where(t.ones(2, 1) > 0, t.ones(1, 3), t.ones(4, 1)),
+    "hstack of nothing": lambda t: t.hstack([]),
+    "vstack of nothing": lambda t: t.vstack([]),
+    "dstack of nothing": lambda t: t.dstack([]),
+    "embedding in a vector": lambda t: t.nn.functional.embedding(t.tensor([0]), t.ones(3)),
+    "rms_norm over no dims": lambda t: t.nn.functional.rms_norm(t.ones(2, 3), []),
+    "rms_norm with another weight": lambda t: t.nn.functional.rms_norm(t.ones(2, 3), [3], t.ones(2)),
+    "prelu of a 0-d tensor": lambda t: t.nn.functional.prelu(t.tensor(1.0), t.ones(2)),
+    "hardtanh between bounds in disorder": lambda t: t.nn.functional.hardtanh(t.ones(2), 0.5, -0.5),
+    "searchsorted with another sorter": lambda t: t.searchsorted(t.ones(3), 1.0, sorter=t.tensor([0, 1])),
+    "nanmean in integers": lambda t: t.nanmean(t.ones(2), dtype=t.int32),
+    "vector_norm of integers": lambda t: t.linalg.vector_norm(t.arange(3), dtype=t.float32),
     "softshrink of integers": lambda t: t.nn.functional.softshrink(t.arange(3)),
 }
 

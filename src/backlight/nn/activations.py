@@ -1,6 +1,6 @@
 """Activations as torch.nn.functional has them: with an option to write into their input."""
 
-from backlight.errors import ShapeError
+from backlight.errors import ValueProblem
 from backlight.ops import activations as ops
 from backlight.ops import gates, kernel_calls
 from backlight.ops.inplace import inplace as written_into
@@ -77,7 +77,7 @@ def celu(input, alpha=1.0, inplace=False):
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """Return x, no smaller than min_val and no larger than max_val."""
     if min_val > max_val:
-        raise ShapeError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
+        raise ValueProblem(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
     return (hardtanh_ if inplace else ops.hardtanh)(input, min_val, max_val)
 
 

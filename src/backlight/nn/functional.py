@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from backlight.errors import ShapeError
 from backlight.graph.state import wrap
 from backlight.kernels import draws
 from backlight.kernels.generator import default_twister
@@ -300,6 +301,8 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         scale_grad_by_freq: divide each row's gradient by how often the row was taken.
         sparse: accepted; gradients are dense.
     """
+    if weight._data.ndim != 2:
+        raise ShapeError(f"'weight' must be 2-D; it has shape {list(weight._data.shape)}")
     count = weight._data.shape[0]
     if padding_idx is None:
         padding_idx = -1

@@ -5,9 +5,17 @@ import math
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import DimError, ShapeError, ValueProblem
+from backlight.errors import ShapeError
 from backlight.kernels import losses
 from backlight.kernels.halves import is_half, rounded, widened
+from backlight.ops.class_targets import (
+    check_classes,
+    check_target,
+    class_numbers,
+    class_rows,
+    class_weights,
+    wrong_class,
+)
 from backlight.ops.declare import Array, op
 from backlight.ops.linear import linear
 from backlight.ops.losses import reduction_of
@@ -16,9 +24,6 @@ from backlight.ops.promotion import is_float
 from backlight.ops.softmax import check_float, log_softmax
 
 __all__ = []
-
-LONG, BYTE = np.dtype(np.int64), np.dtype(np.uint8)
-
 
 # --- by class numbers -------------------------------------------------------------------------------------------------
 
@@ -117,16 +122,6 @@ def linear_cross_entropy(
     ).to(kind)
 
 
-def _class_weights(target, weight, ignore_index, classes, kind):
-    """Return the target of each position, 0 where ignored, and its weight, 0 where ignored; None if all weigh 1."""
-    target = target.reshape(-1)
-    if 0 <= ignore_index < classes or not all_between(target, classes):
-        counted = target != ignore_index
-        target = np.where(counted, target, 0)
-        return target, counted.astype(kind) if weight is None else weight.astype(kind)[target] * counted
-    return target, None if weight is None else weight.astype(kind)[target]
-
-
 def _reduced(losses, weights, reduction, shape):
     """Return the loss that is asked for, and the factors that turn its gradient into that of each position."""
     one = losses.dtype.type(1)
@@ -153,20 +148,6 @@ def _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoot
         raise wrong_class(target, input.shape[min(input.ndim - 1, 1)], ignore_index)
     out, scales, factors = found
     return rounded(out.reshape(target.shape) if reduction == "none" else out, input.dtype), scales, factors
-
-
-def class_numbers(target):
-    """Return the target of each position, as int64."""
-    if target.ndim != 1:
-        target = target.reshape(-1)
-    return target if target.dtype == LONG else target.astype(LONG)
-
-
-def class_rows(array):
-    """Return (positions, classes) of an array (classes,), (batch, classes) or (batch, classes, …)."""
-    if array.ndim <= 2:
-        return array if array.ndim == 2 else array[None]
-    return np.moveaxis(array, 1, -1).reshape((array.size // (array.shape[1] or 1), array.shape[1]))
 
 
 def _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing):
@@ -255,7 +236,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def _nll_forward(xp, input, target, weight, reduction, ignore_index):
     check_classes(input, target, weight, ignore_index)
     flat = class_rows(widened(input))
-    classes, weights = _class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)
+    classes, weights = class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)
     out, factors = _reduced(-flat[np.arange(len(classes)), classes], weights, reduction, target.shape)
     return rounded(out, input.dtype), factors
 
@@ -311,69 +292,6 @@ def take_of_classes(xp, input, target, factors, size: tuple, ignore_index: int):
 @take_of_classes.derivative("input", formula="−grad · factor at the target, 0 elsewhere")
 def take_of_classes_input(grad, target, factors, input_shape, ignore_index, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
-
-
-def all_between(numbers, limit: int) -> bool:
-    """Tell whether all integers of an array are at least 0 and below the limit."""
-    return not numbers.size or (numbers.min() >= 0 and numbers.max() < limit)
-
-
-def check_classes(input, target, weight, ignore_index) -> None:
-    """Raise PyTorch's error unless each target is one of the input's classes: IndexError, or as `check_target`."""
-    check_target(input, target, weight)
-    classes = input.shape[min(input.ndim - 1, 1)]
-    problem = None if all_between(target, classes) else wrong_class(target, classes, ignore_index)
-    if problem is not None:
-        raise problem
-
-
-def check_target(input, target, weight) -> None:
-    """Raise PyTorch's error unless target and weight fit the input.
-
-    Raises:
-        ValueError: there are more or fewer targets than rows.
-        RuntimeError: shapes or dtypes do not fit.
-    """
-    if input.ndim == 0:
-        raise ShapeError("nll_loss expects at least 1 dim in input, got a 0-d tensor; its last dim counts the classes")
-    _check_target_shape(input, target)
-    if target.dtype != LONG and target.dtype != BYTE:
-        name = from_numpy_dtype(target.dtype).old_name
-        raise ShapeError(f"expected target dtype to be Long or Byte, but got {name}; convert it with .long()")
-    classes = input.shape[min(input.ndim - 1, 1)]
-    if weight is not None and weight.shape != (classes,):
-        raise ShapeError(
-            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
-            f"shape: {list(weight.shape)}"
-        )
-
-
-def wrong_class(target, classes: int, ignore_index: int) -> DimError | None:
-    """Return PyTorch's error for a target that is no class, None if each is one."""
-    wrong = target[((target < 0) | (target >= classes)) & (target != ignore_index)]
-    if not wrong.size:
-        return None
-    return DimError(
-        f"Target {wrong.flat[0]} is out of bounds. There are {classes} classes, counted from 0; to leave a "
-        "position out, give it the target ignore_index"
-    )
-
-
-def _check_target_shape(input, target) -> None:
-    if input.ndim > 1 and (target.ndim == 0 or input.shape[0] != target.shape[0]):
-        found = target.shape[0] if target.ndim else 1
-        raise ValueProblem(
-            f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({found}); the shapes are "
-            f"{list(input.shape)} and {list(target.shape)}"
-        )
-    if input.ndim <= 2 and (target.ndim > 1 or (input.ndim == 1 and target.size != 1)):
-        raise ShapeError(
-            f"0D or 1D target tensor expected, multi-target not supported; the shapes are {list(input.shape)} and "
-            f"{list(target.shape)}"
-        )
-    wanted = [input.shape[0], *input.shape[2:]] if input.ndim > 2 else None
-    if wanted and list(target.shape) != wanted:
-        raise ShapeError(f"Expected target size {wanted}, got {list(target.shape)}; one class for each position")
 
 
 # --- by probabilities -------------------------------------------------------------------------------------------------

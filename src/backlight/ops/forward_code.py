@@ -87,7 +87,7 @@ def _promotion_lines(plan: Plan, singles) -> list[str]:
     if any(p.kind == OPTIONAL for p in plan.arrays):
         names += [f"d_{p.name}" for p in plan.arrays if p.kind == OPTIONAL]
         listed = ", ".join(names)
-        return ["mixed = True", f"{listed} = operands.unify_present(op, ({listed}))"]
+        return ["mixed = True", f"{listed} = operands.unify(op, ({listed}))"]
     if not tests:
         return ["mixed = False"]
     listed = ", ".join(names) + ("," if len(names) == 1 else "")

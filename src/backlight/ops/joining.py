@@ -158,15 +158,22 @@ def stack(tensors, dim=0):
     return stacked(tensors, dim)
 
 
+def _some(name: str, tensors) -> list:
+    """Return a sequence of tensors as a list, or raise PyTorch's error for an empty one."""
+    if not tensors:
+        raise ShapeError(f"{name} expects a non-empty TensorList")
+    return list(tensors)
+
+
 def hstack(tensors):
     """Join tensors along their second dim; vectors end to end."""
-    tensors = atleast_1d(list(tensors))
+    tensors = atleast_1d(_some("hstack", tensors))
     return cat(tensors, 0 if tensors and tensors[0]._data.ndim == 1 else 1)
 
 
 def vstack(tensors):
     """Join tensors along their first dim; vectors as rows."""
-    return cat(atleast_2d(list(tensors)))
+    return cat(atleast_2d(_some("vstack", tensors)))
 
 
 def row_stack(tensors):
@@ -176,7 +183,7 @@ def row_stack(tensors):
 
 def dstack(tensors):
     """Join tensors along their third dim."""
-    return cat(atleast_3d(list(tensors)), 2)
+    return cat(atleast_3d(_some("dstack", tensors)), 2)
 
 
 def column_stack(tensors):

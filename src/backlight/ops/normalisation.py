@@ -145,7 +145,17 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         eps: the machine epsilon of the dtype by default (float32's for half precision).
     """
     shape = list(normalized_shape)
-    if list(input._data.shape[len(input._data.shape) - len(shape) :]) != shape or not shape:
+    if not shape:
+        raise ShapeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    if weight is not None and list(weight._data.shape) != shape:
+        raise ShapeError(
+            "Expected weight to be of same shape as normalized_shape, but got weight of shape "
+            f"{list(weight._data.shape)} and normalized_shape = {shape}"
+        )
+    if list(input._data.shape[len(input._data.shape) - len(shape) :]) != shape:
         wanted = ", ".join(map(str, shape))
         raise ShapeError(
             f"Given normalized_shape={shape}, expected input with shape [*{wanted}], but got input of size"

@@ -113,13 +113,14 @@ def refused(op, problem: Exception | None, arrays) -> Exception | None:
 
 
 def unify(op, arrays):
-    """Return the arrays in their common dtype (a float one where the op asks for it)."""
-    if op.refuse is not None and (problem := refused(op, None, arrays)) is not None:
+    """Return the arrays in their common dtype (a float one where the op asks for it), None where one is missing."""
+    present = [array for array in arrays if array is not None]
+    if op.refuse is not None and (problem := refused(op, None, present)) is not None:
         raise problem
-    kind = common_dtype(arrays)
+    kind = common_dtype(present)
     if op.promote == "float":
         kind = as_float(kind)
-    return [array if array.dtype == kind else array.astype(kind) for array in arrays]
+    return [array if array is None or array.dtype == kind else array.astype(kind) for array in arrays]
 
 
 def restoration(data, tensors):
@@ -200,17 +201,18 @@ def explained(explain, arrays, problem: Exception) -> Exception:
 
 def broadcast_problem(problem: Exception, arrays) -> Exception:
     """Return PyTorch's error for shapes that do not broadcast, or the problem itself if they do."""
-    present = [array for array in arrays if array is not None]
-    for a, b in zip(present, present[1:]):
-        dims = max(a.ndim, b.ndim)
-        left, right = (1,) * (dims - a.ndim) + a.shape, (1,) * (dims - b.ndim) + b.shape
+    whole, *others = [array.shape for array in arrays if array is not None]
+    for shape in others:
+        dims = max(len(whole), len(shape))
+        left, right = [(1,) * (dims - len(one)) + one for one in (whole, shape)]
         for dim in reversed(range(dims)):
             if left[dim] != right[dim] and 1 not in (left[dim], right[dim]):
                 return ShapeError(
                     f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) at "
-                    f"non-singleton dimension {dim}; the shapes are {list(a.shape)} and {list(b.shape)}: "
+                    f"non-singleton dimension {dim}; the shapes are {list(whole)} and {list(shape)}: "
                     "make the sizes equal or one of them 1 (see unsqueeze and expand)"
                 )
+        whole = tuple(b if a == 1 else a for a, b in zip(left, right))
     return problem
 
 
@@ -308,14 +310,6 @@ def optional_data(op, name: str, value):
         return value._data
     place = [param.name for param in op.arrays].index(name)
     raise wrong_argument(op, place, value)
-
-
-def unify_present(op, arrays):
-    """The same as `unify`, leaving None where an optional array is missing."""
-    kind = common_dtype([array for array in arrays if array is not None])
-    if op.promote == "float":
-        kind = as_float(kind)
-    return [array if array is None or array.dtype == kind else array.astype(kind) for array in arrays]
 
 
 def tensor_list(op, values) -> tuple:

@@ -260,6 +260,11 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
     values = _as_tensor_like(input, sorted_sequence)
+    if sorter is not None and sorter._data.shape != sorted_sequence._data.shape:
+        raise ShapeError(
+            "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+            f"{list(sorted_sequence._data.shape)}and got sorter tensor {list(sorter._data.shape)}"
+        )
     return search(sorted_sequence, values, sorter, right=right or side == "right", out_int32=out_int32)
 
 
