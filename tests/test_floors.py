@@ -13,7 +13,7 @@ FLOORS = [
     {"kernels"},
     {"graph"},
     {"ops", "linalg", "special", "masked"},
-    {"tensor", "fft", "array_api", "batching"},
+    {"tensor", "fft", "signal", "testing", "array_api", "batching"},
     {"autograd"},
     {"nn", "optim", "data"},
     {"amp", "func", "models", "adapters", "overrides", "training", "serialization", "utils", "profiler"},

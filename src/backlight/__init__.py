@@ -9,7 +9,7 @@ from backlight.autograd.variable import Variable
 from backlight.batching.vmapping import vmap
 from backlight.devices import device
 from backlight.dtypes import *
-from backlight.graph.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from backlight.graph.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from backlight.graph.modes import (
     enable_grad,
     inference_mode,
@@ -110,7 +110,7 @@ from backlight.tensor.windows import *
 from backlight import autograd, fft, linalg, return_types, special  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
-    from backlight import amp, data, func, lens, masked, nn, optim, overrides, profiler, utils
+    from backlight import amp, data, func, lens, masked, nn, optim, overrides, profiler, signal, testing, utils
     from backlight.amp import autocast
     from backlight.serialization import load, save
 
@@ -128,16 +128,22 @@ _LATER = {
     "Reranker": "backlight.explain.reranker",
     "amp": "backlight.amp",
     "autocast": "backlight.amp",
+    "binomial": "backlight.tensor.binomial",
     "data": "backlight.data",
     "func": "backlight.func",
+    "histogram": "backlight.ops.histograms",
+    "histogramdd": "backlight.ops.histograms",
     "lens": "backlight.lens",
     "load": "backlight.serialization",
+    "lobpcg": "backlight.ops.lobpcg",
     "masked": "backlight.masked",
     "nn": "backlight.nn",
     "optim": "backlight.optim",
     "overrides": "backlight.overrides",
     "profiler": "backlight.profiler",
     "save": "backlight.serialization",
+    "signal": "backlight.signal",
+    "testing": "backlight.testing",
     "utils": "backlight.utils",
 }
 _AUTOCAST = """
@@ -149,6 +155,10 @@ _LATER.update(dict.fromkeys(_AUTOCAST.split(), "backlight.amp.autocasting"))
 
 
 def __getattr__(name: str):
+    if name.startswith("_foreach_"):
+        module = _importlib.import_module("backlight.tensor.foreach")
+        if name in module.NAMES:
+            return globals().setdefault(name, module.foreach(name))
     if name not in _LATER:
         raise AttributeError(f"module 'backlight' has no attribute {name!r}")
     module = _importlib.import_module(_LATER[name])

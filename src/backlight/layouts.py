@@ -2,7 +2,15 @@
 
 from backlight.errors import GraphError
 
-__all__ = ["channels_last", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
+__all__ = [
+    "channels_last",
+    "channels_last_3d",
+    "contiguous_format",
+    "layout",
+    "memory_format",
+    "preserve_format",
+    "strided",
+]
 
 
 class layout:  # noqa: N801 - PyTorch's name
@@ -27,6 +35,7 @@ strided = layout("strided")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
 
 _ORDERS = {None: "K", preserve_format: "K", contiguous_format: "C"}
 

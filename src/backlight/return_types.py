@@ -26,6 +26,8 @@ nanmedian = _named("nanmedian", "values", "indices")
 mode = _named("mode", "values", "indices")
 sort = _named("sort", "values", "indices")
 topk = _named("topk", "values", "indices")
+histogram = _named("histogram", "hist", "bin_edges")
+histogramdd = _named("histogramdd", "hist", "bin_edges")
 frexp = _named("frexp", "mantissa", "exponent")
 linalg_cholesky_ex = _named("linalg_cholesky_ex", "L", "info")
 linalg_eigh = _named("linalg_eigh", "eigenvalues", "eigenvectors")
@@ -47,3 +49,12 @@ slogdet = _named("slogdet", "sign", "logabsdet")
 svd = _named("svd", "U", "S", "V")
 triangular_solve = _named("triangular_solve", "solution", "cloned_coefficient")
 geqrf = _named("geqrf", "a", "tau")
+
+
+# PyTorch has a type of its own for calls with `out`; here a call returns the same with or without.
+_WITH_OUT = """
+aminmax cummax cummin frexp geqrf histogram kthvalue linalg_cholesky_ex linalg_eigh linalg_inv_ex linalg_ldl_factor
+linalg_ldl_factor_ex linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_qr linalg_slogdet
+linalg_solve_ex linalg_svd lu_unpack max median min mode nanmedian qr slogdet sort svd topk triangular_solve
+"""
+globals().update({f"{name}_out": globals()[name] for name in _WITH_OUT.split()})

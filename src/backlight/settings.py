@@ -9,6 +9,7 @@ from backlight.notices import warn_outside
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
+    "compile",
     "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "is_deterministic_algorithms_warn_only_enabled",
@@ -21,6 +22,25 @@ PRECISIONS = ("highest", "high", "medium")
 DEBUG_MODES = ("default", "warn", "error")
 
 _set = {"precision": "highest", "deterministic": False, "warn only": False}
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
+    """Return the function or module itself: what it computes is the same, and nothing here makes it faster.
+
+    PyTorch's compiled programs have the meaning of the programs as they were written, and so has this one. The options
+    choose how it is compiled there; as a decorator with options it returns what is decorated.
+
+    Raises:
+        RuntimeError: `mode` and `options` are both given.
+        TypeError: what is given cannot be called.
+    """
+    if mode is not None and options is not None:
+        raise GraphError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if model is None:
+        return lambda function: compile(function, mode=mode, options=options)
+    if not callable(model):
+        raise ArgumentError(f"torch.compile takes a function or a module, got {type(model).__name__}")
+    return model
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -4,6 +4,7 @@ from backlight.ops.activations import sigmoid as expit
 from backlight.ops.out_variants import with_out
 from backlight.ops.pointwise import exp2, expm1, log1p, sinc
 from backlight.ops.rare_functions import (
+    POLYNOMIALS,
     airy_ai,
     bessel_j0,
     bessel_j1,
@@ -88,5 +89,8 @@ __all__ = [
     "xlogy",
     "zeta",
 ]
+
+globals().update(POLYNOMIALS)
+__all__ += POLYNOMIALS
 
 globals().update(with_out(globals(), {*__all__} - {"softmax", "log_softmax"}, __name__))

@@ -32,6 +32,7 @@ SPREAD = {
         "HingeEmbeddingLoss MultiLabelMarginLoss SoftMarginLoss MultiLabelSoftMarginLoss CosineEmbeddingLoss "
         "MarginRankingLoss MultiMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
     ),
+    "torch.nn.modules.normalization": (NN, "CrossMapLRN2d"),
     "torch.nn.modules.pixelshuffle": (NN, "PixelShuffle PixelUnshuffle"),
     "torch.nn.modules.pooling": (
         NN,

@@ -16,6 +16,7 @@ __all__ = [
     "ConcatDataset",
     "Dataset",
     "IterableDataset",
+    "StackDataset",
     "Subset",
     "TensorDataset",
     "random_split",
@@ -105,6 +106,48 @@ class ConcatDataset(Dataset[Sample]):
         number = bisect.bisect_right(self.cumulative_sizes, index)
         before = self.cumulative_sizes[number - 1] if number else 0
         return self.datasets[number][index - before]
+
+
+class StackDataset(Dataset[Sample]):
+    """Datasets of one length side by side: a sample is a tuple of theirs, or by keyword a dict."""
+
+    def __init__(self, *args: Dataset, **kwargs: Dataset):
+        if args and kwargs:
+            raise ValueProblem(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both "
+                "types are given."
+            )
+        self.datasets = args or kwargs
+        if not self.datasets:
+            raise ValueProblem("At least one dataset should be passed")
+        lengths = {len(dataset) for dataset in self._parts()}
+        if len(lengths) > 1:
+            raise ValueProblem("Size mismatch between datasets")
+        self._length = lengths.pop()
+
+    def _parts(self) -> list[Dataset]:
+        return list(self.datasets.values() if isinstance(self.datasets, dict) else self.datasets)
+
+    def _joined(self, parts: Iterable):
+        return dict(zip(self.datasets, parts)) if isinstance(self.datasets, dict) else tuple(parts)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self._joined([dataset[index] for dataset in self._parts()])
+
+    def __getitems__(self, indices: list[int]) -> list:
+        """Return several samples, asked of each dataset at once where it can."""
+        columns = []
+        for dataset in self._parts():
+            several = getattr(dataset, "__getitems__", None)
+            columns.append([dataset[index] for index in indices] if several is None else several(indices))
+            if len(columns[-1]) != len(indices):
+                raise ValueProblem(
+                    f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(columns[-1])}"
+                )
+        return [self._joined(parts) for parts in zip(*columns)]
+
+    def __len__(self) -> int:
+        return self._length
 
 
 class ChainDataset(IterableDataset):

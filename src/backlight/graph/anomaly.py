@@ -92,6 +92,11 @@ class detect_anomaly(set_detect_anomaly):  # noqa: N801 - PyTorch's name
         super().__init__(True, check_nan, check_inf=check_inf, forward=forward)
 
 
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch anomaly mode on or off for good; `autograd.set_detect_anomaly` does the same, and can be a block."""
+    anomaly.set(mode, check_nan, False, False)
+
+
 def is_anomaly_enabled() -> bool:
     """Return whether anomaly mode is on."""
     return anomaly.enabled

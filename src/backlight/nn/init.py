@@ -273,3 +273,30 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
             for channel in range(min(each, tensor.shape[1])):
                 tensor[(group * each + channel, channel, *middle)] = 1
     return tensor
+
+
+def _under_old_name(function):
+    """Return a function under the name that it had before PyTorch ended the names of what writes in `_`."""
+    new = function.__name__
+    old = new[:-1]
+
+    def deprecated(*args, **kwargs) -> Tensor:
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    deprecated.__name__ = deprecated.__qualname__ = old
+    deprecated.__doc__ = f"Call `{new}`, which has the same arguments."
+    return deprecated
+
+
+uniform = _under_old_name(uniform_)
+normal = _under_old_name(normal_)
+constant = _under_old_name(constant_)
+eye = _under_old_name(eye_)
+dirac = _under_old_name(dirac_)
+xavier_uniform = _under_old_name(xavier_uniform_)
+xavier_normal = _under_old_name(xavier_normal_)
+kaiming_uniform = _under_old_name(kaiming_uniform_)
+kaiming_normal = _under_old_name(kaiming_normal_)
+orthogonal = _under_old_name(orthogonal_)
+sparse = _under_old_name(sparse_)

@@ -9,7 +9,7 @@ from backlight.ops.operands import sum_to_shape
 from backlight.ops.selecting import check_same_dtype
 from backlight.sizes import broadcast
 
-__all__ = ["argwhere", "masked_fill", "masked_scatter", "masked_select", "nonzero"]
+__all__ = ["argwhere", "masked_fill", "masked_scatter", "masked_select", "nonzero", "nonzero_static"]
 
 
 def _check_mask(message: str, mask) -> None:
@@ -158,6 +158,14 @@ def nonzero(input, *, as_tuple: bool = False):
     if as_tuple:
         return tuple(wrap(places) for places in np.nonzero(data if data.ndim else data.reshape(1)))
     return wrap(np.argwhere(data))
+
+
+def nonzero_static(input, *, size, fill_value=-1):
+    """Return the places of the first `size` elements that are not zero, one row each; rows of `fill_value` if fewer."""
+    found = np.argwhere(input._data)[:size]
+    out = np.full((size, found.shape[1]), fill_value, np.int64)
+    out[: len(found)] = found
+    return wrap(out)
 
 
 def argwhere(input):

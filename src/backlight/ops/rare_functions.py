@@ -1,7 +1,7 @@
 """Special functions that have values and no derivative in PyTorch, or one by their second argument only."""
 
 from backlight.errors import UnsupportedError
-from backlight.kernels import incomplete, waves
+from backlight.kernels import incomplete, polynomials, waves
 from backlight.kernels.halves import HALVES
 from backlight.ops.declare import op
 from backlight.ops.numbers import no_integers
@@ -100,3 +100,30 @@ _by_other_only(zeta, "zeta")
 @zeta.derivative("other", formula="−grad · input · zeta(input + 1, other)")
 def zeta_other(grad, input, other, ops):
     return grad * -input * ops.special_zeta(input + 1, other)
+
+
+# --- orthogonal polynomials -------------------------------------------------------------------------------------------
+
+
+def _polynomial(name: str):
+    refuse = _no_halves(f"{name}_cpu")
+
+    def forward(xp, x, n):
+        if x.dtype in HALVES:
+            raise UnsupportedError(refuse(x.dtype))
+        return polynomials.polynomial(name, x, n)
+
+    forward.__doc__ = f"The {name.replace('_polynomial_', ' polynomial ')} of degree n at x. There is no derivative."
+    return op(forward, name=f"special_{name}", promote="float")
+
+
+POLYNOMIALS = {
+    name: _polynomial(name)
+    for name in (
+        *[f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"],
+        "hermite_polynomial_h",
+        "hermite_polynomial_he",
+        "laguerre_polynomial_l",
+        "legendre_polynomial_p",
+    )
+}

@@ -2,11 +2,13 @@
 
 from backlight.optim import lr_scheduler
 from backlight.optim.adadelta import Adadelta
+from backlight.optim.adafactor import Adafactor
 from backlight.optim.adagrad import Adagrad
 from backlight.optim.adam import Adam, AdamW
 from backlight.optim.adamax import Adamax
 from backlight.optim.asgd import ASGD
 from backlight.optim.lbfgs import LBFGS
+from backlight.optim.muon import Muon
 from backlight.optim.nadam import NAdam
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.radam import RAdam
@@ -19,10 +21,12 @@ __all__ = [
     "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",

@@ -2,8 +2,10 @@
 
 from backlight.ops import (
     flipping,
+    histograms,
     indexing,
     joining,
+    kernel_calls,
     masking,
     repeating,
     scattering,
@@ -47,6 +49,7 @@ class IndexMethods:
     split_with_sizes = splitting.split_with_sizes
     chunk = splitting.chunk
     unsafe_split = splitting.unsafe_split
+    unsafe_split_with_sizes = kernel_calls.unsafe_split_with_sizes
     unsafe_chunk = splitting.unsafe_chunk
     tensor_split = splitting.tensor_split
     hsplit = splitting.hsplit
@@ -82,6 +85,8 @@ class IndexMethods:
     masked_fill_ = inplace(masking.masked_fill)
     masked_scatter_ = inplace(masking.masked_scatter)
     nonzero = masking.nonzero
+    histogram = histograms.histogram
+    nonzero_static = masking.nonzero_static
     argwhere = masking.argwhere
 
     copy_ = copy_into

@@ -6,6 +6,7 @@ from backlight.ops import compiled
 from backlight.tensor.conversion_methods import ConversionMethods
 from backlight.tensor.copy_methods import CopyMethods
 from backlight.tensor.creation_methods import CreationMethods
+from backlight.tensor.element_methods import ElementMethods
 from backlight.tensor.graph_methods import GraphMethods
 from backlight.tensor.index_methods import IndexMethods
 from backlight.tensor.legacy import old_style
@@ -29,6 +30,7 @@ class Tensor(
     ReductionMethods,
     ShapeMethods,
     CopyMethods,
+    ElementMethods,
     IndexMethods,
     LinearMethods,
     SubclassMethods,

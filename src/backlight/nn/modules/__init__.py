@@ -8,6 +8,7 @@ from backlight.nn.modules.cell import *
 from backlight.nn.modules.channel_norms import *
 from backlight.nn.modules.container import *
 from backlight.nn.modules.convolution import *
+from backlight.nn.modules.cross_map_norm import *
 from backlight.nn.modules.distance import *
 from backlight.nn.modules.dropout import *
 from backlight.nn.modules.embedding import *

@@ -16,7 +16,14 @@ from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations"]
+__all__ = [
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "type_before_parametrizations",
+]
 
 
 CHANGED = "Registering a parametrization may not change the {} of the tensor, unless `unsafe` flag is enabled."
@@ -157,6 +164,11 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Return whether a module has a parametrization: any, or one of this name."""
     parts = module._modules.get("parametrizations")
     return parts is not None and (tensor_name is None or tensor_name in parts)
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """Return the class that a module had before it was parametrized."""
+    return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:

@@ -1,0 +1,84 @@
+"""A layer and the batch norm after it, fused into one layer; and layers whose parameters are left as they lie."""
+
+import copy
+import inspect
+
+from backlight.errors import GraphError
+from backlight.nn.modules.module import Module
+from backlight.nn.parameter import Parameter
+from backlight.tensor.filled import ones_like, zeros_like
+
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "skip_init"]
+
+
+def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Module:
+    """Return a copy of a convolution that does what it and the batch norm after it do; both must be in eval mode."""
+    _require_eval(conv, bn)
+    return _with(
+        conv,
+        fuse_conv_bn_weights(
+            conv.weight, conv.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
+        ),
+    )
+
+
+def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
+    """Return a copy of a linear layer that does what it and the batch norm after it do; both must be in eval mode."""
+    _require_eval(linear, bn)
+    if linear.out_features != bn.num_features and bn.num_features != 1:
+        raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
+    return _with(
+        linear,
+        fuse_linear_bn_weights(linear.weight, linear.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias),
+    )
+
+
+def _require_eval(layer: Module, bn: Module) -> None:
+    if layer.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+
+
+def _with(layer: Module, parameters: tuple) -> Module:
+    fused = copy.deepcopy(layer)
+    fused.weight, fused.bias = parameters
+    return fused
+
+
+def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+    """Return weight and bias of a convolution fused with a batch norm.
+
+    Args:
+        conv_b: may be None, like `bn_w` and `bn_b`.
+        transpose: whether the weight has the output's channels in dim 1.
+    """
+    shape = [1] * conv_w.ndim
+    shape[1 if transpose else 0] = -1
+    return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
+
+
+def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+    """Return weight and bias of a linear layer fused with a batch norm."""
+    return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
+
+
+def _fused(weight, bias, mean, variance, eps, scale, shift, shape):
+    trained = weight.requires_grad, weight.requires_grad if bias is None else bias.requires_grad
+    bias = zeros_like(mean) if bias is None else bias
+    scale = ones_like(mean) if scale is None else scale
+    shift = zeros_like(mean) if shift is None else shift
+    factors = scale * (variance + eps).rsqrt()
+    fused = (weight * factors.reshape(shape)).to(weight.dtype), ((bias - mean) * factors + shift).to(bias.dtype)
+    return tuple(Parameter(one.detach(), wanted) for one, wanted in zip(fused, trained))
+
+
+def skip_init(module_cls: type, *args, **kwargs) -> Module:
+    """Make a module whose parameters are to be written by somebody else; here they have the usual first values.
+
+    Raises:
+        RuntimeError: the class is no Module, or takes no device.
+    """
+    if not issubclass(module_cls, Module):
+        raise GraphError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise GraphError("Module must support a 'device' arg to skip initialization")
+    return module_cls(*args, **kwargs)

@@ -1,0 +1,98 @@
+"""The old `spectral_norm`: a weight that is divided before each forward by its largest singular value.
+
+`parametrizations.spectral_norm` is the newer one; this one keeps the names that old state dicts have, `weight_orig`,
+`weight_u` and `weight_v`.
+"""
+
+from backlight.errors import ValueProblem
+from backlight.graph.modes import no_grad
+from backlight.nn.functional import normalize
+from backlight.nn.modules.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from backlight.nn.modules.module import Module
+from backlight.nn.parameter import Parameter
+from backlight.nn.utils.weight_norm import find_hook, refuse_second
+from backlight.tensor.tensor import Tensor
+
+__all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
+
+
+class SpectralNorm:
+    """The hook of one weight: sets it before each forward, and in training moves u and v by a power iteration."""
+
+    def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12):
+        if n_power_iterations <= 0:
+            raise ValueProblem(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
+
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
+        """Return the weight with `dim` first and all others as one."""
+        if self.dim:
+            weight = weight.permute(self.dim, *(dim for dim in range(weight.ndim) if dim != self.dim))
+        return weight.reshape((weight.shape[0], -1))
+
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
+        """Return weight / uᵀ W v; u and v are copied, for the next call changes them before this one's backward."""
+        weight, u, v = (getattr(module, f"{self.name}_{part}") for part in ("orig", "u", "v"))
+        matrix = self.reshape_weight_to_matrix(weight)
+        if do_power_iteration:
+            with no_grad():
+                for _ in range(self.n_power_iterations):
+                    v.copy_(normalize(matrix.mT.mv(u), dim=0, eps=self.eps))
+                    u.copy_(normalize(matrix.mv(v), dim=0, eps=self.eps))
+                u, v = u.clone(), v.clone()
+        return weight / u.dot(matrix.mv(v))
+
+    def remove(self, module: Module) -> None:
+        """Make the weight an ordinary parameter again."""
+        with no_grad():
+            weight = self.compute_weight(module, False)
+        for part in ("", "_u", "_v", "_orig"):
+            delattr(module, self.name + part)
+        module.register_parameter(self.name, Parameter(weight.detach()))
+
+    def __call__(self, module: Module, inputs) -> None:
+        setattr(module, self.name, self.compute_weight(module, module.training))
+
+
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Module:
+    """Divide a weight by its largest singular value before each forward.
+
+    Args:
+        dim: which dim gives the rows of the matrix that the weight is seen as; 1 for transposed convolutions, else 0.
+
+    Source: Takeru Miyato, Toshiki Kataoka, Masanori Koyama, Yuichi Yoshida: Spectral Normalization for Generative
+    Adversarial Networks, 2018, arXiv:1802.05957
+    """
+    if dim is None:
+        dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
+    refuse_second(module, SpectralNorm, name, "spectral_norm")
+    hook, weight = SpectralNorm(name, n_power_iterations, dim, eps), module._parameters[name]
+    if weight is None:
+        raise ValueProblem(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+    with no_grad():
+        sizes = hook.reshape_weight_to_matrix(weight).shape
+        u, v = (normalize(weight.new_empty(size).normal_(0, 1), dim=0, eps=eps) for size in sizes)
+    delattr(module, name)
+    module.register_parameter(f"{name}_orig", weight)
+    setattr(module, name, weight.detach())
+    module.register_buffer(f"{name}_u", u)
+    module.register_buffer(f"{name}_v", v)
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
+    """Make the weight an ordinary parameter again, with the value it has now.
+
+    Raises:
+        ValueError: there is no such hook.
+    """
+    key = find_hook(module, SpectralNorm, name)
+    if key is None:
+        raise ValueProblem(f"spectral_norm of '{name}' not found in {module}")
+    module._hooks.before.pop(key).function.remove(module)
+    return module

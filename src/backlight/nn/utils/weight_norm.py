@@ -1,0 +1,90 @@
+"""The old `weight_norm`: a weight that is computed before each forward from its length and direction.
+
+`parametrizations.weight_norm` is the newer one; this one keeps the names that old state dicts have, `weight_g` and
+`weight_v`.
+"""
+
+import warnings
+
+from backlight.errors import GraphError, ValueProblem
+from backlight.nn.modules.module import Module
+from backlight.nn.parameter import Parameter, UninitializedParameter
+from backlight.ops.kernel_calls import norm_except_dim
+from backlight.tensor.tensor import Tensor
+
+__all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
+
+
+class WeightNorm:
+    """The hook of one weight: sets it before each forward."""
+
+    def __init__(self, name: str, dim: int | None):
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module: Module) -> Tensor:
+        """Return g · v / ‖v‖."""
+        lengths, directions = (getattr(module, f"{self.name}_{part}") for part in "gv")
+        return directions * (lengths / norm_except_dim(directions, 2, self.dim))
+
+    def remove(self, module: Module) -> None:
+        """Make the weight an ordinary parameter again."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        for part in "gv":
+            del module._parameters[f"{self.name}_{part}"]
+        setattr(module, self.name, Parameter(weight.detach()))
+
+    def __call__(self, module: Module, inputs) -> None:
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def find_hook(module: Module, kind: type, name: str) -> int | None:
+    """Return the key of the hook of a class that a module has for a weight, among those before its forward."""
+    hooks = {} if module._hooks is None else module._hooks.before
+    found = (key for key, hook in hooks.items() if isinstance(hook.function, kind) and hook.function.name == name)
+    return next(found, None)
+
+
+def refuse_second(module: Module, kind: type, name: str, what: str) -> None:
+    """Raise if a module has such a hook for this weight already, or the weight has no shape yet."""
+    if find_hook(module, kind, name) is not None:
+        raise GraphError(f"Cannot register two {what} hooks on the same parameter {name}")
+    if isinstance(getattr(module, name), UninitializedParameter):
+        raise ValueProblem(
+            f"The module passed to `{kind.__name__}` can't have uninitialized parameters. Make sure to run the dummy "
+            f"forward before applying {what.replace('_norm', '')} normalization"
+        )
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """Train a weight's lengths along `dim` apart from its direction; `dim=None` takes one length for all of it.
+
+    Source: Tim Salimans, Diederik P. Kingma: Weight Normalization, 2016, arXiv:1602.07868
+    """
+    warnings.warn(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    refuse_second(module, WeightNorm, name, "weight_norm")
+    hook, weight = WeightNorm(name, dim), getattr(module, name)
+    del module._parameters[name]
+    module.register_parameter(f"{name}_g", Parameter(norm_except_dim(weight.detach(), 2, hook.dim)))
+    module.register_parameter(f"{name}_v", Parameter(weight.detach()))
+    setattr(module, name, hook.compute_weight(module))
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_weight_norm(module: Module, name: str = "weight") -> Module:
+    """Make the weight an ordinary parameter again, with the value it has now.
+
+    Raises:
+        ValueError: there is no such hook.
+    """
+    key = find_hook(module, WeightNorm, name)
+    if key is None:
+        raise ValueProblem(f"weight_norm of '{name}' not found in {module}")
+    module._hooks.before.pop(key).function.remove(module)
+    return module

@@ -1,0 +1,99 @@
+"""Adafactor: Adam whose running averages of squares are kept as one column and one row for each matrix."""
+
+import numpy as np
+
+from backlight.errors import ValueProblem
+from backlight.graph.state import wrap, writable
+from backlight.optim.optimizer import Optimizer
+from backlight.optim.options import number
+from backlight.optim.running import count_step, scalar, zeros_like
+
+__all__ = ["Adafactor"]
+
+
+class Adafactor(Optimizer):
+    """Step by gradients divided by the root of their mean squares, of which a row's and a column's means are kept.
+
+    Args:
+        lr: the largest relative step; a step is at most this times the root mean square of the parameter.
+        beta2_decay: the power of the step's number that new squares count with.
+        eps: (eps1, eps2): a lower bound of squares, the dtype's smallest by default, and of the parameter's size.
+        d: how large the root mean square of an update may be before it is scaled down.
+        weight_decay: this times lr shrinks the parameter at each step.
+        foreach: accepted; there is one way here, and it gives the same numbers.
+        maximize: step along the gradient instead.
+
+    Source: Noam Shazeer, Mitchell Stern: Adafactor: Adaptive Learning Rates with Sublinear Memory Cost, 2018,
+    arXiv:1804.04235
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ):
+        for wrong, problem in (
+            (not lr >= 0.0, f"Learning rate should be >= 0 but is: {lr}"),
+            (not beta2_decay <= 0.0, f"beta2_decay should be <= 0 but is: {beta2_decay}"),
+            (eps[0] is not None and not eps[0] >= 0.0, f"epsilon1 should be >= 0 but is: {eps[0]}"),
+            (not eps[1] >= 0.0, f"epsilon2 should be >= 0 but is: {eps[1]}"),
+            (not d >= 1.0, f"Clipping threshold d should be >= 1 but is: {d}"),
+            (not weight_decay >= 0.0, f"weight_decay should be >= 0 but is: {weight_decay}"),
+        ):
+            if wrong:
+                raise ValueProblem(problem)
+        options = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "foreach": foreach, "maximize": maximize})
+
+    def updater(self, group: dict):
+        """Return the update of one parameter under this group's options."""
+        rate, decay, (eps1, eps2) = number(group["lr"]), group["weight_decay"], group["eps"]
+
+        def update(param, values, grad):
+            state = self.state[param]
+            if not state:
+                _begin(state, param)
+            step = count_step(state)
+            least = np.finfo(values.dtype).eps if eps1 is None else eps1
+            grad = -grad if group["maximize"] else grad
+            size = max(eps2, float(np.linalg.norm(values)) / values.size**0.5) * min(rate, step**-0.5)
+            if decay:
+                values *= values.dtype.type(1 - rate * decay)
+            squares = _squares(state, grad, step ** group["beta2_decay"], least)
+            change = grad / np.sqrt(np.maximum(squares, values.dtype.type(least * least)))
+            too_large = max(1.0, float(np.linalg.norm(change)) / (change.size**0.5 * group["d"]))
+            values -= change * values.dtype.type(size / too_large)
+
+        return update
+
+
+def _begin(state: dict, param) -> None:
+    """Fill a parameter's state as it is before its first step."""
+    state["step"] = scalar(0)
+    shape = param.shape
+    if param.ndim > 1:
+        kind = writable(param).dtype
+        state["row_var"] = wrap(np.zeros((*shape[:-1], 1), kind))
+        state["col_var"] = wrap(np.zeros((*shape[:-2], 1, shape[-1]), kind))
+    else:
+        state["variance"] = zeros_like(param)
+
+
+def _squares(state: dict, grad: np.ndarray, share: float, least: float) -> np.ndarray:
+    """Move the running averages towards this gradient's squares by a share; return the mean squares they stand for."""
+    share = grad.dtype.type(share)
+    if grad.ndim < 2:
+        average = writable(state["variance"])
+        average += share * (grad * grad - average)
+        return average
+    rows, columns = writable(state["row_var"]), writable(state["col_var"])
+    for average, dim in ((rows, -1), (columns, -2)):
+        average += share * ((grad * grad).mean(dim, keepdims=True) - average)
+    return rows @ columns / np.maximum(rows.mean(-2, keepdims=True), grad.dtype.type(least))
