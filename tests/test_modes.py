@@ -203,9 +203,19 @@ def test_a_thread_that_ends_inside_a_mode_leaves_the_others_alone():
     assert recording()
 
 
-def test_the_class_is_refused_as_a_target():
-    with pytest.raises(TypeError, match="decorates functions, got the class Model"):
+DECORATED = """
+@torch.no_grad()
+class Model:
+    def __init__(self, x):
+        self.doubled = x * 2
+        self.recording = torch.is_grad_enabled()
+    def twice(self, x):
+        return x * 2
+x = torch.ones(1, requires_grad=True)
+model = Model(x)
+print(model.recording, model.doubled.requires_grad, model.twice(x).requires_grad)
+"""
 
-        @backlight.no_grad()
-        class Model:
-            pass
+
+def test_a_decorated_class_is_made_without_recording_and_a_warning_is_given():
+    assert_shows_the_same(DECORATED)

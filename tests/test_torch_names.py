@@ -1,5 +1,6 @@
 """Every function of PyTorch's namespaces for tensors is here, or stands in torch_names_missing.txt with a reason."""
 
+import importlib
 import warnings
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 import backlight
+from backlight.cli.torch_names import OURS, torch_names
 
 LINES = Path(__file__).with_name("torch_names_missing.txt").read_text().splitlines()
 GROUPS = [[part.strip() for part in line.split("|")] for line in LINES]
@@ -46,3 +48,43 @@ def test_what_is_listed_as_missing_is_missing(space):
 
 def test_every_group_has_a_reason():
     assert all(len(reason) > 10 for _, reason, _ in GROUPS)
+
+
+# Names of backlight's own, and those that PyTorch has without exporting them.
+ASKED = {"is_anomaly_enabled", "is_anomaly_check_nan_enabled"}
+OWN = {
+    "torch.autograd": {"GradcheckError", "SavedTensor", "is_multithreading_enabled"} | ASKED,
+    "torch.autograd.anomaly_mode": ASKED,
+    "torch.autograd.graph": {"Path", "Saved", "nodes", "path", "saved"},
+    "torch.autograd.forward_ad": {"set_fwd_grad_enabled"},
+    "torch.autograd.variable": {"variable"},
+    "torch.fft": {"hfft2", "hfftn", "ihfft2", "ihfftn"},
+    "torch.func": {"value_and_grad"},
+    "torch.nn.utils.clip_grad": {"clip_grads_with_norm_", "get_total_norm"},
+    "torch.optim.adam": {"AdamW"},
+    "torch.optim.adamw": {"Adam"},
+    "torch.overrides": {"DisableTorchFunction", "DisableTorchFunctionSubclass", "answer_while_alive", "asked_about"}
+    | set(dir(torch.overrides)),
+    "torch.random": {"Generator", "default_generator"},
+    "torch.serialization": {"load_file", "save_file"},
+    "torch.utils.dlpack": {"to_dlpack"},
+}
+
+
+def exported(name: str) -> set[str]:
+    found = {}
+    exec(f"from {name} import *", found)
+    return set(found) - {"__builtins__"}
+
+
+def test_an_import_of_all_names_brings_none_that_pytorchs_does_not():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        names = [
+            name for name in OURS if name.startswith("torch.") and hasattr(importlib.import_module(name), "__all__")
+        ]
+        theirs = {name: exported(name) for name in names}
+    with torch_names():
+        ours = {name: exported(name) for name in names}
+    more = {name: ours[name] - theirs[name] - OWN.get(name, set()) for name in names}
+    assert not {name: sorted(found) for name, found in more.items() if found}

@@ -255,6 +255,16 @@ def test_a_batched_tensor_that_escaped_has_no_values():
     assert "BatchedTensor(lvl=1" in repr(kept[0])
 
 
+def test_a_batched_tensor_prints_as_in_pytorch():
+    def printed(t) -> list[str]:
+        shown = []
+        x = t.ones(2, 3)
+        t.vmap(lambda row: shown.append(repr(row)) or t.vmap(lambda one: shown.append(repr(one)) or one)(row))(x)
+        return shown
+
+    assert printed(backlight) == printed(torch)
+
+
 def test_layers_take_batches():
     def net(m, x, w, b):
         f = m.nn.functional

@@ -1,10 +1,10 @@
 """PyTorch's `torch.return_types`: the named tuples that ops with several outputs return."""
 
-from collections import namedtuple
+import collections
 
 
 def _named(name: str, *fields: str) -> type:
-    made = namedtuple(name, fields, module=__name__)
+    made = collections.namedtuple(name, fields, module=__name__)
     made.__doc__ = f"What `torch.{name}` returns: {' and '.join(fields)}."
     made.__repr__ = _show
     return made

@@ -8,6 +8,8 @@ Its `_data` is a StandIn, which has a shape and a dtype and no values: whatever 
 instead of wrong numbers.
 """
 
+import textwrap
+
 import numpy as np
 
 from backlight.errors import GraphError
@@ -194,7 +196,8 @@ class BatchedTensor(Tensor):
         raise GraphError(BACKWARD_INSIDE)
 
     def __repr__(self) -> str:
-        return f"BatchedTensor(lvl={self.batching.depth}, bdim=0, value={self.physical!r})"
+        value = textwrap.indent(repr(self.physical), "    ")
+        return f"BatchedTensor(lvl={self.batching.depth}, bdim=0, value=\n{value}\n)"
 
     def __format__(self, spec: str) -> str:
         return object.__format__(self, spec)

@@ -8,7 +8,7 @@ so. Outside of a run nothing is installed, and PyTorch itself is never imported.
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -200,8 +200,18 @@ def _found(module: str, name: str):
 def _public(module: str) -> list[str]:
     """Return the names that one of PyTorch's modules shows, other modules apart."""
     source = _source(module)
-    own = [] if source is None else [name for name in vars(source) if _found(module, name) is not MISSING]
-    return [name for name in (*own, *spread_names(module)) if name[0] != "_"]
+    return _shown(module, () if source is None else vars(source))
+
+
+def _exported(module: str) -> list[str]:
+    """Return what `from module import *` gives: what our module exports, and not what it imports for itself."""
+    own = getattr(_source(module), "__all__", None)
+    return _public(module) if own is None else _shown(module, own)
+
+
+def _shown(module: str, names: Iterable[str]) -> list[str]:
+    found = [name for name in names if _found(module, name) is not MISSING]
+    return [name for name in (*found, *spread_names(module)) if name[0] != "_"]
 
 
 class Finder(MetaPathFinder, Loader):
@@ -223,7 +233,7 @@ class Finder(MetaPathFinder, Loader):
         """Make the stand-in."""
         made = StandIn(spec.name)
         vars(made).update(ADDED.get(spec.name, {}))
-        made.__all__ = _public(spec.name)
+        made.__all__ = _exported(spec.name)
         source = _source(spec.name)
         if source is not None:
             made.__file__ = source.__file__

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 from backlight.kernels.summaries import INFINITE, NAN
 
+__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+
 
 class _Anomaly:
     """What is looked for, in all threads, as in PyTorch."""

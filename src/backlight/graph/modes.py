@@ -4,6 +4,8 @@ import functools
 import inspect
 import threading
 
+from backlight.notices import warn_outside
+
 
 class _Modes(threading.local):
     """What the current thread records: read by every op, so plain attributes."""
@@ -57,12 +59,19 @@ def is_inference_mode_enabled() -> bool:
     return modes.inference
 
 
+DECORATED_CLASS = (
+    "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+    "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and "
+    "nothing else."
+)
+
+
 class Mode:
     """A context manager that is also a decorator, for functions, generators and coroutines, async generators too."""
 
     def __call__(self, function):
         if inspect.isclass(function):
-            raise TypeError(f"{type(self).__name__} decorates functions, got the class {function.__name__}")
+            warn_outside(DECORATED_CLASS, FutureWarning)
         if inspect.isgeneratorfunction(function):
             return self._decorate_generator(function)
         if inspect.iscoroutinefunction(function):

@@ -9,6 +9,8 @@ from backlight.errors import GraphError, MissingMethodError
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import is_lazy
 
+__all__ = ["LazyModuleMixin"]
+
 
 class LazyModuleMixin:
     """Make a module lazy: inherit from this first, then from the module.
