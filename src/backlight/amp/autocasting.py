@@ -22,6 +22,8 @@ from backlight.graph.overriding import UNHANDLED
 from backlight.graph.state import LEAF, TensorState
 from backlight.overrides import ask_always, ask_no_longer
 
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
 AVAILABLE = ("cpu", "cuda", "mtia", "maia", "xpu", "hpu", "ipu", "xla", "mps")
 SUPPORTED = (bfloat16, float16)
 

@@ -12,6 +12,8 @@ from backlight.notices import warn_outside
 from backlight.tensor.creation import tensor
 from backlight.tensor.filled import full
 
+__all__ = ["GradScaler"]
+
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
 NO_SCALE = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
 
