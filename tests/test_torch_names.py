@@ -60,6 +60,7 @@ OWN = {
     "torch.autograd.variable": {"variable"},
     "torch.fft": {"hfft2", "hfftn", "ihfft2", "ihfftn"},
     "torch.func": {"value_and_grad"},
+    "torch.nn.utils.fusion": {"skip_init"},
     "torch.nn.utils.clip_grad": {"clip_grads_with_norm_", "get_total_norm"},
     "torch.optim.adam": {"AdamW"},
     "torch.optim.adamw": {"Adam"},
