@@ -89,3 +89,11 @@ def test_an_import_of_all_names_brings_none_that_pytorchs_does_not():
         ours = {name: exported(name) for name in names}
     more = {name: ours[name] - theirs[name] - OWN.get(name, set()) for name in names}
     assert not {name: sorted(found) for name, found in more.items() if found}
+
+
+def test_switches_of_cudnn_are_off_at_first_as_in_pytorch():
+    names = ("benchmark", "deterministic")
+    theirs = [getattr(torch.backends.cudnn, name) for name in names]
+    with torch_names():
+        cudnn = importlib.import_module("torch.backends.cudnn")
+        assert [getattr(cudnn, name) for name in names] == theirs == [False, False]
