@@ -58,6 +58,10 @@ VALUES = {
     "polygamma at huge numbers below 0": lambda t: t.polygamma(
         1, t.tensor([-3.0, NAN, -1e6 - 0.5], dtype=t.float64)[1:]
     ),
+    "smoothed cross_entropy of no classes": lambda t: t.nn.functional.cross_entropy(
+        t.zeros(2, 0), t.zeros(2, 0), label_smoothing=0.1
+    ),
+    "group_norm of empty planes": lambda t: t.nn.functional.group_norm(t.ones(1, 6, 0), 2),
     "masked.amax of a bool": lambda t: t.masked.amax(t.tensor(True)),
 }
 
@@ -161,6 +165,17 @@ REFUSALS = {
     "searchsorted with another sorter": lambda t: t.searchsorted(t.ones(3), 1.0, sorter=t.tensor([0, 1])),
     "nanmean in integers": lambda t: t.nanmean(t.ones(2), dtype=t.int32),
     "vector_norm of integers": lambda t: t.linalg.vector_norm(t.arange(3), dtype=t.float32),
+    "cholesky in half precision": lambda t: t.linalg.cholesky(t.eye(2, dtype=t.float16)),
+    "cholesky_solve in half precision": lambda t: t.cholesky_solve(*[t.eye(2, dtype=t.bfloat16)] * 2),
+    "svd in half precision": lambda t: t.linalg.svd(t.eye(2, dtype=t.float16)),
+    "solve in half precision": lambda t: t.linalg.solve(*[t.eye(2, dtype=t.float16)] * 2),
+    "qr in half precision": lambda t: t.linalg.qr(t.eye(2, dtype=t.bfloat16)),
+    "solve_triangular in half precision": lambda t: t.linalg.solve_triangular(
+        *[t.eye(2, dtype=t.float16)] * 2, upper=True
+    ),
+    "lu_solve in half precision": lambda t: t.linalg.lu_solve(
+        t.eye(2, dtype=t.float16), t.tensor([1, 2], dtype=t.int32), t.eye(2, dtype=t.float16)
+    ),
     "softshrink of integers": lambda t: t.nn.functional.softshrink(t.arange(3)),
 }
 

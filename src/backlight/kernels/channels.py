@@ -36,8 +36,9 @@ def channels_normalised(
         The result, the means, 1 / √(variance + eps) and the variances of the units: new arrays.
     """
     units, dims = _units(_planes(x), groups), (2,) if groups else (0, 2)
-    mean = units.mean(dims, keepdims=True)
-    variance = units.var(dims, keepdims=True)
+    with np.errstate(invalid="ignore"):  # planes of no numbers have no mean
+        mean = units.mean(dims, keepdims=True)
+        variance = units.var(dims, keepdims=True)
     inverse = np.reciprocal(np.sqrt(variance + x.dtype.type(eps)))
     return channels_scaled(x, mean, inverse, weight, bias), mean, inverse, variance
 

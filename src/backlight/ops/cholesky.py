@@ -140,6 +140,7 @@ def cholesky_solve(xp, input, input2, upper: bool = False):
             f"Expected b and A to have the same dtype, but found b of type {big_name(input.dtype)} and A of type "
             f"{big_name(input2.dtype)} instead."
         )
+    check_float("cholesky_solve", input)
     check_batches_broadcast(input2, input)
     return solved_by_factor(input2, input, upper)
 

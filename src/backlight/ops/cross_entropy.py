@@ -310,7 +310,7 @@ def _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoo
     dim = min(input.ndim - 1, 1)
     classes = input._data.shape[dim]
     if label_smoothing:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = target * (1 - label_smoothing) + label_smoothing / (classes or 1)
     terms = log_softmax(input, dim) * target
     if weight is not None:
         terms = terms * _class_factor(weight, input)

@@ -7,7 +7,7 @@ from backlight.errors import ShapeError, UnsupportedError
 from backlight.kernels import factors
 from backlight.notices import warn_once
 from backlight.ops.declare import op
-from backlight.ops.matrices import check_equation, dtype_of, identity, raise_failure, zeros
+from backlight.ops.matrices import check_equation, check_float, dtype_of, identity, raise_failure, zeros
 from backlight.ops.products import big_name
 
 __all__ = ["lu", "lu_solve", "lu_unpack"]
@@ -216,6 +216,7 @@ def linalg_lu_solve(xp, LU, pivots, B, *, left: bool = True, adjoint: bool = Fal
         )
     if pivots.dtype != xp.int32:
         raise ShapeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    check_float("linalg.lu_solve", LU)
     check_equation("linalg.lu_solve", LU, B, left)
     if LU.shape[-1] != pivots.shape[-1]:
         raise ShapeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")

@@ -8,6 +8,7 @@ from backlight.graph.interpreters import innermost
 from backlight.graph.modes import modes
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels.halves import is_half
+from backlight.ops.numbers import no_kernel
 from backlight.ops.products import big_name
 from backlight.ops.promotion import is_float
 
@@ -36,6 +37,23 @@ def check_square(name: str, array) -> None:
         )
 
 
+# What PyTorch calls the kernels that do not take half precision.
+_KERNELS = {
+    "cholesky": "cholesky_cpu",
+    "cholesky_inverse": "cholesky_inverse_out_cpu",
+    "cholesky_solve": "cholesky_solve_cpu",
+    "linalg.cholesky": "cholesky_cpu",
+    "linalg.lu_solve": "linalg.lu_solve_cpu",
+    "linalg.qr": "geqrf_cpu",
+    "linalg.solve": "lu_cpu",
+    "linalg.solve_triangular": "triangular_solve_cpu",
+    "linalg.svd": "linalg_svd_cpu",
+    "torch.geqrf": "geqrf_cpu",
+    "torch.linalg.ldl_factor_ex": "ldl_factor_kernel_cpu",
+    "triangular_solve": "triangular_solve_cpu",
+}
+
+
 def check_float(name: str, array, low_precision: bool = False) -> None:
     """Raise PyTorch's error for a dtype that linear algebra does not take."""
     if not is_float(array.dtype):
@@ -44,6 +62,8 @@ def check_float(name: str, array, low_precision: bool = False) -> None:
             f"{from_numpy_dtype(array.dtype).old_name}\n  Convert it first (.float())"
         )
     if is_half(array) and not low_precision:
+        if name in _KERNELS:
+            raise no_kernel(_KERNELS[name], array.dtype, "convert it first (.float())")
         raise ShapeError(
             f"{name}: Low precision dtypes not supported. Got {big_name(array.dtype)}\n  Convert it first (.float())"
         )

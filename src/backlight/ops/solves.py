@@ -184,6 +184,7 @@ def old_triangular(xp, input, A, upper: bool = True, transpose: bool = False, un
             f"{times(input)}"
         )
     check_same_kind("triangular_solve", input, A, "b", "A")
+    check_float("triangular_solve", A)
     check_batches_broadcast(A, input)
     read = A.mT if transpose else A
     found = solve_triangular(read, input, upper=upper != transpose, unit=unitriangular)
