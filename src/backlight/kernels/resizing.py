@@ -181,13 +181,6 @@ def cubic(distance, a: float):
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
 
 
-def cubic_slope(distance, a: float):
-    """Return the derivative of `cubic` for the distance."""
-    near = (3 * (a + 2) * distance - 2 * (a + 3)) * distance
-    far = (3 * a * distance - 10 * a) * distance + 8 * a
-    return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
-
-
 def _linear_filter(distance):
     return np.maximum(1 - distance, 0)
 
