@@ -497,7 +497,7 @@ def test_make_tensor_draws_pytorch_s_numbers(kind):
 
 def test_compile_returns_what_it_is_given():
     module, function = backlight.nn.Linear(2, 2), lambda x: x * 2
-    assert backlight.compile(module) is module
+    assert backlight.compile(module) is module and module.compile(mode="default") is None
     assert backlight.compile(function, fullgraph=True, mode="reduce-overhead") is function
     assert backlight.compile(dynamic=True)(function) is function
     with pytest.raises(RuntimeError, match="Either mode or options can be specified"):

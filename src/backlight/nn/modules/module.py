@@ -14,6 +14,7 @@ from backlight.nn.modules.hooks import register_module_full_backward_hook as reg
 from backlight.nn.modules.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from backlight.nn.modules.registry import Registry
 from backlight.nn.modules.tree import Tree
+from backlight.settings import compile as compiled
 
 __all__ = ["Module"]
 
@@ -51,6 +52,10 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
             NotImplementedError: the subclass has none.
         """
         raise MissingMethodError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def compile(self, *args, **kwargs) -> None:
+        """Do what `compile` does for a module: nothing, with the options that it takes."""
+        compiled(self, *args, **kwargs)
 
     def to(self, *args, device=None, dtype=None, non_blocking: bool = False):
         """Convert floating point parameters and buffers, in place: `to(dtype)`, `to(device)`, `to(tensor)`.

@@ -10,7 +10,7 @@ from backlight.nn.functional import normalize
 from backlight.nn.modules.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.nn.utils.weight_norm import find_hook, refuse_second
+from backlight.nn.utils.weight_norm import refuse_second, remove_hook
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
@@ -91,8 +91,4 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     Raises:
         ValueError: there is no such hook.
     """
-    key = find_hook(module, SpectralNorm, name)
-    if key is None:
-        raise ValueProblem(f"spectral_norm of '{name}' not found in {module}")
-    module._hooks.before.pop(key).function.remove(module)
-    return module
+    return remove_hook(module, SpectralNorm, name, "spectral_norm")

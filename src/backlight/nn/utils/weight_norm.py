@@ -46,6 +46,15 @@ def find_hook(module: Module, kind: type, name: str) -> int | None:
     return next(found, None)
 
 
+def remove_hook(module: Module, kind: type, name: str, what: str) -> Module:
+    """Take such a hook away, and let it leave the weight as an ordinary parameter."""
+    key = find_hook(module, kind, name)
+    if key is None:
+        raise ValueProblem(f"{what} of '{name}' not found in {module}")
+    module._hooks.before.pop(key).function.remove(module)
+    return module
+
+
 def refuse_second(module: Module, kind: type, name: str, what: str) -> None:
     """Raise if a module has such a hook for this weight already, or the weight has no shape yet."""
     if find_hook(module, kind, name) is not None:
@@ -83,8 +92,4 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     Raises:
         ValueError: there is no such hook.
     """
-    key = find_hook(module, WeightNorm, name)
-    if key is None:
-        raise ValueProblem(f"weight_norm of '{name}' not found in {module}")
-    module._hooks.before.pop(key).function.remove(module)
-    return module
+    return remove_hook(module, WeightNorm, name, "weight_norm")
