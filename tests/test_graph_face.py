@@ -175,30 +175,59 @@ def checkpointed(function, x):
     return checkpoint(function, x, use_reentrant=True).sum()
 
 
-def test_a_reentrant_checkpoint_hides_what_its_function_reads_and_a_path_says_so():
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad=True")  # of the checkpoint inside
+def test_a_path_leads_through_what_a_reentrant_checkpoint_runs_again():
     x, scale = backlight.ones(3, requires_grad=True), backlight.ones(3, requires_grad=True)
-    model = backlight.nn.Linear(3, 3)
+    model, scales = backlight.nn.Linear(3, 3), [backlight.ones(3, requires_grad=True)]
+    other = backlight.ones(3, requires_grad=True)
     for function, hidden in (
         (model, model.weight),
         (lambda a: a * scale, scale),
         (partial(backlight.mul, scale), scale),
         (lambda a: model(a), model.bias),
+        (lambda a: a * scales[0], scales[0]),
+        (lambda a: checkpoint(lambda b: b * scale, a * 2, use_reentrant=True), scale),
     ):
         y = checkpointed(function, x)
-        way = graph.path(y, hidden)
-        assert way.unknown and not way and way.cut.kind == "not known" and not way.steps
-        assert str(way).startswith("it is not known whether a gradient arrives: CheckpointFunctionBackward runs ")
-        assert "holds x: a gradient arrives if it is used" in way.cut.what and "use_reentrant=False" in way.cut.cure
-        assert way.cut.place.function == "checkpointed"
+        for way in (graph.path(y, hidden), lens.path(y, hidden)):
+            assert way and "CheckpointFunctionBackward" in str(way)
+        with lens.watch():
+            again = checkpointed(function, x)
+            assert lens.path(again, hidden) and not lens.path(again, other)
+        assert graph.path(y, hidden).steps[-1].name == "AccumulateGrad"
+        assert "again in backward" in graph.path(y, hidden).notes[0]
+        assert not graph.path(y, other) and graph.path(y, other).cut.kind == "unrelated"
+        scale.grad = None
         y.backward()
-        assert hidden.grad is not None
+        assert hidden.grad is not None and other.grad is None
         assert graph.path(y, x).found and not graph.path(y, x).unknown
 
 
-def test_a_reentrant_checkpoint_may_hide_what_it_does_not_visibly_hold():
-    x, scales = backlight.ones(3, requires_grad=True), [backlight.ones(3, requires_grad=True)]
-    way = graph.path(checkpointed(lambda a: a * scales[0], x), scales[0])
-    assert way.unknown and "holds x" not in way.cut.what
+def test_a_checkpoint_that_writes_to_what_it_captured_is_not_run_to_answer():
+    x, scale, calls = backlight.ones(3, requires_grad=True), backlight.ones(3, requires_grad=True), backlight.zeros(1)
+
+    def counted(a):
+        calls.add_(1)
+        return a * scale
+
+    y = checkpointed(counted, x)
+    way = graph.path(y, scale)
+    assert way.unknown and not way and way.cut.kind == "not known" and not way.steps
+    assert str(way).startswith("it is not known whether a gradient arrives: CheckpointFunctionBackward runs ")
+    assert "holds x: a gradient arrives if it is used" in way.cut.what and "use_reentrant=False" in way.cut.cure
+    assert way.cut.place.function == "checkpointed" and calls.item() == 1
+    with lens.watch():
+        assert "not known" in str(graph.path(checkpointed(counted, x), scale))
+        assert "again in backward" in str(lens.path(checkpointed(counted, x), scale))
+    y.backward()
+    assert scale.grad is not None
+
+
+def test_after_backward_nobody_can_tell_what_a_checkpoint_read():
+    x, scale = backlight.ones(3, requires_grad=True), backlight.ones(3, requires_grad=True)
+    y = checkpointed(lambda a: a * scale, x)
+    y.backward()
+    assert graph.path(y, scale).unknown
 
 
 class Squared(backlight.autograd.Function):

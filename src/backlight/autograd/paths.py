@@ -1,13 +1,18 @@
 """Whether a gradient gets from one tensor to another: `graph.path(y, x)`, and where the way was cut if it does not."""
 
 import html
-import inspect
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from backlight.autograd.checkpointed_functions import (
+    function_run_again,
+    held_by,
+    name_of_function,
+    outputs_run_again,
+)
 from backlight.autograd.nodes import first_node, nodes, place_of, short
 from backlight.autograd.saved_memory import saved
 from backlight.dtypes import from_numpy_dtype
@@ -135,7 +140,8 @@ class Path:
 def path(y: Tensor, x: Tensor) -> Path:
     """Explain why the gradient of `y` does, or does not, arrive at `x`.
 
-    Only what the tensors and the graph themselves tell is read: nothing has to be watched.
+    Only what the tensors and the graph themselves tell is read: nothing has to be watched. A function that a re-entrant
+    checkpoint will run again in backward is run now, too, since what it reads is recorded only then.
 
     Example:
         >>> import backlight
@@ -162,7 +168,14 @@ def path(y: Tensor, x: Tensor) -> Path:
     if way:
         steps = tuple(Step(node, place_of(node)) for node in way)
         return Path(steps, _count(y, target), None, tuple(_notes(y, x, steps)))
-    cut = cut_between(y, x)
+    reruns = [node for node in nodes(y) if function_run_again(node) is not None]
+    results = [outputs_run_again(node) for node in reruns]
+    for node, outs in zip(reruns, results):
+        for out in outs or ():
+            inner = path(out, x)
+            if inner.found:
+                return _through(y, node, inner)
+    cut = cut_between(y, x, next((node for node, outs in zip(reruns, results) if outs is None), None))
     return Path((), 0, cut, tuple(_suspects(y)) if cut.kind == UNRELATED else ())
 
 
@@ -276,12 +289,22 @@ def _is_freed(node: Node) -> bool:
     return all(getattr(node, slot, None) is None for slot in node.freed_slots)
 
 
-def cut_between(y, x) -> Cut:
-    """Return why no gradient of `y` arrives at `x`, though both have a graph."""
+def _through(y, node: Node, inner: Path) -> Path:
+    """Return a way through a node that runs a function again in backward, and on through what that records."""
+    outer = tuple(Step(one, place_of(one)) for one in _shortest(first_node(y), node))
+    note = f"{outer[-1].name} runs {name_of_function(node)} again in backward, which reads x: the way goes on in there"
+    return Path((*outer, *inner.steps), _count(y, node) * inner.ways, None, (note, *inner.notes))
+
+
+def cut_between(y, x, unknown: Node | None = None) -> Cut:
+    """Return why no gradient of `y` arrives at `x`, though both have a graph.
+
+    Args:
+        unknown: a node that runs a function again in backward, of which nobody can tell what it reads.
+    """
+    if unknown is not None:
+        return _inside_checkpoint(unknown, x)
     reached = dict.fromkeys(nodes(y))
-    again = next((node for node in reached if function_run_again(node) is not None), None)
-    if again is not None:
-        return _inside_checkpoint(again, x)
     earlier = next((node for node in nodes(x) if node in reached and node.edges), None)
     writer = None if x._storage is None else x._storage.writer
     if writer is not None and earlier is not None and not x.is_leaf:
@@ -300,32 +323,11 @@ def cut_between(y, x) -> Cut:
     return _cut(UNRELATED, "nothing in the graph of y is known to come from x")
 
 
-def function_run_again(node: Node):
-    """Return the function that a node runs again in backward, as re-entrant checkpoints do; None for others."""
-    return getattr(node.ctx, "run_function", None) if hasattr(node, "ctx") else None
-
-
 def _inside_checkpoint(node: Node, x) -> Cut:
     """Return a cut that says that a node may hand on a gradient to what its function reads besides its arguments."""
-    function = function_run_again(node)
-    name = getattr(function, "__qualname__", type(function).__name__)
+    function, name = function_run_again(node), name_of_function(node)
     what = f"{node.name().rpartition('::')[2]} runs {name} again in backward, and what that reads besides its arguments"
     what += " is not in the graph"
     if any(one is x for one in held_by(function)):
         what += f". {name} holds x: a gradient arrives if it is used"
     return _cut(NOT_KNOWN, what, place_of(node))
-
-
-def held_by(function) -> Iterator[TensorState]:
-    """Go through the tensors that a function visibly holds: a module's parameters, those of the names that it reads."""
-    holders = [function, getattr(function, "__self__", None)]
-    if hasattr(function, "func"):  # a functools.partial
-        holders += [function.func, *function.args]
-    if hasattr(function, "__code__"):
-        names = inspect.getclosurevars(function)
-        holders += [*names.nonlocals.values(), *names.globals.values()]
-    for one in holders:
-        if isinstance(one, TensorState):
-            yield one
-        elif callable(getattr(one, "parameters", None)):
-            yield from one.parameters()

@@ -220,6 +220,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         count_tasks()
         ctx.run_function = run_function
+        ctx.run_again = _run_again
         ctx.drawn = _Drawn() if preserve_rng_state else None
         ctx.casts = autocast_again()
         ctx.others = [None if isinstance(one, TensorState) else one for one in args]
@@ -245,18 +246,28 @@ class CheckpointFunction(Function):
                 "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
                 ".backward() without passing the `inputs` argument."
             )
-        inputs = list(ctx.others)
-        for place, tensor in zip(ctx.places, ctx.saved_tensors):
-            inputs[place] = tensor
-        detached = detach_variable(tuple(inputs))
-        with nullcontext() if ctx.drawn is None else ctx.drawn.again(), ctx.casts(), enable_grad():
-            found = ctx.run_function(*detached)
-        outs = (found,) if isinstance(found, TensorState) else found
+        outs, detached = _run_again(ctx)
         pairs = [(o, g) for o, g in zip(outs, grads) if isinstance(o, TensorState) and o.requires_grad]
         if not pairs:
             raise GraphError("none of output has requires_grad=True, this checkpoint() is not necessary")
         backward([out for out, _ in pairs], [grad for _, grad in pairs])
         return None, None, *(one.grad if isinstance(one, TensorState) else None for one in detached)
+
+
+def _run_again(ctx, block: AbstractContextManager | None = None) -> tuple:
+    """Return the outputs, recorded, of a function that a node runs again, and the leaves it was given.
+
+    Args:
+        block: what to run it in.
+    """
+    inputs = list(ctx.others)
+    for place, tensor in zip(ctx.places, ctx.saved_tensors):
+        inputs[place] = tensor
+    detached = detach_variable(tuple(inputs))
+    draws = nullcontext() if ctx.drawn is None else ctx.drawn.again()
+    with draws, ctx.casts(), enable_grad(), block or nullcontext():
+        found = ctx.run_function(*detached)
+    return (found,) if isinstance(found, TensorState) else found, detached
 
 
 def detach_variable(inputs: tuple) -> tuple:

@@ -137,7 +137,7 @@ def _loss_has_no_graph(case: Case, question: str) -> Answer | None:
 
 
 def _not_reached(case: Case, question: str) -> Answer | None:
-    if case.ways is None or case.ways.way() or not case.ways.roots:
+    if case.ways is None or case.ways.way() or case.again or not case.ways.roots:
         return None
     cuts = case.cuts
     return answered(

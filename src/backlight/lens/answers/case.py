@@ -45,6 +45,7 @@ class Case:
         node: its node in that graph.
         cut: the call that made it without a graph, if that was watched.
         cuts: calls that read it, or what was computed from it, and left the graph.
+        again: the way from the loss, where it leads through a function that backward runs again (a checkpoint).
         told: what our engine's tensors themselves tell of where the way from the loss was cut; "" for nothing.
     """
 
@@ -64,6 +65,7 @@ class Case:
     cut: Cut | None = None
     cuts: list[Cut] = field(default_factory=list)
     told: str = ""
+    again: tuple[str, ...] = ()
 
     @property
     def grads(self) -> str:

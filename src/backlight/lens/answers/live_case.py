@@ -46,14 +46,12 @@ def _gathered(engine: Engine, tensor, loss, record, frame: FrameType) -> Case:
     elif case.loss is not None and case.loss.requires_grad:
         _captured(case, engine, tensor, loss, frame)
     if engine is NATIVE and loss is not None and loss.requires_grad and tensor.requires_grad:
-        case.told = _told(loss, tensor)
+        found = path(loss, tensor)
+        case.told = "" if found.cut is None or found.cut.kind == UNRELATED else str(found.cut)
+        if found.found and (case.ways is None or not case.ways.way()):
+            case.again = tuple(map(str, found.steps))
+        case.cuts = [] if found.unknown or case.again else case.cuts
     return case
-
-
-def _told(loss, tensor) -> str:
-    """Return what tensors of our engine tell of why no gradient gets from one to the other."""
-    cut = path(loss, tensor).cut
-    return "" if cut is None or cut.kind == UNRELATED else str(cut)
 
 
 def _facts(engine: Engine, tensor, name: str | None) -> Case:

@@ -68,4 +68,6 @@ def path(loss, tensor) -> Path:
     case = case_of(tensor, loss, None, sys._getframe(1))
     if case.ways is not None and case.ways.way():
         return Path(True, tuple(described(node) for node in case.ways.way()))
+    if case.again:
+        return Path(True, case.again)
     return Path(False, (), no_way(case))
