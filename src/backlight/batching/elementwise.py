@@ -69,6 +69,14 @@ def masked_fill_tensor(call):
         return value.where(call["mask"], call["input"])
 
 
+@rule_for("fill_tensor", "filling_tensor")
+def fill_tensor(call):
+    """Give each element of the batch a memory of its own with its value everywhere."""
+    with call.inside():
+        value = cast(call["value"], call["input"]._data.dtype)
+        return value.expand(call["input"]._data.shape).clone()
+
+
 @rule_for("copy")
 def copy(call):
     """Repeat what is copied, then cast it."""

@@ -8,7 +8,7 @@ from backlight.batching.dim_rules import up
 from backlight.batching.looping import looped_op
 from backlight.batching.table import rule_for
 from backlight.errors import GraphError
-from backlight.ops.placing import index_at
+from backlight.ops.placing import index_at, put_at
 from backlight.tensor.ranges import arange
 
 MASKED_SELECT = (
@@ -121,12 +121,28 @@ def index_select(call):
 
 @rule_for("index_add", "index_copy", "index_fill")
 def along_same_index(call):
-    """Write along the dim moved up; where indices differ, one element after the other."""
+    """Write along the dim moved up; where indices differ, at places in each element's own rows."""
     input, index = call["input"], call["index"]
-    if call.is_batched(index) or not input._data.ndim:
+    if not input._data.ndim:
         return looped_op(call)
+    if call.is_batched(index):
+        return _along_own_index(call)
     given = {name: call.front(call[name]) for name in ("input", "source") if name in call.given}
     return call.run(**given, dim=up(call["dim"], input._data.ndim))
+
+
+def _along_own_index(call):
+    dim = call["dim"]
+    with call.inside():
+        rows, index = call["input"].movedim(dim, 0), call["index"].reshape(-1)
+        if call.op.name == "index_fill":
+            out = put_at(rows, rows.new_full((), call["value"]), [index], (0,))
+        else:
+            source = call["source"]
+            source = source.movedim(dim, 0) if source._data.ndim == rows._data.ndim > 1 else source.reshape(-1)
+            adds, alpha = call.op.name == "index_add", call.given.get("alpha", 1)
+            out = put_at(rows, source if alpha == 1 else source * alpha, [index], (0,), accumulate=adds)
+        return out.movedim(0, dim)
 
 
 @rule_for("index_fill_tensor")

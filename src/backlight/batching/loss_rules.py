@@ -1,5 +1,7 @@
 """Batching rules of losses: compute each element's loss, then reduce within each element of the batch."""
 
+from math import prod
+
 from backlight.batching.looping import looped_op
 from backlight.batching.shape_rules import folded
 from backlight.batching.table import rule_for
@@ -55,3 +57,36 @@ def loss_of_classes(call):
         if weight is not None:
             total = total * weight[target.masked_fill(~counted, 0)]
         return losses.sum() / total.sum()
+
+
+def _rows(call) -> dict:
+    """Return the targets and the factors of all rows of the batch."""
+    target = call.front(call["target"])
+    shape = target._data.shape
+    target = target.reshape((prod(shape[:2]), *shape[2:]))
+    factors = call.front(call["factors"]).reshape((call.size, -1)).expand((call.size, prod(shape[1:])))
+    return {"target": target, "factors": factors.reshape(-1)}
+
+
+@rule_for("spread_over_classes")
+def spread_over_classes(call):
+    """Let the batch be part of the rows; one number for all rows is repeated."""
+    size, given = tuple(call["size"]), _rows(call)
+    grad = call.front(call["input"])
+    ones = (1,) * (call["target"]._data.ndim - call["input"]._data.ndim)
+    grad = grad.reshape((*grad._data.shape, *ones)).expand((call.size, *call["target"]._data.shape))
+    full = (call.size, *size) if len(size) == 1 else (call.size * size[0], *size[1:])
+    out = call.run_below(input=grad.reshape(given["target"]._data.shape), size=full, **given)
+    return call.wrapped(out.reshape((call.size, *size)))
+
+
+@rule_for("take_of_classes")
+def take_of_classes(call):
+    """Let the batch be part of the rows, and add the rows of each element up afterwards."""
+    size, given = tuple(call["size"]), _rows(call)
+    grads = call.front(call["input"])
+    shape = grads._data.shape
+    rows = grads if len(shape) == 2 else grads.reshape((prod(shape[:2]), *shape[2:]))
+    out = call.run_below(input=rows, size=tuple(given["target"]._data.shape), **given)
+    out = out.reshape((call.size, *call["target"]._data.shape))
+    return call.wrapped(out if size else out.reshape((call.size, -1)).sum(1))
