@@ -36,6 +36,7 @@ SUITES = {
     "lens_overhead": "lens_overhead.py",
     "anomaly": "anomaly.py",
     "func": "func.py",
+    "rare_ops": "rare_ops.py",
 }
 LIBRARIES = ("backlight", "numpy", "torch", "transformers", "jax", "torchviz", "torchview", "torchlens")
 

@@ -160,6 +160,10 @@ CURVE(gelu_tanh, 0, DEAR)
 SLOPE(gelu_tanh, 0, DEAR)
 CURVE(silu, 0, DEAR)
 SLOPE(silu, 0, DEAR)
+CURVE(erfc, 0, DEAR)
+CURVE(erfinv, 0, DEAR)
+CURVE(lgamma, 0, DEAR)
+CURVE(digamma, 0, DEAR)
 
 #define LISTED(name) {#name, name##_face}
 const struct face pointwise_faces[] = {
@@ -168,4 +172,5 @@ const struct face pointwise_faces[] = {
     LISTED(softplus_gradient), LISTED(erf), LISTED(erf_gradient), LISTED(relu), LISTED(relu_gradient),
     LISTED(leaky_relu), LISTED(leaky_relu_gradient), LISTED(elu), LISTED(elu_gradient), LISTED(gelu),
     LISTED(gelu_gradient), LISTED(gelu_tanh), LISTED(gelu_tanh_gradient), LISTED(silu), LISTED(silu_gradient),
+    LISTED(erfc), LISTED(erfinv), LISTED(lgamma), LISTED(digamma),
     {NULL, NULL}};

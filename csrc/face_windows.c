@@ -17,6 +17,7 @@ struct convolution {
   long taps, *tap;     /* where the elements of the kernel are met, in a plane */
   long image, row;     /* `weight_gradient`: numbers in a padded image, in an output's gradient */
   long first, images, group, *met;
+  long tile, gradient_outs, gradient_taps; /* of outputs in `convolve`; of outputs and taps in `weight_gradient` */
   atomic_int failed;   /* no memory for scratch */
 };
 
@@ -82,13 +83,13 @@ static void convolve_band(const struct convolution *c, long image, long group, l
   long places = (rows - 1) * c->padded + c->places[1], width = rounded_up(places, tiles.lanes);
   lay(c, c->input + (image * c->groups + group) * c->ins * c->size[0] * c->size[1] * c->item, flat, first, padded_rows);
   struct slide slide = {c->ins, padded_rows * c->padded, c->padded, c->taps, c->tap};
-  long panels = (c->outs + tiles.outs - 1) / tiles.outs, panel = c->ins * c->taps * tiles.outs;
+  long panels = (c->outs + c->tile - 1) / c->tile, panel = c->ins * c->taps * c->tile;
   char *biases = c->panels + c->groups * panels * panel * c->item;
   for (long p = 0; p < panels; p++) {
-    long at = group * panels + p, outs = c->outs - p * tiles.outs < tiles.outs ? c->outs - p * tiles.outs : tiles.outs;
-    c->kernels->slide_places(&slide, flat, c->panels + at * panel * c->item, biases + at * tiles.outs * c->item, found,
-                             places);
-    char *out = c->output + (((image * c->groups + group) * c->outs + p * tiles.outs) * area + first * c->places[1]) * c->item;
+    long at = group * panels + p, outs = c->outs - p * c->tile < c->tile ? c->outs - p * c->tile : c->tile;
+    (c->tile == 1 ? c->kernels->slide_one : c->kernels->slide_places)(
+        &slide, flat, c->panels + at * panel * c->item, biases + at * c->tile * c->item, found, places);
+    char *out = c->output + (((image * c->groups + group) * c->outs + p * c->tile) * area + first * c->places[1]) * c->item;
     for (long o = 0; o < outs; o++)
       for (long row = 0; row < rows; row++)
         memcpy(out + (o * area + row * c->places[1]) * c->item, found + (o * width + row * c->padded) * c->item,
@@ -100,7 +101,7 @@ static void convolve_part(void *job, long begin, long end) {
   struct convolution *c = job;
   struct slide_tiles tiles = c->kernels->slide_tiles();
   long rows = c->rows + c->dilation[0] * (c->kernel[0] - 1), plane = c->ins * rows * c->padded + tiles.lanes;
-  char *flat = malloc((size_t)((plane + tiles.outs * (c->rows * c->padded + tiles.lanes)) * c->item));
+  char *flat = malloc((size_t)((plane + c->tile * (c->rows * c->padded + tiles.lanes)) * c->item));
   if (!flat) {
     c->failed = 1;
     return;
@@ -114,7 +115,7 @@ static void convolve_part(void *job, long begin, long end) {
 
 /* Lay the weights of each tile of outputs side by side, and zeros where a tile is not full. */
 static void pack(struct convolution *c, const char *weight, const char *bias) {
-  long tile = c->kernels->slide_tiles().outs, panels = (c->outs + tile - 1) / tile, depth = c->ins * c->taps;
+  long tile = c->tile, panels = (c->outs + tile - 1) / tile, depth = c->ins * c->taps;
   memset(c->panels, 0, (size_t)(c->groups * panels * (depth + 1) * tile * c->item));
   char *biases = c->panels + c->groups * panels * depth * tile * c->item;
   for (long out = 0; out < c->groups * c->outs; out++) {
@@ -141,9 +142,9 @@ static PyObject *convolve(PyObject *const *args, Py_ssize_t count) {
   c.batch = PyArray_DIM(input, 0), c.ins = PyArray_DIM(weight, 1), c.outs = PyArray_DIM(weight, 0) / c.groups;
   shape_of(input, dims, c.size), shape_of(weight, dims, c.kernel);
   if (PyArray_DIM(input, 1) != c.groups * c.ins || (bias && PyArray_SIZE(bias) != c.groups * c.outs)) return DECLINED;
-  if (!prepare(&c) || c.outs < 3) return DECLINED;
-  long taps[MOST_TAPS], tile = c.kernels->slide_tiles().outs, panels = (c.outs + tile - 1) / tile;
-  c.tap = taps, meet_taps(&c);
+  if (!prepare(&c) || (c.outs < 3 && c.ins > 2)) return DECLINED;
+  long taps[MOST_TAPS], tile = c.outs < 3 ? 1 : c.kernels->slide_tiles().outs, panels = (c.outs + tile - 1) / tile;
+  c.tap = taps, c.tile = tile, meet_taps(&c);
   long fitting = BAND_BYTES / (c.ins * c.padded * c.item) - c.dilation[0] * (c.kernel[0] - 1);
   c.rows = fitting < 4 ? 4 : fitting > c.places[0] ? c.places[0] : fitting;
   c.bands = (c.places[0] + c.rows - 1) / c.rows;
@@ -168,7 +169,7 @@ static PyObject *convolve(PyObject *const *args, Py_ssize_t count) {
 /* Lay images and gradients flat; at places that are none the gradient is 0. */
 static void lay_part(void *job, long begin, long end) {
   const struct convolution *c = job;
-  long area = c->places[0] * c->places[1], outs = rounded_up(c->outs, c->kernels->slide_tiles().gradient_outs);
+  long area = c->places[0] * c->places[1], outs = rounded_up(c->outs, c->gradient_outs);
   long rows = c->places[0] + c->dilation[0] * (c->kernel[0] - 1), lanes = c->kernels->slide_tiles().lanes;
   for (long i = begin; i < end; i++) {
     long from = (c->first + i) * c->groups + c->group;
@@ -186,17 +187,17 @@ static void lay_part(void *job, long begin, long end) {
 /* Tiles of outputs: for each few thousand places, all elements of the kernel. */
 static void gradient_part(void *job, long begin, long end) {
   const struct convolution *c = job;
-  struct slide_tiles tiles = c->kernels->slide_tiles();
-  long depth = c->ins * c->taps, outs = rounded_up(c->outs, tiles.gradient_outs), together = CHUNK_PLACES / c->row;
+  long depth = c->ins * c->taps, outs = rounded_up(c->outs, c->gradient_outs), together = CHUNK_PLACES / c->row;
   if (together < 1) together = 1;
   for (long image = 0; image < c->images; image += together)
     for (long at = 0; at < c->row; at += CHUNK_PLACES) {
       long images = c->images - image < together ? c->images - image : together;
       long places = c->row - at < CHUNK_PLACES ? c->row - at : CHUNK_PLACES;
       for (long tile = begin; tile < end; tile++)
-        for (long k = 0; k < depth; k += tiles.gradient_taps) {
-          long out = tile * tiles.gradient_outs;
-          c->kernels->slide_gradient(c->flat + (image * c->image + at) * c->item, c->image,
+        for (long k = 0; k < depth; k += c->gradient_taps) {
+          long out = tile * c->gradient_outs;
+          (c->gradient_outs == 1 ? c->kernels->slide_gradient_one : c->kernels->slide_gradient)(
+                                     c->flat + (image * c->image + at) * c->item, c->image,
                                      c->arrived + ((image * outs + out) * c->row + at) * c->item, c->row, outs * c->row,
                                      images, places, c->met + k,
                                      c->panels + ((c->group * c->outs + out) * depth + k) * c->item, depth, c->outs - out,
@@ -208,7 +209,7 @@ static void gradient_part(void *job, long begin, long end) {
 /* Add up the gradients of all images, as many at once as fit the scratch. */
 static int add_images(struct convolution *c) {
   struct slide_tiles tiles = c->kernels->slide_tiles();
-  long rows = c->places[0] + c->dilation[0] * (c->kernel[0] - 1), outs = rounded_up(c->outs, tiles.gradient_outs);
+  long rows = c->places[0] + c->dilation[0] * (c->kernel[0] - 1), outs = rounded_up(c->outs, c->gradient_outs);
   c->row = rounded_up((c->places[0] - 1) * c->padded + c->places[1], tiles.lanes);
   c->image = c->ins * rows * c->padded + tiles.lanes;
   long bytes = (c->image + outs * c->row) * c->item, most = GROUP_BYTES / bytes;
@@ -220,7 +221,7 @@ static int add_images(struct convolution *c) {
     for (c->first = 0; c->first < c->batch; c->first += most) {
       c->images = c->batch - c->first < most ? c->batch - c->first : most;
       run_parts(lay_part, c, c->images, 1, c->images * c->image);
-      run_parts(gradient_part, c, outs / tiles.gradient_outs, 1, c->images * c->row * outs * c->ins * c->taps);
+      run_parts(gradient_part, c, outs / c->gradient_outs, 1, c->images * c->row * outs * c->ins * c->taps);
     }
   free(c->flat);
   return 1;
@@ -242,6 +243,8 @@ static PyObject *weight_gradient(PyObject *const *args, Py_ssize_t count) {
   c.batch = PyArray_DIM(input, 0), c.ins = PyArray_DIM(input, 1) / c.groups, c.outs = PyArray_DIM(grad, 1) / c.groups;
   shape_of(input, dims, c.size), shape_of(grad, dims, c.places);
   if (PyArray_DIM(grad, 0) != c.batch || !prepare(&c)) return DECLINED;
+  struct slide_tiles tiles = c.kernels->slide_tiles();
+  c.gradient_outs = c.outs == 1 ? 1 : tiles.gradient_outs, c.gradient_taps = c.outs == 1 ? tiles.taps_of_one : tiles.gradient_taps;
   long taps[MOST_TAPS], depth = c.ins * c.taps;
   c.tap = taps, meet_taps(&c);
   npy_intp shape[4] = {c.groups * c.outs, c.ins, c.kernel[2 - dims], c.kernel[1]};

@@ -6,6 +6,7 @@
 #include "lanes_math.h"
 
 #include "pointwise.c"
+#include "special.c"
 #include "programs.c"
 #include "arithmetic.c"
 #include "draws.c"
@@ -18,6 +19,9 @@
 #include "channels.c"
 #include "columns.c"
 #include "groups.c"
+#include "distances.c"
+#include "factors.c"
+#include "taps.c"
 #include "gemm.c"
 #include "attention.c"
 #include "matrices.c"

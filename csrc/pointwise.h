@@ -34,6 +34,10 @@
   K(gelu_tanh, void, OF_CURVE) \
   K(gelu_tanh_gradient, void, OF_SLOPE) \
   K(silu, void, OF_CURVE) \
-  K(silu_gradient, void, OF_SLOPE)
+  K(silu_gradient, void, OF_SLOPE) \
+  K(erfc, void, OF_CURVE) \
+  K(erfinv, void, OF_CURVE) \
+  K(lgamma, void, OF_CURVE) \
+  K(digamma, void, OF_CURVE)
 
 #endif

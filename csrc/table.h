@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 #include "arithmetic.h"
+#include "distances.h"
 #include "draws.h"
+#include "factors.h"
 #include "matrices.h"
 #include "pointwise.h"
 #include "programs.h"
@@ -17,11 +19,12 @@
 #include "rows.h"
 #include "steps.h"
 #include "summaries.h"
+#include "taps.h"
 #include "windows.h"
 
 #define KERNELS(K) \
-  ARITHMETIC(K) DRAWS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RANKS(K) RECURRENCE(K) ROWS(K) STEPS(K) SUMMARIES(K) \
-  WINDOWS(K)
+  ARITHMETIC(K) DISTANCES(K) DRAWS(K) FACTORS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RANKS(K) RECURRENCE(K) ROWS(K) \
+  STEPS(K) SUMMARIES(K) TAPS(K) WINDOWS(K)
 
 #define POINTER(name, result, arguments) result(*name) arguments;
 struct table {

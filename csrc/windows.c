@@ -16,8 +16,10 @@ enum { GRADIENT_OUTS = 4, GRADIENT_TAPS = 6 };
 enum { GRADIENT_OUTS = 2, GRADIENT_TAPS = 5 };
 #endif
 
+enum { TAPS_OF_ONE = 9, VECTORS_OF_ONE = 4 };
+
 static struct slide_tiles N(slide_tiles)(void) {
-  return (struct slide_tiles){SLIDE_OUTS, GRADIENT_OUTS, GRADIENT_TAPS, LANES};
+  return (struct slide_tiles){SLIDE_OUTS, GRADIENT_OUTS, GRADIENT_TAPS, TAPS_OF_ONE, LANES};
 }
 
 /* SLIDE_OUTS outputs at `vectors` · LANES places. */
@@ -51,25 +53,57 @@ static void N(slide_places)(const struct slide *s, const void *x_, const void *p
   if (at + LANES == width) slide_tile(s, x + at, panel, bias, out + at, width, 1);
 }
 
+INLINE void slide_vectors(const struct slide *s, const real *x, const real *weight, real bias, real *out, const int vectors) {
+  vec sum[VECTORS_OF_ONE];
+  EACH(v, vectors) sum[v] = all(bias);
+  for (long channel = 0; channel < s->channels; channel++, x += s->plane)
+    for (long tap = 0; tap < s->taps; tap++) {
+      vec factor = all(*weight++);
+      EACH(v, vectors) sum[v] += factor * load(x + s->tap[tap] + v * LANES);
+    }
+  EACH(v, vectors) store(out + v * LANES, sum[v]);
+}
+
+/* One output at all places. */
+static void N(slide_one)(const struct slide *s, const void *x_, const void *panel, const void *bias, void *out_, long places) {
+  const real *x = x_;
+  real *out = out_;
+  long at = 0;
+  for (; at + (VECTORS_OF_ONE - 1) * LANES < places; at += VECTORS_OF_ONE * LANES)
+    slide_vectors(s, x + at, panel, *(const real *)bias, out + at, VECTORS_OF_ONE);
+  for (; at < places; at += LANES) slide_vectors(s, x + at, panel, *(const real *)bias, out + at, 1);
+}
+
 /* total[o, t] += Σ over images and places of grad[o, place] · x[met[t] + place]; `met` and the rows of grad fill tiles. */
-static void N(slide_gradient)(const void *x_, long image, const void *grad_, long grad_row, long grad_image, long images,
-                              long places, const long *met, void *total_, long total_row, long outs, long taps) {
-  vec sum[GRADIENT_OUTS][GRADIENT_TAPS];
-  EACH(o, GRADIENT_OUTS)
-    EACH(t, GRADIENT_TAPS) sum[o][t] = all(0);
+INLINE void gradient_tile(const real *x_, long image, const real *grad_, long grad_row, long grad_image, long images,
+                          long places, const long *met, real *total, long total_row, long outs, long taps,
+                          const int tile_outs, const int tile_taps) {
+  vec sum[GRADIENT_OUTS][TAPS_OF_ONE];
+  EACH(o, tile_outs)
+    EACH(t, tile_taps) sum[o][t] = all(0);
   for (long i = 0; i < images; i++) {
-    const real *x = (const real *)x_ + i * image, *grad = (const real *)grad_ + i * grad_image;
+    const real *x = x_ + i * image, *grad = grad_ + i * grad_image;
     for (long at = 0; at < places; at += LANES) {
       vec arrived[GRADIENT_OUTS];
-      EACH(o, GRADIENT_OUTS) arrived[o] = load(grad + o * grad_row + at);
-      EACH(t, GRADIENT_TAPS) {
+      EACH(o, tile_outs) arrived[o] = load(grad + o * grad_row + at);
+      EACH(t, tile_taps) {
         vec seen = load(x + met[t] + at);
-        EACH(o, GRADIENT_OUTS) sum[o][t] += arrived[o] * seen;
+        EACH(o, tile_outs) sum[o][t] += arrived[o] * seen;
       }
     }
   }
-  real *total = total_;
-  EACH(o, GRADIENT_OUTS)
-    EACH(t, GRADIENT_TAPS)
+  EACH(o, tile_outs)
+    EACH(t, tile_taps)
       if (o < outs && t < taps) total[o * total_row + t] += sum_of(sum[o][t]);
+}
+
+static void N(slide_gradient)(const void *x, long image, const void *grad, long grad_row, long grad_image, long images,
+                              long places, const long *met, void *total, long total_row, long outs, long taps) {
+  gradient_tile(x, image, grad, grad_row, grad_image, images, places, met, total, total_row, outs, taps, GRADIENT_OUTS,
+                GRADIENT_TAPS);
+}
+
+static void N(slide_gradient_one)(const void *x, long image, const void *grad, long grad_row, long grad_image, long images,
+                                  long places, const long *met, void *total, long total_row, long outs, long taps) {
+  gradient_tile(x, image, grad, grad_row, grad_image, images, places, met, total, total_row, outs, taps, 1, TAPS_OF_ONE);
 }

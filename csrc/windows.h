@@ -11,15 +11,20 @@ struct slide {
   const long *tap;
 };
 
-/* How a level cuts a product: outputs and taps in a tile of `slide_gradient`, outputs in one of `slide`. */
+/* How a level cuts a product: outputs and taps in a tile of `slide_gradient`, outputs in one of `slide`;
+   those called `one` compute one output, as where each channel has a kernel of its own. */
 struct slide_tiles {
-  long outs, gradient_outs, gradient_taps, lanes;
+  long outs, gradient_outs, gradient_taps, taps_of_one, lanes;
 };
 
 #define WINDOWS(K) \
   K(slide_tiles, struct slide_tiles, (void)) \
   K(slide_places, void, (const struct slide *s, const void *x, const void *panel, const void *bias, void *out, long places)) \
+  K(slide_one, void, (const struct slide *s, const void *x, const void *panel, const void *bias, void *out, long places)) \
   K(slide_gradient, void, \
+    (const void *x, long image, const void *grad, long grad_row, long grad_image, long images, long places, \
+     const long *met, void *total, long total_row, long outs, long taps)) \
+  K(slide_gradient_one, void, \
     (const void *x, long image, const void *grad, long grad_row, long grad_image, long images, long places, \
      const long *met, void *total, long total_row, long outs, long taps))
 

@@ -95,7 +95,7 @@ def einsum(call):
     return call.wrapped(contraction(below, labels, label + output))
 
 
-@rule_for("cdist")
+@rule_for("cdist", "_cdist_forward")
 def cdist(call):
     """Measure with the batch in front of both."""
     dims = max(call["x1"]._data.ndim, call["x2"]._data.ndim)

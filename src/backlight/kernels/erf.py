@@ -64,7 +64,7 @@ def in_float64(function):
             out = function(*[np.array(one).reshape(-1) for one in given])
         return out.reshape(given[0].shape).astype(x.dtype)[()]
 
-    of_any.__doc__ = function.__doc__
+    of_any.__doc__, of_any.__name__, of_any.__qualname__ = function.__doc__, function.__name__, function.__qualname__
     return of_any
 
 
@@ -155,6 +155,7 @@ def erf_gradient(grad, x):
 _erf_float64 = in_float64(erf_float64)
 
 
+@native
 @in_float64
 def erfc(x):
     """Return 1 − erf(x), exact where it is small."""
@@ -204,6 +205,7 @@ def _first_erfcinv(p):
     return np.sqrt(np.maximum(np.sqrt(half * half - log / constant) - half, 0))
 
 
+@native
 @in_float64
 def erfinv(x):
     """Return y with erf(y) = x."""

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from backlight.kernels.native import native
 from backlight.kernels.triangular import solve_triangular
 
 PANEL = 32  # columns that LU takes at a time: the rest of the matrix is then one product
@@ -49,12 +50,10 @@ def lu(a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     count = min(rows, columns)
     work = np.array(a.reshape((prod(a.shape[:-2]), rows, columns)), order="C")
     pivots = np.zeros((len(work), count), np.int32)
-    eliminate = _eliminate_one if len(work) == 1 else _eliminate
     with np.errstate(all="ignore"):
         for start in range(0, count, PANEL):
             stop = min(start + PANEL, count)
-            for column in range(start, stop):
-                pivots[:, column] = eliminate(work, column, stop) + 1
+            eliminate_columns(work, pivots, start, stop)
             if stop < columns:
                 right = work[:, start:stop, stop:]
                 right[...] = solve_triangular(work[:, start:stop, start:stop], right, upper=False, unit=True)
@@ -62,6 +61,14 @@ def lu(a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     info = first_zero(np.diagonal(work, 0, -2, -1))
     batch = a.shape[:-2]
     return work.reshape(a.shape), pivots.reshape((*batch, count)), info.reshape(batch)[()]
+
+
+@native
+def eliminate_columns(work, pivots, start: int, stop: int) -> None:
+    """Factor the columns from `start` to `stop` in place, exchanging whole rows; note with which row each was."""
+    eliminate = _eliminate_one if len(work) == 1 else _eliminate
+    for column in range(start, stop):
+        pivots[:, column] = eliminate(work, column, stop) + 1
 
 
 def _eliminate(work, column: int, stop: int) -> np.ndarray:

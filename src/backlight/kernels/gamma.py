@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from backlight.kernels.erf import horner, in_float64
+from backlight.kernels.native import native
 
 _BETWEEN = (
     3.878098630841008e-12,
@@ -64,6 +65,7 @@ def _lgamma_positive(x):
     return out
 
 
+@native
 @in_float64
 def lgamma(x):
     """Return log |Γ(x)|."""
@@ -76,6 +78,7 @@ def lgamma(x):
     return out
 
 
+@native
 @in_float64
 def digamma(x):
     """Return the derivative of lgamma; NaN at negative integers, ∓∞ at ±0."""

@@ -144,7 +144,7 @@ def flipped(weight, groups: int) -> np.ndarray:
     outs, ins, *kernel = weight.shape
     turned = weight[(slice(None), slice(None), *[slice(None, None, -1)] * len(kernel))]
     exchanged = turned.reshape((groups, outs // groups, ins, *kernel)).swapaxes(1, 2)
-    return exchanged.reshape((groups * ins, outs // groups, *kernel))
+    return np.ascontiguousarray(exchanged.reshape((groups * ins, outs // groups, *kernel)))
 
 
 def added(columns, stride, dilation, sizes) -> np.ndarray:

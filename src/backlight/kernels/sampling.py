@@ -9,9 +9,10 @@ element is the product of the weights along all dims.
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import prod
 
 import numpy as np
+
+from backlight.kernels.native import native
 
 A = -0.75  # of the cubic convolution kernel
 
@@ -167,35 +168,68 @@ def product_of(factors):
     return found
 
 
-def sampled(rows, taps: list[DimTaps], sizes) -> np.ndarray:
+def sampled(planes, taps: list[DimTaps], sizes) -> np.ndarray:
     """Return the samples.
 
-    Shapes: rows (batch, positions, channels) -> (batch, samples, channels)
+    Shapes: planes (batch, channels, positions) -> (batch, channels, samples)
     """
-    batch = np.arange(len(rows))[:, None]
-    out = np.zeros((*taps[0].fraction.shape, rows.shape[2]), rows.dtype)
+    weights, places = [], []
     for numbers, place in corners(taps, sizes):
-        weight = product_of([one.weights[number] for one, number in zip(taps, numbers)])
-        out += rows[batch, place] * weight[..., None]
+        weights.append(product_of([one.weights[number] for one, number in zip(taps, numbers)]))
+        places.append(place)
+    return taken(planes, np.stack(weights), np.stack(places))
+
+
+def slopes(grad, planes, taps: list[DimTaps], sizes, needs) -> tuple:
+    """Return the gradients for the planes and for the grid's coordinates, those that are needed.
+
+    Shapes: grad (batch, channels, samples) -> (batch, channels, positions), (batch, samples, dims)
+    """
+    numbers, places = zip(*corners(taps, sizes))
+    places = np.stack(places)
+    chosen = [[one.weights[number] for one, number in zip(taps, each)] for each in numbers]
+    for_planes = for_grid = None
+    if needs[0]:
+        weights = np.stack([product_of(factors) for factors in chosen])
+        for_planes = added_back(grad, weights, places, planes.shape[2])
+    if needs[1]:
+        for_grid = np.zeros((len(grad), grad.shape[2], len(sizes)), grad.dtype)
+        for dots, each, weights in zip(dotted(grad, planes, places), numbers, chosen):
+            for dim, (number, one) in enumerate(zip(each, taps)):
+                factors = [*weights[:dim], one.slopes[number], *weights[dim + 1 :]]
+                for_grid[..., len(sizes) - 1 - dim] += dots * product_of(factors)
+    return for_planes, for_grid
+
+
+@native
+def taken(planes, weights, places) -> np.ndarray:
+    """Return Σ over taps of weight · element.
+
+    Shapes: planes (batch, channels, positions), weights and places (taps, batch, samples) -> (batch, channels, samples)
+    """
+    out = np.zeros((*planes.shape[:2], places.shape[2]), planes.dtype)
+    for weight, place in zip(weights, places):
+        out += np.take_along_axis(planes, place[:, None], 2) * weight[:, None]
     return out
 
 
-def slopes(grad, rows, taps: list[DimTaps], sizes, needs) -> tuple:
-    """Return the gradients for the rows and for the grid's coordinates, those that are needed.
+@native
+def added_back(grad, weights, places, positions: int) -> np.ndarray:
+    """Return zeros with weight · grad added at each tap's place: the transpose of `taken`.
 
-    Shapes: grad (batch, samples, channels) -> (batch, positions, channels), (batch, samples, dims)
+    Shapes: grad (batch, channels, samples) -> (batch, channels, positions)
     """
-    batch = np.arange(len(rows))[:, None]
-    for_rows = np.zeros((len(rows) * prod(sizes), rows.shape[2]), rows.dtype) if needs[0] else None
-    for_grid = np.zeros((*grad.shape[:2], len(sizes)), grad.dtype) if needs[1] else None
-    for numbers, place in corners(taps, sizes):
-        chosen = [one.weights[number] for one, number in zip(taps, numbers)]
-        if needs[0]:
-            at = (place + batch * prod(sizes)).reshape(-1)
-            np.add.at(for_rows, at, (grad * product_of(chosen)[..., None]).reshape(at.size, -1))
-        if needs[1]:
-            dots = (rows[batch, place] * grad).sum(2)
-            for dim, (number, one) in enumerate(zip(numbers, taps)):
-                factors = [*chosen[:dim], one.slopes[number], *chosen[dim + 1 :]]
-                for_grid[..., len(sizes) - 1 - dim] += dots * product_of(factors)
-    return None if for_rows is None else for_rows.reshape(rows.shape), for_grid
+    planes = np.arange(grad.shape[0] * grad.shape[1]).reshape((*grad.shape[:2], 1))
+    out = np.zeros((*grad.shape[:2], positions), grad.dtype)
+    for weight, place in zip(weights, places):
+        np.add.at(out.reshape(-1), planes * positions + place[:, None], grad * weight[:, None])
+    return out
+
+
+@native
+def dotted(grad, planes, places) -> np.ndarray:
+    """Return Σ over channels of grad · element, for each tap.
+
+    Shapes: grad (batch, channels, samples), planes (batch, channels, positions) -> (taps, batch, samples)
+    """
+    return np.stack([(np.take_along_axis(planes, place[:, None], 2) * grad).sum(1) for place in places])

@@ -42,22 +42,23 @@ def cofactors(xp, input):
     It exists for singular matrices too. With input = U · diag(s) · Vᵀ it is det(U) · det(V) · U · diag(c) · Vᵀ, where
     c_i is the product of all s but s_i.
     """
-    inverse = reliable_inverse(xp, input)
-    if inverse is not None:
-        return determinant(xp, input)[..., None, None] * inverse.mT
-    left, sizes, right = xp.linalg.svd(input)
+    try:
+        inverse = xp.linalg.inv(input)
+    except xp.linalg.LinAlgError:
+        return _cofactors_by_values(xp, input)
+    found = determinant(xp, input)[..., None, None] * inverse.mT
+    condition = xp.abs(input).sum(-2).max(-1, initial=0) * xp.abs(inverse).sum(-2).max(-1, initial=0)
+    close = ~(condition * xp.finfo(input.dtype).eps ** 0.5 < 1)  # to a singular matrix
+    if close.any():
+        found[close] = _cofactors_by_values(xp, input[close])
+    return found
+
+
+def _cofactors_by_values(xp, matrices):
+    """Return the cofactors by singular values."""
+    left, sizes, right = xp.linalg.svd(matrices)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
     return (left * (sign[..., None] * products_without(xp, sizes))[..., None, :]) @ right
-
-
-def reliable_inverse(xp, matrices):
-    """Return the inverses, or None where one of the matrices is singular or close to it."""
-    try:
-        inverse = xp.linalg.inv(matrices)
-    except xp.linalg.LinAlgError:
-        return None
-    condition = xp.abs(matrices).sum(-2).max(-1, initial=0) * xp.abs(inverse).sum(-2).max(-1, initial=0)
-    return inverse if xp.all(condition * xp.finfo(matrices.dtype).eps ** 0.5 < 1) else None
 
 
 def products_without(xp, values):

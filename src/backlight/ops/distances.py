@@ -5,7 +5,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph.state import wrap
-from backlight.ops.norms import pairwise
+from backlight.ops.norms import cdist, pairwise
 from backlight.ops.promotion import common_dtype, is_float
 from backlight.ops.repeating import broadcast_tensors
 
@@ -50,7 +50,9 @@ def pdist(input, p=2.0):
         raise ShapeError(f"pdist only supports 2D tensors, got: {input._data.ndim}D")
     if p < 0:
         raise ShapeError(f"pdist only supports non-negative p values, got {p}")
-    first, second = (wrap(places) for places in np.triu_indices(input._data.shape[0], 1))
+    first, second = np.triu_indices(len(input._data), 1)
     if p == 0:
-        return pairwise(input, input, 0)[first, second]
-    return (input.index_select(0, first) - input.index_select(0, second)).norm(p, -1)
+        return pairwise(input, input, 0)[wrap(first), wrap(second)]
+    if p in (1, 2) and input._data.dtype.char in "fd":
+        return cdist(input, input, p).reshape(-1).index_select(0, wrap(first * len(input._data) + second))
+    return (input.index_select(0, wrap(first)) - input.index_select(0, wrap(second))).norm(p, -1)

@@ -2,11 +2,15 @@
 
 import math
 
+import numpy as np
+
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels import distances
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import kept_shape, normalise_dim, normalise_dims, reduced_dims
+from backlight.ops.operands import sum_to_shape
 from backlight.ops.promotion import is_float, promote_types
 from backlight.ops.reductions import in_dtype
 
@@ -171,6 +175,41 @@ def pairwise_inputs(grad, x1, x2, out, p, needs, ops):
     )
 
 
+@op(name="_cdist_forward", node="CdistBackward0", resting=("x1", "x2"))
+def pairwise_near(xp, x1, x2, p: float):
+    """The same for p = 1 and p = 2 in float32 or float64: without an array of all differences."""
+    first, second = _batched(x1, x2)
+    found = distances.distances(first, xp.ascontiguousarray(second.swapaxes(1, 2)), p)
+    return found.reshape((*xp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *found.shape[1:]))
+
+
+@pairwise_near.derivative("x1", "x2", formula="the slope of the p-norm at x1_i − x2_j, summed over the others")
+def pairwise_near_inputs(grad, x1, x2, out, p, needs, xp):
+    first, second = _batched(x1, x2)
+    grad, out = (xp.ascontiguousarray(each).reshape((len(first), *each.shape[-2:])) for each in (grad, out))
+    slopes = distances.distance_slopes(grad, first, second, out, p)
+    batch = xp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    return tuple(
+        sum_to_shape(each.reshape((*batch, *x.shape[-2:])), x.shape) if needed else None
+        for each, x, needed in zip(slopes, (x1, x2), needs)
+    )
+
+
+@pairwise_near.composed
+def pairwise_near_composed(x1, x2, p):
+    return pairwise(x1, x2, p)
+
+
+def _batched(x1, x2):
+    """Return both with one batch dim, the same."""
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    count = math.prod(batch)
+    return tuple(
+        np.ascontiguousarray(np.broadcast_to(x, (*batch, *x.shape[-2:]))).reshape((count, *x.shape[-2:]))
+        for x in (x1, x2)
+    )
+
+
 def cdist(x1, x2, p=2.0, compute_mode=None):
     """Return the p-norm distance between each row of `x1` and each row of `x2`.
 
@@ -183,6 +222,8 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
         raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise ShapeError(f"cdist only supports non-negative p values, got {p}")
+    if p in (1, 2) and x1.dtype == x2.dtype and x1._data.dtype.char in "fd":
+        return pairwise_near(x1, x2, float(p))
     return pairwise(x1, x2, p)
 
 

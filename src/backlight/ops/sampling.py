@@ -15,9 +15,9 @@ from backlight.ops.declare import op
 __all__ = ["affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"]
 
 
-def _rows(array) -> np.ndarray:
-    """Return an array or a tensor (batch, channels, *sizes) as (batch, positions, channels)."""
-    return array.reshape((*array.shape[:2], prod(array.shape[2:]))).swapaxes(1, 2)
+def _planes(array) -> np.ndarray:
+    """Return an array (batch, channels, *sizes) as (batch, channels, positions)."""
+    return np.ascontiguousarray(array).reshape((*array.shape[:2], prod(array.shape[2:])))
 
 
 def _declare(dims: int):
@@ -28,8 +28,8 @@ def _declare(dims: int):
         """Return the input's values at the places of the grid."""
         wide, points = widened(input), widened(grid).reshape((len(grid), prod(grid.shape[1:-1]), dims))
         taps = sampling.taps_of(points, input.shape[2:], how)
-        out = sampling.sampled(_rows(wide), taps, input.shape[2:]).swapaxes(1, 2)
-        return rounded(xp.ascontiguousarray(out).reshape((*input.shape[:2], *grid.shape[1:-1])), input.dtype)
+        out = sampling.sampled(_planes(wide), taps, input.shape[2:])
+        return rounded(out.reshape((*input.shape[:2], *grid.shape[1:-1])), input.dtype)
 
     @grid_sample.derivative(
         "input", "grid", formula="grad · each element's weight; Σ grad · input · the weights' slopes"
@@ -37,9 +37,9 @@ def _declare(dims: int):
     def grid_sample_both(grad, input, grid, how, needs, xp):
         wide, points = widened(input), widened(grid).reshape((len(grid), prod(grid.shape[1:-1]), dims))
         taps = sampling.taps_of(points, input.shape[2:], how)
-        for_rows, for_grid = sampling.slopes(_rows(widened(grad)), _rows(wide), taps, input.shape[2:], needs)
+        for_planes, for_grid = sampling.slopes(_planes(widened(grad)), _planes(wide), taps, input.shape[2:], needs)
         return (
-            rounded(for_rows.swapaxes(1, 2).reshape(input.shape), input.dtype) if needs[0] else None,
+            rounded(for_planes.reshape(input.shape), input.dtype) if needs[0] else None,
             rounded(for_grid.reshape(grid.shape), grid.dtype) if needs[1] else None,
         )
 

@@ -1,0 +1,49 @@
+/* Elements of planes, met at given places with given weights. Included by kernels.c. */
+
+static void N(taps_taken)(const void *planes, const void *weights, const int64_t *places, void *out_, long begin, long end,
+                          long batch, long channels, long positions, long samples, long taps) {
+  for (long plane = begin; plane < end; plane++) {
+    const real *from = (const real *)planes + plane * positions;
+    real *out = (real *)out_ + plane * samples;
+    for (long tap = 0; tap < taps; tap++) {
+      long at = (tap * batch + plane / channels) * samples;
+      const real *weight = (const real *)weights + at;
+      const int64_t *place = places + at;
+      if (tap)
+        for (long i = 0; i < samples; i++) out[i] += from[place[i]] * weight[i];
+      else
+        for (long i = 0; i < samples; i++) out[i] = from[place[i]] * weight[i];
+    }
+  }
+}
+
+/* Where each sample's gradient goes; `planes` holds what it is added to. */
+static void N(taps_added)(const void *grad_, const void *weights, const int64_t *places, void *planes, long begin, long end,
+                          long batch, long channels, long positions, long samples, long taps) {
+  for (long plane = begin; plane < end; plane++) {
+    const real *grad = (const real *)grad_ + plane * samples;
+    real *to = (real *)planes + plane * positions;
+    for (long tap = 0; tap < taps; tap++) {
+      long at = (tap * batch + plane / channels) * samples;
+      const real *weight = (const real *)weights + at;
+      const int64_t *place = places + at;
+      for (long i = 0; i < samples; i++) to[place[i]] += grad[i] * weight[i];
+    }
+  }
+}
+
+/* For each tap, the sum over channels of gradient times element; batches begin to end. */
+static void N(taps_dotted)(const void *grad_, const void *planes, const int64_t *places, void *dots_, long begin, long end,
+                           long batch, long channels, long positions, long samples, long taps) {
+  for (long image = begin; image < end; image++)
+    for (long tap = 0; tap < taps; tap++) {
+      long at = (tap * batch + image) * samples;
+      const int64_t *place = places + at;
+      real *dots = (real *)dots_ + at;
+      for (long i = 0; i < samples; i++) dots[i] = 0;
+      for (long plane = image * channels; plane < (image + 1) * channels; plane++) {
+        const real *grad = (const real *)grad_ + plane * samples, *from = (const real *)planes + plane * positions;
+        for (long i = 0; i < samples; i++) dots[i] += grad[i] * from[place[i]];
+      }
+    }
+}
