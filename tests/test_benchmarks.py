@@ -280,6 +280,7 @@ QUICK = {
     "lens_overhead": "MLP on PyTorch, structure and order",
     "anomaly": "MLP, gradients",
     "func": "gradients of 64 examples, width 32",
+    "rare_ops": "randn 1e3",
 }
 
 
