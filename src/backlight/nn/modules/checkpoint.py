@@ -169,12 +169,13 @@ class Checkpoint(StateHookRegistration):
         if is_lazy(value):
             return None if is_lazy(tensor) else value.shape  # which raises: there is nothing to copy
         array = value._data if isinstance(value, TensorState) else np.asarray(value)
-        if tensor._data.ndim == 0 and array.shape == (1,):
+        shape = tuple(tensor.shape)  # of one without memory, too
+        if not shape and array.shape == (1,):
             array = array[0]  # how PyTorch before 0.4 wrote 0-d tensors
-        if array.shape != tensor._data.shape:
+        if array.shape != shape:
             return (
                 f"size mismatch for {key}: copying a param with shape {Size(array.shape)} from checkpoint, the shape "
-                f"in current model is {Size(tensor._data.shape)}."
+                f"in current model is {Size(shape)}."
             )
         if assign:
             setattr(self, name, _as_its_kind(tensor, value))

@@ -3,7 +3,7 @@
 from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64
-from backlight.errors import ArgumentError, MissingMethodError
+from backlight.errors import ArgumentError, MissingMethodError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.nn.modules.checkpoint import Checkpoint
 from backlight.nn.modules.hooks import HookRegistration
@@ -14,6 +14,7 @@ from backlight.nn.modules.hooks import register_module_full_backward_hook as reg
 from backlight.nn.modules.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from backlight.nn.modules.registry import Registry
 from backlight.nn.modules.tree import Tree
+from backlight.nn.skeletons import is_skeleton, skeleton_of, with_memory
 from backlight.settings import compile as compiled
 
 __all__ = ["Module"]
@@ -62,17 +63,40 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
 
         Raises:
             TypeError: the dtype is no floating point one.
-            RuntimeError: the device is not the CPU.
+            RuntimeError: the device is neither the CPU nor meta, where only shapes and dtypes are left.
         """
         for value in args:
             device, dtype = _device_and_dtype(value, device, dtype)
-        require_cpu(device)
+        to_meta = device is not None and device_kind(device).type == "meta"
+        if not to_meta:
+            require_cpu(device)
         if dtype is not None and not dtype.is_floating_point:
             raise ArgumentError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype="
                 f"{dtype}; pass torch.float32, torch.float64, torch.float16 or torch.bfloat16"
             )
+        if to_meta:
+            self._replace_tensors(lambda tensor: skeleton_of(tensor, dtype))
+            return self
+        if device is not None:
+            self._require_values()
         return self if dtype is None else self._cast(dtype)
+
+    def to_empty(self, *, device, recurse: bool = True):
+        """Give parameters and buffers new memory, with whatever is in it: for a module that was moved to "meta"."""
+        if device_kind(device).type == "meta":
+            return self.to(device)
+        require_cpu(device)
+        self._replace_tensors(with_memory)
+        return self
+
+    def _require_values(self) -> None:
+        """Raise if a parameter or buffer has no memory."""
+        if any(is_skeleton(tensor) for tensor in (*self.parameters(), *self.buffers())):
+            raise UnsupportedError(
+                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                "torch.nn.Module.to() when moving module from meta to a different device."
+            )
 
     def _cast(self, kind: dtype):
         return self._apply(lambda tensor: tensor.to(kind) if tensor.is_floating_point() else tensor)

@@ -100,6 +100,12 @@ class Tree:
                     self._buffers[name] = fn(buffer)
         return self
 
+    def _replace_tensors(self, made: Callable) -> None:
+        """Put other tensors in place of all parameters and buffers; one used twice becomes two, as in PyTorch."""
+        for module in self.modules():
+            for held in (module._parameters, module._buffers):
+                held.update({name: made(tensor) for name, tensor in held.items() if tensor is not None})
+
     def train(self, mode: bool = True):
         """Set `training` on this module and all below it: dropout and its like look at it.
 
