@@ -14,7 +14,7 @@ by_name = pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 differentiable = pytest.mark.parametrize("case", [c for c in ALL if c.differentiable], ids=lambda case: case.name)
 
 # Ops that no user calls: parts of in-place writes and of derivatives. They are tested through these.
-INTERNAL = {"copy_slices", "as_strided_view", "take_positions", "add_positions", "put_positions", "new_zeros"}
+INTERNAL = {"as_strided_view", "take_positions", "add_positions", "put_positions", "new_zeros"}
 INTERNAL |= {"spread", "tie_weights", "value_selecting_reduction_backward", "divide_or_zero"}  # of reductions
 INTERNAL |= {"reverse_cumsum", "shift", "linear_recurrence", "cummaxmin_backward"}  # of scans
 INTERNAL |= {"select_backward", "slice_backward", "diagonal_backward", "unfold_backward"}  # of views

@@ -237,7 +237,7 @@ class Machine:
                 raise
             self.counts["refused"] += 1
             self.note("refused", name, kind_of(problem), text_of(problem))
-            if self.sliced or (is_stale(problem) and self.twice):
+            if is_stale(problem) and self.twice:
                 self.trace[-1] = ("lost", *self.trace[-1])
         finally:
             for one in self.warned[before:]:

@@ -6,8 +6,8 @@ from backlight.graph.node import Output, node_and_number
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
 from backlight.graph.watching import count_write
-from backlight.ops.inplace import edge_of_values, rewrite_history
 from backlight.ops.promotion import is_float
+from backlight.ops.view_history import edge_of_values, rewrite_history
 from backlight.ops.views import CUSTOM, MULTI, check_view, made_view, remember_view
 
 
@@ -79,11 +79,12 @@ def _recorded(out, edge, is_input: bool, is_dirty: bool):
     return out
 
 
-def _lead_past_views(node, view) -> None:
-    """Let the node of a write to a view lead straight to its base, as other writes do (see `edge_of_values`)."""
+def _lead_past_views(node, view):
+    """Let the node of a write to a view lead straight to its base, as other writes do, and return that edge."""
     straight = edge_of_values(view)
     straight.sequence, node.sequence = node.sequence, straight.sequence  # the walk's order: the later one first
     node.edges = tuple(straight if one is view._edge else one for one in node.edges)
+    return straight
 
 
 def _rewritten(out, edge):
@@ -94,9 +95,10 @@ def _rewritten(out, edge):
             "tensor that does not require grad"
         )
     check_view(out)
+    before = None
     if out._view is not None and out._edge is not None:
-        _lead_past_views(node_and_number(edge)[0], out)
+        before = _lead_past_views(node_and_number(edge)[0], out)
     out._grad = None
     with enable_grad():
-        rewrite_history(out, wrap(out._data, edge))
+        rewrite_history(out, wrap(out._data, edge), before)
     return out

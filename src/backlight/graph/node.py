@@ -23,7 +23,7 @@ _IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "NotI
 class NodeExtra:
     """What few nodes have: hooks, metadata, a tensor that wants its gradient kept, tangents of its outputs."""
 
-    __slots__ = ("metadata", "posthooks", "prehooks", "retained", "tangents", "tensor_hooks")
+    __slots__ = ("metadata", "output_edge", "posthooks", "prehooks", "retained", "tangents", "tensor_hooks")
 
     def __init__(self):
         self.tensor_hooks = {}  # id -> (output number, hook)
@@ -31,6 +31,7 @@ class NodeExtra:
         self.prehooks = {}
         self.posthooks = {}
         self.metadata = {}
+        self.output_edge = None  # gives the edge of its output, where that is not the node itself
         self.tangents = {}  # output number -> what the output has in `_tangents`
 
 

@@ -302,15 +302,11 @@ class Walk:
         if leaf in self.captures:
             self.capture(leaf, grad)
             return
-        if leaf._edge is None:  # it was told since not to require grad
-            if leaf._post_accumulate_hooks:
-                call_post_accumulate_hooks(leaf)
-            return
         node = None if leaf._accumulator is None else leaf._accumulator()
         extra = None if node is None else node.extra
         if extra is not None and extra.prehooks:
             grad = call_prehooks(node, grad, graph, observed)
-        if grad is not None:
+        if grad is not None and leaf._edge is not None:  # else it was told since not to require grad
             present = None if observed is None else observed.grad_of(leaf)
             references = getrefcount(grad)  # here only the local `grad` and the count itself should hold it
             steal = grad.__class__ is ndarray and (leaf in self.owned or may_be_stolen(grad, references))

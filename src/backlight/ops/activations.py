@@ -14,7 +14,7 @@ __all__ = ["celu", "hardshrink", "prelu", "relu", "selu", "sigmoid", "threshold"
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@op(tangent="symmetric", resting=("input",))
+@op(tangent="symmetric", resting=("out",))
 def relu(xp, input):
     """The input where it is positive, else 0."""
     return curves.relu(input)

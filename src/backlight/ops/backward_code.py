@@ -140,6 +140,8 @@ def _finish_lines(plan: Plan, graph: bool) -> list[str]:
 
 def _resting(plan: Plan, found: str) -> str:
     """Return an expression for gradients that belong to the graph: NOTE [Resting gradients]."""
+    if plan.op.resting == ("out",):
+        return f"resting({found}, (operands.own_edge(node),), ((True,),))"
     names, on = [p.name for p in plan.differentiable], plan.op.resting
     table = tuple(
         [tuple([name in (on.get(own, ()) if isinstance(on, dict) else on) for name in names]) for own in names]

@@ -216,8 +216,8 @@ def op(forward=None, **options):
             them too.
         tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
         tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
-        resting: inputs that gradients are said to depend on though these never change, all gradients or, in a dict,
-            those of the inputs named: NOTE [Resting gradients].
+        resting: inputs, or the output, that gradients are said to depend on though these never change, all gradients
+            or, in a dict, those of the inputs named: NOTE [Resting gradients].
         explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
     """
     if forward is None:

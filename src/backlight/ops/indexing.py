@@ -23,6 +23,7 @@ from backlight.ops.placing import index_at, put_at, put_into
 from backlight.ops.repeating import check_expands, expand
 from backlight.ops.selecting import INDEX_KINDS
 from backlight.ops.shaping import alias, reshape, unsqueeze
+from backlight.ops.shaping import view as view_of
 from backlight.ops.slicing import select, sliced
 
 __all__ = ["index_put"]
@@ -265,15 +266,10 @@ def set_item(input, index, value) -> None:
     else:
         view, found = _read(input, _as_items(index))
     if found:
-        if not isinstance(value, TensorState):
-            value = _as_element(value, view._data.dtype)
+        value = _as_element(value, view._data.dtype) if not isinstance(value, TensorState) else _shorn(value)
         put_into(view, value, list(found.values()), tuple(found))
     elif isinstance(value, TensorState) and (value._data.ndim or not view._data.ndim):
-        value = _without_leading_ones(value, view._data.ndim)
-        check_expands(value._data, view._data.shape)
-        if value._storage is view._storage is not None and value._data.shape != view._data.shape:
-            value = expand(value, view._data.shape)  # as PyTorch does, so that it may be a part of what is written to
-        copy_into(view, value)
+        copy_into(view, _fitted(value, view))
     else:
         refuse_expanded(view)
         if not isinstance(value, TensorState) and will_record(view):
@@ -307,9 +303,22 @@ def _name_of(value) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _without_leading_ones(value, ndim: int):
+def _fitted(value, view):
+    """Return a value in the shape of the view that it is to be copied into, by the views that PyTorch makes.
+
+    So it may also be a part of what is written to.
+    """
+    shape = view._data.shape
+    if value._data.shape == shape:
+        return value
+    shorn = _shorn(value)
+    check_expands(shorn._data, shape)
+    shorn = view_of(value, shorn._data.shape) if shorn is value else shorn
+    return shorn if shorn._data.shape == shape else expand(shorn, shape)
+
+
+def _shorn(value):
+    """Return a view of a tensor without the dims of size 1 that it begins with, or itself if there are none."""
     shape = value._data.shape
-    spare = 0
-    while len(shape) - spare > ndim and shape[spare] == 1:
-        spare += 1
+    spare = next((place for place, size in enumerate(shape) if size != 1), len(shape))
     return reshape(value, shape[spare:]) if spare else value

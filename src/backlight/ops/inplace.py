@@ -1,10 +1,5 @@
 """In-place ops: an op's result written into its first input, whose history is rewritten.
-
-NOTE [Writing to a view]
-When a view is written to, its base changes too. The base's new history is a CopySlices node: what is in the slice now
-comes from the result, what is outside from the base as it was. Every other live view of the base then gets a new
-history that starts at the base (AsStridedBackward0), as PyTorch does lazily and we do at once, since views that live
-through a recorded write are rare.
+Where that input is a view, see NOTE [Writing to a view] in ops/view_history.py.
 """
 
 import functools
@@ -15,18 +10,17 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph import watching
 from backlight.graph.anomaly import anomaly
-from backlight.graph.hook_calls import keep_gradient
 from backlight.graph.interception import asked_as_a_whole
-from backlight.graph.interpreters import interpreted, uninterpreted
+from backlight.graph.interpreters import interpreted
 from backlight.graph.modes import modes
 from backlight.graph.provenance import user_place
 from backlight.graph.state import storage_of, wrap, writable
 from backlight.graph.storage import Storage
-from backlight.ops.declare import op
 from backlight.ops.overlaps import refuse_overlaps
 from backlight.ops.promotion import category
 from backlight.ops.tangents import copy_tangents, has_tangents, write_tangents
-from backlight.ops.views import CUSTOM, check_may_write, has_history, live_views, positions_in, stale_view
+from backlight.ops.view_history import edge_of_values, rewrite_history
+from backlight.ops.views import check_may_write, has_history
 
 
 def inplace(public, name: str | None = None, *, ufunc=None):
@@ -65,7 +59,7 @@ def write_op(public, name: str, target, args: tuple, kwargs: dict):
     else:
         refuse_overlaps(target, (*args, *kwargs.values()), name)
         source = target
-    write(target, public(source, *args, **kwargs), name)
+    write(target, public(source, *args, **kwargs), name, before=source._edge)
     return target
 
 
@@ -93,18 +87,6 @@ def _any_requires_grad(args, kwargs) -> bool:
     return any(getattr(value, "_edge", None) is not None for value in (*args, *kwargs.values()))
 
 
-def edge_of_values(tensor):
-    """Return the edge of a tensor's values before a write: for a view, straight from its base, past the views between.
-
-    So PyTorch does: hooks of those views belong to what they were, not to what is written.
-    """
-    if tensor._view is None or tensor._edge is None:
-        return tensor._edge
-    base = tensor._view[0]
-    with uninterpreted():
-        return as_strided_view(base, positions=positions_in(base, tensor), data=tensor._data)._edge
-
-
 def write_over(target, public, values: tuple, name: str) -> None:
     """Let `target` become what an op makes of its shape and dtype and of other values; the write is recorded.
 
@@ -116,8 +98,11 @@ def write_over(target, public, values: tuple, name: str) -> None:
         write(target, public(wrap(target._data), *values), name, replaces=True)
 
 
-def write(target, result, name: str, *, replaces: bool = False) -> None:
+def write(target, result, name: str, *, replaces: bool = False, before=None) -> None:
     """Put the value and the history of `result`, which `replaces` all there was, into `target`.
+
+    Args:
+        before: the edge that `target` had when the result was computed from it.
 
     Raises:
         RuntimeError: the shapes differ, the dtype cannot hold the result, the memory overlaps itself, or `target` was
@@ -133,7 +118,7 @@ def write(target, result, name: str, *, replaces: bool = False) -> None:
         write_tangents(target, result)
     if result._edge is not None or replaces:
         _save_written_output(result, target)
-        rewrite_history(target, result)
+        rewrite_history(target, result, before)
 
 
 def will_record(target, source=None) -> bool:
@@ -229,114 +214,6 @@ def _save_written_output(result, target) -> None:
         node.out = target._data
         node.out_storage = storage_of(target)
         node.out_version = node.out_storage.version
-
-
-def rewrite_history(target, result) -> None:
-    """Let `target` continue the history of `result`, and with it its base and the other views of that."""
-    if interpreted.blocks:
-        with uninterpreted():
-            _rewrite(target, result)
-    else:
-        _rewrite(target, result)
-
-
-def _rewrite(target, result) -> None:
-    base = target if target._view is None else target._view[0]
-    if target is base:
-        _continue(target, result._edge)
-    else:
-        positions = positions_in(base, target)
-        _continue(base, copy_slices(base, result, positions=positions)._edge)
-    for view in sorted(live_views(base), key=lambda view: view is not target):  # PyTorch's order: the written one first
-        if view._view[1] is CUSTOM:
-            _continue(view, stale_view(view))
-        else:
-            _continue(view, as_strided_view(base, positions=positions_in(base, view), data=view._data)._edge)
-
-
-def _continue(tensor, edge) -> None:
-    """Give a tensor a new edge; a gradient that it is to retain is the one for its new value."""
-    if tensor._retains_grad:
-        keep_gradient(tensor, False)
-        tensor._edge = edge
-        keep_gradient(tensor)
-    else:
-        tensor._edge = edge
-
-
-@op(node="CopySlices")
-def copy_slices(xp, input, values, *, positions: np.ndarray):
-    """The base after a write to one of its views: `input` already holds the values in its memory."""
-    return input
-
-
-@copy_slices.derivative("input", formula="grad outside the slice, 0 inside")
-def copy_slices_input(grad, positions, ops):
-    return ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
-
-
-@copy_slices.derivative("values", formula="grad inside the slice")
-def copy_slices_values(grad, positions, ops):
-    return ops.take_positions(grad, positions=positions)
-
-
-@op(node="AsStridedBackward0")
-def as_strided_view(xp, input, *, positions: np.ndarray, data: np.ndarray):
-    """A view of a base that was written to: `data` is the view's memory."""
-    return data
-
-
-@as_strided_view.derivative("input", formula="grad added at the view's places, 0 elsewhere")
-def as_strided_view_input(grad, input_shape, positions, ops):
-    return ops.add_positions(grad, shape=input_shape, positions=positions)
-
-
-@op(node="AsStridedBackward0", tangent="linear")
-def take_positions(xp, input, *, positions: np.ndarray):
-    """The elements at flat positions, in the shape of `positions`."""
-    return xp.take(input, positions)
-
-
-@take_positions.derivative("input", formula="grad added at the positions, 0 elsewhere")
-def take_positions_input(grad, input_shape, positions, ops):
-    return ops.add_positions(grad, shape=input_shape, positions=positions)
-
-
-@op(node="AsStridedScatterBackward0", tangent="linear")
-def add_positions(xp, input, *, shape: tuple, positions: np.ndarray):
-    """Zeros of `shape` with the elements of `input` added at flat positions."""
-    flat = xp.zeros(shape, input.dtype)
-    xp.add.at(flat.reshape(-1), positions.reshape(-1), input.reshape(-1))
-    return flat
-
-
-@add_positions.derivative("input", formula="grad at the positions")
-def add_positions_input(grad, positions, ops):
-    return ops.take_positions(grad, positions=positions)
-
-
-@op(node="AsStridedScatterBackward0", tangent="linear")
-def put_positions(xp, input, values, *, positions: np.ndarray):
-    """`input` with the elements at flat positions replaced by `values`."""
-    out = xp.array(input, order="C")
-    out.reshape(-1)[positions.reshape(-1)] = values.reshape(-1)
-    return out
-
-
-@put_positions.derivative("input", formula="grad outside the positions, 0 there")
-def put_positions_input(grad, positions, ops):
-    return ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
-
-
-@put_positions.derivative("values", formula="grad at the positions")
-def put_positions_values(grad, positions, ops):
-    return ops.take_positions(grad, positions=positions)
-
-
-@op
-def new_zeros(xp, input, size: tuple):
-    """Zeros of another shape, of the dtype of `input`; for derivatives."""
-    return xp.zeros(size, input.dtype)
 
 
 _IN_PLACE = {  # what PyTorch calls the nodes of these ops' in-place forms

@@ -245,6 +245,8 @@ def version_of(tensor) -> int:
 
 def own_edge(node, number: int = 0):
     """Return the edge to one of a node's outputs."""
+    if node.extra is not None and node.extra.output_edge is not None:
+        return node.extra.output_edge()
     return node.itself if node.outputs == 1 else Output(node.itself, number)
 
 

@@ -3,7 +3,8 @@
 NOTE [Resting gradients]
 relu's gradient depends on its input, with a slope of 0 wherever there is one. Under create_graph such a gradient is
 part of the graph, as in PyTorch, so that a second backward gives zeros instead of an error. Ops declare it
-(`resting=("input",)`); only a backward under create_graph asks, and only where a gradient would have no history.
+(`resting=("input",)`, or ("out",) if that is what its node saves, and it is elementwise); only a backward under
+create_graph asks, and only where a gradient would have no history.
 """
 
 import numpy as np
