@@ -52,7 +52,7 @@ def backward_with_graph(m, a, b, k):
     root, grad = root_of(m, a)
     m.twice = True
     root.backward(grad, create_graph=True)
-    leaves = [one.grad for one in m.pool if one.is_leaf and one.grad is not None]
+    leaves = [one.grad for one in m.pool if one._base is None and one.is_leaf and one.grad is not None]
     return came_recorded(m, leaves[-1:]) if k % 2 else None
 
 

@@ -6,9 +6,7 @@ from fuzzing.machine import Impossible, step
 def shape_of_graph(tensor, most: int = 40) -> list:
     """Return the nodes behind a tensor in the order in which they are found, each with its name and where it leads.
 
-    Three things are not looked at: a TBackward0 is passed over, since our `linear` has none between the product and
-    its weight; what fits values to the place where they are written, since our writes do so by themselves; and what is
-    behind a CopySlices, since PyTorch's keeps the node of the write inside, and ours beside it.
+    A TBackward0 is passed over, since our `linear` has none between the product and its weight.
     """
     seen, found, stack = set(), [], [tensor.grad_fn]
     while stack and len(found) < most:
@@ -19,18 +17,15 @@ def shape_of_graph(tensor, most: int = 40) -> list:
         if node.name().endswith("NotImplemented"):  # PyTorch's has no edges for numbers
             found.append(node.name())
             continue
-        passed = ("TBackward0",)
-        if node.name().endswith("CopyBackwards") or node.name().startswith("IndexPut"):
-            passed = ("TBackward0", "ExpandBackward0", "ViewBackward0")
-        edges = [past(passed, *edge) for edge in node.next_functions]
+        edges = [past(*edge) for edge in node.next_functions]
         found.append((node.name(), *[(None if one is None else one.name(), number) for one, number in edges]))
         stack += [one for one, _ in reversed(edges) if one is not None]
     return found
 
 
-def past(names: tuple, node, number: int) -> tuple:
-    """Return an edge, or where it leads past the nodes of these names at its end."""
-    while node is not None and node.name() in names:
+def past(node, number: int) -> tuple:
+    """Return an edge, or where it leads past transposed weights at its end."""
+    while node is not None and node.name() == "TBackward0":
         node, number = node.next_functions[0]
     return node, number
 

@@ -19,15 +19,20 @@ STEPS = {}  # name -> what it does with a machine and its numbers
 WEIGHTS = {}  # name -> how often it is drawn
 
 
-# What a backward says of a graph whose tensors were written to, or which was freed. Which of these comes first, and
-# which leaves have their gradients by then, depends on how little the nodes before keep. Where a view was written to
-# (PyTorch hides the write's own node in CopySlices) or a backward was recorded (whose nodes are other ones), the
-# engines may go apart here, and the comparison ends.
+# What a backward says of a graph whose tensors were written to, or which was freed. Where a backward was recorded, its
+# nodes are other ones than PyTorch's, which save other tensors: then only one engine may say so, or each at its time.
 STALE = (
     "one of the variables needed for gradient",
     "Trying to backward through the graph a second time",
     "Output ",
     "A view was created in no_grad mode",
+)
+
+
+GIVEN_ONCE = (  # a process
+    "create_graph=True will create a reference cycle",
+    "was resized since it had shape",
+    "`torch.jit.script` is deprecated",
 )
 
 
@@ -69,7 +74,6 @@ class Machine:
         self.fragile = []  # views that PyTorch refuses to use after a write to their base
         self.taken_out = []  # kept alive, since `looks` knows tensors by their ids
         self.exact = True  # whether all floating tensors are float64
-        self.sliced = False  # whether a view was written to with a record
         self.anchor = t.zeros((), dtype=t.float64, requires_grad=True)
         self.twice = False  # whether a backward was recorded
 
@@ -199,7 +203,6 @@ class Machine:
         for one in self.pool:
             base = one._base
             if base is None or one.is_inference():
-                self.sliced |= is_sliced(one)
                 kept.append(one)
                 continue
             self.taken_out.append(one)
@@ -207,7 +210,6 @@ class Machine:
                 now = (one._version, base.grad_fn, one.grad_fn)
             except RuntimeError:
                 continue
-            self.sliced |= is_sliced(base)
             version, grad_fn, _ = self.looks.get(id(one), now)
             unrecorded = base.grad_fn is grad_fn
             if base.requires_grad and now[2] is None:
@@ -237,12 +239,10 @@ class Machine:
                 raise
             self.counts["refused"] += 1
             self.note("refused", name, kind_of(problem), text_of(problem))
-            if is_stale(problem) and self.twice:
-                self.trace[-1] = ("lost", *self.trace[-1])
         finally:
             for one in self.warned[before:]:
-                if "create_graph=True will create a reference cycle" in str(one.message):
-                    continue  # PyTorch gives this one once a process
+                if any(text in str(one.message) for text in GIVEN_ONCE):
+                    continue
                 self.note("warned", name, one.category.__name__, str(one.message).split("\n")[0])
 
     def enter_modes(self, steps: int, *contexts) -> None:
@@ -327,11 +327,6 @@ class Machine:
         """Return what a gradient shows of itself."""
         recorded = None if self.twice else (grad.grad_fn is None, grad.requires_grad)
         return self.values(grad), recorded, self.place(grad)
-
-
-def is_sliced(tensor) -> bool:
-    """Tell whether a part of a tensor was written to with a record."""
-    return tensor.grad_fn is not None and tensor.grad_fn.name().endswith("CopySlices")
 
 
 def broadcast(first, second):

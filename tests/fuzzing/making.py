@@ -189,7 +189,7 @@ def rearranged(m, a, b, k):
     return [
         lambda: x.flip(0),
         lambda: x.roll(1, 0),
-        lambda: x.repeat(2, *[1] * (x.dim() - 1)),
+        lambda: x.repeat(2, *[1] * (x.dim() - 1)) * 1,  # in inference mode PyTorch's is a view of nothing
         lambda: x.reshape(-1),
         lambda: x.t().reshape(-1) if x.dim() == 2 else x.flatten(),
         lambda: x.tril() if x.dim() > 1 else x.clone(),
