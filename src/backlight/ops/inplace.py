@@ -14,7 +14,7 @@ from backlight.graph.interception import asked_as_a_whole
 from backlight.graph.interpreters import interpreted
 from backlight.graph.modes import modes
 from backlight.graph.provenance import user_place
-from backlight.graph.state import storage_of, wrap, writable
+from backlight.graph.state import TensorState, storage_of, wrap, writable
 from backlight.graph.storage import Storage
 from backlight.ops.overlaps import refuse_overlaps
 from backlight.ops.promotion import category
@@ -95,13 +95,15 @@ def write_over(target, public, values: tuple, name: str) -> None:
     if target._view is None or interpreted.blocks:
         write(target, public(target, *values), name)
     else:
-        write(target, public(wrap(target._data), *values), name, replaces=True)
+        ends = 1 + sum(isinstance(value, TensorState) for value in values)
+        write(target, public(wrap(target._data), *values), name, replaces=ends)
 
 
-def write(target, result, name: str, *, replaces: bool = False, before=None) -> None:
+def write(target, result, name: str, *, replaces: int = 0, before=None) -> None:
     """Put the value and the history of `result`, which `replaces` all there was, into `target`.
 
     Args:
+        replaces: how many edges the node of a result has that owes nothing to `target`.
         before: the edge that `target` had when the result was computed from it.
 
     Raises:
@@ -118,7 +120,7 @@ def write(target, result, name: str, *, replaces: bool = False, before=None) -> 
         write_tangents(target, result)
     if result._edge is not None or replaces:
         _save_written_output(result, target)
-        rewrite_history(target, result, before)
+        rewrite_history(target, result, before, replaces)
 
 
 def will_record(target, source=None) -> bool:

@@ -33,25 +33,26 @@ def edge_of_values(tensor):
         return as_strided_view(base, positions=positions_in(base, tensor), data=tensor._data)._edge
 
 
-def rewrite_history(target, result, before=None) -> None:
+def rewrite_history(target, result, before=None, ends: int = 2) -> None:
     """Let `target` continue the history of `result`, and with it its base and the other views of that.
 
     Args:
         before: the edge by which the node of the write leads to what a view showed before.
+        ends: how many edges that node has in PyTorch, if we recorded none.
     """
     if interpreted.blocks:
         with uninterpreted():
-            _rewrite(target, result, before)
+            _rewrite(target, result, before, ends)
     else:
-        _rewrite(target, result, before)
+        _rewrite(target, result, before, ends)
 
 
-def _rewrite(target, result, before) -> None:
+def _rewrite(target, result, before, ends: int) -> None:
     base = target if target._view is None else target._view[0]
     if target is base:
         _continue(target, result._edge)
     else:
-        _continue(base, copy_slices(base, positions_in(base, target), result._edge, before))
+        _continue(base, copy_slices(base, positions_in(base, target), result._edge, before, ends))
     for view in sorted(live_views(base), key=lambda view: view is not target):  # PyTorch's order: the written one first
         if view._view[1] is CUSTOM:
             _continue(view, stale_view(view))
@@ -127,12 +128,12 @@ class Passing:
 
     __slots__ = ("edges",)
 
-    def __init__(self, edge):
-        self.edges = (None,) if edge is None else (None, edge)
+    def __init__(self, edge, ends: int):
+        self.edges = (None,) * ends if edge is None else (None, edge)
 
     def backward(self, grad, edges, keep):
         """Return nothing for the base in the slice, and the gradient for what was written there."""
-        return (None, grad)[: len(edges)]
+        return (None, grad if self.edges[-1] is not None else None)[: len(edges)]
 
     def backward_graph(self, grad, edges):
         """Do what `backward` does."""
@@ -154,15 +155,16 @@ class _Inside:
         return self.node().edge_of_part()
 
 
-def copy_slices(base, positions: np.ndarray, edge, before) -> CopySlices:
+def copy_slices(base, positions: np.ndarray, edge, before, ends: int) -> CopySlices:
     """Return the node that stands behind a base after a write to the elements at flat positions.
 
     Args:
         edge: that of what was written.
         before: the edge by which its node leads to what was there.
+        ends: how many edges a node would have that was not recorded.
     """
     alone = edge is not None and edge.__class__ is not Output and not edge.is_end and edge.outputs == 1
-    inner = edge if alone and edge.edges and edge.edges[0] is before else Passing(edge)
+    inner = edge if alone and edge.edges and edge.edges[0] is before else Passing(edge, ends)
     node = CopySlices()
     node.inner, node.positions, node.shape = inner, positions, base._data.shape
     if inner is edge:
