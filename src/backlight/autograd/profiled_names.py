@@ -45,7 +45,6 @@ OURS = frozenset(
         "cofactor_slopes",
         "cofactors",
         "convolution_weight",
-        "copy_slices",
         "divide_or_zero",
         "erf_backward",
         "filled_up",
