@@ -28,7 +28,7 @@ struct walk {
   PyObject *roots, *first_infinite; /* the node that made infinity of a finite gradient first, or NULL */
 };
 
-enum { DECLINE = -2, FAIL = -1 };
+enum { DECLINE = -2, FAIL = -1, KEPT_BYTES = 2048 };
 
 /* --- the table of what is reached --------------------------------------------------------------------------------- */
 
@@ -226,27 +226,40 @@ static int tell_found(const struct walk *walk, PyObject *node, PyObject *grad, P
   return result;
 }
 
-/* Look for oddities in a node's gradients; what it saved is still there. */
-static int check_gradients(struct walk *walk, int at, PyObject *grad, PyObject *const *found, Py_ssize_t count) {
-  PyObject *node = walk->entries[at].key, *seen = walk->entries[at].unseen ? NULL : grad;
+/* An array like one whose numbers were overwritten, as it was before. */
+static PyObject *as_before(PyObject *array, const void *numbers) {
+  PyArrayObject *before = empty_like((PyArrayObject *)array);
+  if (before) memcpy(PyArray_DATA(before), numbers, PyArray_NBYTES(before));
+  return (PyObject *)before;
+}
+
+/* Look for oddities in a node's gradients; what it saved is still there. `arrived`: the numbers of `grad` if the node
+   has overwritten them, else NULL. */
+static int check_gradients(struct walk *walk, int at, PyObject *grad, const void *arrived, PyObject *const *found, Py_ssize_t count) {
+  PyObject *node = walk->entries[at].key, *seen = walk->entries[at].unseen || arrived ? NULL : grad;
   int odd = 0;
   for (Py_ssize_t e = 0; e < count; e++) {
     if (!found[e] || found[e] == Py_None || found[e] == seen) continue;
     odd |= odd_numbers(found[e]);
     seen = found[e] == grad ? grad : seen;
   }
+  if (!odd) return 0;
+  PyObject *before = arrived ? as_before(grad, arrived) : Py_NewRef(grad ? grad : Py_None);
+  if (!before) return FAIL;
+  int result = 0;
   if (odd & walk->odd) {
-    PyObject *grads = PyTuple_New(count);
-    if (!grads) return FAIL;
-    for (Py_ssize_t e = 0; e < count; e++) PyTuple_SET_ITEM(grads, e, Py_NewRef(found[e] ? found[e] : Py_None));
+    PyObject *grads = PyTuple_New(count), *done = NULL;
+    for (Py_ssize_t e = 0; e < count && grads; e++) PyTuple_SET_ITEM(grads, e, Py_NewRef(found[e] ? found[e] : Py_None));
     PyObject *first = walk->first_infinite ? walk->first_infinite : Py_None;
-    PyObject *done = PyObject_CallFunctionObjArgs(core.odd_node, walk->roots, node, grad ? grad : Py_None, grads, first, NULL);
-    Py_DECREF(grads);
+    if (grads) done = PyObject_CallFunctionObjArgs(core.odd_node, walk->roots, node, before, grads, first, NULL);
+    if (!done) result = FAIL;
+    Py_XDECREF(grads);
     Py_XDECREF(done);
-    return done ? 0 : FAIL;
+  } else if (!walk->first_infinite && !odd_numbers(before)) {
+    walk->first_infinite = node;
   }
-  if (odd && !walk->first_infinite && !(grad && odd_numbers(grad))) walk->first_infinite = node;
-  return 0;
+  Py_DECREF(before);
+  return result;
 }
 
 /* Run a node in Python and hand its gradients on. In anomaly mode it keeps what it saved until they are looked at. */
@@ -258,7 +271,7 @@ static int run_in_python(struct walk *walk, int at, PyObject *grad, PyObject *ke
   PyObject *grads = found ? PySequence_Fast(found, "a node's backward must return a sequence of gradients") : NULL;
   int result = grads ? 0 : FAIL;
   if (grads && walk->odd) {
-    result = check_gradients(walk, at, grad, PySequence_Fast_ITEMS(grads), PySequence_Fast_GET_SIZE(grads));
+    result = check_gradients(walk, at, grad, NULL, PySequence_Fast_ITEMS(grads), PySequence_Fast_GET_SIZE(grads));
     if (!result && keep == Py_False) {
       PyObject *freed = PyObject_CallMethodNoArgs(node, core.name_free);
       Py_XDECREF(freed);
@@ -280,6 +293,19 @@ static int run_in_python(struct walk *walk, int at, PyObject *grad, PyObject *ke
   return result;
 }
 
+/* Whether to keep a copy of a gradient that may be overwritten is cheaper than to let the node make another array. */
+static int is_small(PyObject *grad) {
+  PyArrayObject *array = (PyArrayObject *)grad;
+  return Py_TYPE(grad) == &PyArray_Type && PyArray_IS_C_CONTIGUOUS(array) && PyArray_NBYTES(array) <= KEPT_BYTES;
+}
+
+/* Whether a gradient's numbers were overwritten by one that a node returned. */
+static int overwritten(const struct plan *plan, PyObject *grad, PyObject *const *found) {
+  for (int e = 0; e < plan->differentiable; e++)
+    if (found[e] == grad) return !plan->derivative[e].passes;
+  return 0;
+}
+
 static int run_node(struct walk *walk, int at, PyObject *keep) {
   PyObject *node = walk->entries[at].key, *grad = walk->entries[at].grad;
   struct plan *plan = walk->entries[at].plan;
@@ -297,11 +323,14 @@ static int run_node(struct walk *walk, int at, PyObject *keep) {
     unsigned wanted = 0;
     for (int e = 0; e < plan->differentiable; e++)
       if (PyTuple_GET_ITEM(edges, e) != Py_None) wanted |= 1u << e;
-    const int seen = walk->observed || walk->odd;
+    char arrived[KEPT_BYTES];
+    const int copied = walk->odd && !walk->observed && is_small(grad), seen = (walk->observed || walk->odd) && !copied;
+    if (copied) memcpy(arrived, PyArray_DATA((PyArrayObject *)grad), PyArray_NBYTES((PyArrayObject *)grad));
     if (seen) Py_INCREF(grad); /* so that it is not overwritten */
     result = plan_run(plan, node, grad, wanted, found);
     if (result > 0) {
-      result = walk->odd ? check_gradients(walk, at, grad, found, plan->differentiable) : 0;
+      const void *lost = copied && overwritten(plan, grad, found) ? arrived : NULL;
+      result = walk->odd ? check_gradients(walk, at, grad, lost, found, plan->differentiable) : 0;
       if (keep == Py_False && !result) plan_free(plan, node);
       if (!result) result = tell_found(walk, node, grad, found, plan->differentiable, keep);
       if (seen) Py_DECREF(grad);

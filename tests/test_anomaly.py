@@ -466,3 +466,13 @@ def test_every_pitfall_is_looked_at_without_complaint():
             for kind in ("nan", "inf", "slope"):
                 found = cause_of(op, (numbers, numbers), kind, out=numbers)
                 assert found.cause and found.cure
+
+
+@pytest.mark.filterwarnings("ignore:Error detected in")
+def test_what_arrived_at_a_node_is_told_though_the_walk_writes_over_it():
+    x = backlight.tensor([0.0, 1.0], requires_grad=True)
+    loss = (x.sqrt() * backlight.tensor([3.0, 5.0])).sum()
+    with backlight.autograd.set_detect_anomaly(True, check_inf=True), pytest.raises(AnomalyError) as caught:
+        loss.backward()
+    assert caught.value.values["grad_output"].few == [3.0, 5.0]
+    assert caught.value.made_here

@@ -3,11 +3,15 @@
 Each test runs in a process of its own, with a small stack and a low recursion limit: recursion for each op ends it.
 """
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+import backlight
 
 START = """
 import gc
@@ -159,7 +163,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_deep_graph_needs_no_recursion(program):
     text = START.replace("import sys\n", "import sys\n\nresource.setrlimit(resource.RLIMIT_STACK, (2**20, 2**20))\n", 1)
-    done = subprocess.run(
-        [sys.executable, "-c", text + textwrap.dedent(program)], capture_output=True, text=True, timeout=120
-    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(backlight.__file__).parent.parent)}
+    command = [sys.executable, "-c", text + textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr[-2000:] or f"ended by signal {-done.returncode}"

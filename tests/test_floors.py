@@ -9,7 +9,8 @@ import backlight
 
 ROOT = Path(backlight.__file__).parent
 FLOORS = [
-    {"errors", "dtypes", "sizes", "devices", "layouts", "notices", "return_types", "settings", "svg_text", "types"},
+    {"errors", "dtypes", "sizes", "devices", "later", "layouts", "notices"}
+    | {"return_types", "settings", "svg_text", "types"},
     {"kernels"},
     {"graph"},
     {"ops", "linalg", "special", "masked"},
@@ -54,6 +55,14 @@ def imports_of(tree) -> list[tuple[str, ast.AST]]:
     return found
 
 
+def imports_later_of(tree) -> list[tuple[str, ast.AST]]:
+    """Return the modules that a file names to `backlight.later`."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    calls = [call for call in calls if call.func.id.strip("_") in ("function_later", "names_later")]
+    words = [one for call in calls for one in ast.walk(call) if isinstance(one, ast.Constant)]
+    return [(word.value, word) for word in words if word.value in MODULES]
+
+
 def in_function(tree) -> list[ast.AST]:
     return [
         inner
@@ -70,7 +79,8 @@ def test_imports_point_down(path):
     if own in FRONT_DOOR:
         return
     assert own in FLOOR, f"{path.name} stands on no floor: add it to FLOORS and to docs/architecture.md"
-    for module, node in imports_of(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    for module, node in imports_of(tree) + imports_later_of(tree):
         room = room_of(module)
         assert room in FLOOR, f"line {node.lineno}: {own} imports the front door ({module})"
         assert FLOOR[room] <= FLOOR[own], f"line {node.lineno}: {own} (floor {FLOOR[own]}) imports {module} above it"

@@ -77,50 +77,6 @@ def test_hooks_registered_by_other_threads_are_called():
 
 
 @pytest.mark.parametrize("t", [torch, backlight], ids=["torch", "backlight"])
-def test_a_backward_may_be_nested_fifty_deep_in_hooks(t):
-    called = []
-
-    def nested(depth):
-        x = t.ones(1, dtype=t.float64, requires_grad=True)
-        y = x * 2
-
-        def again(grad):
-            called.append(depth)
-            if depth:
-                with t.enable_grad():
-                    nested(depth - 1)
-
-        y.register_hook(again)
-        y.sum().backward()
-        assert x.grad.item() == 2.0
-
-    nested(50)  # each level takes eleven of Python's thousand frames, where PyTorch's takes three
-    assert called == list(range(50, -1, -1))
-
-
-@pytest.mark.parametrize("t", [torch, backlight], ids=["torch", "backlight"])
-def test_a_backward_may_be_nested_a_hundred_deep_in_functions(t):
-    class Deep(t.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, depth):
-            ctx.depth = depth
-            return x * 1
-
-        @staticmethod
-        def backward(ctx, grad):
-            if not ctx.depth:
-                return grad * 2, None
-            with t.enable_grad():
-                x = t.ones(1, dtype=t.float64, requires_grad=True)
-                Deep.apply(x, ctx.depth - 1).sum().backward()
-            return grad * x.grad, None
-
-    x = t.ones(1, dtype=t.float64, requires_grad=True)
-    Deep.apply(x, 100).sum().backward()
-    assert x.grad.item() == 2.0
-
-
-@pytest.mark.parametrize("t", [torch, backlight], ids=["torch", "backlight"])
 def test_what_a_nested_backward_raises_comes_out_and_leaves_the_modes_as_they_were(t):
     def fail(grad):
         t.ones(2, requires_grad=True).backward()

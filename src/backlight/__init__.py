@@ -6,7 +6,6 @@ from math import e, inf, nan, pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from backlight.autograd.variable import Variable
-from backlight.batching.vmapping import vmap
 from backlight.devices import device
 from backlight.dtypes import *
 from backlight.graph.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
@@ -19,6 +18,7 @@ from backlight.graph.modes import (
     set_grad_enabled,
 )
 from backlight.kernels.threads import *
+from backlight.later import names_later as _names_later
 from backlight.layouts import *
 from backlight.notices import is_warn_always_enabled, set_warn_always
 from backlight.ops.activations import *
@@ -43,7 +43,6 @@ from backlight.ops.filling import *
 from backlight.ops.flipping import *
 from backlight.ops.indexing import *
 from backlight.ops.joining import *
-from backlight.ops.kernel_calls import *
 from backlight.ops.linear import *
 from backlight.ops.lu import *
 from backlight.ops.masked_indexing import *
@@ -65,7 +64,6 @@ from backlight.ops.products import *
 from backlight.ops.pseudoinverse import *
 from backlight.ops.qr import *
 from backlight.ops.rare_functions import *
-from backlight.ops.recurrent_layers import *
 from backlight.ops.reductions import *
 from backlight.ops.reflections import *
 from backlight.ops.removed import *
@@ -94,7 +92,6 @@ from backlight.settings import *
 from backlight.sizes import Size
 from backlight.tensor import random
 from backlight.tensor.creation import *
-from backlight.tensor.dlpack import *
 from backlight.tensor.drawn import *
 from backlight.tensor.filled import *
 from backlight.tensor.inplace_functions import *
@@ -107,12 +104,30 @@ from backlight.tensor.ranges import *
 from backlight.tensor.tensor import Tensor
 from backlight.tensor.windows import *
 
-from backlight import autograd, fft, linalg, return_types, special  # isort: skip - after what it is made of
+from backlight import autograd, return_types  # isort: skip - after what it is made of
 
 if _TYPE_CHECKING:
-    from backlight import amp, data, func, lens, masked, nn, optim, overrides, profiler, signal, testing, utils
+    from backlight import (
+        amp,
+        data,
+        fft,
+        func,
+        lens,
+        linalg,
+        masked,
+        nn,
+        optim,
+        overrides,
+        profiler,
+        signal,
+        special,
+        testing,
+        utils,
+    )
     from backlight.amp import autocast
+    from backlight.batching.vmapping import vmap
     from backlight.serialization import load, save
+    from backlight.tensor.dlpack import asarray, from_dlpack
 
 globals().update(_with_out(globals()))
 
@@ -124,34 +139,39 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"backlight\.
 __version__ = "0.1.0"
 
 # Imported when they are first asked for: half of the time that importing all of backlight takes is theirs.
-_LATER = {
-    "Reranker": "backlight.explain.reranker",
-    "amp": "backlight.amp",
-    "autocast": "backlight.amp",
-    "binomial": "backlight.tensor.binomial",
-    "data": "backlight.data",
-    "func": "backlight.func",
-    "histogram": "backlight.ops.histograms",
-    "histogramdd": "backlight.ops.histograms",
-    "lens": "backlight.lens",
-    "load": "backlight.serialization",
-    "lobpcg": "backlight.ops.lobpcg",
-    "masked": "backlight.masked",
-    "nn": "backlight.nn",
-    "optim": "backlight.optim",
-    "overrides": "backlight.overrides",
-    "profiler": "backlight.profiler",
-    "save": "backlight.serialization",
-    "signal": "backlight.signal",
-    "testing": "backlight.testing",
-    "utils": "backlight.utils",
+_BY_PLACE = {
+    "backlight.amp.autocasting": """
+    autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
+    get_autocast_dtype is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled
+    set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype
+    set_autocast_enabled
+    """,
+    "backlight.ops.histograms": "histogram histogramdd",
+    "backlight.ops.kernel_calls": """
+    alpha_dropout_ batch_norm binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss dropout_
+    embedding_bag embedding_renorm_ feature_alpha_dropout_ feature_dropout_ hinge_embedding_loss instance_norm
+    kl_div margin_ranking_loss norm_except_dim poisson_nll_loss rrelu rrelu_ triplet_margin_loss
+    unsafe_split_with_sizes
+    """,
+    "backlight.ops.recurrent_layers": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
+    "backlight.serialization": "load save",
+    "backlight.tensor.dlpack": "asarray from_dlpack",
 }
-_AUTOCAST = """
-autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
-is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
-set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+_ROOMS = """
+amp data fft func lens linalg masked nn optim overrides profiler signal special testing utils
 """
-_LATER.update(dict.fromkeys(_AUTOCAST.split(), "backlight.amp.autocasting"))
+_find, __dir__ = _names_later(
+    __name__,
+    {name: place for place, names in _BY_PLACE.items() for name in names.split()}
+    | {
+        "Reranker": "backlight.explain.reranker",
+        "autocast": "backlight.amp",
+        "binomial": "backlight.tensor.binomial",
+        "lobpcg": "backlight.ops.lobpcg",
+        "vmap": "backlight.batching.vmapping",
+    },
+    _ROOMS.split(),
+)
 
 
 def __getattr__(name: str):
@@ -159,12 +179,4 @@ def __getattr__(name: str):
         module = _importlib.import_module("backlight.tensor.foreach")
         if name in module.NAMES:
             return globals().setdefault(name, module.foreach(name))
-    if name not in _LATER:
-        raise AttributeError(f"module 'backlight' has no attribute {name!r}")
-    module = _importlib.import_module(_LATER[name])
-    found = globals()[name] = getattr(module, name, module)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return _find(name)

@@ -1,7 +1,10 @@
 """The exception tree. Each error is also the built-in kind that PyTorch raises for the same mistake."""
 
-import difflib
 from collections.abc import Collection, Mapping
+
+from backlight.later import function_later
+
+close_matches = function_later("difflib", "get_close_matches")
 
 
 class BacklightError(Exception):
@@ -77,6 +80,6 @@ class MissingMethodError(BacklightError, NotImplementedError):
 
 def unknown(what: str, got: str, names: Collection[str]) -> InputError:
     """Return the error for a name that is none of `names`, with the nearest one first."""
-    near = difflib.get_close_matches(got.lower(), names, n=1)
+    near = close_matches(got.lower(), names, n=1)
     hint = f": did you mean {near[0]}?" if near else ""
     return InputError(f"{what} must be one of {', '.join(names)}, got {got}{hint}")

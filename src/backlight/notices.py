@@ -1,10 +1,10 @@
 """Warnings as PyTorch gives them: at the line of the program, not of backlight; and some once a process."""
 
+import os
 import sys
 import warnings
-from pathlib import Path
 
-_OWN = str(Path(__file__).parent)
+_OWN = os.path.dirname(__file__)
 
 _given: set[str] = set()
 _always = False

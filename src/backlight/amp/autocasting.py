@@ -7,7 +7,6 @@ ever, and what they call is asked about. Leaves that require grad are cast once 
 """
 
 import functools
-import threading
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -20,6 +19,7 @@ from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph import overriding
 from backlight.graph.overriding import UNHANDLED
 from backlight.graph.state import LEAF, TensorState
+from backlight.graph.thread_state import ThreadState
 from backlight.overrides import ask_always, ask_no_longer
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -28,7 +28,7 @@ AVAILABLE = ("cpu", "cuda", "mtia", "maia", "xpu", "hpu", "ipu", "xla", "mps")
 SUPPORTED = (bfloat16, float16)
 
 
-class _Casting(threading.local):
+class _Casting(ThreadState):
     """What this thread casts."""
 
     def __init__(self):

@@ -1,9 +1,8 @@
 """Floor 5, PyTorch's doors to differentiation."""
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from backlight.autograd import forward_ad, grad_mode, graph, profiler
+from backlight.autograd import grad_mode, graph
 from backlight.autograd.doors import backward, grad
 from backlight.autograd.function import Function, NestedIOFunction
 from backlight.autograd.grad_mode import (
@@ -16,10 +15,11 @@ from backlight.autograd.variable import Variable, variable
 from backlight.graph import anomaly as anomaly_mode
 from backlight.graph.anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from backlight.graph.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from backlight.later import names_later as _names_later
 from backlight.ops.packing import SavedTensor
 
 if _TYPE_CHECKING:
-    from backlight.autograd import functional
+    from backlight.autograd import forward_ad, functional, profiler
 
 __all__ = [
     "Function",
@@ -52,7 +52,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
-    if name != "functional":
-        raise AttributeError(f"module 'backlight.autograd' has no attribute {name!r}")
-    return _import_module("backlight.autograd.functional")
+__getattr__, __dir__ = _names_later(__name__, {}, rooms=("forward_ad", "functional", "profiler"))

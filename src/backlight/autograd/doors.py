@@ -3,13 +3,17 @@
 import warnings
 from collections.abc import Sequence
 
-from backlight.batching.gradients import gradients_inside, gradients_of_batch, is_batched
 from backlight.errors import GraphError, ShapeError, ValueProblem
 from backlight.graph.interpreters import interpreted
 from backlight.graph.node import GradientEdge
 from backlight.graph.start import backward_from, gradients_of
 from backlight.graph.state import TensorState
+from backlight.later import function_later
 from backlight.tensor.tensor import Tensor
+
+gradients_inside = function_later("backlight.batching.gradients", "gradients_inside")
+gradients_of_batch = function_later("backlight.batching.gradients", "gradients_of_batch")
+is_batched = function_later("backlight.batching.gradients", "is_batched")
 
 
 def backward(

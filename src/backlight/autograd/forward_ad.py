@@ -7,7 +7,6 @@
 What a dual is, and how tangents are worked out, says NOTE [Duals] in ops/tangents.py.
 """
 
-import threading
 from typing import NamedTuple
 
 from backlight.batching.interpreter import batchings_of, lowered, raised
@@ -17,6 +16,7 @@ from backlight.graph.interception import switch_interpreters
 from backlight.graph.interpreters import local
 from backlight.graph.modes import Mode, modes
 from backlight.graph.state import TensorState
+from backlight.graph.thread_state import ThreadState
 from backlight.ops.promotion import is_float
 from backlight.ops.tangents import Level
 from backlight.tensor.tensor import Tensor
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class _Entered(threading.local):
+class _Entered(ThreadState):
     """The level that this thread entered, if it did."""
 
     level: Level | None = None

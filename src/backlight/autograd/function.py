@@ -11,16 +11,18 @@ import inspect
 import warnings
 import weakref
 
-from backlight.autograd.function_batches import declare as declare_batches
 from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
-from backlight.autograd.function_tangents import push_tangents
 from backlight.errors import ArgumentError, GraphError, MissingMethodError
+from backlight.graph.interception import asked_as_a_whole
 from backlight.graph.interpreters import interpreted
 from backlight.graph.modes import is_grad_enabled, modes, no_grad, set_recording
 from backlight.graph.node import Output, freed, next_sequence
 from backlight.graph.provenance import user_place
 from backlight.graph.state import LEAF, TensorState, edge_of, wrap
+from backlight.later import function_later
+
+push_tangents = function_later("backlight.autograd.function_tangents", "push_tangents")
 
 __all__ = [
     "BackwardCFunction",
@@ -298,4 +300,5 @@ class NestedIOFunction(Function):
     """The same as Function: in PyTorch, too, nothing is left of what this once did with nested inputs."""
 
 
-declare_batches(Function, Function.__dict__["apply"].__func__)
+_apply = asked_as_a_whole(Function.__dict__["apply"].__func__)
+_apply.batch_rule = function_later("backlight.autograd.function_batches", "called")

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+from backlight.autograd.function import Function
 from backlight.batching.batched import BatchedTensor, batched
 from backlight.batching.interpreter import Batching
 from backlight.batching.trees import broadcast_to, flatten, unflatten
-from backlight.batching.wholes import whole_rule
 from backlight.errors import GraphError, MissingMethodError
 from backlight.graph.interception import interpreting
 from backlight.graph.state import TensorState
@@ -24,49 +24,33 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def declare(function_class: type, apply) -> None:
-    """Let vmap be asked about calls of Functions (autograd/function.py does this once).
+class Vmapped(Function):
+    """A Function run on whole batches: its forward and its backward inside a vmap of their own."""
 
-    Args:
-        apply: the function behind the classmethod.
-    """
+    generate_vmap_rule = True
 
-    @whole_rule(apply)
-    def called(batching, function, args, kwargs):
-        return _called(function_class, batching, args, kwargs)
+    @staticmethod
+    def forward(cls, batching, are_batched, *operands):
+        """Run the Function's forward on batches."""
+        return _run_forward(cls, batching, are_batched, operands)
 
-    class Vmapped(function_class):
-        """A Function run on whole batches: its forward and its backward inside a vmap of their own."""
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Run the Function's setup_context on batches, and keep what it saves with the batches in front."""
+        _set_up(ctx, inputs, output)
 
-        generate_vmap_rule = True
+    @staticmethod
+    def backward(ctx, *grads):
+        """Run the Function's backward on batches."""
+        return None, None, None, *_run_backward(ctx, grads)
 
-        @staticmethod
-        def forward(cls, batching, are_batched, *operands):
-            """Run the Function's forward on batches."""
-            return _run_forward(cls, batching, are_batched, operands)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            """Run the Function's setup_context on batches, and keep what it saves with the batches in front."""
-            _set_up(ctx, inputs, output)
-
-        @staticmethod
-        def backward(ctx, *grads):
-            """Run the Function's backward on batches."""
-            return None, None, None, *_run_backward(ctx, grads)
-
-        @staticmethod
-        def jvp(ctx, cls, batching, are_batched, *tangents):
-            """Run the Function's jvp on batches."""
-            return _run_jvp(ctx, tangents)
-
-    _vmapped[:] = [Vmapped]
+    @staticmethod
+    def jvp(ctx, cls, batching, are_batched, *tangents):
+        """Run the Function's jvp on batches."""
+        return _run_jvp(ctx, tangents)
 
 
-_vmapped: list = []
-
-
-def _called(function_class, batching, args, kwargs):
+def called(batching, function, args, kwargs):
     """Return what a Function gives for batched tensors.
 
     Raises:
@@ -74,8 +58,8 @@ def _called(function_class, batching, args, kwargs):
     """
     cls, *operands = args
     name = cls.__name__
-    own_rule = cls.vmap is not function_class.vmap
-    if cls.setup_context is function_class.setup_context:
+    own_rule = cls.vmap is not Function.vmap
+    if cls.setup_context is Function.setup_context:
         raise GraphError(NO_SETUP)
     if any(isinstance(value, TensorState) for value in kwargs.values()):
         raise MissingMethodError(
@@ -96,7 +80,7 @@ def _called(function_class, batching, args, kwargs):
             f"staticmethod or set generate_vmap_rule=True. {MORE}"
         )
     are_batched = tuple([_is_of(batching, value) for value in operands])
-    outputs = _vmapped[0].apply(cls, batching, are_batched, *[_below(batching, value) for value in operands])
+    outputs = Vmapped.apply(cls, batching, are_batched, *[_below(batching, value) for value in operands])
     if isinstance(outputs, tuple):
         return tuple([batched(out, batching) if isinstance(out, TensorState) else out for out in outputs])
     return batched(outputs, batching)

@@ -1,17 +1,17 @@
 """Everything that PyTorch keeps in `torch.autograd.grad_mode`: the modes, and two rarer switches."""
 
-import threading
 from collections.abc import Sequence
 
 from backlight.errors import ArgumentError
 from backlight.graph.modes import Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
 from backlight.graph.state import TensorState, storage_of
+from backlight.graph.thread_state import ThreadState
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
 
 
-class _Asked(threading.local):
+class _Asked(ThreadState):
     """What this thread asked for."""
 
     multithreading = True

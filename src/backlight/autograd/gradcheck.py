@@ -2,11 +2,10 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from backlight.autograd.forward_check import check_forward, check_forward_batches
 from backlight.autograd.jacobians import (
     GradcheckError,
     analytical_jacobians,
@@ -26,6 +25,10 @@ from backlight.autograd.special_gradients import check_batches, check_missing_gr
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.start import gradients_of
 from backlight.graph.state import LEAF, TensorState, wrap
+from backlight.later import function_later
+
+check_forward = function_later("backlight.autograd.forward_check", "check_forward")
+check_forward_batches = function_later("backlight.autograd.forward_check", "check_forward_batches")
 
 __all__ = [
     "GradcheckError",
@@ -42,8 +45,7 @@ FAST_FAILED_ALONE = (
 )
 
 
-@dataclass(frozen=True)
-class _Check:
+class _Check(NamedTuple):
     """What is checked, and how exactly."""
 
     func: Callable

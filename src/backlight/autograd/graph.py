@@ -1,21 +1,21 @@
 """The graph seen from outside: nodes, edges, what is saved, and versions."""
 
 from collections.abc import Iterable
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from backlight.autograd.multi_grad_hooks import register_multi_grad_hook
-from backlight.autograd.mutation import allow_mutation_on_saved_tensors
-from backlight.autograd.nodes import nodes
 from backlight.autograd.saved_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from backlight.errors import GraphError
 from backlight.graph.node import GradientEdge, Node, public_edge
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, edge_of
 from backlight.graph.watching import count_write
+from backlight.later import names_later
 from backlight.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
+    from backlight.autograd.multi_grad_hooks import register_multi_grad_hook
+    from backlight.autograd.mutation import allow_mutation_on_saved_tensors
+    from backlight.autograd.nodes import nodes
     from backlight.autograd.paths import Path, path
     from backlight.autograd.saved_memory import Saved, saved
 
@@ -36,19 +36,18 @@ __all__ = [
     "saved_tensors_hooks",
 ]
 
-# Imported when they are first asked for.
-_LATER = {"Path": "paths", "path": "paths", "Saved": "saved_memory", "saved": "saved_memory"}
-
-
-def __getattr__(name: str):
-    if name not in _LATER:
-        raise AttributeError(f"module 'backlight.autograd.graph' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"backlight.autograd.{_LATER[name]}"), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+__getattr__, __dir__ = names_later(
+    __name__,
+    {
+        "Path": "backlight.autograd.paths",
+        "Saved": "backlight.autograd.saved_memory",
+        "allow_mutation_on_saved_tensors": "backlight.autograd.mutation",
+        "nodes": "backlight.autograd.nodes",
+        "path": "backlight.autograd.paths",
+        "register_multi_grad_hook": "backlight.autograd.multi_grad_hooks",
+        "saved": "backlight.autograd.saved_memory",
+    },
+)
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

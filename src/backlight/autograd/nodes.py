@@ -1,7 +1,7 @@
 """The nodes behind a tensor, and their lines."""
 
+import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from backlight.errors import ArgumentError
 from backlight.graph.node import Node, node_and_number, public_edge
@@ -53,4 +53,4 @@ def short(place: Line | None) -> str:
     """Return a line as `train.py:12: h = x * w`; "" for none."""
     if place is None:
         return ""
-    return f"{Path(place.file).name}:{place.line}" + (f": {place.text}" if place.text else "")
+    return f"{os.path.basename(place.file)}:{place.line}" + (f": {place.text}" if place.text else "")

@@ -21,11 +21,12 @@ from backlight.graph.interpreters import Interpreter
 from backlight.graph.observers import Watcher
 from backlight.graph.provenance import user_frame
 from backlight.graph.state import TensorState
+from backlight.graph.thread_state import ThreadState
 
 __all__ = ["profile", "record_function"]
 
 
-class _Profiling(threading.local):
+class _Profiling(ThreadState):
     """The profiles that are on in this thread."""
 
     def __init__(self):

@@ -8,7 +8,6 @@ computed again. Views cost nothing and are always made again.
 """
 
 import enum
-import threading
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +16,7 @@ from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.interception import switch_interpreters
 from backlight.graph.interpreters import UNHANDLED, Interpreter, interpret, local
 from backlight.graph.state import TensorState, storage_of
+from backlight.graph.thread_state import ThreadState
 from backlight.ops.aten import OpOverload, OpOverloadPacket, overload_of
 from backlight.ops.generate import generate_noting
 
@@ -90,7 +90,7 @@ def _policy_of(ops: list) -> Callable:
     return save_these
 
 
-class _Note(threading.local):
+class _Note(ThreadState):
     """What the forward of the op that runs now is to return, and has returned."""
 
     given = None

@@ -51,6 +51,8 @@ def rule_of_whole(function) -> tuple:
     found = _rules.get(function)
     if found is not None:
         return found
+    if hasattr(function, "batch_rule"):  # it is a function of a floor above
+        return function.batch_rule, False
     for kind in IN_PLACE:
         if hasattr(function, kind):
             return _rules[kind], False

@@ -10,8 +10,14 @@ found is examined in graph/anomaly_report.py. Views are not looked at: their num
 
 import warnings
 from collections.abc import Callable
+from types import CodeType
 
 from backlight.kernels.summaries import INFINITE, NAN
+from backlight.later import function_later
+
+# What says what was found: asked where something was.
+odd_node = function_later("backlight.graph.anomaly_report", "odd_node")
+odd_op = function_later("backlight.graph.anomaly_report", "odd_op")
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
@@ -50,6 +56,15 @@ _listeners: list[Callable[[int], None]] = []
 def listener(function):
     """Declare the function called with `wanted_of_ops` when that changes (graph/interception.py does this once)."""
     _listeners[:] = [function]
+    return function
+
+
+runs: list[CodeType] = []  # the code of the engine's backward, by which a forward inside it is known
+
+
+def running(function):
+    """Declare the function that runs a backward: what ops return inside it is not looked at, its gradients are."""
+    runs.append(function.__code__)
     return function
 
 

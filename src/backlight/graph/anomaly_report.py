@@ -2,18 +2,17 @@
 
 import sys
 from collections.abc import Sequence
-from types import CodeType
 
 import numpy as np
 
 from backlight.errors import AnomalyError
-from backlight.graph.anomaly import anomaly
+from backlight.graph.anomaly import anomaly, runs
 from backlight.graph.anomaly_values import Numbers, numbers_of, origin_of, said, saved_by, spoiler_of, way_back, way_to
 from backlight.graph.node import Node, node_and_number
 from backlight.graph.observers import Line, line_at
 from backlight.graph.pitfalls import Cause, cause_of, op_name_of
 from backlight.graph.provenance import user_frame
-from backlight.graph.state import TensorState, below_batches
+from backlight.graph.state import TensorState, plain
 from backlight.kernels.summaries import INFINITE, NAN, oddities
 
 SHOWN_OF_A_WAY = 12
@@ -47,14 +46,6 @@ OWN_FORMULA = Cause(
     "attributes",
 )
 NAMES = {NAN: "nan", INFINITE: "inf"}
-
-_runs: list[CodeType] = []  # the code of the engine's backward, by which a forward inside it is known
-
-
-def running(function):
-    """Declare the function that runs a backward: what ops return inside it is not looked at, its gradients are."""
-    _runs.append(function.__code__)
-    return function
 
 
 def odd_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite: Node | None) -> None:
@@ -229,15 +220,10 @@ def _error(head: str, facts: dict, cause: Cause, story: str, way: str) -> Anomal
 def _in_backward() -> bool:
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code in _runs:
+        if frame.f_code in runs:
             return True
         frame = frame.f_back
     return False
-
-
-def plain(data) -> np.ndarray:
-    """Return a tensor's numbers, of all elements of vmap's batches, or an array, as an array."""
-    return np.asarray(below_batches(data)._data if isinstance(data, TensorState) else data)
 
 
 def op_name(of) -> str:

@@ -34,6 +34,7 @@ from backlight.graph.state import (
     wrap_marked,
 )
 from backlight.graph.storage import Storage, new_storage
+from backlight.graph.thread_state import ThreadState
 from backlight.kernels.native import core
 
 INSIDE = (
@@ -48,7 +49,7 @@ BACKWARD_INSIDE = (
 CAPTURED = -1  # `born` of what stands for a tensor that is older than all open transforms
 
 
-class _Local(threading.local):
+class _Local(ThreadState):
     """The transforms that this thread is inside of, the outermost first."""
 
     def __init__(self):

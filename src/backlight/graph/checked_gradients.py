@@ -1,10 +1,10 @@
 """A node's turn in anomaly mode, where the compiled walk does not take it: run, looked at, freed."""
 
-from backlight.graph.anomaly import anomaly
-from backlight.graph.anomaly_report import odd_node, plain
+from backlight.graph.anomaly import anomaly, odd_node
 from backlight.graph.forward_traceback import note_parents
 from backlight.graph.hook_calls import after
 from backlight.graph.node import next_sequence
+from backlight.graph.state import plain
 from backlight.kernels.summaries import oddities
 
 

@@ -11,14 +11,14 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from backlight.graph.anomaly import anomaly
-from backlight.graph.anomaly_report import running
+from backlight.graph.anomaly import anomaly, running
 from backlight.graph.interpreters import backward_is_seen
 from backlight.graph.modes import set_recording
 from backlight.graph.node import node_and_number
 from backlight.graph.observed_run import observed_run
 from backlight.graph.state import TensorState, wrap
 from backlight.graph.tasks import Task, counting, note_walk
+from backlight.graph.thread_state import MOST_BACKWARDS, anywhere, depth, in_another_thread
 from backlight.graph.walk import Walk
 from backlight.graph.watching import somebody
 from backlight.kernels.native import core
@@ -57,11 +57,19 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
     Returns:
         The gradient of each input (None where none arrived); an empty list without inputs.
     """
+    nested = anywhere.backwards
+    if nested:
+        here = depth.here
+        if here == MOST_BACKWARDS:
+            args = roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since
+            return in_another_thread(_run, *args)
+        depth.here = here + 1
     previous = set_recording(create_graph)
-    on_tensors = runs_on_tensors(create_graph)
-    if on_tensors and not create_graph:
-        root_grads = [grad if isinstance(grad, TensorState) else wrap(grad) for grad in root_grads]
+    anywhere.backwards += 1
     try:
+        on_tensors = runs_on_tensors(create_graph)
+        if on_tensors and not create_graph:
+            root_grads = [grad if isinstance(grad, TensorState) else wrap(grad) for grad in root_grads]
         with np.errstate(all="ignore"):
             if core is not None and inputs is None and not on_tensors:
                 if core.core_walk(roots, root_grads, keep_graph, observed, anomaly.wanted):
@@ -80,6 +88,9 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
             walk.run(order)
             return walk.captured
     finally:
+        anywhere.backwards -= 1
+        if nested:
+            depth.here = here
         set_recording(previous)
 
 

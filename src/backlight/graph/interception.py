@@ -12,7 +12,6 @@ from functools import cache
 from types import CodeType, FunctionType
 
 from backlight.graph import anomaly, interpreters, overriding
-from backlight.graph.anomaly_report import odd_op
 from backlight.graph.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.graph.watching import Observation, local, somebody, tell_call, tell_op
 from backlight.kernels.native import core
@@ -296,9 +295,9 @@ def check_ops(wanted: int) -> None:
         somebody.watches = somebody.blocks > 0 or wanted != 0
         for interception in _built.values():
             interception.set_checked(wanted != 0)
-        _set_replacements()
+        _replace_ops()
         if core is not None:
-            core.core_check(odd_op if wanted else None, wanted)
+            core.core_check(anomaly.odd_op if wanted else None, wanted)
 
 
 def _switch_on() -> None:
@@ -315,15 +314,20 @@ def _switch_off() -> None:
     _set_replacements()
 
 
-def _set_replacements() -> None:
-    """Give each function the code that who watches or interprets now needs."""
-    interprets = interpreted.blocks > 0
-    if somebody.blocks or interprets or overriding.installed.on:
+def _replace_ops() -> None:
+    """Give each op the code that who watches, interprets or looks for anomalies now needs."""
+    if somebody.blocks or interpreted.blocks or overriding.installed.on:
         for function, interception in _built.items():  # written out: each vmap comes here twice
             function.__code__ = interception.replacement
     else:
         for function, interception in _built.items():
             function.__code__ = interception.twin.__code__
+
+
+def _set_replacements() -> None:
+    """Give each function the code that who watches or interprets now needs."""
+    interprets = interpreted.blocks > 0
+    _replace_ops()
     for interception in _others.values():
         interception.set_installed(somebody.blocks > 0)
     for function, interception in _wholes.items():

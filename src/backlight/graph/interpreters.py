@@ -20,9 +20,10 @@ costs anything: functions are given other code (NOTE [Replaced code] in graph/in
 tests a C global.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from backlight.graph.thread_state import ThreadState
 
 UNHANDLED = object()
 
@@ -45,7 +46,7 @@ class Interpreter:
         return UNHANDLED
 
 
-class _Stack(threading.local):
+class _Stack(ThreadState):
     """This thread's interpreters, the outermost first."""
 
     def __init__(self):

@@ -4,10 +4,11 @@ import functools
 import inspect
 import threading
 
+from backlight.graph.thread_state import ThreadState
 from backlight.notices import warn_outside
 
 
-class _Modes(threading.local):
+class _Modes(ThreadState):
     """What the current thread records: read by every op, so plain attributes."""
 
     grad_enabled = True  # whether ops are recorded

@@ -9,7 +9,6 @@ not reported to it. What a method costs is paid at every event; an event whose m
 
 import linecache
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -41,8 +40,7 @@ class Kept(NamedTuple):
     problem: str | None
 
 
-@dataclass(slots=True)
-class Call:
+class Call(NamedTuple):
     """One call of an op by a program: `torch.relu(x)`, `x + y`, `x.add_(1)`, `x.numpy()`.
 
     Args:
@@ -62,7 +60,6 @@ class Call:
     lasti: int
 
 
-@dataclass(slots=True)
 class Run:
     """One backward: from `backward()`, or from `autograd.grad()`.
 
@@ -79,16 +76,42 @@ class Run:
         problem: what it was ended by, known at its end.
     """
 
-    number: int
-    roots: list[tuple[Any, int]]
-    root_gradients: list
-    inputs: list[tuple[Any, int]] | None
-    into_grad: bool
-    keep_graph: bool
-    create_graph: bool
-    code: CodeType
-    lasti: int
-    problem: BaseException | None = field(default=None)
+    __slots__ = (
+        "code",
+        "create_graph",
+        "inputs",
+        "into_grad",
+        "keep_graph",
+        "lasti",
+        "number",
+        "problem",
+        "root_gradients",
+        "roots",
+    )
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        roots: list[tuple[Any, int]],
+        root_gradients: list,
+        inputs: list[tuple[Any, int]] | None,
+        into_grad: bool,
+        keep_graph: bool,
+        create_graph: bool,
+        code: CodeType,
+        lasti: int,
+    ):
+        self.number = number
+        self.roots = roots
+        self.root_gradients = root_gradients
+        self.inputs = inputs
+        self.into_grad = into_grad
+        self.keep_graph = keep_graph
+        self.create_graph = create_graph
+        self.code = code
+        self.lasti = lasti
+        self.problem: BaseException | None = None
 
 
 class Watcher:

@@ -7,13 +7,12 @@ such a class, or a mode is on (overrides.py), and not otherwise: a program witho
 calls in turn finds the mode off the stack; the default answer of Tensor turns classes off while the function runs.
 """
 
-import threading
-
 from backlight.devices import device
 from backlight.dtypes import dtype
 from backlight.errors import ArgumentError
 from backlight.graph.interpreters import UNHANDLED
 from backlight.graph.state import the_tensor_class
+from backlight.graph.thread_state import ThreadState
 from backlight.notices import warn_outside
 
 PLAIN_METHOD = (
@@ -24,7 +23,7 @@ PLAIN_METHOD = (
 SILENT = frozenset({int, float, bool, str, type(None), dtype, device})  # what most arguments are, beside tensors
 
 
-class _Local(threading.local):
+class _Local(ThreadState):
     """This thread's modes, the outermost first, and whether classes and modes are asked."""
 
     def __init__(self):

@@ -6,12 +6,12 @@ Inside `saved_tensors_hooks(pack, unpack)` a node keeps, where a tensor would st
 it again. Hooks are a thread's own; of several blocks the innermost one's are used.
 """
 
-import threading
 from collections.abc import Callable
 
 from backlight.errors import ArgumentError, GraphError
 from backlight.graph.modes import set_recording
 from backlight.graph.state import LEAF, TensorState, wrap
+from backlight.graph.thread_state import ThreadState
 
 MODIFIED_BY_PACK = (
     "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
@@ -26,7 +26,7 @@ NO_HOOKS = (
 )
 
 
-class _Local(threading.local):
+class _Local(ThreadState):
     """This thread's hooks."""
 
     def __init__(self):

@@ -3,9 +3,8 @@
 import linecache
 import os
 import sys
-from pathlib import Path
 
-PACKAGE = str(Path(__file__).parent.parent) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 GENERATED = "<backlight "
 
 

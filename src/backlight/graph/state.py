@@ -162,6 +162,11 @@ def below_batches(tensor):
     return tensor
 
 
+def plain(data) -> np.ndarray:
+    """Return a tensor's numbers, of all elements of vmap's batches, or an array, as an array."""
+    return np.asarray(below_batches(data)._data if isinstance(data, TensorState) else data)
+
+
 def writable(tensor) -> np.ndarray:
     """Return the tensor's data as an array that may be shared and written (see NOTE [0-d data])."""
     data = tensor._data

@@ -4,7 +4,8 @@ Nobody needs to know in most programs: tasks are counted from the first time tha
 """
 
 import itertools
-import threading
+
+from backlight.graph.thread_state import ThreadState
 
 _next_number = itertools.count().__next__
 
@@ -44,7 +45,7 @@ class _Counting:
         self.tasks = False
 
 
-class _Local(threading.local):
+class _Local(ThreadState):
     """The innermost backward that runs in this thread."""
 
     task: Task | None = None

@@ -17,6 +17,7 @@ from backlight.graph.overriding import flat
 from backlight.graph.provenance import user_frame
 from backlight.graph.state import LEAF, TensorState, storage_of
 from backlight.graph.storage import InferenceStorage
+from backlight.graph.thread_state import ThreadState
 
 EVENTS = tuple(name for name, what in vars(Watcher).items() if not name.startswith("_") and callable(what))
 
@@ -35,7 +36,7 @@ class _Somebody:
         self.lock = threading.RLock()
 
 
-class _Local(threading.local):
+class _Local(ThreadState):
     """What this thread's watchers are."""
 
     observation = None

@@ -5,8 +5,8 @@ operand and the output. (ops/einsum.py brings any equation into this form.)
 """
 
 import functools
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,8 +67,7 @@ def contract_pair(left, left_term: str, right, right_term: str, output: str):
     return matmul(first, second).reshape(plan.shape).transpose(plan.order)
 
 
-@dataclass(frozen=True)
-class PairPlan:
+class PairPlan(NamedTuple):
     """How two operands become stacks of matrices, and their product the output."""
 
     left_order: tuple[int, ...]

@@ -9,15 +9,14 @@ frame t itself.
 Source: Alex Graves et al.: Connectionist Temporal Classification, 2006
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from backlight.kernels.groups import sums_by_index
 
 
-@dataclass(frozen=True)
-class Alignment:
+class Alignment(NamedTuple):
     """What is aligned.
 
     Args:

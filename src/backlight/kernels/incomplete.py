@@ -7,6 +7,7 @@ not 0 (the idea is W. H. Press et al., Numerical Recipes, 3rd edition, 6.2). Eul
 """
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from backlight.kernels.erf import horner, in_float64
 from backlight.kernels.gamma import FAR, STIRLING, lgamma, zeta_sum
 
 _LARGE = 200.0
-_PLACES, _SHARES = (0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(64), (1, 0)))
 _LOG_SERIES = tuple((-1) ** (k + 1) / k for k in range(12, 1, -1))  # of log(1 + d) − d, from d² on
 _PRECISION = 2.0**-53
 
@@ -60,6 +60,13 @@ def _upper_by_fraction(a, x):
     return total * _density(a, x)
 
 
+@cache
+def _gauss() -> tuple:
+    """Return the places of Gauss's rule between 0 and 1, and the shares of what is there."""
+    places, shares = np.polynomial.legendre.leggauss(64)
+    return 0.5 * (places + 1), 0.5 * shares
+
+
 def _by_integral(a, x):
     """Return the smaller of P and Q of flat a ≥ 200, and whether it is Q."""
     peak = a - 1
@@ -68,9 +75,10 @@ def _by_integral(a, x):
     up = np.maximum(peak + 11.5 * width, x + 6 * width)
     down = np.maximum(0, np.minimum(peak - 9 * width, x - 6 * width))
     end = np.where(upper, up, down)
-    t = x[:, None] + (end - x)[:, None] * _PLACES
+    places, shares = _gauss()
+    t = x[:, None] + (end - x)[:, None] * places
     heights = np.exp(peak[:, None] * _log_less(t, peak[:, None]))
-    share = np.abs(end - x) * (heights @ _SHARES) / (width * math.sqrt(2 * math.pi))
+    share = np.abs(end - x) * (heights @ shares) / (width * math.sqrt(2 * math.pi))
     return share * np.exp(-horner(STIRLING, 1 / (peak * peak)) / peak), upper
 
 

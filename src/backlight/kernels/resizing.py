@@ -10,8 +10,8 @@ Source coordinates are computed in the dtype that PyTorch computes them in, sinc
 nearest.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ MOST_TAPS = 12
 RADIUS = {"linear": 1, "cubic": 2, "lanczos": 3}
 
 
-@dataclass(frozen=True)
-class Resize:
+class Resize(NamedTuple):
     """How one dim is resized.
 
     Args:
@@ -48,8 +47,7 @@ class Resize:
         return kind(self.old) / kind(self.new)
 
 
-@dataclass(frozen=True)
-class Taps:
+class Taps(NamedTuple):
     """For each new element k places in the old dim and their weights; no weights if k is 1 and the weight too."""
 
     places: np.ndarray

@@ -6,9 +6,9 @@ and weights that are polynomials of the fraction by which the place lies behind 
 element is the product of the weights along all dims.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
 
 
-@dataclass(frozen=True)
-class Sampling:
+class Sampling(NamedTuple):
     """How samples are taken: PyTorch's numbers of mode and padding mode."""
 
     mode: int
@@ -29,7 +28,6 @@ class Sampling:
     align_corners: bool
 
 
-@dataclass(frozen=True)
 class DimTaps:
     """The taps along one dim, for samples of shape (batch, samples).
 
@@ -40,11 +38,12 @@ class DimTaps:
         slope: the derivative of the fraction for the grid's coordinate.
     """
 
-    mode: int
-    places: np.ndarray
-    inside: np.ndarray
-    fraction: np.ndarray
-    slope: np.ndarray
+    def __init__(self, mode: int, places: np.ndarray, inside: np.ndarray, fraction: np.ndarray, slope: np.ndarray):
+        self.mode = mode
+        self.places = places
+        self.inside = inside
+        self.fraction = fraction
+        self.slope = slope
 
     @cached_property
     def weights(self) -> list[np.ndarray]:

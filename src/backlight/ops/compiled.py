@@ -4,7 +4,7 @@ An op whose forward and derivatives are programs (ops/programs.py) is called thr
 records plain small tensors in C, exactly as the generated Python code would, and calls that for all else.
 """
 
-from backlight.graph.anomaly_report import odd_node
+from backlight.graph.anomaly import odd_node
 from backlight.graph.deposit import add_to_grad
 from backlight.graph.forward_traceback import say_where
 from backlight.graph.modes import modes, recording

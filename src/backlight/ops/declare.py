@@ -183,13 +183,14 @@ def parameters_of(forward) -> list[Param]:
     """Read the parameters of a forward, all but `xp`."""
     code = forward.__code__
     annotations = forward.__annotations__
-    positional = code.co_varnames[: code.co_argcount]
-    keyword_only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    defaults = dict(zip(reversed(positional), reversed(forward.__defaults__ or ())))
+    positional = code.co_argcount
+    names = code.co_varnames[: positional + code.co_kwonlyargcount]
+    defaults = dict(zip(reversed(names[:positional]), reversed(forward.__defaults__ or ())))
     defaults.update(forward.__kwdefaults__ or {})
     return [
-        Param(name, annotations.get(name), name in defaults, defaults.get(name), name in keyword_only)
-        for name in (*positional[1:], *keyword_only)
+        Param(name, annotations.get(name), name in defaults, defaults.get(name), place >= positional)
+        for place, name in enumerate(names)
+        if place
     ]
 
 

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from backlight.graph.anomaly_report import odd_op
+from backlight.graph.anomaly import odd_op
 from backlight.graph.modes import modes, recording
 from backlight.graph.node import Node, Output, next_sequence
 from backlight.graph.provenance import USER_FILES, latest, user_frame

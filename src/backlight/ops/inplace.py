@@ -55,7 +55,8 @@ def write_op(public, name: str, target, args: tuple, kwargs: dict):
         check_may_write(target)
         refuse_overlaps(target, (*args, *kwargs.values()), name)
         source = wrap(np.array(target._data), edge_of_values(target))  # what the node saves must stay as it is now
-        copy_tangents(target, source, cloned=True)
+        if interpreted.blocks:
+            copy_tangents(target, source, cloned=True)
     else:
         refuse_overlaps(target, (*args, *kwargs.values()), name)
         source = target
@@ -197,7 +198,7 @@ def check_fits(target, result) -> None:
             f"{list(result._data.shape)}; an in-place operation cannot change the shape of its tensor"
         )
     found, wanted = result._data.dtype, target._data.dtype
-    if category(found) > category(wanted):
+    if found != wanted and category(found) > category(wanted):
         raise ShapeError(
             f"result type {from_numpy_dtype(found).old_name} can't be cast to the desired output type "
             f"{from_numpy_dtype(wanted).old_name}"

@@ -1,15 +1,14 @@
 """Where the windows of a pooling lie: options, sizes, checks, with PyTorch's messages."""
 
-from dataclasses import dataclass
 from numbers import Integral
+from typing import NamedTuple
 
 from backlight.errors import ArgumentError, ShapeError
 
 NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
 
 
-@dataclass(frozen=True)
-class Windows:
+class Windows(NamedTuple):
     """The windows of one pooling: a tuple with a number for each dim pooled over."""
 
     kernel: tuple

@@ -6,8 +6,8 @@ defaults, and conditions on them are decided here. Anything else raises Untransl
 
 import ast
 import operator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from backlight.ops.declare import TABLE
 from backlight.ops.inline import definition_of, is_docstring
@@ -56,8 +56,7 @@ class Untranslatable(Exception):
     """Raised for an expression that has no program."""
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """What a part of an expression is: a number known now, or a register; `truth` if it holds 1 or 0 for a bool."""
 
     register: int = -1
@@ -65,8 +64,7 @@ class Value:
     truth: bool = False
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """A program as the core is told it, the names of its sources in order, and those of its instructions."""
 
     sources: tuple[str, ...]

@@ -1,12 +1,17 @@
 """Special functions that have values and no derivative in PyTorch, or one by their second argument only."""
 
 from backlight.errors import UnsupportedError
-from backlight.kernels import incomplete, polynomials, waves
+from backlight.kernels import polynomials
 from backlight.kernels.halves import HALVES
+from backlight.later import function_later
 from backlight.ops.declare import op
 from backlight.ops.numbers import no_integers
 
 __all__ = ["igamma", "igammac"]
+
+gammainc = function_later("backlight.kernels.incomplete", "gammainc")
+gammaincc = function_later("backlight.kernels.incomplete", "gammaincc")
+hurwitz_zeta = function_later("backlight.kernels.incomplete", "zeta")
 
 
 def _no_halves(kernel: str):
@@ -23,7 +28,7 @@ def _no_halves(kernel: str):
 
 
 def _wave(name: str, meaning: str):
-    kernel = getattr(waves, name)
+    kernel = function_later("backlight.kernels.waves", name)
 
     def forward(xp, input):
         if input.dtype in HALVES:
@@ -80,9 +85,9 @@ def _share(name: str, kernel, sign: int, meaning: str):
 
 
 igamma = _share(
-    "igamma", incomplete.gammainc, 1, "The share of Γ(input) = ∫ t^(input − 1) · exp(−t) dt that lies below `other`."
+    "igamma", gammainc, 1, "The share of Γ(input) = ∫ t^(input − 1) · exp(−t) dt that lies below `other`."
 )
-igammac = _share("igammac", incomplete.gammaincc, -1, "1 − igamma(input, other), exact where it is small.")
+igammac = _share("igammac", gammaincc, -1, "1 − igamma(input, other), exact where it is small.")
 
 
 @op(name="special_zeta", promote="float", tangent="symmetric")
@@ -91,7 +96,7 @@ def zeta(xp, input, other):
     for one in (input, other):
         if one.dtype in HALVES:
             raise UnsupportedError(_no_halves("zeta_cpu")(one.dtype))
-    return incomplete.zeta(input, other)
+    return hurwitz_zeta(input, other)
 
 
 _by_other_only(zeta, "zeta")

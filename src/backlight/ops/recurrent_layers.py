@@ -4,7 +4,7 @@ The functions at the end have PyTorch's positional signatures, each in two forms
 with the number of rows of each step.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
@@ -16,8 +16,7 @@ from backlight.ops.recurrent import gru_steps, lstm_steps, rnn_steps
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
 
 
-@dataclass(frozen=True)
-class Weights:
+class Weights(NamedTuple):
     """The parameters of one layer in one direction."""
 
     input: TensorState

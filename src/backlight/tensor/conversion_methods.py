@@ -4,20 +4,22 @@ import importlib
 
 import numpy as np
 
-import backlight.tensor.numpy_shapes  # noqa: F401 - declares counterparts of NumPy's functions
 from backlight.devices import require_cpu
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.node import origin
 from backlight.graph.state import TensorState, writable
+from backlight.later import function_later
 from backlight.layouts import layout, strided
 from backlight.ops import complex_numbers
 from backlight.tensor.creation import from_numpy
-from backlight.tensor.dlpack import export
-from backlight.tensor.numpy_functions import call_function
-from backlight.tensor.numpy_ufuncs import call_ufunc
-from backlight.tensor.pickling import deep_attributes, deep_twin, described
 
+call_function = function_later("backlight.tensor.numpy_shapes", "call_function")
+call_ufunc = function_later("backlight.tensor.numpy_ufuncs", "call_ufunc")
+deep_attributes = function_later("backlight.tensor.pickling", "deep_attributes")
+deep_twin = function_later("backlight.tensor.pickling", "deep_twin")
+described = function_later("backlight.tensor.pickling", "described")
+export = function_later("backlight.tensor.dlpack", "export")
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 DEEPCOPY_OF_NON_LEAF = (
     "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "

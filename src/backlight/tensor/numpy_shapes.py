@@ -26,7 +26,7 @@ from backlight.ops import (
 )
 from backlight.ops.einsum import einsum as einstein_sum
 from backlight.ops.sorting import sort as sorted_with_places
-from backlight.tensor.numpy_functions import FUNCTIONS, alike, counterpart
+from backlight.tensor.numpy_functions import FUNCTIONS, alike, call_function, counterpart  # noqa: F401
 from backlight.tensor.numpy_ufuncs import as_tensor, axes_of, no_counterpart
 
 # --- shapes -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ smallest is under 1e-4. Tensors of more than `threshold` elements show `edgeitem
 
 import contextlib
 import math
-from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from backlight.ops.tangents import levels
 __all__ = ["set_printoptions"]
 
 
-@dataclass(frozen=True)
-class PrintOptions:
+class PrintOptions(NamedTuple):
     """How tensors are printed; `set_printoptions` says what each field means."""
 
     precision: int = 4
@@ -67,12 +66,12 @@ def set_printoptions(
         raise ValueProblem(f"profile must be one of {', '.join(PROFILES)}, got {profile!r}")
     start = _options if profile is None else PROFILES[profile]
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    _options = replace(start, sci_mode=sci_mode, **{name: value for name, value in given.items() if value is not None})
+    _options = start._replace(sci_mode=sci_mode, **{name: value for name, value in given.items() if value is not None})
 
 
 def get_printoptions() -> dict:
     """Return the options in force, as keyword arguments for `set_printoptions`."""
-    return asdict(_options)
+    return _options._asdict()
 
 
 @contextlib.contextmanager
