@@ -222,6 +222,7 @@ DIE_BY_REFERENCE_COUNT = {
     "hook that fails": hook_that_fails,
     "hook of several that fails": lambda w: expect_failure(lambda: hook_of_several(w, "all", fail)),
     "function": lambda w: function_of(w, Exp),
+    "function never run": lambda w: Exp.apply(w),
     "function that fails": lambda w: expect_failure((Fails.apply(w * 1) * w).sum().backward),
     "function that fails, recorded": lambda w: expect_failure(lambda: function_of(w, Fails)),
     "forward that fails": forward_that_fails,
@@ -248,6 +249,9 @@ DIE_BY_REFERENCE_COUNT = {
 }
 
 
+WARM_UP = 4  # what is made once (code of ops, caches) is there after the first runs
+
+
 def alive() -> Counter:
     """Count tensors, nodes and everything else that the collector knows of."""
     kinds = ((backlight.Tensor, "tensor"), (Node, "node"), (object, "other"))
@@ -257,8 +261,9 @@ def alive() -> Counter:
 def left_after(program, times: int, *, collected: bool) -> Counter:
     """Return how many objects more there are after a program has run a number of times."""
     w = backlight.full((3, 3), 0.5, requires_grad=True)
-    for _ in range(3):
+    for _ in range(WARM_UP):
         program(w)
+    alive()
     w.grad = None
     gc.collect()
     gc.disable()
@@ -277,7 +282,7 @@ def left_after(program, times: int, *, collected: bool) -> Counter:
 @pytest.mark.parametrize("program", DIE_BY_REFERENCE_COUNT.values(), ids=DIE_BY_REFERENCE_COUNT)
 def test_what_a_step_made_dies_by_reference_count(program):
     left = left_after(program, 30, collected=False)
-    assert left["tensor"] <= 2 and left["node"] <= 2, dict(left)
+    assert left["tensor"] <= 2 and left["node"] <= 2 and left["other"] < 15, dict(left)
 
 
 def leaf_with_create_graph(w):

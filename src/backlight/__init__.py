@@ -151,7 +151,6 @@ _BY_PLACE = {
     alpha_dropout_ batch_norm binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss dropout_
     embedding_bag embedding_renorm_ feature_alpha_dropout_ feature_dropout_ hinge_embedding_loss instance_norm
     kl_div margin_ranking_loss norm_except_dim poisson_nll_loss rrelu rrelu_ triplet_margin_loss
-    unsafe_split_with_sizes
     """,
     "backlight.ops.recurrent_layers": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "backlight.serialization": "load save",

@@ -1,6 +1,7 @@
 """A watcher that makes a mistake of its own leaves the program alone: it hears no more, and says so at the end."""
 
 from collections.abc import Callable
+from functools import partial
 
 from backlight.graph.observers import Watcher
 from backlight.graph.watching import EVENTS, wants
@@ -16,25 +17,30 @@ class Guarded(Watcher):
 
     def __init__(self, watcher: Watcher, give_up: Callable[[Exception], None]):
         self.watcher = watcher
-        self.give_up = give_up
-        self.failed = False
+        guard = _Guard(give_up)  # an object of its own, so that nothing here refers to itself
         for event in EVENTS:
             if wants(watcher, event):
-                setattr(self, event, self._guarded(getattr(watcher, event)))
+                setattr(self, event, partial(guard.tell, getattr(watcher, event)))
 
     @property
     def only_nodes(self) -> bool:
         """What the watcher says, who may change his mind."""
         return self.watcher.only_nodes
 
-    def _guarded(self, listener: Callable) -> Callable:
-        def tell(*told) -> None:
-            if self.failed:
-                return
-            try:
-                listener(*told)
-            except Exception as problem:
-                self.failed = True
-                self.give_up(problem)
 
-        return tell
+class _Guard:
+    """Calls listeners until one of them fails."""
+
+    def __init__(self, give_up: Callable[[Exception], None]):
+        self.give_up = give_up
+        self.failed = False
+
+    def tell(self, listener: Callable, *told) -> None:
+        """Call a listener with an event."""
+        if self.failed:
+            return
+        try:
+            listener(*told)
+        except Exception as problem:
+            self.failed = True
+            self.give_up(problem)

@@ -15,7 +15,6 @@ from backlight.ops.embedding import shorten_rows
 from backlight.ops.inplace import inplace
 from backlight.ops.losses import reduced
 from backlight.ops.matrix_norms import norm
-from backlight.ops.splitting import split_with_sizes
 
 __all__ = [
     "alpha_dropout_",
@@ -37,7 +36,6 @@ __all__ = [
     "rrelu",
     "rrelu_",
     "triplet_margin_loss",
-    "unsafe_split_with_sizes",
 ]
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -231,7 +229,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     return ctc.ctc_loss(log_probs, targets, *lengths, blank, _named(reduction), zero_infinity)
 
 
-# --- norms and copies -------------------------------------------------------------------------------------------------
+# --- norms -----------------------------------------------------------------------------------------------------------
 
 
 def norm_except_dim(v, pow=2, dim=0):
@@ -244,8 +242,3 @@ def norm_except_dim(v, pow=2, dim=0):
     if dim == 0:
         return norm(v.reshape((size, -1)), pow, 1).reshape((size, *ones))
     return norm(v.reshape((-1, size)), pow, 0).reshape((*ones, size))
-
-
-def unsafe_split_with_sizes(input, split_sizes, dim=0):
-    """Split into copies of the given sizes along `dim`, which may be written to."""
-    return tuple([part.clone() for part in split_with_sizes(input, split_sizes, dim)])

@@ -15,6 +15,7 @@ __all__ = [
     "tensor_split",
     "unbind",
     "unsafe_chunk",
+    "unsafe_split_with_sizes",
     "unsafe_split",
     "vsplit",
 ]
@@ -253,3 +254,8 @@ def vsplit(input, indices_or_sections):
 def dsplit(input, indices_or_sections):
     """Split into views along the third dim: into equal ones, or at indices."""
     return _split_along("dsplit", input, indices_or_sections, 2, 3)
+
+
+def unsafe_split_with_sizes(input, split_sizes, dim=0):
+    """Split into copies of the given sizes along `dim`, which may be written to."""
+    return tuple([part.clone() for part in split_with_sizes(input, split_sizes, dim)])

@@ -5,7 +5,6 @@ from backlight.ops import (
     histograms,
     indexing,
     joining,
-    kernel_calls,
     masking,
     repeating,
     scattering,
@@ -49,7 +48,7 @@ class IndexMethods:
     split_with_sizes = splitting.split_with_sizes
     chunk = splitting.chunk
     unsafe_split = splitting.unsafe_split
-    unsafe_split_with_sizes = kernel_calls.unsafe_split_with_sizes
+    unsafe_split_with_sizes = splitting.unsafe_split_with_sizes
     unsafe_chunk = splitting.unsafe_chunk
     tensor_split = splitting.tensor_split
     hsplit = splitting.hsplit
