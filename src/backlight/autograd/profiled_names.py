@@ -8,6 +8,7 @@ OVERLOAD = re.compile(
 )
 
 CALLED = {
+    "_cdist_forward": "cdist",
     "as_strided_view": "as_strided",
     "reshape_alias": "reshape",
     "to_copy": "to",
