@@ -76,3 +76,8 @@ def test_it_works_as_the_first_thing_that_a_process_does(expression, value):
 def test_all_public_names_of_a_room_that_is_imported_later_are_at_the_front_door(room):
     assert set(room.__all__) <= set(dir(backlight))
     assert all(getattr(backlight, name) is getattr(room, name) for name in room.__all__)
+
+
+def test_a_star_import_brings_what_is_imported_later_and_no_modules():
+    brought = printed("from backlight import *; print('vmap' in dir(), 'lstm' in dir(), 'nn' in dir(), 'ops' in dir())")
+    assert brought == "True True False False"

@@ -3,6 +3,7 @@
 import importlib as _importlib
 import warnings as _warnings
 from math import e, inf, nan, pi
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from backlight.autograd.variable import Variable
@@ -174,6 +175,9 @@ _find, __dir__ = _names_later(
 
 
 def __getattr__(name: str):
+    if name == "__all__":  # of `from backlight import *`
+        modules = {one for one, value in globals().items() if isinstance(value, _ModuleType)} | {*_ROOMS.split()}
+        return [one for one in __dir__() if one[0] != "_" and one not in modules]
     if name.startswith("_foreach_"):
         module = _importlib.import_module("backlight.tensor.foreach")
         if name in module.NAMES:

@@ -170,7 +170,7 @@ def _namespaces() -> dict[str, object]:
 def _functions() -> Iterator[tuple[str, str, Public]]:
     """Yield PyTorch's functions: (namespace, name, function); and note how each is called."""
     for space, module in _namespaces().items():
-        names = ("grad", "backward") if module is autograd else getattr(module, "__all__", None) or _names(module)
+        names = ("grad", "backward") if module is autograd else vars(module).get("__all__") or _names(module)
         for name in sorted(names):
             function = getattr(module, name)
             if name[0] != "_" and name not in IGNORED and callable(function) and not isinstance(function, type):
