@@ -1,4 +1,7 @@
-/* Elements of planes, met at given places with given weights. Included by kernels.c. */
+/* Elements of planes, met at given places with given weights. Included by kernels.c. At a place of -1 is a 0 that no
+   gradient reaches. */
+
+static inline real N(element_at)(const real *from, int64_t place) { return place < 0 ? 0 : from[place]; }
 
 static void N(taps_taken)(const void *planes, const void *weights, const int64_t *places, void *out_, long begin, long end,
                           long batch, long channels, long positions, long samples, long taps) {
@@ -10,9 +13,9 @@ static void N(taps_taken)(const void *planes, const void *weights, const int64_t
       const real *weight = (const real *)weights + at;
       const int64_t *place = places + at;
       if (tap)
-        for (long i = 0; i < samples; i++) out[i] += from[place[i]] * weight[i];
+        for (long i = 0; i < samples; i++) out[i] += N(element_at)(from, place[i]) * weight[i];
       else
-        for (long i = 0; i < samples; i++) out[i] = from[place[i]] * weight[i];
+        for (long i = 0; i < samples; i++) out[i] = N(element_at)(from, place[i]) * weight[i];
     }
   }
 }
@@ -27,7 +30,8 @@ static void N(taps_added)(const void *grad_, const void *weights, const int64_t 
       long at = (tap * batch + plane / channels) * samples;
       const real *weight = (const real *)weights + at;
       const int64_t *place = places + at;
-      for (long i = 0; i < samples; i++) to[place[i]] += grad[i] * weight[i];
+      for (long i = 0; i < samples; i++)
+        if (place[i] >= 0) to[place[i]] += grad[i] * weight[i];
     }
   }
 }
@@ -43,7 +47,7 @@ static void N(taps_dotted)(const void *grad_, const void *planes, const int64_t 
       for (long i = 0; i < samples; i++) dots[i] = 0;
       for (long plane = image * channels; plane < (image + 1) * channels; plane++) {
         const real *grad = (const real *)grad_ + plane * samples, *from = (const real *)planes + plane * positions;
-        for (long i = 0; i < samples; i++) dots[i] += grad[i] * from[place[i]];
+        for (long i = 0; i < samples; i++) dots[i] += grad[i] * N(element_at)(from, place[i]);
       }
     }
 }

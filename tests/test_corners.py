@@ -63,6 +63,12 @@ VALUES = {
     ),
     "group_norm of empty planes": lambda t: t.nn.functional.group_norm(t.ones(1, 6, 0), 2),
     "masked.amax of a bool": lambda t: t.masked.amax(t.tensor(True)),
+    "conv_transpose1d with another bias": lambda t: t.nn.functional.conv_transpose1d(
+        t.ones(1, 1, 3), t.ones(1, 1, 2), t.ones(1, dtype=t.float64) / 3
+    ),
+    "conv_transpose2d of no examples": lambda t: t.nn.functional.conv_transpose2d(
+        t.ones(0, 1, 0, 3), t.ones(1, 1, 1, 1)
+    ),
 }
 
 
@@ -84,6 +90,18 @@ GRADIENTS = {
     "binary_cross_entropy": (
         lambda t: lambda x, y: t.nn.functional.binary_cross_entropy(x, y, reduction="sum"),
         [[0.0, 1.0, 0.5], [0.0, 1.0, 1.0]],
+    ),
+    "conv_transpose2d with another bias": (
+        lambda t: lambda x, bias: t.nn.functional.conv_transpose2d(x.float(), t.ones(1, 1, 2, 2), bias),
+        [np.ones((1, 1, 3, 3)).tolist(), [0.5]],
+    ),
+    "grid_sample of no examples": (
+        lambda t: (
+            lambda x, grid: t.nn.functional.grid_sample(
+                x.expand(0, 1, 3, 3), grid.expand(0, 2, 2, 2), align_corners=False
+            )
+        ),
+        [np.ones((1, 1, 3, 3)).tolist(), np.zeros((1, 2, 2, 2)).tolist()],
     ),
     "embedding of nothing": (
         lambda t: lambda weight: t.nn.functional.embedding(t.zeros(0, dtype=t.int64), weight),
@@ -115,6 +133,42 @@ def test_a_nan_gradient_reaches_only_what_its_element_was_made_of(mode, size):
     ours, theirs = map(np.isnan, found)
     assert ours.any()
     assert not (ours & ~theirs).any()  # PyTorch also multiplies NaN by weights of 0
+
+
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("place", [(5.0, 5.0), (1.2, 0.9), (0.0, 0.0), (-5.0, 0.6)])
+def test_a_sample_reads_nothing_outside_the_picture(place, mode, padding_mode):
+    found = []
+    for module in (backlight, torch):
+        x = module.arange(9, dtype=module.float64).reshape(1, 1, 3, 3)
+        x[..., 2, 2] = NAN
+        grid = module.tensor([[[place]]], dtype=module.float64)
+        leaves = [x.requires_grad_(), grid.requires_grad_()]
+        y = module.nn.functional.grid_sample(*leaves, mode=mode, padding_mode=padding_mode, align_corners=True)
+        found.append([y, *module.autograd.grad(y.sum(), leaves)])
+    assert_same(*found, 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize(("stride", "dilation", "padding"), [(1, 2, 0), (1, 3, 1), (2, 1, 0), (3, 1, 0)])
+def test_a_nan_in_a_kernel_reaches_only_what_it_touched(dims, stride, dilation, padding):
+    found = []
+    for module in (backlight, torch):
+        convolve = getattr(module.nn.functional, f"conv{dims}d")
+        x = module.ones(1, 1, *(7,) * dims, requires_grad=True)
+        weight = module.ones(1, 1, *(2,) * dims)
+        weight.view(-1)[0] = NAN
+        y = convolve(x, weight, stride=stride, dilation=dilation, padding=padding)
+        found.append(module.autograd.grad(y.sum(), x))
+    assert_same(*found, 1e-6, 0)
+
+
+@pytest.mark.parametrize("name", ["interpolation_mode", "padding_mode"])
+def test_a_number_that_stands_for_no_mode_is_refused(name):  # PyTorch returns what the memory held
+    modes = {"interpolation_mode": 0, "padding_mode": 0} | {name: 7}
+    with pytest.raises(RuntimeError, match=rf"^grid_sampler\(\): {name} must be 0 .*, got 7$"):
+        backlight.grid_sampler_2d(backlight.ones(1, 1, 3, 3), backlight.zeros(1, 2, 2, 2), **modes, align_corners=False)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -175,6 +229,14 @@ REFUSALS = {
     ),
     "lu_solve in half precision": lambda t: t.linalg.lu_solve(
         t.eye(2, dtype=t.float16), t.tensor([1, 2], dtype=t.int32), t.eye(2, dtype=t.float16)
+    ),
+    "conv_transpose1d of no places": lambda t: t.nn.functional.conv_transpose1d(t.ones(1, 1, 0), t.ones(1, 1, 1)),
+    "conv2d of no rows": lambda t: t.nn.functional.conv2d(t.ones(1, 1, 0, 5), t.ones(1, 1, 2, 2), padding=1),
+    "conv_transpose3d with another bias": lambda t: t.nn.functional.conv_transpose3d(
+        t.ones(1, 1, 2, 2, 2), t.ones(1, 1, 2, 2, 2), t.ones(1, dtype=t.float64)
+    ),
+    "conv_transpose1d of bfloat16 with another bias": lambda t: t.nn.functional.conv_transpose1d(
+        t.ones(1, 1, 2, dtype=t.bfloat16), t.ones(1, 1, 2, dtype=t.bfloat16), t.ones(1)
     ),
     "softshrink of integers": lambda t: t.nn.functional.softshrink(t.arange(3)),
 }

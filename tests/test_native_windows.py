@@ -5,7 +5,7 @@ import pytest
 
 from backlight.kernels import patches
 from backlight.kernels.native import compiled
-from backlight.ops.convolution import places_of
+from backlight.ops.convolution_sizes import places_of
 
 KINDS = (np.float32, np.float64)
 

@@ -122,7 +122,7 @@ def spread(grad, weight, stride, before, dilation, groups: int, sizes) -> np.nda
     """
     kernel, places = weight.shape[2:], grad.shape[2:]
     around = [d * (k - 1) - b for d, k, b in zip(dilation, kernel, before)]
-    if set(stride) <= {1} and min(around, default=0) >= 0 and prod(sizes):
+    if set(stride) <= {1} and min(around, default=0) >= 0 and prod(sizes) and np.isfinite(np.add.reduce(weight, None)):
         return convolve(grad, flipped(weight, groups), None, stride, around, dilation, groups, sizes)
     batch, outs, ins = grad.shape[0], weight.shape[0] // groups, prod(weight.shape[1:])
     matrices = np.ascontiguousarray(weight.reshape((groups, outs, ins)).mT)

@@ -3,7 +3,8 @@
 NOTE [Samples]
 A grid names places by coordinates from −1 to 1. Along each dim a sample is made of some taps: positions in the input,
 and weights that are polynomials of the fraction by which the place lies behind the first position. The weight of an
-element is the product of the weights along all dims.
+element is the product of the weights along all dims. Taps outside the input are 0 whatever lies at its border: all of
+their elements are at place −1.
 """
 
 from functools import cached_property
@@ -115,7 +116,7 @@ def _dim_taps(coordinates, size: int, how: Sampling) -> DimTaps:
     positions = np.stack([first + offset for offset in offsets])
     if how.mode == BICUBIC:
         positions = padded(positions, size, how)[0]
-    inside = ~((positions < 0) | (positions >= size))
+    inside = (positions >= 0) & (positions < size)  # NaN is outside
     places = np.clip(np.nan_to_num(positions, nan=0.0), 0, size - 1).astype(np.int64)
     return DimTaps(how.mode, places, inside.astype(kind), source - first, slope)
 
@@ -151,12 +152,13 @@ def _reflected(source, size: int, align_corners: bool) -> tuple[np.ndarray, np.n
 
 
 def corners(taps: list[DimTaps], sizes):
-    """Yield each combination of taps: (its number along each dim, the flat places of its elements)."""
+    """Yield each combination of taps: (its number along each dim, the flat places of its elements, −1 outside)."""
     for numbers in product(*(range(len(one.places)) for one in taps)):
-        place = 0
+        place, inside = 0, 1
         for number, one, size in zip(numbers, taps, sizes):
             place = place * size + one.places[number]
-        yield numbers, place
+            inside = inside * one.inside[number]
+        yield numbers, np.where(inside == 0, -1, place)
 
 
 def product_of(factors):
@@ -193,7 +195,8 @@ def slopes(grad, planes, taps: list[DimTaps], sizes, needs) -> tuple:
         for_planes = added_back(grad, weights, places, planes.shape[2])
     if needs[1]:
         for_grid = np.zeros((len(grad), grad.shape[2], len(sizes)), grad.dtype)
-        for dots, each, weights in zip(dotted(grad, planes, places), numbers, chosen):
+        moving = taps[0].mode != NEAREST  # the nearest element stays the same
+        for dots, each, weights in zip(dotted(grad, planes, places) if moving else (), numbers, chosen):
             for dim, (number, one) in enumerate(zip(each, taps)):
                 factors = [*weights[:dim], one.slopes[number], *weights[dim + 1 :]]
                 for_grid[..., len(sizes) - 1 - dim] += dots * product_of(factors)
@@ -208,7 +211,7 @@ def taken(planes, weights, places) -> np.ndarray:
     """
     out = np.zeros((*planes.shape[:2], places.shape[2]), planes.dtype)
     for weight, place in zip(weights, places):
-        out += np.take_along_axis(planes, place[:, None], 2) * weight[:, None]
+        out += _elements(planes, place) * weight[:, None]
     return out
 
 
@@ -221,7 +224,8 @@ def added_back(grad, weights, places, positions: int) -> np.ndarray:
     planes = np.arange(grad.shape[0] * grad.shape[1]).reshape((*grad.shape[:2], 1))
     out = np.zeros((*grad.shape[:2], positions), grad.dtype)
     for weight, place in zip(weights, places):
-        np.add.at(out.reshape(-1), planes * positions + place[:, None], grad * weight[:, None])
+        inside = np.broadcast_to(place[:, None] >= 0, grad.shape)
+        np.add.at(out.reshape(-1), (planes * positions + place[:, None])[inside], (grad * weight[:, None])[inside])
     return out
 
 
@@ -231,4 +235,9 @@ def dotted(grad, planes, places) -> np.ndarray:
 
     Shapes: grad (batch, channels, samples), planes (batch, channels, positions) -> (taps, batch, samples)
     """
-    return np.stack([(np.take_along_axis(planes, place[:, None], 2) * grad).sum(1) for place in places])
+    return np.stack([(_elements(planes, place) * grad).sum(1) for place in places])
+
+
+def _elements(planes, place) -> np.ndarray:
+    """Return the elements at places, 0 where a place is −1."""
+    return np.where(place[:, None] < 0, 0, np.take_along_axis(planes, np.maximum(place, 0)[:, None], 2))

@@ -5,7 +5,7 @@ from math import prod
 from backlight.errors import ShapeError
 from backlight.kernels import patches
 from backlight.kernels.halves import rounded, widened
-from backlight.ops.convolution import places_of
+from backlight.ops.convolution_sizes import places_of
 from backlight.ops.declare import op
 from backlight.ops.pooling_sizes import numbers_of
 

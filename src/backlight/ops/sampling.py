@@ -57,8 +57,9 @@ def _declare(dims: int):
         total = 0
         for numbers, place in sampling.corners(taps, sizes):
             weight = sampling.product_of([one[number] for one, number in zip(weights, numbers)])
-            index = wrap(np.repeat(place[:, None], input.shape[1], 1))
-            total = total + values.gather(2, index) * weight.unsqueeze(1)
+            index = wrap(np.repeat(np.maximum(place, 0)[:, None], input.shape[1], 1))
+            elements = values.gather(2, index).masked_fill(wrap(place[:, None] < 0), 0)
+            total = total + elements * weight.unsqueeze(1)
         return total.reshape((*input.shape[:2], *shape[1:-1]))
 
     return grid_sample
@@ -86,6 +87,8 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
         RuntimeError: the shapes or dtypes do not fit.
     """
     _check(input._data, grid._data, interpolation_mode)
+    _check_mode("interpolation_mode", interpolation_mode, "0 (bilinear), 1 (nearest) or 2 (bicubic)")
+    _check_mode("padding_mode", padding_mode, "0 (zeros), 1 (border) or 2 (reflection)")
     how = Sampling(int(interpolation_mode), int(padding_mode), bool(align_corners))
     return _OPS[input._data.ndim - 2](input, grid, how)
 
@@ -98,6 +101,12 @@ def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners
 def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
     """Return the values of volumes at the places of a grid; see `grid_sampler`."""
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def _check_mode(name: str, value, known: str) -> None:
+    """Refuse a number that stands for no mode: PyTorch does not look at it, and returns what the memory held."""
+    if value not in (0, 1, 2):
+        raise ShapeError(f"grid_sampler(): {name} must be {known}, got {value}")
 
 
 def _check(input, grid, mode: int) -> None:
