@@ -1,6 +1,7 @@
 """Nested structures of tuples, lists and dicts, taken apart into leaves and put together again: PyTorch's pytrees."""
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -16,6 +17,30 @@ class Spec:
     def leaves(self) -> int:
         """How many leaves there are."""
         return 1 if self.kind is None else sum(child.leaves for child in self.children)
+
+    num_leaves = leaves
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes there are, leaves among them."""
+        return 1 + sum(child.num_nodes for child in self.children)
+
+    @property
+    def num_children(self) -> int:
+        """How many structures lie right below this one."""
+        return len(self.children)
+
+    @property
+    def type(self):
+        """The class of the structure, None for a leaf."""
+        return self.kind
+
+    def is_leaf(self) -> bool:
+        """Tell whether there is nothing but a leaf."""
+        return self.kind is None
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.leaves))
 
     def __eq__(self, other) -> bool:
         same = isinstance(other, Spec) and self.kind is other.kind and self.context == other.context
@@ -36,23 +61,29 @@ class Spec:
 
 LEAF = Spec(None, None, ())
 
+registered: dict[type, tuple[Callable, Callable]] = {}  # class -> (how to take one apart, how to put one together)
 
-def flatten(tree) -> tuple[list, Spec]:
-    """Return the leaves of a structure in order, and the structure."""
+
+def flatten(tree, is_leaf=None) -> tuple[list, Spec]:
+    """Return the leaves of a structure in order, and the structure.
+
+    Args:
+        is_leaf: a function that tells of a structure whether to leave it whole.
+    """
     leaves: list = []
-    return leaves, _flatten(tree, leaves)
+    return leaves, _flatten(tree, leaves, is_leaf)
 
 
-def _flatten(tree, leaves: list) -> Spec:
-    opened = _opened(tree)
+def _flatten(tree, leaves: list, is_leaf) -> Spec:
+    opened = None if is_leaf is not None and is_leaf(tree) else opened_of(tree)
     if opened is None:
         leaves.append(tree)
         return LEAF
     kind, context, children = opened
-    return Spec(kind, context, tuple([_flatten(child, leaves) for child in children]))
+    return Spec(kind, context, tuple([_flatten(child, leaves, is_leaf) for child in children]))
 
 
-def _opened(tree):
+def opened_of(tree):
     """Return the class, the context and the children of a structure; None for a leaf."""
     kind = tree.__class__
     if kind is tuple or kind is list:
@@ -61,6 +92,11 @@ def _opened(tree):
         return kind, list(tree), list(tree.values())
     if kind is defaultdict:
         return kind, [tree.default_factory, list(tree)], list(tree.values())
+    if kind is deque:
+        return kind, tree.maxlen, tree
+    if kind in registered:
+        children, context = registered[kind][0](tree)
+        return kind, context, list(children)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return kind, kind, tree
     return None
@@ -82,6 +118,10 @@ def _unflatten(leaves, spec: Spec):
         return kind(zip(spec.context, children))
     if kind is defaultdict:
         return defaultdict(spec.context[0], zip(spec.context[1], children))
+    if kind is deque:
+        return deque(children, maxlen=spec.context)
+    if kind in registered:
+        return registered[kind][1](children, spec.context)
     return kind(*children)
 
 
@@ -98,7 +138,7 @@ def mapped(function, tree):
 
 def broadcast_to(tree, spec: Spec) -> list | None:
     """Return one leaf of `tree`, whose structure may end earlier, for each leaf of `spec`; None if they do not fit."""
-    opened = _opened(tree)
+    opened = opened_of(tree)
     if opened is None:
         return [tree] * spec.leaves
     kind, context, children = opened

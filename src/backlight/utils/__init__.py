@@ -1,5 +1,13 @@
 """PyTorch's `torch.utils`."""
 
+from typing import TYPE_CHECKING
+
+from backlight.later import names_later
 from backlight.utils import averaging, checkpoint, dlpack
 
-__all__ = ["averaging", "checkpoint", "dlpack"]
+if TYPE_CHECKING:
+    from backlight.utils import _pytree, benchmark
+
+__all__ = ["averaging", "benchmark", "checkpoint", "dlpack"]
+
+__getattr__, __dir__ = names_later(__name__, {}, ("_pytree", "benchmark"))

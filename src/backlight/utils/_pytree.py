@@ -1,0 +1,189 @@
+"""Nested structures of tuples, lists and dicts, under the names of PyTorch's `torch.utils._pytree`.
+
+A leaf is whatever is no tuple, list, dict, deque, named tuple or instance of a registered class; None is a leaf too.
+"""
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from backlight.batching.trees import LEAF, Spec, flatten, opened_of, registered, unflatten
+from backlight.errors import ArgumentError, ValueProblem
+
+__all__ = [
+    "PyTree",
+    "TreeSpec",
+    "register_pytree_node",
+    "tree_all",
+    "tree_all_only",
+    "tree_any",
+    "tree_any_only",
+    "tree_flatten",
+    "tree_is_leaf",
+    "tree_iter",
+    "tree_leaves",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
+    "tree_structure",
+    "tree_unflatten",
+]
+
+PyTree = Any
+TreeSpec = Spec
+BUILTIN = (list, tuple, dict, OrderedDict, defaultdict, deque)  # taken apart without being registered
+
+
+def tree_flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, TreeSpec]:
+    """Return the leaves of a structure in order, and the structure around them.
+
+    Args:
+        is_leaf: a function that tells of a structure whether to leave it whole.
+    """
+    return flatten(tree, is_leaf)
+
+
+def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
+    """Return the structure with these leaves.
+
+    Raises:
+        TypeError: `treespec` is no structure.
+        ValueError: it holds another number of leaves.
+    """
+    if not isinstance(treespec, TreeSpec):
+        raise ArgumentError(
+            f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}."
+        )
+    leaves = list(leaves)
+    if len(leaves) != treespec.num_leaves:
+        raise ValueProblem(
+            f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds "
+            f"{treespec.num_leaves} items ({treespec})."
+        )
+    return unflatten(leaves, treespec)
+
+
+def tree_leaves(tree: PyTree, is_leaf: Callable | None = None) -> list:
+    """Return the leaves of a structure in order."""
+    return flatten(tree, is_leaf)[0]
+
+
+def tree_iter(tree: PyTree, is_leaf: Callable | None = None) -> Iterable:
+    """Iterate over the leaves of a structure in order."""
+    yield from flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: PyTree, is_leaf: Callable | None = None) -> TreeSpec:
+    """Return the structure around the leaves."""
+    return flatten(tree, is_leaf)[1]
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: Callable | None = None) -> bool:
+    """Tell whether something is a leaf."""
+    return flatten(tree, is_leaf)[1] is LEAF
+
+
+def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | None = None) -> PyTree:
+    """Return the structure with each leaf replaced by what a function gives for it.
+
+    Args:
+        rests: structures that go on where `tree` ends; the function gets their parts as further arguments.
+
+    Raises:
+        ValueError: one of them is another structure.
+    """
+    leaves, spec = flatten(tree, is_leaf)
+    others = [_parts(one, spec) for one in rests]
+    return unflatten([func(*parts) for parts in zip(leaves, *others)], spec)
+
+
+def tree_map_(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | None = None) -> PyTree:
+    """Call a function on each leaf, as `tree_map`, and return the structure as it is."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
+    """Return the structure with the leaves of some classes replaced by what a function gives for them.
+
+    Args:
+        which: a class, a tuple or union of classes, or a function that tells whether a leaf is meant.
+    """
+    meant = _test(which)
+    return tree_map(lambda leaf: func(leaf) if meant(leaf) else leaf, tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
+    """Call a function on the leaves of some classes, as `tree_map_only`, and return the structure as it is."""
+    tree_map_only(which, func, tree, is_leaf)
+    return tree
+
+
+def tree_all(pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
+    """Tell whether a test holds for all leaves."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
+    """Tell whether a test holds for a leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_all_only(which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
+    """Tell whether a test holds for all leaves of some classes."""
+    meant = _test(which)
+    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if meant(leaf))
+
+
+def tree_any_only(which, /, pred: Callable, tree: PyTree, is_leaf: Callable | None = None) -> bool:
+    """Tell whether a test holds for a leaf of some classes."""
+    meant = _test(which)
+    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if meant(leaf))
+
+
+def register_pytree_node(cls: type, flatten_fn: Callable, unflatten_fn: Callable) -> None:
+    """Let instances of a class be taken apart.
+
+    Args:
+        flatten_fn: takes an instance to (its children, what else is needed to put it together).
+        unflatten_fn: takes the children and that to an instance.
+
+    Raises:
+        ValueError: the class is registered already.
+    """
+    if cls in registered or cls in BUILTIN:
+        raise ValueProblem(f"{cls} is already registered as pytree node.")
+    registered[cls] = (flatten_fn, unflatten_fn)
+
+
+def _test(which) -> Callable:
+    if isinstance(which, (type, tuple)) or not callable(which):
+        return lambda leaf: isinstance(leaf, which)
+    return which
+
+
+def _parts(tree, spec: TreeSpec) -> list:
+    """Return what a structure has at the place of each leaf of another."""
+    if spec.is_leaf():
+        return [tree]
+    opened = opened_of(tree)
+    kind = type(tree) if opened is None else opened[0]
+    if kind is not spec.kind:
+        raise ValueProblem(f"Node type mismatch; expected {spec.kind}, but got {kind}.")
+    children = list(opened[2])
+    if isinstance(tree, dict):
+        children = _in_order(tree, spec)
+    if len(children) != spec.num_children:
+        raise ValueProblem(f"Node arity mismatch; expected {spec.num_children}, but got {len(children)}.")
+    return [part for child, inner in zip(children, spec.children) for part in _parts(child, inner)]
+
+
+def _in_order(tree: dict, spec: TreeSpec) -> list:
+    """Return the values of a dict in the order of the other's keys."""
+    keys = spec.context[1] if spec.kind is defaultdict else spec.context
+    missing, extra = set(keys) - set(tree), set(tree) - set(keys)
+    if missing or extra:
+        told = [f"missing key(s): {missing}"] * bool(missing) + [f"extra key(s): {extra}"] * bool(extra)
+        raise ValueProblem(f"Node keys mismatch; {'; '.join(told)}.")
+    return [tree[key] for key in keys]
