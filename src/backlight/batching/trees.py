@@ -1,6 +1,6 @@
 """Nested structures of tuples, lists and dicts, taken apart into leaves and put together again: PyTorch's pytrees."""
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -98,7 +98,7 @@ def opened_of(tree):
         children, context = registered[kind][0](tree)
         return kind, context, list(children)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return kind, kind, tree
+        return namedtuple, kind, tree
     return None
 
 
@@ -122,7 +122,7 @@ def _unflatten(leaves, spec: Spec):
         return deque(children, maxlen=spec.context)
     if kind in registered:
         return registered[kind][1](children, spec.context)
-    return kind(*children)
+    return spec.context(*children)
 
 
 def leaves_of(tree) -> list:

@@ -1,5 +1,13 @@
 """Neural networks, under PyTorch's names."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from backlight.later import names_later as _names_later
 from backlight.nn import functional, init, modules, parameter, utils
 from backlight.nn.modules import *
 from backlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+
+if _TYPE_CHECKING:
+    from backlight.nn import grad
+
+__getattr__, __dir__ = _names_later(__name__, {}, ("grad",))

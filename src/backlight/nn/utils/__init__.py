@@ -1,5 +1,8 @@
 """What is done to gradients and parameters as a whole, under PyTorch's names."""
 
+from typing import TYPE_CHECKING
+
+from backlight.later import names_later
 from backlight.nn.utils import parametrizations, parametrize, rnn
 from backlight.nn.utils.clipping import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from backlight.nn.utils.fusion import (
@@ -13,6 +16,9 @@ from backlight.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from backlight.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 from backlight.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
+if TYPE_CHECKING:
+    from backlight.nn.utils import prune
+
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
@@ -25,6 +31,7 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
@@ -33,3 +40,5 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+__getattr__, __dir__ = names_later(__name__, {}, ("prune",))

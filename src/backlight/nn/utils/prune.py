@@ -1,0 +1,147 @@
+"""Pruning of parameters, under PyTorch's names: what is pruned is multiplied by 0 before each forward."""
+
+from collections.abc import Iterable
+
+from backlight.errors import ArgumentError, ValueProblem
+from backlight.nn.modules.module import Module
+from backlight.nn.utils.pruning_methods import (
+    BasePruningMethod,
+    CustomFromMask,
+    Identity,
+    L1Unstructured,
+    LnStructured,
+    PruningContainer,
+    RandomStructured,
+    RandomUnstructured,
+    pruning_hooks,
+)
+from backlight.nn.utils.vectors import parameters_to_vector
+from backlight.tensor.filled import ones_like
+from backlight.tensor.tensor import Tensor
+
+__all__ = [
+    "BasePruningMethod",
+    "CustomFromMask",
+    "Identity",
+    "L1Unstructured",
+    "LnStructured",
+    "PruningContainer",
+    "RandomStructured",
+    "RandomUnstructured",
+    "custom_from_mask",
+    "global_unstructured",
+    "identity",
+    "is_pruned",
+    "l1_unstructured",
+    "ln_structured",
+    "random_structured",
+    "random_unstructured",
+    "remove",
+]
+
+
+def identity(module: Module, name: str) -> Module:
+    """Set up the mask of a parameter without pruning anything."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module: Module, name: str, amount: int | float) -> Module:
+    """Prune elements of a parameter, chosen at random.
+
+    Args:
+        amount: which share of them, a float from 0 to 1, or how many, an int.
+    """
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(module: Module, name: str, amount: int | float, importance_scores: Tensor | None = None) -> Module:
+    """Prune the elements of a parameter that are least in absolute value, or in their scores.
+
+    As `random_unstructured` otherwise.
+
+    Args:
+        importance_scores: what to choose by, of the parameter's shape.
+    """
+    L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module: Module, name: str, amount: int | float, dim: int) -> Module:
+    """Prune channels along a dim of a parameter, chosen at random; see `random_unstructured`."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(
+    module: Module, name: str, amount: int | float, n, dim: int, importance_scores: Tensor | None = None
+) -> Module:
+    """Prune the channels along a dim of a parameter whose norm of order `n` is least; see `l1_unstructured`."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    return module
+
+
+def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
+    """Prune a parameter where a mask is 0."""
+    CustomFromMask.apply(module, name, mask)
+    return module
+
+
+def global_unstructured(
+    parameters: Iterable, pruning_method: type, importance_scores: dict | None = None, **kwargs
+) -> None:
+    """Prune elements of several parameters, chosen among all of them at once.
+
+    Args:
+        parameters: pairs (module, name).
+        pruning_method: one that prunes single elements, such as `L1Unstructured`.
+        importance_scores: what to choose by, for some of the pairs.
+        kwargs: what the method itself takes.
+
+    Raises:
+        TypeError: `parameters` cannot be iterated over, or the method prunes channels.
+    """
+    if not isinstance(parameters, Iterable):
+        raise ArgumentError("global_unstructured(): parameters is not an Iterable")
+    scores = {} if importance_scores is None else importance_scores
+    if not isinstance(scores, dict):
+        raise ArgumentError("global_unstructured(): importance_scores must be of type dict")
+    pairs = list(parameters)
+    given = parameters_to_vector([scores.get(pair, getattr(*pair)) for pair in pairs])
+    masks = parameters_to_vector([_mask_of(module, name) for module, name in pairs])
+    method = pruning_method(**kwargs)
+    if method.PRUNING_TYPE != "unstructured":
+        raise ArgumentError(
+            'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method '
+            f"{pruning_method} of type {method.PRUNING_TYPE}"
+        )
+    method._tensor_name = "all"
+    found = PruningContainer(method).compute_mask(given, masks)
+    sizes = [getattr(*pair).numel() for pair in pairs]
+    for (module, name), mask in zip(pairs, found.split(sizes)):
+        custom_from_mask(module, name, mask.view_as(getattr(module, name)))
+
+
+def _mask_of(module: Module, name: str) -> Tensor:
+    mask = getattr(module, name + "_mask", None)
+    return ones_like(getattr(module, name)) if mask is None else mask
+
+
+def remove(module: Module, name: str) -> Module:
+    """Make a pruned parameter an ordinary one again: it stays pruned, but its mask is gone.
+
+    Raises:
+        ValueError: the parameter is not pruned.
+    """
+    for key, method in pruning_hooks(module).items():
+        if method._tensor_name == name:
+            method.remove(module)
+            del module._hooks.before[key]
+            return module
+    raise ValueProblem(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+
+
+def is_pruned(module: Module) -> bool:
+    """Tell whether a parameter of a module, or of a module inside it, is pruned."""
+    return any(pruning_hooks(inner) for inner in module.modules())
