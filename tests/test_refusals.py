@@ -21,9 +21,9 @@ def test_a_whole_module_in_a_file_is_refused_and_none_is_written(weights_only):
         backlight.save(backlight.nn.Linear(2, 1), io.BytesIO())
 
 
-@pytest.mark.parametrize("device", ["meta", "cuda"])
-def test_another_device_is_refused_by_its_name(device):
-    with pytest.raises(RuntimeError, match=f"got '{device}'"):
-        backlight.nn.Linear(2, 1).to(device)
-    with pytest.raises(RuntimeError, match=f"got '{device}'"):
-        backlight.ones(2, device=device)
+def test_another_device_is_refused_by_its_name():
+    with pytest.raises(RuntimeError, match="got 'cuda'"):
+        backlight.nn.Linear(2, 1).to("cuda")
+    for device in ("meta", "cuda"):
+        with pytest.raises(RuntimeError, match=f"got '{device}'"):
+            backlight.ones(2, device=device)

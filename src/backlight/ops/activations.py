@@ -121,10 +121,10 @@ def prelu(input, weight):
     """
     if weight.ndim > 1:
         raise ShapeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
-    if weight.ndim and not input.ndim:
-        raise ShapeError("Not allow zero-dim input tensor. Give one slope without dims, or an input with channels")
     channels = input.shape[1] if input.ndim > 1 else 1
     count = weight._data.size
+    if count != 1 and not input.ndim:
+        raise ShapeError("Not allow zero-dim input tensor. Give one slope, or an input with channels")
     if count not in (1, channels):
         raise ShapeError(
             f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} and channel "

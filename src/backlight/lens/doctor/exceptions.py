@@ -34,9 +34,8 @@ def plain(name: str, scene: Scene, *evidence: str) -> Finding:
 
 def hooks_refused(scene: Scene) -> str | None:
     """BL910, whose message is the program's own: it comes out of entering saved_tensors_hooks."""
-    frame = next(scene.frames(), None)
-    entering = frame is not None and frame.f_code.co_name == "__enter__"
-    owner = type(frame.f_locals.get("self")).__name__ if entering else ""
+    entering = (frame for frame in scene.frames() if frame.f_code.co_name == "__enter__")
+    owner = next((type(frame.f_locals.get("self")).__name__ for frame in entering), "")
     return "BL910" if owner == "saved_tensors_hooks" else None
 
 
