@@ -152,6 +152,15 @@ CURVE(relu, 0, CHEAP)
 SLOPE(relu, 0, CHEAP)
 CURVE(leaky_relu, 1, CHEAP)
 SLOPE(leaky_relu, 1, CHEAP)
+CURVE(hardtanh, 2, CHEAP)
+SLOPE(hardtanh, 2, CHEAP)
+CURVE(hardsigmoid, 0, CHEAP)
+SLOPE(hardsigmoid, 0, CHEAP)
+CURVE(hardswish, 0, CHEAP)
+SLOPE(hardswish, 0, CHEAP)
+CURVE(softshrink, 1, CHEAP)
+CURVE(hardshrink, 1, CHEAP)
+SLOPE(shrink, 1, CHEAP)
 CURVE(elu, 3, DEAR)
 SLOPE(elu, 3, DEAR)
 CURVE(gelu, 0, DEAR)
@@ -172,5 +181,6 @@ const struct face pointwise_faces[] = {
     LISTED(softplus_gradient), LISTED(erf), LISTED(erf_gradient), LISTED(relu), LISTED(relu_gradient),
     LISTED(leaky_relu), LISTED(leaky_relu_gradient), LISTED(elu), LISTED(elu_gradient), LISTED(gelu),
     LISTED(gelu_gradient), LISTED(gelu_tanh), LISTED(gelu_tanh_gradient), LISTED(silu), LISTED(silu_gradient),
-    LISTED(erfc), LISTED(erfinv), LISTED(lgamma), LISTED(digamma),
+    LISTED(hardtanh), LISTED(hardtanh_gradient), LISTED(hardsigmoid), LISTED(hardsigmoid_gradient), LISTED(hardswish),
+    LISTED(hardswish_gradient), LISTED(softshrink), LISTED(hardshrink), LISTED(shrink_gradient), LISTED(erfc), LISTED(erfinv), LISTED(lgamma), LISTED(digamma),
     {NULL, NULL}};

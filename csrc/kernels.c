@@ -22,6 +22,7 @@
 #include "distances.c"
 #include "factors.c"
 #include "taps.c"
+#include "pooling.c"
 #include "gemm.c"
 #include "attention.c"
 #include "matrices.c"

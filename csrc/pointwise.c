@@ -99,6 +99,24 @@ SLOPE(relu_gradient, choose(x <= 0, NONE, grad))
 CURVE(leaky_relu, choose(x > 0, x, x * n->at[0]))
 SLOPE(leaky_relu_gradient, choose(x > 0, grad, grad * n->at[0]))
 
+/* numbers: least, most; NaN stays NaN, and where the limits are in the wrong order the larger is the result */
+INLINE vec brought_between(vec x, vec least, vec most) {
+  vec above = choose(x < least, least, x);
+  return choose(above > most, most, above);
+}
+CURVE(hardtanh, brought_between(x, n->at[0], n->at[1]))
+SLOPE(hardtanh_gradient, choose((x <= n->at[0]) | (x >= n->at[1]), NONE, grad))
+
+CURVE(hardsigmoid, brought_between(x + 3, NONE, all(6)) / 6)
+SLOPE(hardsigmoid_gradient, choose((x > -3) & (x < 3), grad / 6, NONE))
+CURVE(hardswish, x * brought_between(x + 3, NONE, all(6)) / 6)
+SLOPE(hardswish_gradient, choose(x <= -3, NONE, choose(x < 3, grad * (x / 3 + (real)0.5), grad)))
+
+/* numbers: width */
+CURVE(softshrink, x - brought_between(x, -n->at[0], n->at[0]))
+CURVE(hardshrink, choose((x >= -n->at[0]) & (x <= n->at[0]), NONE, x))
+SLOPE(shrink_gradient, choose((x >= -n->at[0]) & (x <= n->at[0]), NONE, grad))
+
 /* numbers: alpha * scale, scale, input_scale; alpha * scale * input_scale in the gradient */
 INLINE vec elu_bend(vec x, const struct numbers *n) {
   return choose(x > 0, x * n->at[1], expm1_of(x * n->at[2]) * n->at[0]);

@@ -27,6 +27,15 @@
   K(relu_gradient, void, OF_SLOPE) \
   K(leaky_relu, void, OF_CURVE) \
   K(leaky_relu_gradient, void, OF_SLOPE) \
+  K(hardtanh, void, OF_CURVE) \
+  K(hardtanh_gradient, void, OF_SLOPE) \
+  K(hardsigmoid, void, OF_CURVE) \
+  K(hardsigmoid_gradient, void, OF_SLOPE) \
+  K(hardswish, void, OF_CURVE) \
+  K(hardswish_gradient, void, OF_SLOPE) \
+  K(softshrink, void, OF_CURVE) \
+  K(hardshrink, void, OF_CURVE) \
+  K(shrink_gradient, void, OF_SLOPE) \
   K(elu, void, OF_CURVE) \
   K(elu_gradient, void, OF_SLOPE) \
   K(gelu, void, OF_CURVE) \

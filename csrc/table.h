@@ -13,6 +13,7 @@
 #include "factors.h"
 #include "matrices.h"
 #include "pointwise.h"
+#include "pooling.h"
 #include "programs.h"
 #include "ranks.h"
 #include "recurrence.h"
@@ -23,7 +24,7 @@
 #include "windows.h"
 
 #define KERNELS(K) \
-  ARITHMETIC(K) DISTANCES(K) DRAWS(K) FACTORS(K) MATRICES(K) POINTWISE(K) PROGRAMS(K) RANKS(K) RECURRENCE(K) ROWS(K) \
+  ARITHMETIC(K) DISTANCES(K) DRAWS(K) FACTORS(K) MATRICES(K) POINTWISE(K) POOLING(K) PROGRAMS(K) RANKS(K) RECURRENCE(K) ROWS(K) \
   STEPS(K) SUMMARIES(K) TAPS(K) WINDOWS(K)
 
 #define POINTER(name, result, arguments) result(*name) arguments;

@@ -11,7 +11,8 @@ PLAIN = frozenset(
     names_in(
         """
         abs alias bitwise_not ceil clamp_max_number clamp_min_number clamp_to_numbers clone copysign_number
-        elu_backward erf_backward fill_number gelu_backward silu_backward filling_number filling_zeros floor
+        elu_backward erf_backward fill_number gelu_backward hardshrink_backward hardsigmoid_backward
+        hardswish_backward hardtanh_backward silu_backward softshrink_backward filling_number filling_zeros floor
         fmod_number frexp hardtanh isfinite isinf isnan isneginf isposinf isreal kept larger_share
         leaky_relu_backward log_sigmoid_backward logical_not masked_fill nan_to_num native_dropout
         native_dropout_backward neg pow_number relu relu_backward remainder_number round rsub_number scale sgn

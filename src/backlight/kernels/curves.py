@@ -113,6 +113,62 @@ def leaky_relu_gradient(grad, x, negative_slope: float):
 
 
 @native
+def hardtanh(x, least: float, most: float):
+    """Return x brought between two numbers."""
+    return np.minimum(np.maximum(x, x.dtype.type(least)), x.dtype.type(most))
+
+
+@native
+def hardtanh_gradient(grad, x, least: float, most: float):
+    """Return grad where least < x < most or x is NaN, else 0."""
+    return kept(grad, ~((x <= least) | (x >= most)))
+
+
+@native
+def hardsigmoid(x):
+    """Return x / 6 + ½, brought between 0 and 1."""
+    return rounded(np.minimum(np.maximum(widened(x) + 3, 0), 6) / 6, x.dtype)
+
+
+@native
+def hardsigmoid_gradient(grad, x):
+    """Return grad / 6 where −3 < x < 3, else 0."""
+    return kept(rounded(widened(grad) / 6, grad.dtype), (x > -3) & (x < 3))
+
+
+@native
+def hardswish(x):
+    """Return x · hardsigmoid(x)."""
+    wide = widened(x)
+    return rounded(wide * np.minimum(np.maximum(wide + 3, 0), 6) / 6, x.dtype)
+
+
+@native
+def hardswish_gradient(grad, x):
+    """Return grad · (x / 3 + ½) where −3 < x < 3, grad above and 0 below."""
+    wide, arrived = widened(x), widened(grad)
+    return rounded(kept(chosen(wide < 3, arrived * (wide / 3 + 0.5), arrived), ~(wide <= -3)), grad.dtype)
+
+
+@native
+def softshrink(x, width: float):
+    """Return x moved towards 0 by a width, 0 within that of it."""
+    return x - np.minimum(np.maximum(x, x.dtype.type(-width)), x.dtype.type(width))
+
+
+@native
+def hardshrink(x, width: float):
+    """Return x, and 0 where it lies within a width of 0."""
+    return kept(x, ~((x >= -width) & (x <= width)))
+
+
+@native
+def shrink_gradient(grad, x, width: float):
+    """Return grad, and 0 where x lies within a width of 0."""
+    return kept(grad, ~((x >= -width) & (x <= width)))
+
+
+@native
 def elu(x, alpha: float, scale: float, input_scale: float):
     """Return scale · x where it is positive, else scale · alpha · (exp(input_scale · x) − 1)."""
     wide = widened(x)

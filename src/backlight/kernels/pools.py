@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 
+from backlight.kernels.native import native
 from backlight.kernels.patches import inside, offsets, reach
 from backlight.kernels.resizing import applied
 
@@ -20,10 +21,13 @@ def _padded(input, windows, places, value):
     return out
 
 
-def largest(input, windows, places) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest element in each window and where in its plane it lies: the first among equals; NaN wins.
+@native
+def largest_in_windows(input, windows, places) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the largest element in each window, where in its plane it lies, and where in the whole input.
 
-    Shapes: (batch, channels, *sizes) -> (batch, channels, *places), twice
+    It is the first among equals; the last NaN is larger than all.
+
+    Shapes: (batch, channels, *sizes) -> (batch, channels, *places), three times
     """
     lowest = {"f": -np.inf, "b": False}.get(input.dtype.kind)
     lowest = np.iinfo(input.dtype).min if lowest is None else lowest
@@ -31,7 +35,8 @@ def largest(input, windows, places) -> tuple[np.ndarray, np.ndarray]:
     values, which = _largest(padded, windows, places, False)
     if values.dtype.kind == "f" and np.isnan(values).any():
         values, which = _largest(padded, windows, places, True)
-    return values, _positions(which, windows, places, input.shape[2:])
+    indices = _positions(which, windows, places, input.shape[2:])
+    return values, indices, flat_places(indices, len(places), prod(input.shape[2:]))
 
 
 def _largest(padded, windows, places, with_nan: bool):
@@ -80,8 +85,23 @@ def _positions(which, windows, places, sizes) -> np.ndarray:
     return found
 
 
-def totals(input, windows, places) -> np.ndarray:
-    """Return the sum of each window.
+def flat_places(indices, dims: int, plane: int) -> np.ndarray:
+    """Return positions in planes as positions in the whole array."""
+    lead = indices.shape[: indices.ndim - dims]
+    return indices + (np.arange(prod(lead)) * plane).reshape((*lead, *(1,) * dims))
+
+
+@native
+def added_at(values, places, shape: tuple) -> np.ndarray:
+    """Return zeros with values added at flat places."""
+    out = np.zeros(shape, values.dtype)
+    np.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
+    return out
+
+
+@native
+def means_in_windows(input, windows, places, with_padding: bool, divisor: int | None) -> np.ndarray:
+    """Return the mean of each window, or its sum by a divisor; integers rounded towards zero.
 
     Shapes: (batch, channels, *sizes) -> (batch, channels, *places)
     """
@@ -89,15 +109,33 @@ def totals(input, windows, places) -> np.ndarray:
     for _, met in offsets(windows.kernel, windows.stride, windows.dilation, places):
         piece = padded[(slice(None), slice(None), *met)]
         out = np.array(piece, order="C") if out is None else np.add(out, piece, out)
-    return out
+    divisor = _divisor(windows, input.shape[2:], places, with_padding, divisor, input.dtype)
+    return out / divisor if out.dtype.kind == "f" else _towards_zero(out, divisor)
 
 
-def shared(grad, windows, sizes) -> np.ndarray:
-    """Return zeros with each value added to all elements of its window: the transpose of `totals`.
+def _divisor(windows, sizes, places, with_padding: bool, override, kind):
+    """Return what each window's sum is divided by: a number if it is the same for all."""
+    if override is not None:
+        return kind.type(override)
+    found = counts(windows, sizes, places, with_padding)
+    first = found.reshape(-1)[0] if found.size else 1
+    return kind.type(first) if (found == first).all() else found.astype(kind)
+
+
+def _towards_zero(dividend, divisor):
+    """Return the quotients of integers, rounded towards zero."""
+    quotient = dividend // divisor
+    return quotient + ((quotient < 0) & (quotient * divisor != dividend))
+
+
+@native
+def shared_in_windows(grad, windows, sizes, with_padding: bool, divisor: int | None) -> np.ndarray:
+    """Return zeros with each value, divided, added to all elements of its window: the transpose of `means_in_windows`.
 
     Shapes: (batch, channels, *places) -> (batch, channels, *sizes)
     """
     places = grad.shape[2:]
+    grad = grad / _divisor(windows, sizes, places, with_padding, divisor, grad.dtype)
     wanted = reach(places, windows.kernel, windows.stride, windows.dilation)
     full = [max(before + size, last) for before, size, last in zip(windows.padding, sizes, wanted)]
     out = np.zeros((*grad.shape[:2], *full), grad.dtype)
@@ -130,17 +168,38 @@ def mean_matrix(size: int, count: int, kind) -> np.ndarray:
     return matrix
 
 
-def along_dims(input, matrices) -> np.ndarray:
+@native
+def means_in_bins(input, places) -> np.ndarray:
+    """Return the mean of each adaptive window.
+
+    Shapes: (batch, channels, *sizes) -> (batch, channels, *places)
+    """
+    return _along_dims(input, [mean_matrix(*pair, input.dtype) for pair in zip(input.shape[2:], places)])
+
+
+@native
+def shared_in_bins(grad, sizes) -> np.ndarray:
+    """Return zeros with each value, divided, added to all elements of its adaptive window.
+
+    Shapes: (batch, channels, *places) -> (batch, channels, *sizes)
+    """
+    return _along_dims(grad, [mean_matrix(*pair, grad.dtype).T for pair in zip(sizes, grad.shape[2:])])
+
+
+def _along_dims(input, matrices) -> np.ndarray:
     """Return (batch, channels, *sizes) with each of the last dims multiplied by a matrix (new size, size)."""
     for dim, matrix in enumerate(matrices, 2):
         input = applied(input, dim, matrix)
     return np.ascontiguousarray(input)
 
 
-def largest_in_bins(input, counts_of) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest element in each adaptive window and where in its plane it lies: the first among equals.
+@native
+def largest_in_bins(input, counts_of) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the largest element in each adaptive window, where in its plane it lies, and where in the whole input.
 
-    Shapes: (batch, channels, *sizes) -> (batch, channels, *counts), twice
+    It is the first among equals; the last NaN is larger than all.
+
+    Shapes: (batch, channels, *sizes) -> (batch, channels, *counts), three times
     """
     sizes = input.shape[2:]
     where = np.arange(prod(sizes)).reshape(sizes)
@@ -151,7 +210,10 @@ def largest_in_bins(input, counts_of) -> tuple[np.ndarray, np.ndarray]:
         box = tuple(slice(*limits[dim][at]) for dim, at in enumerate(cell))
         rows = input[(slice(None), slice(None), *box)].reshape((*input.shape[:2], where[box].size))
         best = np.argmax(rows, -1)
+        wrong = np.isnan(rows)
+        if wrong.any():
+            best = np.where(wrong.any(-1), rows.shape[-1] - 1 - np.argmax(wrong[..., ::-1], -1), best)
         at = (slice(None), slice(None), *cell)
         values[at] = np.take_along_axis(rows, best[..., None], -1)[..., 0]
         indices[at] = where[box].reshape(-1)[best]
-    return values, indices
+    return values, indices, flat_places(indices, len(sizes), where.size)

@@ -141,12 +141,23 @@ def prelu(input, weight):
 @op(tangent="symmetric", resting=("input",))
 def hardtanh(xp, input, min_val: float = -1.0, max_val: float = 1.0):
     """The input brought between min_val and max_val."""
-    return xp.minimum(xp.maximum(input, like(input, min_val)), like(input, max_val))
+    return curves.hardtanh(input, min_val, max_val)
 
 
 @hardtanh.derivative("input", formula="grad where min_val < input < max_val, else 0")
 def hardtanh_input(grad, input, min_val, max_val, ops):
-    return ops.kept(grad, ~((input <= min_val) | (input >= max_val)))
+    return ops.hardtanh_backward(grad, input, min_val, max_val)
+
+
+@op(tangent="symmetric")
+def hardtanh_backward(xp, arrived, input, min_val: float, max_val: float):
+    """What arrived where the input lies between min_val and max_val, else 0."""
+    return curves.hardtanh_gradient(arrived, input, min_val, max_val)
+
+
+@hardtanh_backward.derivative("arrived", formula="grad where min_val < input < max_val, else 0")
+def hardtanh_backward_arrived(grad, input, min_val, max_val, ops):
+    return ops.hardtanh_backward(grad, input, min_val, max_val)
 
 
 def relu6(input):
@@ -157,23 +168,51 @@ def relu6(input):
 @op(promote="float", refuse=no_integers("hardsigmoid_cpu"), tangent="symmetric", resting=("input",))
 def hardsigmoid(xp, input):
     """input / 6 + ½, brought between 0 and 1."""
-    return rounded(xp.clip(widened(input) + 3, 0, 6) / 6, input.dtype)
+    return curves.hardsigmoid(input)
 
 
 @hardsigmoid.derivative("input", formula="grad / 6 where −3 < input < 3, else 0")
 def hardsigmoid_input(grad, input, ops):
-    return ops.kept(grad / 6, (input > -3) & (input < 3))
+    return ops.hardsigmoid_backward(grad, input)
+
+
+@op(tangent="symmetric")
+def hardsigmoid_backward(xp, arrived, input):
+    """A sixth of what arrived where −3 < input < 3, else 0."""
+    return curves.hardsigmoid_gradient(arrived, input)
+
+
+@hardsigmoid_backward.derivative("arrived", formula="grad / 6 where −3 < input < 3, else 0")
+def hardsigmoid_backward_arrived(grad, input, ops):
+    return ops.hardsigmoid_backward(grad, input)
 
 
 @op(name="softshrink", promote="float", refuse=no_integers("softshrink_check"), tangent="symmetric", resting=("input",))
 def shrunk_softly(xp, input, lambd: float):
     """The input moved towards 0 by lambd, 0 within lambd of it."""
-    return input - xp.minimum(xp.maximum(input, like(input, -lambd)), like(input, lambd))
+    return curves.softshrink(input, lambd)
 
 
 @shrunk_softly.derivative("input", formula="grad where |input| > lambd, else 0")
 def shrunk_softly_input(grad, input, lambd, ops):
-    return ops.kept(grad, ~((input >= -lambd) & (input <= lambd)))
+    return ops.softshrink_backward(grad, input, lambd)
+
+
+def _declare_shrunk(name: str):
+    """Declare the gradient of one of the two that shrink; they differ by their names only."""
+
+    @op(name=name, tangent="symmetric")
+    def shrink_backward(xp, arrived, input, lambd: float):
+        """What arrived, and 0 where the input lies within lambd of 0."""
+        return curves.shrink_gradient(arrived, input, lambd)
+
+    @shrink_backward.derivative("arrived", formula="grad where |input| > lambd, else 0")
+    def shrink_backward_arrived(grad, input, lambd, ops):
+        return getattr(ops, name)(grad, input, lambd)
+
+
+for _name in ("softshrink_backward", "hardshrink_backward"):
+    _declare_shrunk(_name)
 
 
 def softshrink(input, lambd: float = 0.5):
@@ -193,12 +232,12 @@ def softshrink(input, lambd: float = 0.5):
 @op(promote="float", refuse=no_integers("hardshrink_cpu"), tangent="symmetric", resting=("input",))
 def hardshrink(xp, input, lambd: float = 0.5):
     """The input, 0 within lambd of 0."""
-    return chosen((input >= -lambd) & (input <= lambd), like(input, 0), input)
+    return curves.hardshrink(input, lambd)
 
 
 @hardshrink.derivative("input", formula="grad where |input| > lambd, else 0")
 def hardshrink_input(grad, input, lambd, ops):
-    return ops.kept(grad, ~((input >= -lambd) & (input <= lambd)))
+    return ops.hardshrink_backward(grad, input, lambd)
 
 
 @op(tangent="symmetric", resting=("input",))

@@ -12,7 +12,7 @@ from backlight.kernels import pools
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.numbers import no_kernel
-from backlight.ops.pooling import flat_places, stacked
+from backlight.ops.pooling import largest_as, stacked
 from backlight.ops.pooling_sizes import check_dims, check_unpooled, numbers_of
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_max_pool1d"]
@@ -44,9 +44,7 @@ def _declare_mean(dims: int):
     @op(name=f"adaptive_avg_pool{dims}d", node=f"AdaptiveAvgPool{dims}DBackward0", tangent="linear", resting=("input",))
     def adaptive_avg_pool(xp, input, output_size: tuple):
         """Return the mean of each adaptive window."""
-        stack = widened(stacked(input, dims))
-        matrices = [pools.mean_matrix(*pair, stack.dtype) for pair in zip(stack.shape[2:], output_size)]
-        out = pools.along_dims(stack, matrices)
+        out = pools.means_in_bins(widened(stacked(input, dims)), output_size)
         return rounded(out.reshape(input.shape[: input.ndim - dims] + output_size), input.dtype)
 
     @adaptive_avg_pool.derivative("input", formula="each window's grad / its size, added to all its elements")
@@ -57,8 +55,7 @@ def _declare_mean(dims: int):
     def adaptive_avg_pool_backward(xp, grad_output, input_sizes: tuple, output_size: tuple):
         """Each window's gradient divided by its size and added to all its elements."""
         stack, sizes = widened(stacked(grad_output, dims)), input_sizes[len(input_sizes) - dims :]
-        matrices = [pools.mean_matrix(*pair, stack.dtype).T for pair in zip(sizes, output_size)]
-        return rounded(pools.along_dims(stack, matrices).reshape(input_sizes), grad_output.dtype)
+        return rounded(pools.shared_in_bins(stack, sizes).reshape(input_sizes), grad_output.dtype)
 
     @adaptive_avg_pool_backward.derivative("grad_output", formula="the mean of grad over each window")
     def adaptive_avg_pool_backward_grad_output(grad, output_size, ops):
@@ -121,10 +118,7 @@ def _declare_max(dims: int):
     )
     def adaptive_max_pool(xp, input, output_size: tuple):
         """Return the largest element of each adaptive window, and where in its plane it lies."""
-        values, indices = pools.largest_in_bins(widened(stacked(input, dims)), output_size)
-        shape = input.shape[: input.ndim - dims] + output_size
-        values, indices = rounded(values.reshape(shape), input.dtype), indices.reshape(shape)
-        return (values, indices), flat_places(indices, dims, prod(input.shape[input.ndim - dims :]))
+        return largest_as(pools.largest_in_bins(widened(stacked(input, dims)), output_size), input, dims)
 
     @adaptive_max_pool.derivative("input", formula="grad at the largest elements, 0 elsewhere")
     def adaptive_max_pool_input(grad, places, input_shape, output_size, ops):
@@ -187,7 +181,7 @@ def _declare_unpool(dims: int):
             wrong = indices[(indices < 0) | (indices >= plane)][0]
             sizes = "x".join(map(str, output_size))
             raise ShapeError(f"Found an invalid max index: {wrong} (output volumes are of size {sizes})")
-        places = flat_places(indices, dims, plane)
+        places = pools.flat_places(indices, dims, plane)
         out = xp.zeros(input.shape[: input.ndim - dims] + output_size, input.dtype)
         out.reshape(-1)[places] = input
         return out, places

@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 
 from backlight.errors import ShapeError
+from backlight.kernels.pools import flat_places
 from backlight.ops.declare import op
-from backlight.ops.pooling import flat_places
 
 __all__ = []
 

@@ -1,7 +1,7 @@
 """Activations that let an input through a gate: gelu, silu, mish, hardswish, glu."""
 
 from backlight.errors import ShapeError
-from backlight.kernels import gates
+from backlight.kernels import curves, gates
 from backlight.kernels.halves import rounded, widened
 from backlight.kernels.memory_order import over_memory
 from backlight.ops.declare import op
@@ -109,13 +109,28 @@ def mish_input(grad, input, ops):
 @op(promote="float", refuse=no_integers("hardswish_cpu"), tangent="symmetric")
 def hardswish(xp, input):
     """input · hardsigmoid(input)."""
-    x = widened(input)
-    return rounded(x * xp.clip(x + 3, 0, 6) / 6, input.dtype)
+    return curves.hardswish(input)
 
 
 @hardswish.derivative("input", formula="grad · (input / 3 + ½) within ±3, else grad above and 0 below")
 def hardswish_input(grad, input, ops):
-    return ops.kept(ops.where(input < 3, grad * (input / 3 + 0.5), grad), ~(input <= -3))
+    return ops.hardswish_backward(grad, input)
+
+
+@op(tangent="symmetric")
+def hardswish_backward(xp, arrived, input):
+    """arrived · (input / 3 + ½) within ±3, else what arrived above and 0 below."""
+    return curves.hardswish_gradient(arrived, input)
+
+
+@hardswish_backward.derivative("arrived", formula="grad · (input / 3 + ½) within ±3, else grad above and 0 below")
+def hardswish_backward_arrived(grad, input, ops):
+    return ops.hardswish_backward(grad, input)
+
+
+@hardswish_backward.derivative("input", formula="grad · arrived / 3 where −3 < input < 3, else 0")
+def hardswish_backward_input(grad, arrived, input, ops):
+    return ops.kept(grad * arrived / 3, (input > -3) & (input < 3))
 
 
 # --- halves ---------------------------------------------------------------------------------------------------------

@@ -29,10 +29,12 @@ def stacked(array, dims: int):
     return array if array.ndim == dims + 2 else array.reshape((1, *array.shape))
 
 
-def flat_places(indices, dims: int, plane: int) -> np.ndarray:
-    """Return positions in planes as positions in the whole array."""
-    lead = indices.shape[: indices.ndim - dims]
-    return indices + (np.arange(prod(lead)) * plane).reshape((*lead, *(1,) * dims))
+def largest_as(found, input, dims: int):
+    """Return the largest elements, their indices and their flat places, with the input's dims and dtype."""
+    values, indices, places = found
+    if input.ndim != dims + 2:
+        values, indices, places = values[0], indices[0], places[0]
+    return (rounded(values, input.dtype), indices), places
 
 
 # --- what derivatives share -------------------------------------------------------------------------------------------
@@ -41,11 +43,10 @@ def flat_places(indices, dims: int, plane: int) -> np.ndarray:
 @op(node="MaxPool2DWithIndicesBackwardBackward0", tangent="linear")
 def add_at_places(xp, input, places, sizes: tuple, overlap: bool):
     """Zeros with elements added at flat places; without `overlap` no place is named twice."""
+    if overlap or input.dtype.kind == "f":
+        return pools.added_at(input, places, sizes)
     out = xp.zeros(sizes, input.dtype)
-    if overlap:
-        xp.add.at(out.reshape(-1), places.reshape(-1), input.reshape(-1))
-    else:
-        out.reshape(-1)[places] = input
+    out.reshape(-1)[places] = input
     return out
 
 
@@ -82,10 +83,8 @@ def _declare_max(dims: int):
     def max_pool(xp, input, windows: Windows):
         """Return the largest element of each window, and where in its plane it lies."""
         stack = stacked(input, dims)
-        values, indices = pools.largest(widened(stack), windows, windows.places(stack.shape[2:]))
-        shape = input.shape[: input.ndim - dims] + values.shape[2:]
-        values, indices = rounded(values.reshape(shape), input.dtype), indices.reshape(shape)
-        return (values, indices), flat_places(indices, dims, prod(input.shape[input.ndim - dims :]))
+        found = pools.largest_in_windows(widened(stack), windows, windows.places(stack.shape[2:]))
+        return largest_as(found, input, dims)
 
     @max_pool.derivative("input", formula="grad at the largest elements, 0 elsewhere")
     def max_pool_input(grad, places, input_shape, windows, ops):
@@ -170,21 +169,6 @@ def max_pool3d_with_indices(
 # --- the mean ---------------------------------------------------------------------------------------------------------
 
 
-def _divisor(windows, sizes, places, with_padding: bool, override, kind):
-    """Return what each window's sum is divided by: a number if it is the same for all."""
-    if override is not None:
-        return kind.type(override)
-    found = pools.counts(windows, sizes, places, with_padding)
-    first = found.reshape(-1)[0] if found.size else 1
-    return kind.type(first) if (found == first).all() else found.astype(kind)
-
-
-def _towards_zero(dividend, divisor):
-    """Return the quotients of integers, rounded towards zero."""
-    quotient = dividend // divisor
-    return quotient + ((quotient < 0) & (quotient * divisor != dividend))
-
-
 def _declare_mean(dims: int):
     """Declare the op for planes or volumes, and its derivative."""
 
@@ -192,12 +176,9 @@ def _declare_mean(dims: int):
     def avg_pool(xp, input, windows: Windows, count_include_pad: bool, divisor_override: int | None):
         """Return the mean of each window."""
         stack = widened(stacked(input, dims))
-        sizes = stack.shape[2:]
-        places = windows.places(sizes)
-        out = pools.totals(stack, windows, places)
-        divisor = _divisor(windows, sizes, places, count_include_pad, divisor_override, stack.dtype)
-        out = out / divisor if out.dtype.kind == "f" else _towards_zero(out, divisor)
-        return rounded(out.reshape(input.shape[: input.ndim - dims] + out.shape[2:]), input.dtype)
+        places = windows.places(stack.shape[2:])
+        out = pools.means_in_windows(stack, windows, places, count_include_pad, divisor_override)
+        return rounded(out if input.ndim == out.ndim else out[0], input.dtype)
 
     @avg_pool.derivative("input", formula="each window's grad / its size, added to all its elements")
     def avg_pool_input(grad, input_shape, windows, count_include_pad, divisor_override, ops):
@@ -210,8 +191,8 @@ def _declare_mean(dims: int):
     ):
         """Each window's gradient divided by its size and added to all its elements."""
         stack, sizes = widened(stacked(grad_output, dims)), input_sizes[len(input_sizes) - dims :]
-        divisor = _divisor(windows, sizes, stack.shape[2:], count_include_pad, divisor_override, stack.dtype)
-        return rounded(pools.shared(stack / divisor, windows, sizes).reshape(input_sizes), grad_output.dtype)
+        out = pools.shared_in_windows(stack, windows, sizes, count_include_pad, divisor_override)
+        return rounded(out.reshape(input_sizes), grad_output.dtype)
 
     @avg_pool_backward.derivative("grad_output", formula="the mean of grad over each window")
     def avg_pool_backward_grad_output(grad, windows, count_include_pad, divisor_override, ops):

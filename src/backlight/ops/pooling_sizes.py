@@ -1,5 +1,6 @@
 """Where the windows of a pooling lie: options, sizes, checks, with PyTorch's messages."""
 
+from functools import lru_cache
 from numbers import Integral
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ class Windows(NamedTuple):
 
     def places(self, sizes) -> tuple[int, ...]:
         """Return how many windows there are along each dim."""
-        return tuple(map(self._along, sizes, self.kernel, self.stride, self.padding, self.dilation))
+        return _places(self, tuple(sizes))
 
     def _along(self, size, kernel, stride, padding, dilation) -> int:
         free = size + 2 * padding - dilation * (kernel - 1) - 1
@@ -33,6 +34,11 @@ class Windows(NamedTuple):
         return any(d * (k - 1) + 1 > s for k, s, d in zip(self.kernel, self.stride, self.dilation))
 
 
+@lru_cache(1024)
+def _places(windows: Windows, sizes: tuple) -> tuple[int, ...]:
+    return tuple(map(windows._along, sizes, windows.kernel, windows.stride, windows.padding, windows.dilation))
+
+
 def windows_of(name: str, dims: int, kernel_size, stride, padding, dilation, ceil_mode) -> Windows:
     """Return the windows that a caller's options describe.
 
@@ -44,6 +50,11 @@ def windows_of(name: str, dims: int, kernel_size, stride, padding, dilation, cei
     stride = kernel if empty else numbers_of(name, "stride", stride, dims)
     padding = numbers_of(name, "padding", padding, dims)
     dilation = numbers_of(name, "dilation", dilation, dims)
+    return _checked_windows(name, kernel, stride, padding, dilation, bool(ceil_mode))
+
+
+@lru_cache(1024)
+def _checked_windows(name: str, kernel, stride, padding, dilation, ceil_mode: bool) -> Windows:
     _require_positive(name, "kernel size", kernel)
     _require_positive(name, "stride", stride)
     _require_positive(name, "dilation", dilation)
@@ -53,7 +64,7 @@ def windows_of(name: str, dims: int, kernel_size, stride, padding, dilation, cei
             raise ShapeError(f"{plane or 'pad must be non-negative, but got pad:'} {pad}")
         if pad > (step * (size - 1) + 1) // 2:
             raise ShapeError(_too_much(name, pad, size, step))
-    return Windows(kernel, stride, padding, dilation, bool(ceil_mode))
+    return Windows(kernel, stride, padding, dilation, ceil_mode)
 
 
 def _require_positive(name: str, option: str, numbers) -> None:
@@ -81,7 +92,7 @@ def _too_much(name, pad, size, step) -> str:
 
 def numbers_of(name: str, option: str, value, dims: int) -> tuple[int, ...]:
     """Return one number for each dim, or raise PyTorch's error."""
-    if isinstance(value, Integral):
+    if value.__class__ is int or isinstance(value, Integral):
         return (int(value),) * dims
     if not isinstance(value, (tuple, list)):
         raise ArgumentError(f"{name}(): argument '{option}' must be tuple of ints, not {type(value).__name__}")
@@ -148,6 +159,8 @@ def check_dims(name: str, shape, dims: int) -> None:
 
 def _check_not_empty(name: str, shape, dims: int) -> None:
     """Raise PyTorch's error for an empty dim; the batch may be empty, and for adaptive pooling some channels too."""
+    if 0 not in shape:
+        return
     adaptive = name.startswith("adaptive")
     first = len(shape) - dims - 1
     if adaptive:
