@@ -259,13 +259,17 @@ def alive() -> Counter:
 
 
 def left_after(program, times: int, *, collected: bool) -> Counter:
-    """Return how many objects more there are after a program has run a number of times."""
+    """Return how many objects more there are after a program has run a number of times.
+
+    What was there before is frozen: neither collected nor counted, which takes long where many tests ran.
+    """
     w = backlight.full((3, 3), 0.5, requires_grad=True)
     for _ in range(WARM_UP):
         program(w)
     alive()
     w.grad = None
     gc.collect()
+    gc.freeze()
     gc.disable()
     try:
         before = alive()
@@ -277,6 +281,7 @@ def left_after(program, times: int, *, collected: bool) -> Counter:
         return alive() - before
     finally:
         gc.enable()
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize("program", DIE_BY_REFERENCE_COUNT.values(), ids=DIE_BY_REFERENCE_COUNT)
