@@ -20,11 +20,13 @@ REFUSED = {
     "scatter_": lambda t, x: x.scatter_(0, t.zeros((1, 3), dtype=t.int64), x[1:2]),
     "a comparison": lambda t, x: x.gt_(x[0]),
     "a view with another shape": lambda t, x: x.unsqueeze(0).add_(x),
+    "an element with another stride": lambda t, x: x[0, :1].add_(x[0, :1][::2]),
     "a detached part": lambda t, x: x.add_(x.detach()[0]),
 }
 ALLOWED = {
     "itself": lambda t, x: x.add_(x),
     "all of it": lambda t, x: x.add_(x[...]),
+    "an element broadcast to its own shape": lambda t, x: x[:1, :1].add_(x[:1, :1].expand(1, 1)),
     "detached": lambda t, x: x.mul_(x.detach()),
     "another row": lambda t, x: x[0].add_(x[1]),
     "another row copied": lambda t, x: x[0].copy_(x[1]),

@@ -10,6 +10,7 @@ from backlight.autograd import gradcheck
 from backlight.kernels import contraction
 from case import assert_same
 from filled import BOTH, filled
+from fuzzing.looking import shape_of_graph
 
 
 @pytest.mark.parametrize("kind", ["int64", "int32", "uint8"])
@@ -19,6 +20,41 @@ def test_integers_are_multiplied_in_their_dtype(kind, shapes):
         t.matmul(*[t.arange(int(np.prod(shape))).reshape(shape).to(getattr(t, kind)) for shape in shapes]) for t in BOTH
     )
     assert_same(ours, theirs, 0, 0)
+
+
+STACKS = [((4,), (2, 4, 3)), ((2, 3, 4), (4,)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((3, 4), (2, 2, 4, 5))]
+STACKS += [
+    ((1, 3, 4), (2, 4, 5)),
+    ((2, 3, 4), (1, 4, 5)),
+    ((2, 1, 3, 4), (2, 4, 5)),
+    ((0, 3, 4), (4,)),
+    ((3, 4), (0, 4, 5)),
+]
+
+
+def laid_out(t, shape, rows_even: bool):
+    """Return irregular numbers, whose last two dims lie in memory in the other order if rows are not to be even."""
+    if rows_even or len(shape) < 3:
+        return filled(t, *shape).sin()
+    return filled(t, *shape[:-2], shape[-1], shape[-2]).sin().mT
+
+
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)], ids=["both", "left", "right"])
+@pytest.mark.parametrize("rows_even", [True, False])
+@pytest.mark.parametrize("shapes", STACKS, ids=str)
+def test_a_stack_times_one_matrix_or_vector_is_folded_as_in_pytorch(shapes, rows_even, wanted):
+    found = []
+    for t in BOTH:
+        pair = [laid_out(t, shape, rows_even).detach().requires_grad_(want) for shape, want in zip(shapes, wanted)]
+        product = t.matmul(*pair)
+        (product * product).sum().backward()
+        found.append((shape_of_graph(product), product.is_contiguous(), product, *[one.grad for one in pair]))
+    ours, theirs = found
+    assert ours[:2] == theirs[:2]
+    for one, other in zip(ours[2:], theirs[2:]):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert_same(one, other, 1e-5, 1e-5)
 
 
 def test_only_the_input_gets_a_gradient_where_only_it_is_asked_for():

@@ -29,7 +29,15 @@ CASES = [
     Case("norm/linalg", lambda t, x: (t.linalg.norm(x), t.linalg.norm(x, 3, 1), t.linalg.norm(x, inf)), [ROWS]),
     Case("dist", lambda t, x, y: (t.dist(x, y), x.dist(y, 3), t.dist(x, y, p=1)), [normal(3, 4), normal(4, shift=3)]),
     Case("dist/inf", lambda t, x, y: t.dist(x, y, inf), [normal(3, 4), normal(3, 4)]),
-    Case("cdist", lambda t, x, y: t.cdist(x, y), [normal(3, 4), normal(2, 4)], dtypes=("float64", "float32")),
+    *(
+        Case(
+            f"_cdist_forward/{p}",
+            lambda t, x, y, p=p: t.cdist(x, y, p),
+            [normal(3, 4), normal(2, 4)],
+            dtypes=("float64", "float32"),
+        )
+        for p in (1.0, 2.0)
+    ),
     Case(
         "cdist/3",
         lambda t, x, y: t.cdist(x, y, 3.0),

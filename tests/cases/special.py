@@ -16,11 +16,25 @@ LARGE = uniform(3, 4, low=300, high=340)
 WIDE = uniform(40, low=0.1, high=60)
 WAVES = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1"]
 WAVES += ["scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0"]
+POLYNOMIALS = [f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"]
+POLYNOMIALS += ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"]
+DEGREES = given([0, 1, 2, 5, 9, -1])
 
 
 def special(name, draw, **options):
     function = name.removeprefix("special_").split("/")[0]
     return Case(name, lambda t, x: getattr(t.special, function)(x), [draw], dtypes=SINGLE, **options)
+
+
+def polynomial(name):
+    """Return the Case of an orthogonal polynomial, which has no derivative."""
+    return Case(
+        f"special_{name}",
+        lambda t, x, n: getattr(t.special, name)(x, n),
+        [uniform(4, 6, low=-1.5, high=1.5), DEGREES],
+        dtypes=SINGLE,
+        differentiable=False,
+    )
 
 
 CASES = [
@@ -55,6 +69,7 @@ CASES = [
     Case("logit/eps", lambda t, x: t.logit(x, eps=0.2), [PROBABILITY]),
     *[special(f"special_{name}", POSITIVE, differentiable=False) for name in WAVES],
     *[special(f"special_{name}/wide", WIDE, differentiable=False, tolerance=LOOSE) for name in WAVES],
+    *map(polynomial, POLYNOMIALS),
     Case("igamma", lambda t, a, x: t.igamma(a, x), [CONSTANT, GAMMA]),
     Case("igammac", lambda t, a, x: t.special.gammaincc(a, x), [CONSTANT, GAMMA]),
     Case(

@@ -2,11 +2,18 @@
 
 from fuzzing.machine import Impossible, step
 
+BROADCAST = (  # what PyTorch's matmul does to the batch dims before a BmmBackward0: expand, reshape
+    ("ViewBackward0", "ExpandBackward0"),
+    ("ReshapeAliasBackward0", "ExpandBackward0"),
+    ("UnsafeViewBackward0", "CloneBackward0", "ExpandBackward0"),
+)
+
 
 def shape_of_graph(tensor, most: int = 40) -> list:
     """Return the nodes behind a tensor in the order in which they are found, each with its name and where it leads.
 
-    A TBackward0 is passed over, since our `linear` has none between the product and its weight.
+    A TBackward0 is passed over, since our `linear` has none between the product and its weight; so is the broadcasting
+    before a BmmBackward0, since our bmm broadcasts batch dims by itself.
     """
     seen, found, stack = set(), [], [tensor.grad_fn]
     while stack and len(found) < most:
@@ -17,7 +24,8 @@ def shape_of_graph(tensor, most: int = 40) -> list:
         if node.name().endswith("NotImplemented"):  # PyTorch's has no edges for numbers
             found.append(node.name())
             continue
-        edges = [past(*edge) for edge in node.next_functions]
+        stacks = node.name() == "BmmBackward0"
+        edges = [past(*(past_broadcast(edge) if stacks else edge)) for edge in node.next_functions]
         found.append((node.name(), *[(None if one is None else one.name(), number) for one, number in edges]))
         stack += [one for one, _ in reversed(edges) if one is not None]
     return found
@@ -28,6 +36,18 @@ def past(node, number: int) -> tuple:
     while node is not None and node.name() == "TBackward0":
         node, number = node.next_functions[0]
     return node, number
+
+
+def past_broadcast(edge: tuple) -> tuple:
+    """Return an edge, or where it leads past BROADCAST, as often as it comes."""
+    for names in BROADCAST:
+        end = edge
+        for name in names:
+            if end is not None:
+                end = end[0].next_functions[0] if end[0] is not None and end[0].name() == name else None
+        if end is not None:
+            return past_broadcast(end)
+    return edge
 
 
 @step("graph", 3)

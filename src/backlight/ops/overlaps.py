@@ -67,7 +67,7 @@ def may_not_meet(target, operand, wholly: bool) -> bool:
         return False
     (start, end), (first, last) = byte_bounds(written), byte_bounds(read)
     if start == first and end == last:
-        return wholly or steps(written) != steps(read)
+        return wholly or not same_strides(written, read)
     return start < last and first < end
 
 
@@ -83,6 +83,10 @@ def is_dense(array: np.ndarray) -> bool:
     return True
 
 
-def steps(array: np.ndarray) -> list:
-    """Return an array's strides; those of dims of one element, which NumPy chooses freely, as None."""
-    return [stride if size > 1 else None for stride, size in zip(array.strides, array.shape)]
+def same_strides(one: np.ndarray, other: np.ndarray) -> bool:
+    """Tell whether dense arrays have the same strides: a 0 is that of one element, which NumPy has broadcast, and fits.
+
+    PyTorch compares the strides of dims of one element too: it refuses `x.add_(x[::2])` for an x of one element.
+    """
+    pairs = zip(one.strides, other.strides)
+    return one.ndim == other.ndim and all(a == b or not a or not b for a, b in pairs)

@@ -4,6 +4,12 @@ NOTE [Products in PyTorch's dtypes]
 NumPy multiplies mixed dtypes by promoting them; PyTorch refuses. NumPy multiplies halves in slow loops, and bfloat16 to
 float32; PyTorch gives halves. So a forward takes NumPy's product only where both operands are of one wide dtype, and
 leaves all else to `careful_product`. A rule calls the kernel where `grad` is a wide array, and `ops.mm` else.
+
+NOTE [Folding]
+A stack of matrices times one matrix or vector is one product of all the stack's rows, where the rows lie evenly in
+memory, or where the smaller operand requires grad: of a product for each matrix its gradient would be as many, kept
+until they are added up. A stack on the right is transposed, and the result copied into order. These are PyTorch's
+rules, so that the graph has its nodes; only broadcasting is our bmm's own affair, where PyTorch's has nodes before it.
 """
 
 from math import prod
@@ -212,7 +218,7 @@ def mv(input, vec):
 
 @op(name="mv", tangent="multilinear")
 def matrix_vector_product(xp, input, vec):
-    """Multiply a matrix, or each of a stack of matrices, with a vector."""
+    """Multiply a matrix with a vector."""
     return careful_product(xp, input, vec, check_matrix_and_vector)
 
 
@@ -223,17 +229,16 @@ def matrix_vector_product_input(grad, vec):
 
 @matrix_vector_product.derivative("vec", formula="inputᵀ · grad")
 def matrix_vector_product_vec(grad, input, ops):
-    count = prod(grad.shape)
-    return ops.mv(input.reshape((count, input.shape[-1])).T, grad.reshape((count,)))
+    return ops.mv(input.T, grad)
 
 
 def check_matrix_and_vector(a, b) -> None:
-    """Raise PyTorch's error unless a (…, n, k) and b (k,) can be multiplied."""
-    if a.shape[-1] != b.shape[0]:
-        rows = a.size // a.shape[-1] if a.shape[-1] else a.shape[-2]
+    """Raise PyTorch's error unless a (n, k) and b (k,) can be multiplied."""
+    rows, count = a.shape
+    if count != b.shape[0]:
         raise ShapeError(
-            f"size mismatch, got input ({rows}), mat ({rows}x{a.shape[-1]}), vec ({b.shape[0]}); the vector must have "
-            f"{a.shape[-1]} numbers"
+            f"size mismatch, got input ({rows}), mat ({rows}x{count}), vec ({b.shape[0]}); the vector must have "
+            f"{count} numbers"
         )
     if a.dtype != b.dtype:
         raise ShapeError(
@@ -334,31 +339,77 @@ def matmul(input, other):
 
 @matrix_product.elsewhere(dims=2)
 def product_of_dims(input, other):
-    """Multiply tensors that are not both matrices, by the op that fits."""
+    """Multiply tensors that are not both matrices, by the op that fits (see NOTE [Folding])."""
     left, right = input._data.ndim, other._data.ndim
     if left == 0 or right == 0:
         raise ShapeError(
             f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D; use * for numbers"
         )
-    if right == 1:
-        if left == 1:
-            return dot(input, other)
-        product = matrix_vector_product(input, other)
-        return product if left == 2 else unsafe_view(product, product._data.shape)
-    if left == 1:
-        if right == 2:
-            return vector_matrix_product(input, other)
-        return unsafe_view(*sized(matrix_vector_product(other.mT, input)))
+    if right <= 2 < left:
+        return folded(input, other) if folds(input, other) else stacked(input, other)
+    if left <= 2 < right:
+        return folded_from_left(input, other) if folds_from_left(input, other) else stacked(input, other)
+    if left > 2:
+        return folded_stack(input, other) if left == right == 3 else stacked(input, other)
     if right == 2:
-        shape = input._data.shape
-        rows = matrix_product(input.reshape((prod(shape[:-1]), shape[-1])), other)
-        return unsafe_view(rows, shape[:-1] + (other._data.shape[1],))
-    return unsafe_view(*sized(batch_product(input, other)))
+        return vector_matrix_product(input, other)
+    return dot(input, other) if left == 1 else matrix_vector_product(input, other)
 
 
-def sized(tensor):
-    """Return a tensor and its shape."""
-    return tensor, tensor._data.shape
+# --- a stack and one matrix or vector ---------------------------------------------------------------------------------
+
+
+def folds(stack, one) -> bool:
+    """Tell whether a stack times one matrix or vector is to be one product (see NOTE [Folding])."""
+    return one._edge is not None or rows_follow(stack._data)
+
+
+def folds_from_left(one, stack) -> bool:
+    """Tell the same of one matrix or vector times a stack."""
+    return one._edge is not None or (one._data.ndim == 1 and rows_follow(stack._data.mT))
+
+
+def rows_follow(data) -> bool:
+    """Tell whether the rows of a stack lie in memory with one distance between all of them."""
+    if data.__class__ is not ndarray or data.flags.c_contiguous:
+        return True
+    return all(data.strides[dim] == data.strides[dim + 1] * data.shape[dim + 1] for dim in range(data.ndim - 2))
+
+
+def folded(stack, one):
+    """Multiply all rows of a stack by one matrix or vector."""
+    shape = stack._data.shape
+    rows = stack.reshape((prod(shape[:-1]), shape[-1]))
+    if one._data.ndim == 1:
+        return unsafe_view(matrix_vector_product(rows, one), shape[:-1])
+    return unsafe_view(matrix_product(rows, one), shape[:-1] + one._data.shape[1:])
+
+
+def folded_from_left(one, stack):
+    """Multiply one matrix or vector by a stack: as the transposed stack's product by the transposed one."""
+    if one._data.ndim == 1:
+        return folded(stack.mT, one)
+    return folded(stack.mT, one.t()).mT.contiguous()
+
+
+def folded_stack(input, other):
+    """Multiply stacks of one batch dim; one that holds a single matrix, whose gradient is wanted, is that matrix."""
+    left, right = len(input._data), len(other._data)
+    if left == 1 != right and input._edge is not None:
+        return product_of_dims(input.squeeze(0), other)
+    if right == 1 != left and other._edge is not None:
+        return product_of_dims(input, other.squeeze(0))
+    return stacked(input, other)
+
+
+def stacked(input, other):
+    """Multiply pair by pair; a matrix or vector is one for each of the other's matrices."""
+    if other._data.ndim == 1:
+        product = batch_product(input, other.unsqueeze(1)).squeeze(-1)
+        return unsafe_view(product, product._data.shape)
+    product = batch_product(input if input._data.ndim > 1 else input.unsqueeze(0), other)
+    shape = product._data.shape
+    return unsafe_view(product, shape if input._data.ndim > 1 else shape[:-2] + shape[-1:])
 
 
 def not_a_tensor(name: str, **arguments) -> ArgumentError:
