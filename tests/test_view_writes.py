@@ -52,6 +52,26 @@ def test_the_graph_of_a_written_base_is_that_of_pytorch(write):
 
 
 @pytest.mark.parametrize("write", WRITES)
+def test_the_graph_is_the_same_where_saved_tensors_are_packed(write):
+    found = []
+    for t in ENGINES:
+        with t.autograd.graph.saved_tensors_hooks(lambda one: one.detach().clone(), lambda packed: packed):
+            found.append(names(written(t, write)[1].grad_fn))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_written_view_of_a_dual_number_has_pytorch_s_tangent(write):
+    found = []
+    for t in ENGINES:
+        with t.autograd.forward_ad.dual_level():
+            base = t.autograd.forward_ad.make_dual(t.arange(6.0), t.arange(6.0).cos())
+            WRITES[write](t, base[1:3], t.tensor([0.5, 2.0]))
+            found.append((t.autograd.forward_ad.unpack_dual(base).tangent.tolist(), base.requires_grad))
+    assert found[1] == (pytest.approx(found[0][0]), False)
+
+
+@pytest.mark.parametrize("write", WRITES)
 def test_gradients_of_both_orders_pass_a_written_base(write):
     found = []
     for t in ENGINES:

@@ -93,11 +93,16 @@ def write_over(target, public, values: tuple, name: str) -> None:
 
     Of a view nothing leads to what it was: no gradient passes, and its base's own way goes around the view.
     """
-    if target._view is None or interpreted.blocks:
+    if target._view is None:
         write(target, public(target, *values), name)
-    else:
-        ends = 1 + sum(isinstance(value, TensorState) for value in values)
-        write(target, public(wrap(target._data), *values), name, replaces=ends)
+        return
+    source = wrap(target._data)
+    if interpreted.blocks:
+        copy_tangents(target, source, cloned=True)
+    result = public(source, *values)
+    recorded = result._edge is not None or (modes.grad_enabled and has_history(target))
+    ends = 1 + sum(isinstance(value, TensorState) for value in values)
+    write(target, result, name, replaces=ends if recorded else 0)
 
 
 def write(target, result, name: str, *, replaces: int = 0, before=None) -> None:
