@@ -6,13 +6,37 @@ from backlight.errors import GraphError
 from backlight.graph.provenance import user_place
 from backlight.graph.state import writable
 from backlight.graph.watching import count_write
+from backlight.later import function_later
 from backlight.ops.repeating import check_expands
+
+_untyped, _typed, _show = [
+    function_later("backlight.tensor.storages", name) for name in ("untyped_storage", "typed_storage", "show_memory")
+]
 
 
 class ElementMethods:
-    """The part of Tensor that calls a Python function for each element, in place; it is slow, and is not recorded."""
+    """The part of Tensor that reaches below its ops: to single elements, by a Python function, and to its memory."""
 
     __slots__ = ()
+
+    def untyped_storage(self):
+        """Return the memory that the tensor shares with its views, as bytes: two are equal if it is the same memory."""
+        return _untyped(self)
+
+    def storage(self):
+        """Return the memory that the tensor shares with its views, as numbers; PyTorch gives this up."""
+        return _typed(self)
+
+    def set_(self, source=None, storage_offset: int = 0, size=None, stride=None):
+        """Show the memory of another tensor, of a storage, or none, from now on; return the tensor.
+
+        Args:
+            storage_offset, size, stride: which part of it, counted in elements; as the source shows it by default.
+
+        Raises:
+            RuntimeError: one of them requires grad, or has another dtype, or the part is not in the memory.
+        """
+        return _show(self, source, storage_offset, size, stride)
 
     def apply_(self, callable):
         """Replace each element x by callable(x)."""
