@@ -23,6 +23,7 @@
 #include "factors.c"
 #include "taps.c"
 #include "pooling.c"
+#include "slices.c"
 #include "gemm.c"
 #include "attention.c"
 #include "matrices.c"

@@ -11,11 +11,11 @@
 extern const struct face matrix_faces[], pointwise_faces[], row_faces[], step_faces[], window_faces[];
 extern const struct face norm_faces[], loss_faces[], channel_faces[], group_faces[], recurrence_faces[];
 extern const struct face draw_faces[], arithmetic_faces[], attention_faces[], summary_faces[];
-extern const struct face rank_faces[], factor_faces[], distance_faces[], tap_faces[], pooling_faces[];
+extern const struct face rank_faces[], factor_faces[], distance_faces[], tap_faces[], pooling_faces[], slice_faces[];
 static const struct face *const families[] = {matrix_faces, pointwise_faces, row_faces, step_faces, window_faces,
                                              norm_faces, loss_faces, channel_faces, group_faces, recurrence_faces,
                                              draw_faces, arithmetic_faces, attention_faces, summary_faces, rank_faces,
-                                             factor_faces, distance_faces, tap_faces, pooling_faces, NULL};
+                                             factor_faces, distance_faces, tap_faces, pooling_faces, slice_faces, NULL};
 
 #if defined(__x86_64__)
 extern const struct table table_v1_f32, table_v1_f64, table_v3_f32, table_v3_f64, table_v4_f32, table_v4_f64;

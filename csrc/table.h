@@ -18,6 +18,7 @@
 #include "ranks.h"
 #include "recurrence.h"
 #include "rows.h"
+#include "slices.h"
 #include "steps.h"
 #include "summaries.h"
 #include "taps.h"
@@ -25,7 +26,7 @@
 
 #define KERNELS(K) \
   ARITHMETIC(K) DISTANCES(K) DRAWS(K) FACTORS(K) MATRICES(K) POINTWISE(K) POOLING(K) PROGRAMS(K) RANKS(K) RECURRENCE(K) ROWS(K) \
-  STEPS(K) SUMMARIES(K) TAPS(K) WINDOWS(K)
+  SLICES(K) STEPS(K) SUMMARIES(K) TAPS(K) WINDOWS(K)
 
 #define POINTER(name, result, arguments) result(*name) arguments;
 struct table {

@@ -1,10 +1,12 @@
 """Padding: more slices at both ends of dims, constant, reflected, repeated or from the other end."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from backlight.errors import GraphError, ShapeError
+from backlight.kernels.slices import add_slices, slices_taken
 from backlight.ops.declare import op
-from backlight.ops.selecting import add_rows
 
 __all__ = ["constant_pad_nd"]
 
@@ -49,8 +51,9 @@ def _pairs(pad, ndim: int) -> list[tuple[int, int]]:
     return [(0, 0)] * (ndim - len(named)) + named[::-1]
 
 
+@lru_cache(256)
 def _sources(mode: str, size: int, before: int, behind: int) -> np.ndarray:
-    """Return for each slice of the padded dim the slice of the input that it repeats."""
+    """Return for each slice of the padded dim the slice of the input that it repeats; nobody may write to it."""
     places = np.arange(-before, size + behind)
     if mode == "replicate":
         return np.clip(places, 0, size - 1)
@@ -63,7 +66,7 @@ def _sources(mode: str, size: int, before: int, behind: int) -> np.ndarray:
 def _repeated(xp, input, pad, mode: str):
     for dim, (size, (before, behind)) in enumerate(zip(input.shape, _pairs(pad, input.ndim))):
         if before or behind:
-            input = xp.take(input, _sources(mode, size, before, behind), axis=dim)
+            input = slices_taken(input, _sources(mode, size, before, behind), dim)
     return input
 
 
@@ -72,9 +75,9 @@ def repeating_pad_backward(xp, grad_output, input_sizes: tuple, pad: tuple, mode
     """The gradients of repeated slices, added at the slices that they repeat."""
     for dim, (size, (before, behind)) in enumerate(zip(input_sizes, _pairs(pad, len(input_sizes)))):
         if before or behind:
-            out = xp.zeros((size, *grad_output.shape[:dim], *grad_output.shape[dim + 1 :]), grad_output.dtype)
-            add_rows(out, _sources(mode, size, before, behind), xp.moveaxis(grad_output, dim, 0))
-            grad_output = xp.moveaxis(out, 0, dim)
+            out = xp.zeros((*grad_output.shape[:dim], size, *grad_output.shape[dim + 1 :]), grad_output.dtype)
+            add_slices(out, grad_output, _sources(mode, size, before, behind), dim)
+            grad_output = out
     return grad_output
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError
 from backlight.graph.state import writable
+from backlight.kernels.slices import add_slices
 from backlight.ops.declare import Arrays, op
 from backlight.ops.inplace import count_write, inplace, refuse_writing, will_record
 from backlight.ops.overlaps import refuse_overlaps
-from backlight.ops.selecting import add_rows
 
 __all__: list[str] = []
 
@@ -77,7 +77,8 @@ def _added(xp, out, values, indices, places):
         rows = rows * size + np.where(index < 0, index + size, index)
     values = xp.moveaxis(values, tuple(indexed_dims), tuple(range(named[0].ndim)))
     width = [shape[dim] for dim in rest]
-    add_rows(moved.reshape(prod(sizes), *width), rows.reshape(-1), values.reshape(rows.size, *width))
+    by_row = moved.reshape(prod(sizes), *width)
+    add_slices(by_row, values.reshape(rows.size, *width), rows.reshape(-1), 0)
     return xp.ascontiguousarray(moved.transpose(np.argsort(order)))
 
 

@@ -6,6 +6,7 @@ from ml_dtypes import finfo
 from backlight import return_types
 from backlight.dtypes import bool as bool_dtype
 from backlight.errors import ShapeError
+from backlight.kernels import slices
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim, with_numpy_names
@@ -28,11 +29,11 @@ __all__ = [
 ]
 
 
-def scan(accumulate, input, dim):
-    """Run a ufunc's `accumulate` along `dim`: integers in int64, half precision in float32."""
+def scan(accumulate, input, dim, reverse: bool = False):
+    """Run `accumulate(values, dim, reverse)` along `dim`: integers in int64, half precision in float32."""
     dim = normalise_dim(dim, input.ndim)
     values = widened(input) if is_float(input.dtype) else input.astype(INT64)
-    out = accumulate(values.reshape(input.shape or (1,)), dim).reshape(input.shape)
+    out = accumulate(values.reshape(input.shape or (1,)), dim, reverse).reshape(input.shape)
     return rounded(out, input.dtype) if is_float(input.dtype) else out
 
 
@@ -42,7 +43,7 @@ def scan(accumulate, input, dim):
 @op(name="cumsum", node="CumsumBackward0", tangent="linear")
 def running_sum(xp, input, dim: int):
     """Running sums along `dim`."""
-    return scan(xp.add.accumulate, input, dim)
+    return scan(slices.running_sum, input, dim)
 
 
 @running_sum.derivative("input", formula="Σ_{i≥k} grad_i")
@@ -53,10 +54,7 @@ def running_sum_input(grad, dim, ops):
 @op(node="FlipBackward0", tangent="linear")
 def reverse_cumsum(xp, input, dim: int):
     """Running sums along `dim` from the end: the derivative of cumsum."""
-    if input.ndim == 0:
-        return input
-    turn = (slice(None),) * (dim % input.ndim) + (slice(None, None, -1),)
-    return scan(xp.add.accumulate, input[turn], dim)[turn]
+    return scan(slices.running_sum, input, dim, True)
 
 
 @reverse_cumsum.derivative("input", formula="Σ_{i≤k} grad_i")
@@ -126,7 +124,7 @@ def linear_recurrence_terms(grad, factors, dim, reverse, ops):
 @op(name="cumprod", node="CumprodBackward0")
 def running_product(xp, input, dim: int):
     """Running products along `dim`."""
-    return scan(xp.multiply.accumulate, input, dim)
+    return scan(slices.running_product, input, dim)
 
 
 @running_product.derivative("input", formula="Σ_{i≥k} grad_i · ∏_{j≤i, j≠k} input_j")
@@ -156,7 +154,7 @@ def _check_scanned(name: str, dtype) -> None:
 @op(name="logcumsumexp", promote="float")
 def running_logsumexp(xp, input, dim: int):
     """Running log Σ exp along `dim`."""
-    return scan(xp.logaddexp.accumulate, input, dim)
+    return scan(lambda values, dim, _: xp.logaddexp.accumulate(values, dim), input, dim)
 
 
 @running_logsumexp.derivative(

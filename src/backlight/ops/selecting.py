@@ -1,14 +1,11 @@
-"""Slices named by a vector of indices, and elements named by their place: index_select, index_add, take, put …
-
-NOTE [Adding where places repeat]
-`np.add.at` has one fast path: flat positions into flat memory. `add_rows` brings sums over repeated rows to that form.
-"""
+"""Slices named by a vector of indices, and elements named by their place: index_select, index_add, take, put …"""
 
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError
 from backlight.graph.state import TensorState, wrap
+from backlight.kernels.slices import add_slices, slices_taken
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.numbers import like
@@ -16,18 +13,6 @@ from backlight.ops.numbers import like
 __all__ = ["index_add", "index_copy", "index_fill", "index_select", "put", "take", "unravel_index"]
 
 INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32))
-
-
-def add_rows(out, rows, values) -> None:
-    """Add `values[i]` to `out[rows[i]]` for every i, in place; rows may repeat (NOTE [Adding where places repeat]).
-
-    Shapes: out (n, …) C-contiguous, rows (m,), values (m, …)
-    """
-    size = out[:1].size
-    positions = rows.astype(np.int64)
-    if size != 1:
-        positions = (positions[:, None] * size + np.arange(size)).reshape(-1)
-    np.add.at(out.reshape(-1), positions, values.reshape(-1))
 
 
 def check_range(index, size: int, message: str, error=DimError, lowest: int = 0) -> None:
@@ -66,7 +51,7 @@ def index_select(xp, input, dim: int, index):
         check_range(index, 1, "index out of range in self: {index} of {size}")
         return input[index.reshape(-1)].reshape(())
     check_range(index, input.shape[dim], "index out of range in self: {index} of {size}")
-    return xp.take(input, index.reshape(-1), axis=dim)
+    return slices_taken(input, index.reshape(-1), dim)
 
 
 @index_select.derivative("input", formula="grad, added at the slices taken")
@@ -101,9 +86,9 @@ def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
         source = source * like(source, alpha)
     if not shape:
         return input + source.reshape(-1).sum(dtype=source.dtype)
-    out = xp.array(xp.moveaxis(input, dim, 0), order="C")
-    add_rows(out, rows, xp.moveaxis(source, dim, 0) if source.ndim else source.reshape(1))
-    return xp.moveaxis(out, 0, dim)
+    out = xp.array(input, order="C")
+    add_slices(out, source if source.ndim else source.reshape(1), rows, dim)
+    return out
 
 
 @index_add.derivative("input", formula="grad")

@@ -1,0 +1,45 @@
+"""Slices along a dim: taken and added where an index names them, and running sums and products.
+
+NOTE [Adding where places repeat]
+`np.add.at` has one fast path: flat positions into flat memory. `add_slices` brings sums over repeated slices to that
+form.
+"""
+
+import numpy as np
+
+from backlight.kernels.native import native
+
+
+@native
+def slices_taken(input, index, dim: int) -> np.ndarray:
+    """Return the slices along `dim` that an index names, 0 or more and below the size."""
+    return np.take(input, index, axis=dim)
+
+
+@native
+def add_slices(out, values, index, dim: int) -> None:
+    """Add slices where the index says along `dim`, in place; places may repeat (NOTE [Adding where places repeat])."""
+    rows, size = np.ascontiguousarray(np.moveaxis(out, dim, 0)), out.size // max(out.shape[dim], 1)
+    positions = index.astype(np.int64)
+    if size != 1:
+        positions = (positions[:, None] * size + np.arange(size)).reshape(-1)
+    np.add.at(rows.reshape(-1), positions, np.moveaxis(values, dim, 0).reshape(-1))
+    if not np.may_share_memory(rows, out):
+        out[...] = np.moveaxis(rows, 0, dim)
+
+
+@native
+def running_sum(x, dim: int, reverse: bool) -> np.ndarray:
+    """Return running sums along `dim`, with `reverse` from the end."""
+    return _running(np.add, x, dim, reverse)
+
+
+@native
+def running_product(x, dim: int, reverse: bool) -> np.ndarray:
+    """Return running products along `dim`, with `reverse` from the end."""
+    return _running(np.multiply, x, dim, reverse)
+
+
+def _running(operation, x, dim, reverse):
+    turn = (slice(None),) * dim + (slice(None, None, -1 if reverse else 1),)
+    return operation.accumulate(x[turn], dim)[turn]
