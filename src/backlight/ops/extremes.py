@@ -37,7 +37,10 @@ def check_any(name: str, input, kind=ShapeError) -> None:
 
 @op
 def tie_weights(xp, input, extreme, dim: tuple | None = None):
-    """Return 1/n at the n elements that equal the extreme over `dim`, 0 elsewhere; NaN equals NaN."""
+    """Return 1/n at the n elements that equal the extreme over `dim`, 0 elsewhere; NaN equals NaN.
+
+    The extreme may have been written to since. Where no element equals it, all is 0 without `dim`, NaN with one.
+    """
     if dim is None:
         extreme = extreme.reshape(())
         tied = input == extreme if extreme == extreme else input != input
@@ -49,7 +52,7 @@ def tie_weights(xp, input, extreme, dim: tuple | None = None):
 
 def shared_between_ties(grad, input, out, dim, ops):
     """Return the gradient of an extreme over `dim`: elements that tie for it get equal parts."""
-    return grad.reshape(kept_shape(input.shape, dim)) * ops.tie_weights(input, out, dim)
+    return grad.reshape(kept_shape(input.shape, dim)) * ops.tie_weights(input, out, () if dim is None else dim)
 
 
 def tied_tangent(tangent, input, out, dim, keepdim, ops):
@@ -106,7 +109,7 @@ max_all.tangent("input")(tied_tangent_of_all)
 
 @max_all.derivative("input", formula="grad, shared equally by the elements that are the largest")
 def max_all_input(grad, input, out, ops):
-    return shared_between_ties(grad, input, out, None, ops)
+    return grad * ops.tie_weights(input, out, None)
 
 
 @op(node="MinBackward1")
@@ -121,7 +124,7 @@ min_all.tangent("input")(tied_tangent_of_all)
 
 @min_all.derivative("input", formula="grad, shared equally by the elements that are the smallest")
 def min_all_input(grad, input, out, ops):
-    return shared_between_ties(grad, input, out, None, ops)
+    return grad * ops.tie_weights(input, out, None)
 
 
 # --- over one dim, with indices --------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def slope_of_length(grad, values, length, ord, dim, ops):
     if ord == 1:
         return signs * grad
     if abs(ord) == math.inf:
-        return signs * grad * ops.tie_weights(abs(values), length, dim)
+        return signs * grad * ops.tie_weights(abs(values), length, () if dim is None else dim)
     sizes = abs(values) + (values == 0)  # 1 where the sign is 0: a power of 0 may be infinite
     return signs * sizes ** (ord - 1) * ops.divide_or_zero(grad, length ** (ord - 1))
 
