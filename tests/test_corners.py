@@ -63,6 +63,11 @@ VALUES = {
     ),
     "group_norm of empty planes": lambda t: t.nn.functional.group_norm(t.ones(1, 6, 0), 2),
     "masked.amax of a bool": lambda t: t.masked.amax(t.tensor(True)),
+    "cdist by the largest of no coordinates": lambda t: t.cdist(t.ones(2, 0), t.ones(3, 0), INF),
+    "pdist by the largest of no coordinates": lambda t: t.pdist(t.ones(3, 0), INF),
+    "gradients of one output of which more are given": lambda t: t.autograd.grad(
+        *[t.ones(2, requires_grad=True)] * 2, [t.ones(2), t.ones(3)]
+    ),
     "conv_transpose1d with another bias": lambda t: t.nn.functional.conv_transpose1d(
         t.ones(1, 1, 3), t.ones(1, 1, 2), t.ones(1, dtype=t.float64) / 3
     ),
@@ -238,6 +243,18 @@ REFUSALS = {
     "conv_transpose1d of bfloat16 with another bias": lambda t: t.nn.functional.conv_transpose1d(
         t.ones(1, 1, 2, dtype=t.bfloat16), t.ones(1, 1, 2, dtype=t.bfloat16), t.ones(1)
     ),
+    "unique along no dim": lambda t: t.unique(t.tensor(3.0), dim=0),
+    "unique of empty slices": lambda t: t.unique(t.ones(0, 3), dim=1),
+    "unique_consecutive along no dim": lambda t: t.unique_consecutive(t.tensor(3.0), dim=0),
+    "unique_consecutive of empty slices": lambda t: t.unique_consecutive(t.ones(0, 3), dim=1),
+    "unique of nothing": lambda t: t.unique(t.ones(0, 0), dim=1),
+    "fftshift along no dim": lambda t: t.fft.fftshift(t.tensor(3.0), dim=0),
+    "ifftshift along no dim": lambda t: t.fft.ifftshift(t.tensor(3.0), dim=0),
+    "multi_dot of a number": lambda t: t.linalg.multi_dot([t.tensor(1.0), t.ones(2, 2)]),
+    "multi_dot of numbers": lambda t: t.linalg.multi_dot([t.tensor(1.0), t.tensor(1.0)]),
+    "slice_scatter by no step": lambda t: t.slice_scatter(t.ones(3), t.ones(3), 0, 0, 3, 0),
+    "slice_copy by no step": lambda t: t.slice_copy(t.ones(3), 0, 0, 3, 0),
+    "renorm by the largest of nothing": lambda t: t.renorm(t.ones(2, 0), INF, 0, 1.0),
     "softshrink of integers": lambda t: t.nn.functional.softshrink(t.arange(3)),
 }
 

@@ -279,3 +279,14 @@ def test_jacobians_are_those_of_the_formula():
     (recorded,) = analytical_jacobians(a * a, [a])
     np.testing.assert_allclose(recorded, np.diag(2 * a.detach().numpy()))
     np.testing.assert_allclose(measured, recorded, atol=1e-8)
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_gradgradcheck_draws_from_the_global_generator_as_pytorch_does(strided):
+    found = []
+    for module in (backlight, torch):
+        module.manual_seed(0)
+        x = module.ones(2, dtype=module.float64, requires_grad=True)
+        module.autograd.gradgradcheck(lambda x: x**3, (x,), gen_non_contig_grad_outputs=strided)
+        found.append(module.rand(1).item())
+    assert found[0] == found[1]

@@ -175,3 +175,30 @@ def test_old_backward_hooks_of_all_modules_exclude_full_ones(monkeypatch):
         assert seen == ["Tanh", "Sequential", "ReLU"]
         with pytest.raises(RuntimeError, match="full backward hooks as a global Module hook"):
             module.register_module_full_backward_hook(print)
+
+
+THREE = "Backward hook returned an invalid number of grad_input, got 3, but expected 1"
+WRONG_ANSWERS = {
+    "bare": (
+        lambda grads: grads[0] * 2,
+        THREE,
+    ),
+    "text": (lambda grads: "abc", THREE),
+    "small": (lambda grads: (grads[0][:1],), "hook 'users_hook' has changed the size of value"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ANSWERS)
+def test_a_full_backward_hook_that_answers_wrongly_is_named(name):
+    answer, words = WRONG_ANSWERS[name]
+
+    def users_hook(module, grad_inputs, grad_outputs):
+        return answer(grad_inputs)
+
+    for library in (backlight, torch):
+        layer = library.nn.Linear(2, 2)
+        layer.register_full_backward_hook(users_hook)
+        loss = layer(library.ones(3, 2, requires_grad=True)).sum()
+        expected = words.replace("users_hook", "hook") if library is torch else words
+        with pytest.raises(RuntimeError, match="^" + expected):
+            loss.backward()

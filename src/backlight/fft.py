@@ -1,6 +1,7 @@
 """The part of PyTorch's `torch.fft` that real numbers suffice for; the rest says that complex numbers wait."""
 
 from backlight.dtypes import get_default_dtype
+from backlight.errors import DimError
 from backlight.ops.complex_numbers import refusing
 from backlight.ops.dims import normalise_dims
 from backlight.ops.flipping import roll
@@ -87,14 +88,24 @@ ihfft, ihfft2, ihfftn = [refusing(f"fft.{name}", f"half {_SIGNAL}") for name in 
 
 def fftshift(input, dim=None):
     """Return a spectrum with the frequency 0 in the middle of each dim instead of at its start."""
-    dims = tuple(range(input.ndim)) if dim is None else normalise_dims(dim, input.ndim)
+    dims = _shifted(input, dim)
     return roll(input, [input.shape[one] // 2 for one in dims], dims)
 
 
 def ifftshift(input, dim=None):
     """Return a spectrum with the frequency 0 at the start of each dim again: what `fftshift` did, undone."""
-    dims = tuple(range(input.ndim)) if dim is None else normalise_dims(dim, input.ndim)
+    dims = _shifted(input, dim)
     return roll(input, [(input.shape[one] + 1) // 2 for one in dims], dims)
+
+
+def _shifted(input, dim) -> tuple:
+    """Return the dims that are shifted: all, unless some are named."""
+    if dim is None:
+        return tuple(range(input.ndim))
+    dims = normalise_dims(dim, input.ndim)
+    if dims and not input.ndim:
+        raise DimError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    return dims
 
 
 def fftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, requires_grad=False):

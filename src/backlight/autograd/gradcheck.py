@@ -24,7 +24,7 @@ from backlight.autograd.measured_jacobians import (
 from backlight.autograd.special_gradients import check_batches, check_missing_gradients, check_zero_gradients
 from backlight.errors import GraphError, ValueProblem
 from backlight.graph.start import gradients_of
-from backlight.graph.state import LEAF, TensorState, wrap
+from backlight.graph.state import TensorState
 from backlight.later import function_later
 
 check_forward = function_later("backlight.autograd.forward_check", "check_forward")
@@ -43,6 +43,8 @@ FAST_FAILED_ALONE = (
     "Fast gradcheck failed but element-wise differences are small. This means that the test might've passed in "
     "slow_mode! Call gradcheck with `fast_mode=False`."
 )
+
+make_tensor = function_later("backlight.testing", "make_tensor")
 
 
 class _Check(NamedTuple):
@@ -162,7 +164,15 @@ def gradgradcheck(
     if grad_outputs is None:
         outputs = differentiable(func(*inputs))
         grad_outputs = [
-            _random_gradient(out, number, gen_non_contig_grad_outputs) for number, out in enumerate(outputs)
+            make_tensor(
+                out.shape,
+                dtype=out.dtype,
+                low=-1,
+                high=1,
+                requires_grad=True,
+                noncontiguous=gen_non_contig_grad_outputs,
+            )
+            for out in outputs
         ]
     weights = as_tuple(grad_outputs)
 
@@ -189,12 +199,6 @@ def gradgradcheck(
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
     )
-
-
-def _random_gradient(out, number: int, strided: bool):
-    shape = (*out._data.shape, 2) if strided else out._data.shape
-    values = np.asarray(np.random.default_rng(number).uniform(-1, 1, shape)).astype(out._data.dtype)
-    return wrap(values[..., 0] if strided else values, LEAF)
 
 
 def _check_inputs(inputs) -> None:

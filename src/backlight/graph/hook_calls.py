@@ -75,12 +75,12 @@ def call_tensor_hooks(hooks, grad, graph: bool, observed=None, node=None, number
             if not graph and seen is not None:
                 grad = seen._data
             continue
-        _check_answer(hook, answer, seen)
+        check_answer(hook, answer, seen)
         grad = answer if graph else answer._data
     return grad
 
 
-def _check_answer(hook, answer, seen) -> None:
+def check_answer(hook, answer, seen) -> None:
     """Raise unless a hook's answer can stand for the gradient that it saw."""
     if not isinstance(answer, TensorState):
         raise ArgumentError(
@@ -123,7 +123,7 @@ def _answered(hook, answer, seen: tuple, graph: bool) -> list:
         )
     for one, old in zip(answer, seen):
         if one is not None:
-            _check_answer(hook, one, old)
+            check_answer(hook, one, old)
     return list(answer) if graph else [None if one is None else one._data for one in answer]
 
 

@@ -87,7 +87,7 @@ def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
     """
     if gradients is None:
         gradients = [None] * len(tensors)
-    if len(tensors) != len(gradients):
+    if len(tensors) > len(gradients):  # PyTorch ignores what is left over
         raise GraphError(
             f"got {len(tensors)} tensors and {len(gradients)} gradients\n  Give one for each tensor, or None"
         )

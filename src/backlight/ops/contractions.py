@@ -205,11 +205,11 @@ def multi_dot(tensors):
     if tensors[0]._data.ndim == 1:
         tensors[0] = tensors[0].reshape((1, -1))
     else:
-        shape.append(tensors[0]._data.shape[0])
+        shape += tensors[0]._data.shape[:1]
     if tensors[-1]._data.ndim == 1:
         tensors[-1] = tensors[-1].reshape((-1, 1))
     else:
-        shape.append(tensors[-1]._data.shape[-1])
+        shape += tensors[-1]._data.shape[-1:]
     _check_chain(tensors)
     sizes = [tensor._data.shape[0] for tensor in tensors] + [tensors[-1]._data.shape[1]]
     return _multiplied(tensors, _best_splits(sizes), 0, len(tensors) - 1).reshape(shape)

@@ -51,7 +51,7 @@ def pdist(input, p=2.0):
     if p < 0:
         raise ShapeError(f"pdist only supports non-negative p values, got {p}")
     first, second = np.triu_indices(len(input._data), 1)
-    if p == 0:
+    if p == 0 or input._data.shape[1] == 0:
         return pairwise(input, input, 0)[wrap(first), wrap(second)]
     if p in (1, 2) and input._data.dtype.char in "fd":
         return cdist(input, input, p).reshape(-1).index_select(0, wrap(first * len(input._data) + second))

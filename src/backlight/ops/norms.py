@@ -222,6 +222,8 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
         raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise ShapeError(f"cdist only supports non-negative p values, got {p}")
+    if x1.shape[-1] == 0:
+        p = 0.0  # between points of no coordinates all distances are 0; a maximum of nothing would be none
     if p in (1, 2) and x1.dtype == x2.dtype and x1._data.dtype.char in "fd":
         return pairwise_near(x1, x2, float(p))
     return pairwise(x1, x2, p)
@@ -231,6 +233,7 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
 def renorm(xp, input, p: float, dim: int, maxnorm: float):
     """Scale down each slice along `dim` whose p-norm exceeds `maxnorm`, to that norm."""
     others = other_dims(input, p, dim, maxnorm)
+    check_norm(input, p, others)
     norms = length_of(xp, widened(input), p, others, True)
     return rounded(input * xp.where(norms > maxnorm, maxnorm / (norms + 1e-7), norms.dtype.type(1)), input.dtype)
 

@@ -59,6 +59,8 @@ def select_backward_grad_output(grad, dim, index, ops):
 @op(name="slice", view=True)
 def sliced(xp, input, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
     """Every step-th slice from start to end along `dim`."""
+    if step <= 0:
+        raise ShapeError(f"slice step must be positive, got {step}: see flip()")
     return input[at(normalise_dim(dim, input.ndim), slice(start, end, step))]
 
 

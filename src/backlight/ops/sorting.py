@@ -4,7 +4,7 @@ import numpy as np
 
 from backlight import return_types
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ShapeError, UnsupportedError
+from backlight.errors import DimError, ShapeError, UnsupportedError
 from backlight.graph.modes import no_grad
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels import ranks
@@ -173,7 +173,7 @@ def distinct(xp, input, dim: int | None = None):
     if dim is None:
         values, inverse, counts = xp.unique(input, return_inverse=True, return_counts=True, equal_nan=False)
     else:
-        dim = normalise_dim(dim, input.ndim)
+        dim = _dim_of_rows(input, dim)
         values, inverse, counts = xp.unique(input, return_inverse=True, return_counts=True, axis=dim)
         return values, inverse.reshape(-1), counts
     return values, inverse.reshape(input.shape), counts
@@ -182,14 +182,28 @@ def distinct(xp, input, dim: int | None = None):
 @op(name="unique_consecutive", outputs=3)
 def distinct_runs(xp, input, dim: int | None = None):
     """The values with each run of equals made one; for each element, its run; how long each run is."""
-    rows = input.reshape(-1) if dim is None else xp.moveaxis(input, normalise_dim(dim, input.ndim), 0)
+    dim = None if dim is None else _dim_of_rows(input, dim)
+    rows = input.reshape(-1) if dim is None else xp.moveaxis(input, dim, 0)
     length = len(rows)
     differs = (rows[1:] != rows[:-1]).any(tuple(range(1, rows.ndim)))
     starts = xp.concatenate([np.ones(min(length, 1), bool), differs])
     inverse = xp.cumsum(starts, dtype=INT64) - 1
     counts = xp.diff(xp.append(xp.flatnonzero(starts), length))
-    values = rows[starts] if dim is None else xp.moveaxis(rows[starts], 0, normalise_dim(dim, input.ndim))
+    values = rows[starts] if dim is None else xp.moveaxis(rows[starts], 0, dim)
     return values, inverse.reshape(input.shape) if dim is None else inverse, counts
+
+
+def _dim_of_rows(input, dim: int) -> int:
+    """Return the dim along which slices are compared, or raise PyTorch's error where there are none to compare."""
+    dim = normalise_dim(dim, input.ndim)
+    if not input.ndim:
+        raise DimError(f"Dimension specified as {dim} but tensor has no dimensions")
+    empty = input.shape.count(0)
+    if input.shape[dim] == 0 and empty > 1:
+        raise ShapeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
+    if input.shape[dim] and empty:
+        raise ShapeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return dim
 
 
 def _asked(values, inverse, counts, return_inverse, return_counts):

@@ -9,6 +9,7 @@ import warnings
 
 from backlight.autograd.function import Function
 from backlight.errors import GraphError
+from backlight.graph.hook_calls import check_answer
 from backlight.graph.modes import is_grad_enabled
 from backlight.graph.state import TensorState
 from backlight.notices import warn_outside
@@ -94,13 +95,16 @@ class GradientWatch:
         for hook in self.hooks:
             answer = hook(self.module, found, self.grad_outputs)
             if answer is not None:
-                found = self._same_count(answer, self.inputs, "hook", "grad_input")
+                answer = self._same_count(answer, self.inputs, "hook", "grad_input")
+                for old, new in zip(found, answer):
+                    if old is not None and new is not None:
+                        check_answer(hook, new, old)
+                found = answer
         self.grad_outputs = None
         return tuple(found[place] for place in self.input_places)
 
     @staticmethod
     def _same_count(answer, count: int, kind: str, what: str) -> tuple:
-        answer = answer if isinstance(answer, (tuple, list)) else (answer,)
         if len(answer) != count:
             raise GraphError(
                 f"Backward {kind} returned an invalid number of {what}, got {len(answer)}, but expected {count}"
