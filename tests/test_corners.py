@@ -63,6 +63,7 @@ VALUES = {
     ),
     "group_norm of empty planes": lambda t: t.nn.functional.group_norm(t.ones(1, 6, 0), 2),
     "masked.amax of a bool": lambda t: t.masked.amax(t.tensor(True)),
+    "lerp by a number of another dtype": lambda t: t.lerp(t.zeros(2), t.ones(2), t.tensor(0.25, dtype=t.float64)),
     "cdist by the largest of no coordinates": lambda t: t.cdist(t.ones(2, 0), t.ones(3, 0), INF),
     "pdist by the largest of no coordinates": lambda t: t.pdist(t.ones(3, 0), INF),
     "gradients of one output of which more are given": lambda t: t.autograd.grad(
@@ -243,6 +244,10 @@ REFUSALS = {
     "conv_transpose1d of bfloat16 with another bias": lambda t: t.nn.functional.conv_transpose1d(
         t.ones(1, 1, 2, dtype=t.bfloat16), t.ones(1, 1, 2, dtype=t.bfloat16), t.ones(1)
     ),
+    "lerp to another dtype": lambda t: t.lerp(t.ones(2), t.ones(2).double(), 0.5),
+    "lerp by another dtype": lambda t: t.lerp(t.ones(2), t.ones(2), t.ones(2).double()),
+    "lerp to another dtype in place": lambda t: t.ones(2).double().lerp_(t.ones(2), 0.5),
+    "lerp of integers to floats": lambda t: t.lerp(t.arange(2), t.ones(2), 0.5),
     "unique along no dim": lambda t: t.unique(t.tensor(3.0), dim=0),
     "unique of empty slices": lambda t: t.unique(t.ones(0, 3), dim=1),
     "unique_consecutive along no dim": lambda t: t.unique_consecutive(t.tensor(3.0), dim=0),

@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import pytest
+import torch
 
 import backlight
 from snippets import assert_shows_the_same
@@ -189,3 +190,10 @@ def test_a_kept_gradient_is_not_written_by_the_walk():
     assert w.grad.tolist() == [4.0, 4.0]
     w.grad.mul_(0)
     assert [grad.tolist() for grad in kept] == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_a_handle_has_pytorchs_name():
+    for module in (backlight, torch):
+        handle = module.ones(2, requires_grad=True).register_hook(lambda grad: None)
+        assert type(handle).__name__ == "RemovableHandle"
+        assert isinstance(handle, module.utils.hooks.RemovableHandle)

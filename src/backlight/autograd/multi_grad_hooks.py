@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from backlight.errors import BacklightError, ValueProblem
-from backlight.graph.hooks import HookHandle
+from backlight.graph.hooks import RemovableHandle
 from backlight.graph.node import node_and_number
 from backlight.graph.state import edge_of
 from backlight.graph.tasks import Task, count_tasks, current_task
@@ -21,7 +21,7 @@ class NoGradientError(BacklightError, AssertionError):
 class MultiHandle:
     """Removes the hooks on all tensors, on `remove()` or at the end of a `with` block."""
 
-    def __init__(self, handles: Sequence[HookHandle]):
+    def __init__(self, handles: Sequence[RemovableHandle]):
         self.handles = tuple(handles)
 
     def remove(self) -> None:

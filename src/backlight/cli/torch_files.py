@@ -74,7 +74,7 @@ PRIVATE = {
         "_WeightedLoss": "backlight.nn.modules.loss.WeightedLoss",
     },
     "torch.optim.lr_scheduler": {"_LRScheduler": "backlight.optim.lr_scheduler.LRScheduler"},
-    "torch.utils.hooks": {"RemovableHandle": "backlight.graph.hooks.HookHandle"},
+    "torch.utils.hooks": {"RemovableHandle": "backlight.graph.hooks.RemovableHandle"},
 }
 
 

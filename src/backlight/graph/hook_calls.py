@@ -10,19 +10,19 @@ import weakref
 
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.graph.deposit import renew_grad
-from backlight.graph.hooks import HookDict, HookHandle
+from backlight.graph.hooks import HookDict, RemovableHandle
 from backlight.graph.node import extra_of, node_and_number
 from backlight.graph.state import TensorState, edge_of, wrap
 
 
-def register_tensor_hook(tensor, hook) -> HookHandle:
+def register_tensor_hook(tensor, hook) -> RemovableHandle:
     """Call `hook(grad)` when the gradient of `tensor`, which requires grad, is known."""
     node, number = node_and_number(edge_of(tensor))
     if node.is_end:
         if tensor._hooks is None:
             tensor._hooks = HookDict()
-        return HookHandle(tensor._hooks, hook)
-    return HookHandle(extra_of(node).tensor_hooks, (number, hook))
+        return RemovableHandle(tensor._hooks, hook)
+    return RemovableHandle(extra_of(node).tensor_hooks, (number, hook))
 
 
 def keep_gradient(tensor, keep: bool = True) -> None:

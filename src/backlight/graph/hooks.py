@@ -6,7 +6,7 @@ import weakref
 _next_id = itertools.count().__next__
 
 
-class HookHandle:
+class RemovableHandle:
     """Removes its hook on `remove()`, or at the end of a `with` block."""
 
     __slots__ = ("_hooks", "id")

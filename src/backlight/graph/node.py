@@ -10,7 +10,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, GraphError
 from backlight.graph.anomaly import anomaly
-from backlight.graph.hooks import HookHandle
+from backlight.graph.hooks import RemovableHandle
 from backlight.graph.provenance import describe_place, line_number
 from backlight.kernels.native import core
 
@@ -92,13 +92,13 @@ class Node:
         """File name and line number of the user's line that made this node."""
         return self.code.co_filename, line_number(self.code, self.lasti)
 
-    def register_hook(self, hook) -> HookHandle:
+    def register_hook(self, hook) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after this node has run; it may return other grad_inputs."""
-        return HookHandle(extra_of(self).posthooks, hook)
+        return RemovableHandle(extra_of(self).posthooks, hook)
 
-    def register_prehook(self, hook) -> HookHandle:
+    def register_prehook(self, hook) -> RemovableHandle:
         """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
-        return HookHandle(extra_of(self).prehooks, hook)
+        return RemovableHandle(extra_of(self).prehooks, hook)
 
     def walk(self, edges, grad, keep, buffers, owned, add_to_output) -> None:
         """Run backward on arrays and add its gradients to the walk's buffers; `edges` None stands for all of them."""

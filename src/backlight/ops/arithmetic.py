@@ -6,6 +6,7 @@ from backlight.kernels.arithmetic import minus, plus, times
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.numbers import beside, like, no_integers
+from backlight.ops.products import small_name
 from backlight.ops.promotion import category
 
 __all__ = [
@@ -256,7 +257,21 @@ def lerp_number_end(grad, weight, ops):
 
 
 def lerp(input, end, weight):
-    """Return input + weight · (end − input); the weight is a tensor or a number."""
+    """Return input + weight · (end − input); the weight is a tensor or a number.
+
+    Raises:
+        RuntimeError: the tensors have different dtypes; only that of a 0-d weight may be another.
+    """
+    _require_dtype_of(input, end, "end")
     if isinstance(weight, TensorState):
+        if weight._data.ndim:
+            _require_dtype_of(input, weight, "weight")
         return lerp_tensor(input, end, weight)
     return lerp_number(input, end, weight)
+
+
+def _require_dtype_of(input, other, name: str) -> None:
+    wanted, found = [getattr(tensor, "_data", tensor) for tensor in (input, other)]
+    if hasattr(found, "dtype") and hasattr(wanted, "dtype") and found.dtype != wanted.dtype:
+        names = [small_name(array.dtype) for array in (wanted, found)]
+        raise ShapeError(f"expected dtype {names[0]} for `{name}` but got dtype {names[1]}; convert it with .to(dtype)")

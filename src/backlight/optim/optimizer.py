@@ -18,7 +18,7 @@ from itertools import chain
 import numpy as np
 
 from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
-from backlight.graph.hooks import HookDict, HookHandle
+from backlight.graph.hooks import HookDict, RemovableHandle
 from backlight.graph.modes import enable_grad
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, wrap, writable
@@ -189,13 +189,13 @@ class Optimizer:
         """
         raise MissingMethodError(f"{type(self).__name__} must have a method updater(group)")
 
-    def register_step_pre_hook(self, hook: Callable) -> HookHandle:
+    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs)."""
-        return HookHandle(self._before_step, hook)
+        return RemovableHandle(self._before_step, hook)
 
-    def register_step_post_hook(self, hook: Callable) -> HookHandle:
+    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
-        return HookHandle(self._after_step, hook)
+        return RemovableHandle(self._after_step, hook)
 
     def state_dict(self) -> dict:
         """Return the state and the groups, with a number in place of each parameter."""

@@ -8,7 +8,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.graph.captures import opened, refuse_inside, replaced_inside_transforms, stands_for
 from backlight.graph.hook_calls import keep_gradient, register_tensor_hook
-from backlight.graph.hooks import HookDict, HookHandle
+from backlight.graph.hooks import HookDict, RemovableHandle
 from backlight.graph.interpreters import interpreted
 from backlight.graph.modes import modes
 from backlight.graph.node import node_and_number, origin
@@ -171,7 +171,7 @@ class GraphMethods:
             return
         keep_gradient(self, retain)
 
-    def register_hook(self, hook) -> HookHandle:
+    def register_hook(self, hook) -> RemovableHandle:
         """Call `hook(grad)` whenever this tensor's gradient is computed.
 
         The hook may return a gradient of the same shape to use instead.
@@ -186,7 +186,7 @@ class GraphMethods:
             )
         return register_tensor_hook(self, hook)
 
-    def register_post_accumulate_grad_hook(self, hook) -> HookHandle:
+    def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
         """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`.
 
         Raises:
@@ -201,7 +201,7 @@ class GraphMethods:
             )
         if self._post_accumulate_hooks is None:
             self._post_accumulate_hooks = HookDict()
-        return HookHandle(self._post_accumulate_hooks, hook)
+        return RemovableHandle(self._post_accumulate_hooks, hook)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
         """Compute gradients of this tensor for all leaves of its graph and add them to their `.grad`.

@@ -1,6 +1,8 @@
-"""PyTorch's `torch.utils.hooks`: marks on hooks."""
+"""PyTorch's `torch.utils.hooks`: marks on hooks, and the handles that remove them."""
 
-__all__ = ["unserializable_hook"]
+from backlight.graph.hooks import RemovableHandle
+
+__all__ = ["RemovableHandle", "unserializable_hook"]
 
 
 def unserializable_hook(f):

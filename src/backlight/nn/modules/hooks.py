@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from backlight.errors import GraphError
-from backlight.graph.hooks import HookDict, HookHandle
+from backlight.graph.hooks import HookDict, RemovableHandle
 from backlight.nn.modules.gradient_watch import GradientWatch
 from backlight.nn.modules.node_hooks import hook_last_node
 
@@ -131,7 +131,7 @@ class HookRegistration:
 
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
-    ) -> HookHandle:
+    ) -> RemovableHandle:
         """Call `hook(module, args)` before forward; it may return other arguments.
 
         Args:
@@ -142,7 +142,7 @@ class HookRegistration:
 
     def register_forward_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
-    ) -> HookHandle:
+    ) -> RemovableHandle:
         """Call `hook(module, args, output)` after forward; it may return another output.
 
         Args:
@@ -152,11 +152,11 @@ class HookRegistration:
         """
         return self._register("after", Hook(hook, with_kwargs, always_call), prepend)
 
-    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> HookHandle:
+    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_output)` before gradients pass backward through the module; it may replace them."""
         return self._register("backward_before", Hook(hook), prepend)
 
-    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> HookHandle:
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs are known.
 
         The hook may return other gradients for the inputs.
@@ -164,7 +164,7 @@ class HookRegistration:
         self._own_hooks().choose(True, "on a single Module")
         return self._register("backward", Hook(hook), prepend)
 
-    def register_backward_hook(self, hook: Callable) -> HookHandle:
+    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` after the last node of the module's forward; PyTorch's old hook.
 
         It sees one node, the one that made the result, not the module. The hook may return other gradients for that
@@ -181,12 +181,12 @@ class HookRegistration:
             object.__setattr__(self, "_hooks", Hooks())
         return self._hooks
 
-    def _register(self, moment: str, hook: Hook, prepend: bool) -> HookHandle:
+    def _register(self, moment: str, hook: Hook, prepend: bool) -> RemovableHandle:
         hooks = getattr(self._own_hooks(), moment)
         earlier = dict(hooks) if prepend else {}
         if prepend:
             hooks.clear()
-        handle = HookHandle(hooks, hook)
+        handle = RemovableHandle(hooks, hook)
         hooks.update(earlier)
         return handle
 
@@ -194,33 +194,35 @@ class HookRegistration:
 # --- for all modules --------------------------------------------------------------------------------------------------
 
 
-def _register_everywhere(moment: str, hook: Hook) -> HookHandle:
+def _register_everywhere(moment: str, hook: Hook) -> RemovableHandle:
     HookRegistration._hooks = EVERYWHERE
-    return HookHandle(getattr(EVERYWHERE, moment), hook)
+    return RemovableHandle(getattr(EVERYWHERE, moment), hook)
 
 
-def register_module_forward_pre_hook(hook: Callable) -> HookHandle:
+def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, args)` before the forward of every module; it may return other arguments."""
     return _register_everywhere("before", Hook(hook))
 
 
-def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False, always_call: bool = False) -> HookHandle:
+def register_module_forward_hook(
+    hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """Call `hook(module, args, output)` after the forward of every module; it may return another output."""
     return _register_everywhere("after", Hook(hook, with_kwargs, always_call))
 
 
-def register_module_full_backward_pre_hook(hook: Callable) -> HookHandle:
+def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, grad_output)` before gradients pass backward through any module."""
     return _register_everywhere("backward_before", Hook(hook))
 
 
-def register_module_full_backward_hook(hook: Callable) -> HookHandle:
+def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are known."""
     EVERYWHERE.choose(True, "as a global Module hook")
     return _register_everywhere("backward", Hook(hook))
 
 
-def register_module_backward_hook(hook: Callable) -> HookHandle:
+def register_module_backward_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` after the last node of any module's forward; PyTorch's old hook."""
     EVERYWHERE.choose(False, "as a global Module hook")
     return _register_everywhere("last_node", Hook(hook))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from backlight.errors import GraphError
-from backlight.graph.hooks import HookDict, HookHandle
+from backlight.graph.hooks import HookDict, RemovableHandle
 
 EXTRA = "_extra_state"  # the key of what `get_extra_state` returns
 
@@ -23,29 +23,29 @@ class StateHookRegistration:
 
     _state_hooks: StateHooks | None = None
 
-    def register_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
+    def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before the module's state is collected."""
         return self._register_state_hook("before_saving", hook)
 
-    def register_state_dict_post_hook(self, hook: Callable) -> HookHandle:
+    def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, metadata)` when it is collected; the hook may change the dict."""
         return self._register_state_hook("after_saving", hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before loading.
 
         The hook may change the dict and the lists.
         """
         return self._register_state_hook("before_loading", hook)
 
-    def register_load_state_dict_post_hook(self, hook: Callable) -> HookHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after loading; the hook may change the lists of keys."""
         return self._register_state_hook("after_loading", hook)
 
-    def _register_state_hook(self, moment: str, hook: Callable) -> HookHandle:
+    def _register_state_hook(self, moment: str, hook: Callable) -> RemovableHandle:
         if self._state_hooks is None:
             object.__setattr__(self, "_state_hooks", StateHooks())
-        return HookHandle(getattr(self._state_hooks, moment), hook)
+        return RemovableHandle(getattr(self._state_hooks, moment), hook)
 
     def _run_state_hooks(self, moment: str, *args) -> None:
         if self._state_hooks is None:
