@@ -96,9 +96,18 @@ HOOKS = (
 )
 
 
+LEFT_OUT = (
+    "INTERNAL ASSERT FAILED",
+    "ZeroTensors are immut",  # in PyTorch's derivative of abs, where a second one is zero
+    # A leaf that was used, told not to require grad, and then became a result in place: PyTorch fails in the middle of
+    # a backward from what it was used for; ours has no leaf to add to and goes on.
+    "leaf variable has been moved into the graph interior",
+)
+
+
 def out_of_hand(event: tuple) -> bool:
-    """Tell whether PyTorch is at fault, by its own account, or in its derivative of abs where a second one is zero."""
-    return event[0] == "lost" or any(text in str(event) for text in ("INTERNAL ASSERT FAILED", "ZeroTensors are immut"))
+    """Tell whether PyTorch is at fault, by its own account, or one of LEFT_OUT was refused."""
+    return event[0] == "lost" or any(text in str(event) for text in LEFT_OUT)
 
 
 def refusal(trace: list, place: int) -> str:
