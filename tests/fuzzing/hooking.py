@@ -117,7 +117,7 @@ def post_accumulate(m, a, b, k):
             leaf.grad = None
         if kind == 2:
             handle.remove()
-        if kind == 3 and leaf.grad is not None:
+        if kind == 3 and leaf.grad is not None and not leaf.is_inference():  # PyTorch writes before it refuses
             with m.t.no_grad():
                 leaf.sub_(leaf.grad, alpha=0.1)
         if kind == 4 and b % 3 == 0:
