@@ -401,13 +401,14 @@ static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
   PyObject *leaf = entry->key;
   PyArrayObject *array = (PyArrayObject *)grad;
   const int is_array = Py_TYPE(grad) == &PyArray_Type;
+  const int is_leaf = SLOT(leaf, core.edge) == core.leaf;
   PyObject *present = PyObject_GetAttr(leaf, core.name_grad);
   if (!present) {
     Py_DECREF(grad);
     return FAIL;
   }
   int result;
-  if (present == Py_None && same_kind(grad, SLOT(leaf, core.data))) {
+  if (present == Py_None && is_leaf && same_kind(grad, SLOT(leaf, core.data))) {
     PyObject *own = !is_array || steal ? Py_NewRef(grad) : (PyObject *)PyArray_NewCopy(array, NPY_CORDER);
     PyObject *tensor = own ? new_tensor(own) : NULL;
     if (core.mark && tensor && mark(tensor) < 0) Py_CLEAR(tensor);

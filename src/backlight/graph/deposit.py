@@ -11,10 +11,11 @@ import threading
 
 import numpy as np
 
+from backlight.errors import GraphError
 from backlight.graph.modes import modes
-from backlight.graph.node import Node, next_sequence
+from backlight.graph.node import Node, next_sequence, origin
 from backlight.graph.provenance import user_place
-from backlight.graph.state import edge_of, storage_of, wrap
+from backlight.graph.state import LEAF, edge_of, storage_of, wrap
 from backlight.graph.storage import InferenceStorage
 
 ndarray = np.ndarray
@@ -39,8 +40,24 @@ def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
     """Add a gradient to `tensor.grad`; the first one is copied unless it may be stolen.
 
     Raises:
-        RuntimeError: what is there was made in inference mode, where this backward does not run.
+        RuntimeError: what is there was made in inference mode, where this backward does not run, or the tensor is no
+            leaf any more.
     """
+    if tensor._edge is not LEAF:
+        refuse_moved(tensor)
+    _add(tensor, grad, graph, steal=steal)
+
+
+def refuse_moved(leaf) -> None:
+    """Raise RuntimeError if a tensor that was a leaf when it was used is the result of an op by now."""
+    if leaf._edge is not LEAF and leaf._edge is not None:
+        raise GraphError(
+            "leaf variable has been moved into the graph interior: after it was used, requires_grad_(False) and a "
+            f"write in place made it a result. Run backward before the write, or write to a clone{origin(leaf)}"
+        )
+
+
+def _add(tensor, grad, graph: bool, *, steal: bool) -> None:
     if graph and not modes.grad_enabled:  # the walk ran on tensors for an interpreter to see; `.grad` is as ever
         grad, graph = grad._data, False
     with _accumulating:
@@ -68,7 +85,7 @@ def renew_grad(tensor, grad, graph: bool) -> None:
     with _accumulating:
         present = tensor._grad
         if graph or present is None:
-            add_to_grad(tensor, grad, graph, steal=False)
+            _add(tensor, grad, graph, steal=False)
         else:
             tensor._grad = wrap(present._data + grad.astype(tensor._data.dtype, copy=False))
 

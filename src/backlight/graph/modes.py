@@ -62,8 +62,8 @@ def is_inference_mode_enabled() -> bool:
 
 DECORATED_CLASS = (
     "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
-    "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and "
-    "nothing else."
+    "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
+    "and nothing else."
 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from backlight.graph.anomaly import anomaly
 from backlight.graph.checked_gradients import checked_gradients
-from backlight.graph.deposit import add_to_grad, may_be_stolen
+from backlight.graph.deposit import add_to_grad, may_be_stolen, refuse_moved
 from backlight.graph.forward_traceback import say_where
 from backlight.graph.hook_calls import (
     after,
@@ -297,6 +297,7 @@ class Walk:
                 call_tensor_hooks(leaf._hooks.values(), grad, graph, observed)
             return
         if leaf._hooks:
+            refuse_moved(leaf)
             end = None if observed is None else accumulator(leaf)
             grad = call_tensor_hooks(leaf._hooks.values(), grad, graph, observed, end)
         if leaf in self.captures:

@@ -84,9 +84,7 @@ def _share(name: str, kernel, sign: int, meaning: str):
     return made
 
 
-igamma = _share(
-    "igamma", gammainc, 1, "The share of Γ(input) = ∫ t^(input − 1) · exp(−t) dt that lies below `other`."
-)
+igamma = _share("igamma", gammainc, 1, "The share of Γ(input) = ∫ t^(input − 1) · exp(−t) dt that lies below `other`.")
 igammac = _share("igammac", gammaincc, -1, "1 − igamma(input, other), exact where it is small.")
 
 
