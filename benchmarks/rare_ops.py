@@ -82,6 +82,18 @@ def _max_pool(module, x):
     return module.nn.functional.max_pool2d(x, 3, 2, 1)
 
 
+def _max_pool_halved(module, x):
+    return module.nn.functional.max_pool2d(x, 2)
+
+
+def _avg_pool(module, x):
+    return module.nn.functional.avg_pool2d(x, 3, 2, 1)
+
+
+def _reflected(module, x):
+    return module.nn.functional.pad(x, (1, 1, 1, 1), mode="reflect")
+
+
 POSITIVE = np.abs(numbers((100_000,))[0]) + 0.01
 INSIDE = np.tanh(numbers((100_000,))[0])
 ROWS = {
@@ -98,6 +110,19 @@ ROWS = {
     "depthwise conv2d 4 x 32 x 28 x 28": both_ways(_depthwise, *numbers((4, 32, 28, 28), (32, 1, 3, 3))),
     "grid_sample 8 x 16 x 32 x 32": both_ways(_grid_sample, *numbers((8, 16, 32, 32), (8, 32, 32, 2))),
     "max_pool2d 8 x 16 x 32 x 32": both_ways(_max_pool, *numbers((8, 16, 32, 32))),
+    "max_pool2d 32 x 16 x 28 x 28, halved": both_ways(_max_pool_halved, *numbers((32, 16, 28, 28))),
+    "max_pool2d 1 x 1 x 8 x 8": both_ways(_max_pool_halved, *numbers((1, 1, 8, 8))),
+    "avg_pool2d 8 x 64 x 56 x 56": both_ways(_avg_pool, *numbers((8, 64, 56, 56))),
+    "avg_pool2d 1 x 1 x 8 x 8": both_ways(_avg_pool, *numbers((1, 1, 8, 8))),
+    "adaptive_max_pool2d 1 x 1 x 8 x 8": both_ways(
+        lambda module, x: module.nn.functional.adaptive_max_pool2d(x, 3), *numbers((1, 1, 8, 8))
+    ),
+    "reflecting pad 8 x 16 x 32 x 32": both_ways(_reflected, *numbers((8, 16, 32, 32))),
+    "hardswish 1e5": both_ways(lambda module, x: module.nn.functional.hardswish(x), *numbers((100_000,))),
+    "relu6 1e5": both_ways(lambda module, x: module.nn.functional.relu6(x), *numbers((100_000,))),
+    "cumsum 100 x 1000": both_ways(lambda module, x: module.cumsum(x, 1), *numbers((100, 1000))),
+    "cummax 100 x 1000": both_ways(lambda module, x: module.cummax(x, 1).values, *numbers((100, 1000))),
+    "tril 100 x 1000": both_ways(lambda module, x: module.tril(x), *numbers((100, 1000))),
     "topk 100 x 1000": forward(lambda module, x: module.topk(x, 5).values, *numbers((100, 1000))),
     "cdist 300 x 300": both_ways(lambda module, x, y: module.cdist(x, y), *numbers((300, 32), (300, 32))),
     "lu_factor 200 x 6 x 6": forward(lambda module, x: module.linalg.lu_factor(x)[0], matrices(200, 6)),

@@ -8,7 +8,8 @@ struct slices_job {
   scan_kernel scan;
   const void *from;
   void *to;
-  int reverse;
+  int64_t *places;
+  int reverse, largest;
 };
 
 static void take_slices(void *given, long begin, long end) {
@@ -41,7 +42,7 @@ static long around(PyArrayObject *array, long dim, long *size, long *inner) {
   return outer;
 }
 
-/* Read an index whose numbers all lie below `size`. */
+/* Read an index whose numbers all lie below `size`, and its runs: whoever asks frees them. */
 static int read_index(struct slicing *s, PyObject *object, long size) {
   if (!PyArray_CheckExact(object)) return 0;
   PyArrayObject *index = (PyArrayObject *)object;
@@ -49,6 +50,12 @@ static int read_index(struct slicing *s, PyObject *object, long size) {
   s->index = PyArray_DATA(index), s->count = PyArray_DIM(index, 0);
   for (long i = 0; i < s->count; i++)
     if (s->index[i] < 0 || s->index[i] >= size) return 0;
+  long *run = malloc((size_t)(s->count + 1) * sizeof *run);
+  if (!run) return 0;
+  s->run = run, s->runs = 0;
+  for (long i = 0; i < s->count; i++)
+    if (i && s->index[i] == s->index[i - 1] + 1) run[s->runs - 1]++;
+    else run[s->runs++] = 1;
   return 1;
 }
 
@@ -64,9 +71,11 @@ static PyObject *slices_taken(PyObject *const *args, Py_ssize_t count) {
   memcpy(shape, PyArray_DIMS(input), (size_t)PyArray_NDIM(input) * sizeof *shape);
   shape[dim] = s->count;
   PyArrayObject *found = (PyArrayObject *)PyArray_EMPTY(PyArray_NDIM(input), shape, kind, 0);
-  if (!found) return NULL;
-  job.kernels = table_of(kind), job.from = PyArray_DATA(input), job.to = PyArray_DATA(found);
-  run_parts(take_slices, &job, outer, 1 + 4 * SMALL / (s->count * s->inner + 1), PyArray_SIZE(found));
+  if (found) {
+    job.kernels = table_of(kind), job.from = PyArray_DATA(input), job.to = PyArray_DATA(found);
+    run_parts(take_slices, &job, outer, 1 + 4 * SMALL / (s->count * s->inner + 1), PyArray_SIZE(found));
+  }
+  free((void *)s->run);
   return (PyObject *)found;
 }
 
@@ -78,11 +87,14 @@ static PyObject *add_slices_at(PyObject *const *args, Py_ssize_t count) {
   PyArrayObject *out = count == 4 ? plain(args[0], &kind) : NULL, *values = out ? plain_of(args[1], kind) : NULL;
   if (!values || !PyArray_ISWRITEABLE(out) || PyArray_NDIM(out) != PyArray_NDIM(values)) return DECLINED;
   long dim = whole(args[3], 0), own, outer = around(values, dim, &own, &s->inner);
-  if (outer < 0 || around(out, dim, &s->size, &s->inner) != outer || !read_index(s, args[2], s->size)) return DECLINED;
+  if (outer < 0 || around(out, dim, &s->size, &s->inner) != outer) return DECLINED;
   for (int i = 0; i < PyArray_NDIM(out); i++)
-    if (PyArray_DIM(values, i) != (i == dim ? s->count : PyArray_DIM(out, i))) return DECLINED;
+    if (i != dim && PyArray_DIM(values, i) != PyArray_DIM(out, i)) return DECLINED;
+  if (!read_index(s, args[2], s->size)) return DECLINED;
+  if (s->count != own) return free((void *)s->run), DECLINED;
   job.kernels = table_of(kind), job.from = PyArray_DATA(values), job.to = PyArray_DATA(out);
   run_parts(add_slices, &job, outer, 1 + 4 * SMALL / (s->count * s->inner + 1), PyArray_SIZE(values));
+  free((void *)s->run);
   Py_RETURN_NONE;
 }
 
@@ -104,5 +116,68 @@ static PyObject *scanned(PyObject *const *args, Py_ssize_t count, int products) 
 static PyObject *running_sum(PyObject *const *args, Py_ssize_t count) { return scanned(args, count, 0); }
 static PyObject *running_product(PyObject *const *args, Py_ssize_t count) { return scanned(args, count, 1); }
 
+static void turn_slices(void *given, long begin, long end) {
+  struct slices_job *j = given;
+  j->kernels->slices_turned(j->from, j->to, j->slicing.size, j->slicing.inner, begin, end);
+}
+
+/* slices_turned(x, dim) */
+static PyObject *slices_turned(PyObject *const *args, Py_ssize_t count) {
+  int kind;
+  struct slices_job job;
+  PyArrayObject *x = count == 2 ? plain(args[0], &kind) : NULL;
+  long outer = x ? around(x, whole(args[1], 0), &job.slicing.size, &job.slicing.inner) : -1;
+  if (outer < 0) return DECLINED;
+  PyArrayObject *found = empty_like(x);
+  if (!found || !PyArray_SIZE(found)) return (PyObject *)found;
+  job.kernels = table_of(kind), job.from = PyArray_DATA(x), job.to = PyArray_DATA(found);
+  run_parts(turn_slices, &job, outer, 1 + 4 * SMALL / (job.slicing.size * job.slicing.inner), PyArray_SIZE(x));
+  return (PyObject *)found;
+}
+
+static void keep_triangles(void *given, long begin, long end) {
+  struct slices_job *j = given;
+  j->kernels->triangles_kept(j->from, j->to, j->slicing.size, j->slicing.inner, j->slicing.count, j->reverse, begin, end);
+}
+
+/* triangle_kept(x, offset, upper) */
+static PyObject *triangle_kept(PyObject *const *args, Py_ssize_t count) {
+  int kind;
+  struct slices_job job;
+  PyArrayObject *x = count == 3 && PyBool_Check(args[2]) ? plain(args[0], &kind) : NULL;
+  long lines = x ? around(x, PyArray_NDIM(x) - 2, &job.slicing.size, &job.slicing.inner) : -1;
+  if (lines < 0 || !PyLong_CheckExact(args[1])) return DECLINED;
+  job.slicing.count = PyLong_AsLong(args[1]), job.reverse = args[2] == Py_True;
+  if (PyErr_Occurred() || job.slicing.count > INT32_MAX || job.slicing.count < -INT32_MAX) return PyErr_Clear(), DECLINED;
+  PyArrayObject *found = empty_like(x);
+  if (!found || !PyArray_SIZE(found)) return (PyObject *)found;
+  job.kernels = table_of(kind), job.from = PyArray_DATA(x), job.to = PyArray_DATA(found);
+  run_parts(keep_triangles, &job, lines * job.slicing.size, 1 + 4 * SMALL / job.slicing.inner, PyArray_SIZE(x));
+  return (PyObject *)found;
+}
+
+static void find_extremes(void *given, long begin, long end) {
+  struct slices_job *j = given;
+  j->kernels->running_extremes(j->from, j->to, j->places, j->slicing.size, j->slicing.inner, j->largest, begin, end);
+}
+
+/* running_extreme(x, dim, largest): (values, places) */
+static PyObject *running_extreme(PyObject *const *args, Py_ssize_t count) {
+  int kind;
+  struct slices_job job;
+  PyArrayObject *x = count == 3 && PyBool_Check(args[2]) ? plain(args[0], &kind) : NULL;
+  long outer = x ? around(x, whole(args[1], 0), &job.slicing.size, &job.slicing.inner) : -1;
+  if (outer < 0 || !PyArray_SIZE(x)) return DECLINED;
+  PyArrayObject *places = (PyArrayObject *)PyArray_EMPTY(PyArray_NDIM(x), PyArray_DIMS(x), NPY_INT64, 0);
+  PyArrayObject *found = places ? empty_like(x) : NULL;
+  if (!found) return Py_XDECREF(places), NULL;
+  job.kernels = table_of(kind), job.from = PyArray_DATA(x), job.to = PyArray_DATA(found);
+  job.places = PyArray_DATA(places), job.largest = args[2] == Py_True;
+  run_parts(find_extremes, &job, outer, 1 + 4 * SMALL / (job.slicing.size * job.slicing.inner), PyArray_SIZE(x));
+  return Py_BuildValue("NN", found, places);
+}
+
 const struct face slice_faces[] = {{"slices_taken", slices_taken}, {"add_slices", add_slices_at},
-                                   {"running_sum", running_sum}, {"running_product", running_product}, {NULL, NULL}};
+                                   {"running_sum", running_sum}, {"running_product", running_product},
+                                   {"slices_turned", slices_turned}, {"triangle_kept", triangle_kept},
+                                   {"running_extreme", running_extreme}, {NULL, NULL}};

@@ -2,16 +2,23 @@
 #ifndef SLICES_H
 #define SLICES_H
 
-/* An array seen as (outer, size, inner); `index` names `count` of the `size` slices. */
+/* An array seen as (outer, size, inner); `index` names `count` of the `size` slices. Indices that follow each other are a
+   run, whose slices lie side by side in both arrays: `run` says how long each is. */
 struct slicing {
-  long size, inner, count;
+  long size, inner, count, runs;
   const int64_t *index;
+  const long *run;
 };
 
-/* For outer begin to end. `slices_added` adds to what is there. A scan runs from the end where `reverse`. */
+/* For outer begin to end. `slices_added` adds to what is there. A scan runs from the end where `reverse`.
+   `triangles_kept` keeps of each row the columns up to its own plus `offset`, or where `upper` from there on. */
 #define SLICES(K) \
   K(slices_taken, void, (const struct slicing *s, const void *from, void *to, long begin, long end)) \
   K(slices_added, void, (const struct slicing *s, const void *from, void *to, long begin, long end)) \
+  K(slices_turned, void, (const void *from, void *to, long size, long inner, long begin, long end)) \
+  K(triangles_kept, void, (const void *x, void *out, long rows, long columns, long offset, int upper, long begin, long end)) \
+  K(running_extremes, void, (const void *x, void *out, int64_t *places, long size, long inner, int largest, long begin, \
+                             long end)) \
   K(running_sums, void, (const void *x, void *out, long size, long inner, int reverse, long begin, long end)) \
   K(running_products, void, (const void *x, void *out, long size, long inner, int reverse, long begin, long end))
 

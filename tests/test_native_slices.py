@@ -52,6 +52,28 @@ def test_scans_are_those_of_the_reference(level, scan, shape, dim, kind, reverse
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("shape", "dim"), CASES, ids=str)
+def test_running_extremes_and_their_places_are_those_of_the_reference(level, shape, dim, kind, largest):
+    x = np.round(numbers(shape, kind))
+    x.reshape(-1)[20::17] = np.nan
+    found, expected = slices.running_extreme(x, dim, largest), slices.running_extreme.__wrapped__(x, dim, largest)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("shape", "dim"), CASES, ids=str)
+def test_slices_are_turned_and_triangles_kept_as_by_the_reference(level, shape, dim, kind):
+    x = numbers(shape, kind)
+    np.testing.assert_array_equal(slices.slices_turned(x, dim), slices.slices_turned.__wrapped__(x, dim))
+    for upper in (False, True):
+        for offset in (0, 2, -3, 100, -100) if len(shape) > 1 else ():
+            found, expected = slices.triangle_kept(x, offset, upper), slices.triangle_kept.__wrapped__(x, offset, upper)
+            np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_lies_in_strides_or_out_of_range_goes_to_the_reference(level, kind):
     x, index = numbers((4, 6), kind), np.array([1, 1, 3])

@@ -1,4 +1,4 @@
-"""Slices along a dim: taken and added where an index names them, and running sums and products.
+"""Slices along a dim: taken and added where an index names them, running sums, products and extremes.
 
 NOTE [Adding where places repeat]
 `np.add.at` has one fast path: flat positions into flat memory. `add_slices` brings sums over repeated slices to that
@@ -43,3 +43,25 @@ def running_product(x, dim: int, reverse: bool) -> np.ndarray:
 def _running(operation, x, dim, reverse):
     turn = (slice(None),) * dim + (slice(None, None, -1 if reverse else 1),)
     return operation.accumulate(x[turn], dim)[turn]
+
+
+@native
+def running_extreme(x, dim: int, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return running maxima or minima along `dim`, and where each was found: the latest place among equals."""
+    values = (np.maximum if largest else np.minimum).accumulate(x, dim)
+    found = (x == values) | (x != x)  # NaN, once met, stays
+    places = np.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - 1 - dim))
+    return values, np.maximum.accumulate(np.where(found, places, 0), dim)
+
+
+@native
+def slices_turned(x, dim: int) -> np.ndarray:
+    """Return the slices along `dim` in reverse order."""
+    return np.array(x[(slice(None),) * dim + (slice(None, None, -1),)], order="C")
+
+
+@native
+def triangle_kept(x, offset: int, upper: bool) -> np.ndarray:
+    """Return matrices with zeros where the column is beyond the row plus an offset, or with `upper` before it."""
+    beyond = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]
+    return np.where(beyond >= offset if upper else beyond <= offset, x, x.dtype.type(0))

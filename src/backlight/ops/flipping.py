@@ -1,6 +1,7 @@
 """Other orders of the slices: flip, roll, rot90. All copy."""
 
 from backlight.errors import DimError, ShapeError
+from backlight.kernels.slices import slices_turned
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.sizes import sizes_given
@@ -14,6 +15,8 @@ def flipped(xp, input, dims: tuple):
     wanted = normalise_dims(dims, input.ndim)
     if not input.ndim:
         return xp.array(input)
+    if len(wanted) == 1:
+        return slices_turned(input, wanted[0])
     return xp.array(input[tuple(slice(None, None, -1 if dim in wanted else 1) for dim in range(input.ndim))], order="C")
 
 

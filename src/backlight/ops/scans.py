@@ -8,8 +8,9 @@ from backlight.dtypes import bool as bool_dtype
 from backlight.errors import ShapeError
 from backlight.kernels import slices
 from backlight.kernels.halves import rounded, widened
+from backlight.kernels.pools import added_at
 from backlight.ops.declare import op
-from backlight.ops.dims import normalise_dim, with_numpy_names
+from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.extremes import ordered_tangent
 from backlight.ops.joining import cat
 from backlight.ops.numbers import no_kernel
@@ -182,14 +183,10 @@ def logcumsumexp(input, dim):
 # --- running extremes ------------------------------------------------------------------------------------------------
 
 
-def running_extreme(xp, extreme, input, dim):
+def running_extreme(input, dim, largest: bool):
     """Return running extremes along `dim`, and where each was found: the latest place among equals."""
-    dim = normalise_dim(dim, input.ndim)
     row = input.reshape(input.shape or (1,))
-    values = extreme.accumulate(row, dim)
-    found = (row == values) | (row != row)  # NaN, once met, stays
-    places = np.arange(row.shape[dim]).reshape((-1,) + (1,) * (row.ndim - 1 - dim))
-    indices = xp.maximum.accumulate(xp.where(found, places, 0), dim)
+    values, indices = slices.running_extreme(row, normalise_dim(dim, input.ndim), largest)
     return values.reshape(input.shape), indices.reshape(input.shape)
 
 
@@ -203,7 +200,7 @@ def running_extreme(xp, extreme, input, dim):
 )
 def running_max(xp, input, dim: int):
     """Running maxima along `dim`."""
-    values, indices = running_extreme(xp, xp.maximum, input, dim)
+    values, indices = running_extreme(input, dim, True)
     return (values, indices), xp.array(indices)
 
 
@@ -225,7 +222,7 @@ def running_max_input(grad, dim, indices, ops):
 )
 def running_min(xp, input, dim: int):
     """Running minima along `dim`."""
-    values, indices = running_extreme(xp, xp.minimum, input, dim)
+    values, indices = running_extreme(input, dim, False)
     return (values, indices), xp.array(indices)
 
 
@@ -242,11 +239,8 @@ def cummaxmin_backward(xp, grad_output, indices, dim: int):
     """Add each gradient at the place where its running extreme was found."""
     if grad_output.ndim == 0:
         return grad_output
-    out = xp.zeros_like(grad_output)
-    places = list(np.ix_(*map(np.arange, out.shape)))
-    places[dim] = indices
-    xp.add.at(out, tuple(places), grad_output)
-    return out
+    places = flat_places(indices, grad_output.shape, dim % grad_output.ndim)
+    return added_at(grad_output, places.reshape(grad_output.shape), grad_output.shape)
 
 
 @cummaxmin_backward.derivative("grad_output", formula="grad, taken where the extremes were found")

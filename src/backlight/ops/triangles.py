@@ -6,6 +6,7 @@ from backlight.devices import require_cpu
 from backlight.dtypes import int64, to_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph.state import wrap
+from backlight.kernels.slices import triangle_kept
 from backlight.layouts import require_strided
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
@@ -29,7 +30,7 @@ def _check_matrix(name: str, input) -> None:
 def tril(xp, input, diagonal: int = 0):
     """Keep each matrix on and below a diagonal; zeros above it."""
     _check_matrix("tril", input)
-    return xp.where(lower_mask(input.shape, diagonal), input, input.dtype.type(0))
+    return triangle_kept(input, diagonal, False)
 
 
 @tril.derivative("input", formula="grad on and below the diagonal")
@@ -41,7 +42,7 @@ def tril_input(grad, diagonal, ops):
 def triu(xp, input, diagonal: int = 0):
     """Keep each matrix on and above a diagonal; zeros below it."""
     _check_matrix("triu", input)
-    return xp.where(lower_mask(input.shape, diagonal - 1), input.dtype.type(0), input)
+    return triangle_kept(input, diagonal, True)
 
 
 @triu.derivative("input", formula="grad on and above the diagonal")
