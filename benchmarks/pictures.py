@@ -7,7 +7,7 @@ from html import escape
 
 from measure import FLOOR, OURS, RIVAL
 
-WIDTH, LEFT, RIGHT, TOP, LINE, BOTTOM = 760, 230, 70, 34, 20, 34
+WIDTH, LEFT, RIGHT, TOP, LINE, BOTTOM = 800, 270, 70, 34, 20, 34
 PANEL, GAP = 200, 34  # height of a growth panel, and between two
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #24292f }
