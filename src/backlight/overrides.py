@@ -170,17 +170,12 @@ def _namespaces() -> dict[str, object]:
 def _functions() -> Iterator[tuple[str, str, Public]]:
     """Yield PyTorch's functions: (namespace, name, function); and note how each is called."""
     for space, module in _namespaces().items():
-        names = ("grad", "backward") if module is autograd else vars(module).get("__all__") or _names(module)
-        for name in sorted(names):
+        names = ("grad", "backward") if module is autograd else module.__all__
+        for name in sorted({*names} - {"Reranker"}):  # asking for that class would import it
             function = getattr(module, name)
             if name[0] != "_" and name not in IGNORED and callable(function) and not isinstance(function, type):
                 overriding.names.setdefault(function, f"{space}.{name}")
                 yield space, name, function
-
-
-def _names(front) -> set[str]:
-    """Return the front door's names, without the rooms and the class that are imported when they are asked for."""
-    return {*dir(front)} - {*front._ROOMS.split(), "Reranker"}
 
 
 def _methods() -> Iterator[tuple[str, str, Public]]:
