@@ -7,9 +7,10 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*)
 QUERY ?= how did the romans make concrete that lasts
 
-.PHONY: demo demo-train test bench bench-check bench-reranker faithfulness lint docs lessons seeds clean
+.PHONY: demo demo-train machine test bench bench-check bench-reranker faithfulness lint docs lessons seeds clean
 
 $(BIN)/python:
+	@$(PYTHON) tools/prepare_machine.py venv compiler
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml $(NATIVE) | $(BIN)/python
@@ -36,7 +37,11 @@ demo-train: $(VENV)/.demo
 		|| echo "apt cannot install dataset-fashion-mnist here: put FashionMNIST's idx files into data/FashionMNIST/raw"
 	$(BIN)/backlight train examples/train/fashion_mnist_mlp.toml $(RESUME)
 
-test: $(VENV)/.test
+# First of all what the machine lacks: Chromium, which draws the pages, is installed where that is possible.
+machine:
+	@$(PYTHON) tools/prepare_machine.py venv compiler browser
+
+test: machine $(VENV)/.test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
 
 # Takes about twenty minutes on an idle machine; writes benchmarks/results.json and the tables of docs/performance.md.

@@ -11,7 +11,9 @@ import subprocess
 import time
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+from backlight.web.photograph import BROWSERS
+
+MISSING = "pages are tested in a real browser, and none is installed: apt-get install chromium"
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -27,11 +29,9 @@ PATIENCE = 300  # seconds until an answer must be there
 ENDING = 15  # seconds that the browser has to end by itself
 
 
-def chromium() -> str:
-    """Return the browser's path; say how to install it where there is none."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    assert found, "the page is tested in a real browser, and none is installed: apt-get install chromium"
-    return found
+def chromium_path() -> str | None:
+    """Return the path of the browser, or None where none is installed."""
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
 class Browser:
@@ -45,7 +45,7 @@ class Browser:
         answers, self._out = os.pipe()
         self._in, questions = os.pipe()
         self._questions, self._answers = self._out, self._in
-        command = [chromium(), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        command = [chromium_path(), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
         # the browser reads its file 3 and writes its file 4
         shell = ["bash", "-c", f'exec "$@" 3<&{answers} 4>&{questions}', "bash", *command]
         self._process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What tests of native kernels share, and how workers share the machine."""
+"""What tests share: levels of the native kernels, a browser; how workers share the machine; what the machine lacks."""
 
 import importlib
 import os
@@ -6,6 +6,10 @@ import os
 import pytest
 
 from backlight.kernels.native import compiled
+from browser import MISSING, Browser, chromium_path
+
+NEEDS_BROWSER = {"browser", "installed_browser"}
+REPORTS_BROWSER = "test_chromium_is_installed"
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers have a core each: PyTorch's threads would wait for each other's cores
     importlib.import_module("torch").set_num_threads(1)
@@ -28,3 +32,32 @@ def level(request):
     compiled.use_level(request.param)
     yield request.param
     compiled.use_level(before)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A headless Chromium for the tests of a file; these are left out where none is installed."""
+    driven = Browser(tmp_path_factory.mktemp("profile"))
+    yield driven
+    driven.close()
+
+
+@pytest.fixture(scope="session")
+def installed_browser() -> str:
+    """The path of Chromium; the test is left out where none is installed."""
+    return chromium_path()
+
+
+def pytest_sessionstart(session):
+    """Say first what the machine lacks."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and chromium_path() is None:
+        terminal.write_line(f"The tests of pages are left out, and {REPORTS_BROWSER} fails: {MISSING}", red=True)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests of pages where no browser is installed: one test fails for all of them."""
+    if chromium_path() is None:
+        left_out = [one for one in items if NEEDS_BROWSER & set(getattr(one, "fixturenames", ()))]
+        items[:] = [one for one in items if one not in set(left_out)]
+        config.hook.pytest_deselected(items=left_out)

@@ -25,7 +25,6 @@ from backlight.explain.batch.tally import Tally, label_summary
 from backlight.explain.batch.work import Worker
 from backlight.models.ranker import load_ranker
 from backlight.web.batch import batch_page, pieces
-from browser import Browser
 from tiny_bert import cross_encoder, write_bert, write_cross_encoder
 
 PAIRS = [
@@ -548,21 +547,17 @@ def test_the_page_escapes_what_others_wrote_and_asks_no_network(tmp_path):
     assert not any(outside in page for outside in ("http://", "https://", "@import", "url("))
 
 
-def test_the_pages_theme_follows_the_address_and_the_button(tmp_path):
+def test_the_pages_theme_follows_the_address_and_the_button(tmp_path, browser):
     run_batch(records(), tmp_path, cross_encoder())
     page = tmp_path / "page.html"
     page.write_text(batch_page(tmp_path, "1.0"), encoding="utf-8")
-    browser = Browser(tmp_path / "profile")
-    try:
-        browser.open(page, "dark")
-        theme = "document.documentElement.dataset.theme"
-        assert browser.run(theme) == "dark"
-        browser.run("document.getElementById('theme').click()")
-        assert browser.run(theme) == "light"
-        assert browser.run("document.getElementById('theme').textContent") == "Dark"
-        assert browser.problems() == []
-    finally:
-        browser.close()
+    browser.open(page, "dark")
+    theme = "document.documentElement.dataset.theme"
+    assert browser.run(theme) == "dark"
+    browser.run("document.getElementById('theme').click()")
+    assert browser.run(theme) == "light"
+    assert browser.run("document.getElementById('theme').textContent") == "Dark"
+    assert browser.problems() == []
 
 
 def test_pieces_of_a_text_join_to_the_text_whatever_its_characters(tmp_path):

@@ -9,7 +9,6 @@ from backlight.lens.flow.flow_page import flow_page
 from backlight.lens.flow.history import History
 from backlight.lens.records.nodes import Edge, Node, Summary
 from backlight.lens.records.record import Record
-from browser import Browser
 
 HOSTILE = "</script><img src=x onerror=\"document.title='broken in'\">"
 STEPS, BROKEN_AT = 300, 200
@@ -50,13 +49,6 @@ def history() -> History:
             }
         found.append(record)
     return found
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    one = Browser(tmp_path_factory.mktemp("profile"))
-    yield one
-    one.close()
 
 
 @pytest.fixture(scope="module")

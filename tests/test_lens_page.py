@@ -62,13 +62,6 @@ def expression(hostile: str = "") -> Record:
     return Record("torch", nodes, [Backward([4], steps)], versions={"torch": "2.13.0"}, title=f"seed.py{hostile}")
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driven = Browser(tmp_path_factory.mktemp("profile"))
-    yield driven
-    driven.close()
-
-
 @pytest.fixture
 def show(browser, tmp_path):
     """Return a function that opens the page of a record; at the end nothing went wrong and nothing was asked for."""

@@ -47,13 +47,6 @@ RECORDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driven = Browser(tmp_path_factory.mktemp("profile"))
-    yield driven
-    driven.close()
-
-
 @pytest.fixture(scope="module", params=list(RECORDS))
 def shown(request, browser, tmp_path_factory) -> tuple[Browser, Picture]:
     """Open the page of a record; return the browser, which can call `place`, and the picture, in the page's figures."""

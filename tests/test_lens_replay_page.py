@@ -12,13 +12,6 @@ from browser import Browser
 from hand_made import hooked_record, scalar, seed_backward, seed_nodes, seed_record
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driven = Browser(tmp_path_factory.mktemp("profile"))
-    yield driven
-    driven.close()
-
-
 @pytest.fixture
 def show(browser, tmp_path):
     """Return a function that opens the page of a record; at the end nothing went wrong and nothing was asked for."""

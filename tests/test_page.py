@@ -9,7 +9,6 @@ from backlight.explain.interactions import Interactions
 from backlight.explain.ranking import rank_and_explain
 from backlight.web.exposition import Exposition
 from backlight.web.report import report
-from browser import Browser
 from tiny_bert import cross_encoder
 
 QUERY = "how do plants make food"
@@ -67,13 +66,6 @@ def exposition():
         layers={best.index: build_up(ranker, [pair])[0].after},
         comparisons=[comparison_of(rankings[1])],
     )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driven = Browser(tmp_path_factory.mktemp("profile"))
-    yield driven
-    driven.close()
 
 
 @pytest.fixture(scope="module")

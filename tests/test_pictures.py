@@ -13,7 +13,6 @@ from backlight.svg_text import width_of
 from backlight.web.photograph import png_of
 from backlight.web.pictures import comparison_svg, interactions_svg, ranking_svg
 from backlight.web.words import Run, flow
-from browser import chromium
 from test_report import EVIL
 from tiny_bert import cross_encoder, write_cross_encoder
 
@@ -89,8 +88,7 @@ def test_widths_are_helveticas():
     assert width_of("東e\u0301", 10) == pytest.approx(10 + 5.56)
 
 
-def test_a_browser_turns_a_picture_into_png(reranker):
-    chromium()
+def test_a_browser_turns_a_picture_into_png(reranker, installed_browser):
     source = interactions_svg(reranker.matrix(QUERY, DOCUMENTS[0]))
     found = png_of(source)
     root = ElementTree.fromstring(source)
