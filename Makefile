@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*)
 QUERY ?= how did the romans make concrete that lasts
 
-.PHONY: demo demo-train machine test bench bench-check bench-reranker faithfulness lint docs lessons seeds clean
+.PHONY: demo demo-train machine test soak bench bench-check bench-reranker faithfulness lint docs lessons seeds clean
 
 $(BIN)/python:
 	@$(PYTHON) tools/prepare_machine.py venv compiler
@@ -43,6 +43,13 @@ machine:
 
 test: machine $(VENV)/.test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
+
+# Crashes, hangs, leaks, lost rows and lost state under hostile arguments, threads, forks, interrupts and kills:
+# make soak SECONDS=3600 SEED=7; docs/guarantees.md says what each program holds.
+SECONDS ?= 300
+SEED ?= 0
+soak: $(VENV)/.test
+	$(BIN)/python tests/soak/run_all.py --seconds $(SECONDS) --seed $(SEED)
 
 # Takes about twenty minutes on an idle machine; writes benchmarks/results.json and the tables of docs/performance.md.
 # The lens's rivals need Graphviz's program dot; a row says so where it is missing.
