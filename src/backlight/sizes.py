@@ -1,12 +1,18 @@
 """`Size`, the tuple of ints that a tensor's shape is."""
 
+from functools import wraps
 from math import prod
 from operator import index
 
 from backlight.errors import ArgumentError, ShapeError, StorageError
 
 MOST_BYTES = 2**63 - 1
-TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
+TOO_LARGE = (
+    "array is too big",
+    "Maximum allowed dimension exceeded",
+    "Maximum allowed size exceeded",
+    "iterator is too large",
+)
 
 
 class Size(tuple):
@@ -141,8 +147,25 @@ def allocated(make, shape, kind, *options):
         raise storage_error(shape, kind.itemsize) from None
 
 
-def as_storage_error(problem: Exception) -> Exception:
-    """Return PyTorch's error for NumPy's about an array that is too large, or the problem itself if it is another."""
+def storage_errors(function):
+    """Return a function that raises PyTorch's error where an array that NumPy makes in it is too large."""
+
+    @wraps(function)
+    def sized(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except (MemoryError, ValueError) as problem:
+            raise as_storage_error(problem) from None
+
+    return sized
+
+
+def as_storage_error(problem: Exception, shape=None) -> Exception:
+    """Return PyTorch's error for NumPy's about an array that is too large, or the problem itself if it is another.
+
+    Args:
+        shape: of the array, where that is known; NumPy does not say it where the count of bytes overflows.
+    """
     if isinstance(problem, StorageError):
         return problem
     if isinstance(problem, MemoryError):
@@ -151,5 +174,6 @@ def as_storage_error(problem: Exception) -> Exception:
             return storage_error(shape, kind.itemsize)
         return StorageError(f"DefaultCPUAllocator: can't allocate memory: {problem or 'it has run out'}")
     if isinstance(problem, ValueError) and str(problem).startswith(TOO_LARGE):
-        return StorageError(f"Storage size calculation overflowed: {problem}")
+        known = f"with sizes={list(shape)}" if shape is not None else f"in NumPy: {problem}"
+        return StorageError(f"Storage size calculation overflowed {known}")
     return problem

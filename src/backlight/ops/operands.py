@@ -214,7 +214,7 @@ def broadcast_problem(problem: Exception, arrays) -> Exception:
                     "make the sizes equal or one of them 1 (see unsqueeze and expand)"
                 )
         whole = tuple(b if a == 1 else a for a, b in zip(left, right))
-    return as_storage_error(problem)
+    return as_storage_error(problem, whole)
 
 
 def check_saved(node, slot: str):

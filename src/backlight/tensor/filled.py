@@ -79,7 +79,9 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
     if not isinstance(size, (tuple, list)):
         raise ArgumentError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     value = _filling("full", fill_value, to_numpy_dtype(dtype))
-    return made(np.full(size_from("full", (size,)), value), requires_grad, device, layout, pin_memory)
+    array = allocated(np.empty, size_from("full", (size,)), value.dtype)
+    array[...] = value
+    return made(array, requires_grad, device, layout, pin_memory)
 
 
 def _filling(function: str, value, kind: np.dtype | None) -> np.ndarray:
