@@ -2,7 +2,13 @@
 
    The classes stay Python's (graph/state.py, graph/node.py): C reads and writes their slots at the offsets that their
    member descriptors tell. Whatever is not plain is declined, and the Python code runs, which is the reference: both
-   record the same graph. */
+   record the same graph.
+
+   NOTE [Slots]
+   Python code may delete a slot, put anything into it, or make an object whose slots were never filled. So a slot that
+   is read may hold NULL or an object of any type: C looks before it uses it, and declines. What it found holds until
+   Python code may run, which is also where an attribute is looked up, an object is made that the garbage collector
+   tracks (finalizers), or a reference is given up. */
 #ifndef CORE_H
 #define CORE_H
 
@@ -42,6 +48,30 @@ static inline void set_slot(PyObject *object, Py_ssize_t offset, PyObject *value
 
 Py_ssize_t slot_offset(PyObject *type, const char *name); /* -1 with an exception if there is none */
 
+/* The exception that is set, taken away; and put back, which takes the reference over. */
+static inline PyObject *take_problem(void) {
+#if PY_VERSION_HEX >= 0x030C0000
+  return PyErr_GetRaisedException();
+#else
+  PyObject *type, *problem, *traceback;
+  PyErr_Fetch(&type, &problem, &traceback);
+  if (!type) return NULL;
+  PyErr_NormalizeException(&type, &problem, &traceback);
+  if (traceback) PyException_SetTraceback(problem, traceback);
+  Py_XDECREF(traceback);
+  Py_DECREF(type);
+  return problem;
+#endif
+}
+
+static inline void raise_again(PyObject *problem) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(problem);
+#else
+  if (problem) PyErr_Restore(Py_NewRef(Py_TYPE(problem)), problem, PyException_GetTraceback(problem));
+#endif
+}
+
 /* Numbers as programs take them: an array in C order, or one number (NumPy scalar, 0-d array). */
 struct numbers {
   const void *at;
@@ -49,7 +79,7 @@ struct numbers {
   int kind;            /* NPY_FLOAT or NPY_DOUBLE */
   PyArrayObject *array; /* NULL for a NumPy scalar */
 };
-int read_numbers(PyObject *data, struct numbers *found);   /* 0 if it is neither */
+int read_numbers(PyObject *data, struct numbers *found);   /* 0 if it is neither, or NULL */
 PyObject *new_scalar(int kind, double value);              /* a NumPy scalar */
 void *scalar_value(PyObject *scalar);                      /* where its number lies */
 PyObject *new_tensor(PyObject *data);                      /* takes the reference over; edge, storage, view are None */
@@ -82,6 +112,8 @@ struct plan {
   struct derivative derivative[MOST_INPUTS];
 };
 
+struct plan *plan_read(PyObject *given);              /* what Python says of an op; NULL with an exception */
+void plan_keep(struct plan *plan);                    /* run nodes of its class by it */
 struct plan *plan_of_class(PyTypeObject *node_class); /* NULL for nodes that Python runs */
 int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted, PyObject **found);
 void plan_free(struct plan *plan, PyObject *node); /* drop what the node saved */

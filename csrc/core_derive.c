@@ -4,14 +4,29 @@
 /* What the node saved is still there and was not written to: 1; 0: Python must look (and will raise, most likely). */
 static int unchanged(PyObject *storage, PyObject *expected) {
   if (storage == Py_None) return 1;
+  if (!storage || !expected || !PyLong_CheckExact(expected)) return 0;
+  Py_INCREF(storage), Py_INCREF(expected); /* the version may be a property */
   PyObject *version = PyObject_GetAttr(storage, core.name_version);
-  if (!version) {
-    PyErr_Clear();
-    return 0;
-  }
-  int same = version == expected || PyObject_RichCompareBool(version, expected, Py_EQ) == 1;
-  Py_DECREF(version);
+  int same = version == expected;
+  if (version && !same && PyLong_CheckExact(version)) same = PyObject_RichCompareBool(version, expected, Py_EQ) == 1;
+  if (!version) PyErr_Clear();
+  Py_XDECREF(version);
+  Py_DECREF(storage), Py_DECREF(expected);
   return same;
+}
+
+static int is_tensor(PyObject *object) {
+  return object && (Py_TYPE(object) == core.tensor || PyType_IsSubtype(Py_TYPE(object), core.tensor_state));
+}
+
+/* Whether all that the node saved is as it was. Python code may run in here. */
+static int all_unchanged(struct plan *plan, PyObject *node) {
+  for (int i = 0; i < plan->inputs; i++) {
+    PyObject *tensor = plan->saves[i] ? SLOT(node, plan->input_slot[i]) : core.not_saved;
+    if (tensor == core.not_saved) continue;
+    if (!is_tensor(tensor) || !unchanged(SLOT(tensor, core.storage_slot), SLOT(node, plan->version_slot[i]))) return 0;
+  }
+  return !plan->saves_out || unchanged(SLOT(node, plan->out_storage), SLOT(node, plan->out_version));
 }
 
 /* A gradient that broadcasting made of one number, as that of a sum, is taken as that number. */
@@ -44,10 +59,20 @@ static int at_defaults(struct plan *plan, PyObject *node) {
   for (int c = 0; c < plan->constants; c++) {
     PyObject *value = SLOT(node, plan->constant_slot[c]);
     if (value == plan->constant[c]) continue;
-    int same = value ? PyObject_RichCompareBool(value, plan->constant[c], Py_EQ) : 0;
+    if (!value) return 0;
+    Py_INCREF(value); /* it may be any object, and compare itself */
+    int same = PyObject_RichCompareBool(value, plan->constant[c], Py_EQ);
+    Py_DECREF(value);
     if (same < 0) PyErr_Clear();
     if (same != 1) return 0;
   }
+  return 1;
+}
+
+/* Whether the inputs that a derivative reads are among those that the node keeps. */
+static int has_sources(const struct derivative *rule, unsigned have) {
+  for (int s = 0; s < rule->program.sources; s++)
+    if (rule->source[s] >= 0 && !(have >> rule->source[s] & 1)) return 0;
   return 1;
 }
 
@@ -57,22 +82,20 @@ int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted,
   struct numbers g, out = {0}, input[MOST_INPUTS];
   int grad_single, out_single = 0, input_single[MOST_INPUTS] = {0}, last = -1;
   if (plan->fix_slot && SLOT(node, plan->fix_slot) != Py_None) return 0;
-  if (!at_defaults(plan, node)) return 0;
+  if (!at_defaults(plan, node) || !all_unchanged(plan, node)) return 0;
+  /* From here on no Python code runs, so that what is found below holds to the end. */
   if (!read_gradient(grad, &g, &grad_single) || g.count > 1 << 17) return 0;
   const int scalar = !g.array || !PyArray_NDIM(g.array);
+  unsigned have = 0;
   for (int i = 0; i < plan->inputs; i++) {
-    if (!plan->saves[i]) continue;
-    PyObject *tensor = SLOT(node, plan->input_slot[i]);
-    if (!tensor || tensor == Py_None) return 0;
+    PyObject *tensor = plan->saves[i] ? SLOT(node, plan->input_slot[i]) : core.not_saved;
     if (tensor == core.not_saved) continue;
-    if (!unchanged(SLOT(tensor, core.storage_slot), SLOT(node, plan->version_slot[i]))) return 0;
-    if (!read_saved(SLOT(tensor, core.data), &g, &input[i], &input_single[i])) return 0;
+    if (!is_tensor(tensor) || !read_saved(SLOT(tensor, core.data), &g, &input[i], &input_single[i])) return 0;
+    have |= 1u << i;
   }
-  if (plan->saves_out) {
-    PyObject *data = SLOT(node, plan->out_slot);
-    if (!data || data == Py_None || !unchanged(SLOT(node, plan->out_storage), SLOT(node, plan->out_version))) return 0;
-    if (!read_saved(data, &g, &out, &out_single)) return 0;
-  }
+  if (plan->saves_out && !read_saved(SLOT(node, plan->out_slot), &g, &out, &out_single)) return 0;
+  for (int e = 0; e < plan->differentiable; e++)
+    if (wanted >> e & 1 && !has_sources(&plan->derivative[e], have)) return 0;
   for (int e = 0; e < plan->differentiable; e++) {
     found[e] = NULL;
     if (wanted >> e & 1) last = e;

@@ -11,7 +11,7 @@ PyObject *core_next_sequence(PyObject *self, PyObject *unused) {
 }
 
 int read_numbers(PyObject *data, struct numbers *found) {
-  PyTypeObject *type = Py_TYPE(data);
+  PyTypeObject *type = data ? Py_TYPE(data) : NULL;
   if (type == &PyArray_Type) {
     PyArrayObject *array = (PyArrayObject *)data;
     found->kind = PyArray_TYPE(array);

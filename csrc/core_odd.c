@@ -110,6 +110,7 @@ static int odd_array(PyArrayObject *array) {
 
 /* The oddities of an array or a NumPy scalar: 0, ODD_INF, ODD_NAN or both; what is no floating-point number has none. */
 int odd_numbers(PyObject *data) {
+  if (!data) return 0; /* a slot that was deleted */
   PyTypeObject *type = Py_TYPE(data);
   if (type == &PyArray_Type) return odd_array((PyArrayObject *)data);
   if (type == &PyFloatArrType_Type) return odd_run(NPY_FLOAT, scalar_value(data), 1);

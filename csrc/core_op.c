@@ -33,7 +33,7 @@ static int note_place(PyObject *node) {
   if (!frame) {
     SET_NEW(node, core.code, Py_NewRef(Py_None));
     SET_NEW(node, core.lasti, PyLong_FromLong(0));
-    return 0;
+    return SLOT(node, core.lasti) ? 0 : -1;
   }
   Py_INCREF(frame);
   PyObject *code = (PyObject *)PyFrame_GetCode(frame);
@@ -46,6 +46,11 @@ static int note_place(PyObject *node) {
       Py_DECREF(frame);
       Py_DECREF(code);
       if (!outer) return -1;
+      if (!PyFrame_Check(outer)) {
+        PyErr_Format(PyExc_TypeError, "user_frame must return a frame, got %R", outer);
+        Py_DECREF(outer);
+        return -1;
+      }
       frame = (PyFrameObject *)outer;
       code = (PyObject *)PyFrame_GetCode(frame);
     }
@@ -53,16 +58,22 @@ static int note_place(PyObject *node) {
   SET_NEW(node, core.code, code);
   SET_NEW(node, core.lasti, PyLong_FromLong(PyFrame_GetLasti(frame)));
   Py_DECREF(frame);
-  return 0;
+  return SLOT(node, core.lasti) ? 0 : -1;
 }
 
 /* The version of a tensor's storage: 0 where none was made. A new reference. */
 static PyObject *version_of(PyObject *tensor) {
   PyObject *storage = SLOT(tensor, core.storage_slot);
-  return storage == Py_None ? PyLong_FromLong(0) : PyObject_GetAttr(storage, core.name_version);
+  if (!storage) return PyErr_Format(PyExc_AttributeError, "%.100s object has no _storage", Py_TYPE(tensor)->tp_name);
+  if (storage == Py_None) return PyLong_FromLong(0);
+  Py_INCREF(storage); /* its version may be a property, which may give the tensor another storage */
+  PyObject *version = PyObject_GetAttr(storage, core.name_version);
+  Py_DECREF(storage);
+  return version;
 }
 
-/* Make the node of an op and give it to the output; 0, or -1 with an exception. */
+/* Make the node of an op and give it to the output; 0, or -1 with an exception. What the inputs' slots hold was there
+   when they were looked at; the versions that are read here may be properties, after which anything may have changed. */
 static int record(struct plan *plan, PyObject *const *inputs, PyObject *out, PyObject *data) {
   PyObject *edges = PyTuple_New(plan->differentiable), *node = edges ? plan->node_class->tp_alloc(plan->node_class, 0) : NULL;
   if (!node) {
@@ -73,13 +84,14 @@ static int record(struct plan *plan, PyObject *const *inputs, PyObject *out, PyO
   for (int e = 0; e < plan->differentiable; e++) {
     PyObject *tensor = inputs[plan->edge_input[e]], *edge = SLOT(tensor, core.edge);
     if (edge == core.leaf) edge = tensor;
+    if (!edge) edge = Py_None;
     if (edge != Py_None) wanted |= 1u << e;
     PyTuple_SET_ITEM(edges, e, Py_NewRef(edge));
   }
   SET_NEW(node, core.edges, edges);
   SET_NEW(node, core.sequence, PyLong_FromLongLong(next_sequence++));
   SET_NEW(node, core.extra, Py_NewRef(Py_None));
-  if (note_place(node) < 0) goto failed;
+  if (!SLOT(node, core.sequence) || note_place(node) < 0) goto failed;
   if (plan->fix_slot) SET_NEW(node, plan->fix_slot, Py_NewRef(Py_None));
   for (int i = 0; i < plan->inputs; i++) {
     if (!plan->saves[i]) continue;
@@ -90,16 +102,14 @@ static int record(struct plan *plan, PyObject *const *inputs, PyObject *out, PyO
     SET_NEW(node, plan->version_slot[i], version);
   }
   if (plan->saves_out) {
-    if (SLOT(out, core.storage_slot) == Py_None) {
-      PyObject *made = core.storage->tp_alloc(core.storage, 0);
-      if (!made) goto failed;
-      set_slot(out, core.storage_slot, made);
-      Py_DECREF(made);
-    }
-    PyObject *storage = Py_NewRef(SLOT(out, core.storage_slot));
+    PyObject *present = SLOT(out, core.storage_slot);
+    PyObject *storage = present && present != Py_None ? Py_NewRef(present) : core.storage->tp_alloc(core.storage, 0);
+    if (!storage) goto failed;
+    if (storage != present) set_slot(out, core.storage_slot, storage);
     SET_NEW(node, plan->out_slot, Py_NewRef(data));
     SET_NEW(node, plan->out_storage, storage);
     SET_NEW(node, plan->out_version, PyLong_FromLong(0));
+    if (!SLOT(node, plan->out_version)) goto failed;
   }
   for (int c = 0; c < plan->constants; c++) SET_NEW(node, plan->constant_slot[c], Py_NewRef(plan->constant[c]));
   set_slot(out, core.edge, node);
@@ -132,39 +142,42 @@ static PyObject *number_beside(PyObject *number, int kind) {
   return new_tensor(new_scalar(kind, value));
 }
 
-/* Compute and record; NULL without an exception: declined. */
+/* Compute and record; NULL without an exception: declined. The arrays are held: a finalizer may exchange a tensor's. */
 static PyObject *run_op(struct plan *plan, PyObject *const *args) {
   const int count = plan->inputs;
   struct numbers numbers[MOST_INPUTS];
-  PyObject *inputs[MOST_INPUTS], *made = NULL, *data = NULL, *out = NULL;
+  PyObject *inputs[MOST_INPUTS], *held[MOST_INPUTS] = {NULL}, *made = NULL, *data = NULL, *out = NULL;
   const void *sources[MOST_INPUTS];
   int kind = -1, widest = -1, late = -1;
   for (int i = 0; i < count; i++) {
     inputs[i] = args[i];
     if (!is_tensor(args[i])) {
-      if (late >= 0 || !plan->fix_slot || count != 2) return NULL;
+      if (late >= 0 || !plan->fix_slot || count != 2) goto done;
       late = i;
       continue;
     }
-    PyObject *held = SLOT(args[i], core.data);
-    if (!held || !read_numbers(held, &numbers[i])) return NULL;
-    if (kind >= 0 && kind != numbers[i].kind) return NULL;
+    PyObject *own = SLOT(args[i], core.data);
+    if (!own || !read_numbers(own, &numbers[i])) goto done;
+    held[i] = Py_NewRef(own);
+    if (kind >= 0 && kind != numbers[i].kind) goto done;
     kind = numbers[i].kind;
   }
-  if (kind < 0) return NULL;
+  if (kind < 0) goto done;
   if (late >= 0) {
     made = number_beside(args[late], kind);
     if (!made) {
       PyErr_Clear();
-      return NULL;
+      goto done;
     }
     inputs[late] = made;
-    read_numbers(SLOT(made, core.data), &numbers[late]);
+    if (!read_numbers(SLOT(made, core.data), &numbers[late])) goto done;
   }
   /* The shape of the result: that of the first array that has dims; all others have it too, or are single numbers. */
   int edges = 0, single = 0;
   for (int i = 0; i < count; i++) {
-    if (SLOT(inputs[i], core.edge) != Py_None) edges |= 1 << i;
+    PyObject *edge = SLOT(inputs[i], core.edge);
+    if (!edge) goto done; /* deleted: Python says so */
+    if (edge != Py_None) edges |= 1 << i;
     if (!numbers[i].array || !PyArray_NDIM(numbers[i].array)) {
       single |= 1 << i;
     } else if (widest < 0) {
@@ -194,6 +207,7 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
     if (any && record(plan, inputs, out, data) < 0) Py_CLEAR(out);
   }
 done:
+  for (int i = 0; i < count; i++) Py_XDECREF(held[i]);
   Py_XDECREF(data);
   Py_XDECREF(made);
   return out;
@@ -207,7 +221,7 @@ static PyObject *quiet_call(OpFunction *self, PyObject *const *args, size_t flag
     PyObject *out = run_op(self->plan, args);
     if (out || PyErr_Occurred()) return out;
   }
-  return PyObject_Vectorcall(self->base.reference, args, flags, names);
+  return call_reference(&self->base, args, flags, names);
 }
 
 /* The arguments of a vectorcall as a tuple and a dict. */
@@ -240,7 +254,7 @@ static PyObject *tell(OpFunction *self, PyObject *told, PyObject *const *args, s
 /* Call, and look at what comes out in anomaly mode: see NOTE [Anomalies] in graph/anomaly.py. */
 static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *out = quiet_call(self, args, flags, names);
-  if (!core.odd_op || !out || !is_tensor(out) || !(odd_numbers(SLOT(out, core.data)) & core.odd_wanted)) return out;
+  if (!core.odd_op || !core.ready || !out || !is_tensor(out) || !(odd_numbers(SLOT(out, core.data)) & core.odd_wanted)) return out;
   return tell(self, Py_NewRef(core.odd_op), args, flags, names, out);
 }
 
@@ -263,12 +277,13 @@ static PyObject *interpreted_call(OpFunction *self, PyObject *const *args, size_
   Py_XDECREF(given);
   Py_DECREF(interpret);
   if (out != Py_None) return out;
-  Py_DECREF(out);
+  Py_DECREF(out); /* interpret has declined, and may have stopped the reporting */
   return (core.report ? reported_call : checked_call)(self, args, flags, names);
 }
 
 static PyObject *function_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   OpFunction *self = (OpFunction *)object;
+  if (!reference_of(&self->base)) return NULL;
   if (core.interpret) return interpreted_call(self, args, flags, names);
   if (core.report) return reported_call(self, args, flags, names);
   return (core.odd_op ? checked_call : quiet_call)(self, args, flags, names);
@@ -311,115 +326,17 @@ PyObject *core_check(PyObject *self, PyObject *args) {
 
 /* --- plans -------------------------------------------------------------------------------------------------------- */
 
-static int read_program(PyObject *told, struct program *program) {
-  PyObject *steps, *constants;
-  if (!PyArg_ParseTuple(told, "iSO!", &program->sources, &steps, &PyTuple_Type, &constants)) return -1;
-  program->constants = (int)PyTuple_GET_SIZE(constants);
-  program->steps = (int)(PyBytes_GET_SIZE(steps) / WORDS);
-  if (program->constants > MOST_CONSTANTS || program->steps > MOST_STEPS || program->sources > MOST_SOURCES) {
-    PyErr_SetString(PyExc_ValueError, "a program must fit its registers");
-    return -1;
-  }
-  memcpy(program->step, PyBytes_AS_STRING(steps), PyBytes_GET_SIZE(steps));
-  for (int k = 0; k < program->constants; k++) program->constant[k] = PyFloat_AsDouble(PyTuple_GET_ITEM(constants, k));
-  return PyErr_Occurred() ? -1 : 0;
-}
-
-static int read_derivative(PyObject *told, struct derivative *rule) {
-  PyObject *sources, *program;
-  if (told == Py_None) {
-    rule->passes = 1;
-    return 0;
-  }
-  if (!PyArg_ParseTuple(told, "O!O!", &PyTuple_Type, &sources, &PyTuple_Type, &program)) return -1;
-  for (Py_ssize_t s = 0; s < PyTuple_GET_SIZE(sources) && s < MOST_SOURCES; s++)
-    rule->source[s] = (int)PyLong_AsLong(PyTuple_GET_ITEM(sources, s));
-  return read_program(program, &rule->program);
-}
-
-/* What Python tells of an op (ops/compiled.py): (inputs, forward, node class, edges, saved, out, constants). */
-static struct plan *read_plan(PyObject *told) {
-  PyObject *forward, *node_class, *edges, *saved, *constants;
-  int inputs, out, broadcasts;
-  if (!PyArg_ParseTuple(told, "iO!OO!O!ipO!", &inputs, &PyTuple_Type, &forward, &node_class, &PyTuple_Type, &edges,
-                        &PyTuple_Type, &saved, &out, &broadcasts, &PyTuple_Type, &constants))
-    return NULL;
-  struct plan *plan = PyMem_Calloc(1, sizeof *plan);
-  if (!plan) return (struct plan *)PyErr_NoMemory();
-  plan->inputs = inputs;
-  plan->fix_slot = 0;
-  if (read_program(forward, &plan->forward) < 0) goto failed;
-  plan->differentiable = (int)PyTuple_GET_SIZE(edges);
-  for (int e = 0; e < plan->differentiable; e++) {
-    PyObject *rule;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(edges, e), "iO", &plan->edge_input[e], &rule)) goto failed;
-    if (read_derivative(rule, &plan->derivative[e]) < 0) goto failed;
-  }
-  if (node_class == Py_None) {
-    plan->fix_slot = broadcasts ? -1 : 0;
-    return plan;
-  }
-  plan->node_class = (PyTypeObject *)Py_NewRef(node_class);
-  if (broadcasts && (plan->fix_slot = slot_offset(node_class, "fix")) < 0) goto failed;
-  for (Py_ssize_t s = 0; s < PyTuple_GET_SIZE(saved); s++) {
-    int input;
-    unsigned users;
-    const char *slot, *version;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(saved, s), "iIss", &input, &users, &slot, &version)) goto failed;
-    plan->saves[input] = 1;
-    plan->users[input] = users;
-    if ((plan->input_slot[input] = slot_offset(node_class, slot)) < 0) goto failed;
-    if ((plan->version_slot[input] = slot_offset(node_class, version)) < 0) goto failed;
-  }
-  plan->saves_out = out;
-  if (out && ((plan->out_slot = slot_offset(node_class, "out")) < 0 ||
-              (plan->out_storage = slot_offset(node_class, "out_storage")) < 0 ||
-              (plan->out_version = slot_offset(node_class, "out_version")) < 0))
-    goto failed;
-  plan->constants = (int)PyTuple_GET_SIZE(constants);
-  for (int c = 0; c < plan->constants; c++) {
-    const char *slot;
-    PyObject *value;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(constants, c), "sO", &slot, &value)) goto failed;
-    if ((plan->constant_slot[c] = slot_offset(node_class, slot)) < 0) goto failed;
-    plan->constant[c] = Py_NewRef(value);
-  }
-  return plan;
-failed:
-  PyMem_Free(plan);
-  return NULL;
-}
-
-/* Plans by node class: few hundred at most, never removed, so a table with open addresses serves. */
-#define PLACES 2048
-static struct {
-  PyTypeObject *node_class;
-  struct plan *plan;
-} known[PLACES];
-
-static size_t place_of(PyTypeObject *type) {
-  size_t at = ((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15ull >> 53;
-  while (known[at].node_class && known[at].node_class != type) at = (at + 1) % PLACES;
-  return at;
-}
-
-struct plan *plan_of_class(PyTypeObject *node_class) { return known[place_of(node_class)].plan; }
-
 static int make_plan(OpFunction *self) {
   self->state = PYTHON; /* while Python prepares, and if it cannot be translated */
   PyObject *told = PyObject_CallOneArg(core.prepare, self->op);
   if (!told) return -1;
   if (told != Py_None) {
-    self->plan = read_plan(told);
+    self->plan = plan_read(told);
     if (!self->plan) {
       Py_DECREF(told);
       return -1;
     }
-    if (self->plan->node_class) {
-      size_t at = place_of(self->plan->node_class);
-      known[at].node_class = self->plan->node_class;
-      known[at].plan = self->plan;
-    }
+    if (self->plan->node_class) plan_keep(self->plan);
     self->state = PLANNED;
   }
   Py_DECREF(told);
@@ -447,7 +364,7 @@ static void function_dealloc(OpFunction *self) {
 }
 
 static int function_setattro(PyObject *self, PyObject *name, PyObject *value) {
-  return PyObject_SetAttr(((OpFunction *)self)->base.reference, name, value);
+  return set_on_reference((struct stand_in *)self, name, value);
 }
 
 static PyObject *function_bind(PyObject *self, PyObject *object, PyObject *type) {
@@ -455,7 +372,7 @@ static PyObject *function_bind(PyObject *self, PyObject *object, PyObject *type)
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
-static PyObject *function_repr(OpFunction *self) { return PyObject_Repr(self->base.reference); }
+static PyObject *function_repr(OpFunction *self) { return repr_of_reference(&self->base); }
 
 PyTypeObject OpFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OpFunction",

@@ -47,8 +47,10 @@ static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags,
     if (answer != Py_None) return answer;
     Py_DECREF(answer);
   }
-  if (names && names_out(names)) return hand_over(self->written, self->base.reference, args, count, names);
-  return PyObject_Vectorcall(self->base.reference, args, flags, names);
+  PyObject *reference = reference_of(&self->base);
+  if (!reference) return NULL;
+  if (names && names_out(names)) return hand_over(self->written, reference, args, count, names);
+  return PyObject_Vectorcall(reference, args, flags, names);
 }
 
 static int out_traverse(OutFunction *self, visitproc visit, void *arg) {
@@ -75,7 +77,8 @@ static void out_dealloc(OutFunction *self) {
 
 static PyObject *out_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
-  return Py_NewRef(((OutFunction *)self)->name);
+  OutFunction *function = (OutFunction *)self;
+  return reference_of(&function->base) ? Py_XNewRef(function->name) : NULL;
 }
 
 static PyMethodDef out_methods[] = {{"__reduce__", out_reduce, METH_NOARGS, "Pickle by name, as functions are."},
@@ -83,15 +86,16 @@ static PyMethodDef out_methods[] = {{"__reduce__", out_reduce, METH_NOARGS, "Pic
 
 /* Its module is the one that shows it. */
 static PyObject *out_getattro(PyObject *self, PyObject *name) {
-  if (PyUnicode_CompareWithASCIIString(name, "__module__") == 0) return Py_NewRef(((OutFunction *)self)->module);
+  PyObject *module = ((OutFunction *)self)->module;
+  if (module && PyUnicode_CompareWithASCIIString(name, "__module__") == 0) return Py_NewRef(module);
   return stand_in_getattro(self, name);
 }
 
 static int out_setattro(PyObject *self, PyObject *name, PyObject *value) {
-  return PyObject_SetAttr(((OutFunction *)self)->base.reference, name, value);
+  return set_on_reference((struct stand_in *)self, name, value);
 }
 
-static PyObject *out_repr(OutFunction *self) { return PyObject_Repr(self->base.reference); }
+static PyObject *out_repr(OutFunction *self) { return repr_of_reference(&self->base); }
 
 PyTypeObject OutFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OutFunction",

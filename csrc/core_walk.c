@@ -64,6 +64,15 @@ static int grow(struct walk *walk) {
   return 0;
 }
 
+/* The node or leaf at the end of an edge; NULL for an Output without one. See NOTE [Slots] in core.h. */
+static PyObject *key_of(PyObject *edge) { return Py_TYPE(edge) == core.output ? SLOT(edge, core.output_node) : edge; }
+
+/* The edges of a node, a new reference; NULL without an exception if they are no tuple. */
+static PyObject *edges_of(PyObject *node) {
+  PyObject *edges = SLOT(node, core.edges);
+  return edges && PyTuple_CheckExact(edges) ? Py_NewRef(edges) : NULL;
+}
+
 /* Whether hooks could see when this leaf is written. It refers weakly to its AccumulateGrad unless that has any. */
 static int is_watched(PyObject *leaf) {
   PyObject *const names[] = {core.name_hooks, core.name_post_accumulate_hooks, core.name_accumulator};
@@ -79,7 +88,8 @@ static int is_watched(PyObject *leaf) {
 
 /* Add a node or leaf if it is new; its number, DECLINE or FAIL. */
 static int reach(struct walk *walk, PyObject *edge) {
-  PyObject *key = Py_TYPE(edge) == core.output ? SLOT(edge, core.output_node) : edge;
+  PyObject *key = key_of(edge);
+  if (!key) return DECLINE;
   if (walk->count == walk->room && grow(walk) < 0) return FAIL;
   int *place = place_of(walk, key);
   if (*place >= 0) return *place;
@@ -87,16 +97,22 @@ static int reach(struct walk *walk, PyObject *edge) {
   made.plan = plan_of_class(Py_TYPE(key));
   if (made.plan || PyType_IsSubtype(Py_TYPE(key), core.node)) {
     if (SLOT(key, core.extra) != Py_None) return DECLINE;
-    made.sequence = PyLong_AsLongLong(SLOT(key, core.sequence));
+    PyObject *sequence = SLOT(key, core.sequence);
+    if (!sequence || !PyLong_CheckExact(sequence)) return DECLINE;
+    made.sequence = PyLong_AsLongLong(sequence);
     if (made.sequence == -1 && PyErr_Occurred()) return FAIL;
+    Py_INCREF(key);
   } else if (PyType_IsSubtype(Py_TYPE(key), core.tensor_state)) {
-    int watched = is_watched(key);
-    if (watched) return watched < 0 ? FAIL : DECLINE;
+    Py_INCREF(key);
+    int watched = is_watched(key); /* Python code may run: the edge may be gone afterwards, the table stays as it is */
+    if (watched) {
+      Py_DECREF(key);
+      return watched < 0 ? FAIL : DECLINE;
+    }
     made.leaf = 1;
   } else {
     return DECLINE;
   }
-  Py_INCREF(key);
   *place = walk->count;
   walk->entries[walk->count] = made;
   return walk->count++;
@@ -153,12 +169,14 @@ static int follow(struct walk *walk, struct stack *stack, PyObject *edge) {
 static int collect(struct walk *walk, PyObject *roots) {
   struct stack stack = {0};
   int result = 0;
-  for (Py_ssize_t r = 0; !result && r < PyList_GET_SIZE(roots); r++) result = follow(walk, &stack, PyList_GET_ITEM(roots, r));
+  for (Py_ssize_t r = 0; !result && r < PyTuple_GET_SIZE(roots); r++) result = follow(walk, &stack, PyTuple_GET_ITEM(roots, r));
   while (!result && stack.depth) {
     int at = stack.at[--stack.depth];
     walk->order[walk->nodes++] = at;
-    PyObject *edges = SLOT(walk->entries[at].key, core.edges);
+    PyObject *edges = edges_of(walk->entries[at].key);
+    if (!edges) result = DECLINE;
     for (Py_ssize_t e = 0; !result && e < PyTuple_GET_SIZE(edges); e++) result = follow(walk, &stack, PyTuple_GET_ITEM(edges, e));
+    Py_XDECREF(edges);
   }
   PyMem_Free(stack.at);
   return result ? result : sort(walk);
@@ -166,11 +184,32 @@ static int collect(struct walk *walk, PyObject *roots) {
 
 /* --- gradients on their way --------------------------------------------------------------------------------------- */
 
+/* The place of a gradient in the list of a node of several outputs; -1 with an exception. */
+static Py_ssize_t output_number(PyObject *edge, PyObject *list) {
+  PyObject *number = SLOT(edge, core.output_number);
+  Py_ssize_t found = number && PyLong_CheckExact(number) ? PyLong_AsSsize_t(number) : -1;
+  if (PyErr_Occurred()) PyErr_Clear();
+  if (PyList_CheckExact(list) && found >= 0 && found < PyList_GET_SIZE(list)) return found;
+  PyErr_Format(PyExc_RuntimeError, "an edge leads to an output that its node does not have: number %R", number ? number : Py_None);
+  return -1;
+}
+
+/* A list with a place for the gradient of each output. */
+static PyObject *list_for_outputs(PyObject *node) {
+  PyObject *outputs = PyObject_GetAttr(node, core.name_outputs);
+  Py_ssize_t count = outputs ? PyLong_AsSsize_t(outputs) : -1;
+  Py_XDECREF(outputs);
+  if (count < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "a node must have outputs");
+  PyObject *made = count < 0 ? NULL : PyList_New(count);
+  for (Py_ssize_t i = 0; made && i < count; i++) PyList_SET_ITEM(made, i, Py_NewRef(Py_None));
+  return made;
+}
+
 /* Add to what has arrived at the end of an edge; takes the reference over. */
 static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
   const int several = Py_TYPE(edge) == core.output;
-  PyObject *key = several ? SLOT(edge, core.output_node) : edge;
-  int at = *place_of(walk, key);
+  PyObject *key = key_of(edge);
+  int at = key ? *place_of(walk, key) : -1;
   if (at < 0) { /* what leads nowhere that was reached */
     Py_DECREF(grad);
     return 0;
@@ -182,18 +221,15 @@ static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
     Py_DECREF(grad);
     return entry->grad ? 0 : FAIL;
   }
-  if (!entry->grad) {
-    PyObject *outputs = PyObject_GetAttr(key, core.name_outputs);
-    Py_ssize_t count = outputs ? PyLong_AsSsize_t(outputs) : -1;
-    Py_XDECREF(outputs);
-    entry->grad = count < 0 ? NULL : PyList_New(count);
-    if (!entry->grad) {
-      Py_DECREF(grad);
-      return FAIL;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) PyList_SET_ITEM(entry->grad, i, Py_NewRef(Py_None));
+  if (!entry->grad && !(entry->grad = list_for_outputs(key))) {
+    Py_DECREF(grad);
+    return FAIL;
   }
-  Py_ssize_t number = PyLong_AsSsize_t(SLOT(edge, core.output_number));
+  Py_ssize_t number = output_number(edge, entry->grad);
+  if (number < 0) {
+    Py_DECREF(grad);
+    return FAIL;
+  }
   PyObject *present = PyList_GET_ITEM(entry->grad, number);
   if (present != Py_None) {
     PyObject *total = PyNumber_Add(present, grad);
@@ -262,16 +298,31 @@ static int check_gradients(struct walk *walk, int at, PyObject *grad, const void
   return result;
 }
 
+/* A node without edges that could be followed: an exception, as for what Python reads. */
+static int without_edges(PyObject *node) {
+  PyErr_Format(PyExc_TypeError, "the edges of %.100s must be a tuple with one for each gradient", Py_TYPE(node)->tp_name);
+  return FAIL;
+}
+
+/* What a node's backward returned, as a tuple: a list might be changed while its gradients are handed on. */
+static PyObject *as_tuple(PyObject *found) {
+  if (!found || PyTuple_CheckExact(found)) return Py_XNewRef(found);
+  PyObject *listed = PySequence_Fast(found, "a node's backward must return a sequence of gradients");
+  PyObject *tuple = listed ? PySequence_Tuple(listed) : NULL;
+  Py_XDECREF(listed);
+  return tuple;
+}
+
 /* Run a node in Python and hand its gradients on. In anomaly mode it keeps what it saved until they are looked at. */
 static int run_in_python(struct walk *walk, int at, PyObject *grad, PyObject *keep) {
-  PyObject *node = walk->entries[at].key;
-  PyObject *edges = Py_NewRef(SLOT(node, core.edges));
+  PyObject *node = walk->entries[at].key, *edges = edges_of(node);
+  if (!edges) return without_edges(node);
   PyObject *args[] = {node, grad ? grad : Py_None, edges, walk->odd ? Py_True : keep};
   PyObject *found = PyObject_VectorcallMethod(core.name_backward, args, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-  PyObject *grads = found ? PySequence_Fast(found, "a node's backward must return a sequence of gradients") : NULL;
+  PyObject *grads = as_tuple(found);
   int result = grads ? 0 : FAIL;
   if (grads && walk->odd) {
-    result = check_gradients(walk, at, grad, NULL, PySequence_Fast_ITEMS(grads), PySequence_Fast_GET_SIZE(grads));
+    result = check_gradients(walk, at, grad, NULL, PySequence_Fast_ITEMS(grads), PyTuple_GET_SIZE(grads));
     if (!result && keep == Py_False) {
       PyObject *freed = PyObject_CallMethodNoArgs(node, core.name_free);
       Py_XDECREF(freed);
@@ -280,10 +331,10 @@ static int run_in_python(struct walk *walk, int at, PyObject *grad, PyObject *ke
   }
   if (!result) result = tell_ran(walk, node, grad, grads, keep);
   if (grads && !result) {
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(grads);
+    Py_ssize_t count = PyTuple_GET_SIZE(grads);
     if (count > PyTuple_GET_SIZE(edges)) count = PyTuple_GET_SIZE(edges);
     for (Py_ssize_t e = 0; e < count && !result; e++) {
-      PyObject *edge = PyTuple_GET_ITEM(edges, e), *one = PySequence_Fast_GET_ITEM(grads, e);
+      PyObject *edge = PyTuple_GET_ITEM(edges, e), *one = PyTuple_GET_ITEM(grads, e);
       if (edge != Py_None && one != Py_None) result = deliver(walk, edge, Py_NewRef(one));
     }
   }
@@ -306,6 +357,43 @@ static int overwritten(const struct plan *plan, PyObject *grad, PyObject *const 
   return 0;
 }
 
+/* Run a node by its plan: 1, 0 where it declined, FAIL. */
+static int run_by_plan(struct walk *walk, int at, PyObject **arrived_grad, PyObject *keep) {
+  PyObject *node = walk->entries[at].key, *grad = *arrived_grad, *found[MOST_INPUTS], *edges = edges_of(node);
+  struct plan *plan = walk->entries[at].plan;
+  if (!edges || PyTuple_GET_SIZE(edges) != plan->differentiable) {
+    Py_XDECREF(edges);
+    return without_edges(node);
+  }
+  unsigned wanted = 0;
+  for (int e = 0; e < plan->differentiable; e++)
+    if (PyTuple_GET_ITEM(edges, e) != Py_None) wanted |= 1u << e;
+  char arrived[KEPT_BYTES];
+  const int copied = walk->odd && !walk->observed && is_small(grad), seen = (walk->observed || walk->odd) && !copied;
+  if (copied) memcpy(arrived, PyArray_DATA((PyArrayObject *)grad), PyArray_NBYTES((PyArrayObject *)grad));
+  if (seen) Py_INCREF(grad); /* so that it is not overwritten */
+  int result = plan_run(plan, node, grad, wanted, found);
+  if (result > 0) {
+    const void *lost = copied && overwritten(plan, grad, found) ? arrived : NULL;
+    result = walk->odd ? check_gradients(walk, at, grad, lost, found, plan->differentiable) : 0;
+    if (keep == Py_False && !result) plan_free(plan, node);
+    if (!result) result = tell_found(walk, node, grad, found, plan->differentiable, keep);
+    Py_CLEAR(*arrived_grad); /* before its sum, which may then be written over it */
+    if (seen) Py_DECREF(grad);
+    for (int e = 0; e < plan->differentiable; e++) {
+      if (result < 0)
+        Py_XDECREF(found[e]);
+      else if (found[e] && deliver(walk, PyTuple_GET_ITEM(edges, e), found[e]) < 0)
+        result = FAIL;
+    }
+    Py_DECREF(edges);
+    return result < 0 ? result : 1;
+  }
+  if (seen) Py_DECREF(grad);
+  Py_DECREF(edges);
+  return result;
+}
+
 static int run_node(struct walk *walk, int at, PyObject *keep) {
   PyObject *node = walk->entries[at].key, *grad = walk->entries[at].grad;
   struct plan *plan = walk->entries[at].plan;
@@ -317,37 +405,10 @@ static int run_node(struct walk *walk, int at, PyObject *keep) {
     Py_XDECREF(wants);
     return runs > 0 ? run_in_python(walk, at, NULL, keep) : runs;
   }
-  int result = 0;
-  if (plan) {
-    PyObject *edges = SLOT(node, core.edges), *found[MOST_INPUTS];
-    unsigned wanted = 0;
-    for (int e = 0; e < plan->differentiable; e++)
-      if (PyTuple_GET_ITEM(edges, e) != Py_None) wanted |= 1u << e;
-    char arrived[KEPT_BYTES];
-    const int copied = walk->odd && !walk->observed && is_small(grad), seen = (walk->observed || walk->odd) && !copied;
-    if (copied) memcpy(arrived, PyArray_DATA((PyArrayObject *)grad), PyArray_NBYTES((PyArrayObject *)grad));
-    if (seen) Py_INCREF(grad); /* so that it is not overwritten */
-    result = plan_run(plan, node, grad, wanted, found);
-    if (result > 0) {
-      const void *lost = copied && overwritten(plan, grad, found) ? arrived : NULL;
-      result = walk->odd ? check_gradients(walk, at, grad, lost, found, plan->differentiable) : 0;
-      if (keep == Py_False && !result) plan_free(plan, node);
-      if (!result) result = tell_found(walk, node, grad, found, plan->differentiable, keep);
-      if (seen) Py_DECREF(grad);
-      Py_DECREF(grad);
-      for (int e = 0; e < plan->differentiable; e++) {
-        if (result < 0)
-          Py_XDECREF(found[e]);
-        else if (found[e] && deliver(walk, PyTuple_GET_ITEM(edges, e), found[e]) < 0)
-          result = FAIL;
-      }
-      return result;
-    }
-    if (seen) Py_DECREF(grad);
-  }
+  int result = plan ? run_by_plan(walk, at, &grad, keep) : 0;
   if (!result) result = run_in_python(walk, at, grad, keep);
-  Py_DECREF(grad);
-  return result;
+  Py_XDECREF(grad);
+  return result < 0 ? result : 0;
 }
 
 /* --- leaves ------------------------------------------------------------------------------------------------------- */
@@ -408,7 +469,8 @@ static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
     return FAIL;
   }
   int result;
-  if (present == Py_None && is_leaf && same_kind(grad, SLOT(leaf, core.data))) {
+  PyObject *own_data = SLOT(leaf, core.data);
+  if (present == Py_None && is_leaf && own_data && same_kind(grad, own_data)) {
     PyObject *own = !is_array || steal ? Py_NewRef(grad) : (PyObject *)PyArray_NewCopy(array, NPY_CORDER);
     PyObject *tensor = own ? new_tensor(own) : NULL;
     if (core.mark && tensor && mark(tensor) < 0) Py_CLEAR(tensor);
@@ -430,19 +492,14 @@ static int write_leaf(struct entry *entry, PyObject *grad, int steal) {
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 static void say_where(PyObject *node) {
-  PyObject *type, *problem, *traceback;
-  PyErr_Fetch(&type, &problem, &traceback);
-  PyErr_NormalizeException(&type, &problem, &traceback);
-  if (traceback) PyException_SetTraceback(problem, traceback);
+  PyObject *problem = take_problem();
+  if (!problem) return;
   PyObject *said = PyObject_CallFunctionObjArgs(core.say_where, problem, node, NULL);
-  if (said) {
-    Py_DECREF(said);
-    PyErr_Restore(type, problem, traceback);
-  } else {
-    Py_XDECREF(type);
-    Py_XDECREF(problem);
-    Py_XDECREF(traceback);
-  }
+  if (said)
+    raise_again(problem);
+  else
+    Py_DECREF(problem);
+  Py_XDECREF(said);
 }
 
 /* Count the end of an edge up or down; where it is a leaf that now has all its gradients, write it. */
@@ -454,34 +511,39 @@ static int count_delivery(struct walk *walk, PyObject *edge, int change) {
 }
 
 static int count_deliveries(struct walk *walk, int node, int change) {
-  PyObject *edges = SLOT(walk->entries[node].key, core.edges);
+  PyObject *edges = edges_of(walk->entries[node].key);
+  if (!edges) return without_edges(walk->entries[node].key);
   int result = 0;
   for (Py_ssize_t e = 0; !result && e < PyTuple_GET_SIZE(edges); e++) result = count_delivery(walk, PyTuple_GET_ITEM(edges, e), change);
+  Py_DECREF(edges);
   return result;
 }
 
 /* Write the leaves that had all their gradients when a node failed: those to which no node from it on leads. */
 static void leave(struct walk *walk, int failed) {
-  PyObject *type, *problem, *traceback;
-  PyErr_Fetch(&type, &problem, &traceback);
-  for (int i = failed; i < walk->nodes; i++) count_deliveries(walk, walk->order[i], 1);
+  PyObject *problem = take_problem();
+  for (int i = failed; i < walk->nodes; i++)
+    if (count_deliveries(walk, walk->order[i], 1) < 0) PyErr_Clear();
   for (int i = 0; i < walk->count; i++)
     if (walk->entries[i].leaf && !walk->entries[i].pending && finish_leaf(walk, &walk->entries[i]) < 0) PyErr_Clear();
-  PyErr_Restore(type, problem, traceback);
+  raise_again(problem);
 }
 
 static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObject *keep) {
   int result = collect(walk, roots);
   if (result < 0) return result;
   if (walk->counted) {
-    for (Py_ssize_t r = 0; r < PyList_GET_SIZE(roots); r++) count_delivery(walk, PyList_GET_ITEM(roots, r), 1);
-    for (int i = 0; i < walk->nodes; i++) count_deliveries(walk, walk->order[i], 1);
+    for (Py_ssize_t r = 0; r < PyTuple_GET_SIZE(roots); r++) count_delivery(walk, PyTuple_GET_ITEM(roots, r), 1);
+    for (int i = 0; i < walk->nodes; i++)
+      if (count_deliveries(walk, walk->order[i], 1) < 0) return FAIL;
   }
-  for (Py_ssize_t r = 0; r < PyList_GET_SIZE(roots); r++) {
-    PyObject *root = PyList_GET_ITEM(roots, r);
-    if (deliver(walk, root, Py_NewRef(PyList_GET_ITEM(grads, r))) < 0) return FAIL;
-    walk->entries[*place_of(walk, Py_TYPE(root) == core.output ? SLOT(root, core.output_node) : root)].unseen = 1;
-    if (walk->counted && count_delivery(walk, PyList_GET_ITEM(roots, r), -1) < 0) return FAIL;
+  for (Py_ssize_t r = 0; r < PyTuple_GET_SIZE(roots); r++) {
+    PyObject *root = PyTuple_GET_ITEM(roots, r), *key = key_of(root);
+    int at = key ? *place_of(walk, key) : -1;
+    if (at < 0) continue;
+    if (deliver(walk, root, Py_NewRef(PyTuple_GET_ITEM(grads, r))) < 0) return FAIL;
+    walk->entries[at].unseen = 1;
+    if (walk->counted && count_delivery(walk, root, -1) < 0) return FAIL;
   }
   for (int i = 0; i < walk->nodes; i++) {
     if (run_node(walk, walk->order[i], keep) < 0) {
@@ -496,17 +558,28 @@ static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObjec
   return 0;
 }
 
+/* Walk from roots, which are lists; they are copied, for Python code may change them. */
+static int walk_from(struct walk *walk, PyObject *roots, PyObject *grads, PyObject *keep) {
+  PyObject *starts = PyList_AsTuple(roots), *given = starts ? PyList_AsTuple(grads) : NULL;
+  int result = given && grow(walk) == 0 ? walk_all(walk, starts, given, keep) : FAIL;
+  Py_XDECREF(starts);
+  Py_XDECREF(given);
+  return result;
+}
+
 /* walk(roots, gradients, keep, observed or None, oddities to look for or None): True if it is done, False if Python must do it. */
 PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   (void)self;
-  if (count != 5 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and gradients, whether to keep the graph, who watches, oddities");
+  if (!core.ready) return PyErr_Format(PyExc_RuntimeError, "the core must be set up before it walks");
+  if (count != 5 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1]) || PyList_GET_SIZE(args[0]) != PyList_GET_SIZE(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and as many gradients, whether to keep the graph, who watches, oddities");
     return NULL;
   }
   struct walk walk = {.observed = args[3] == Py_None ? NULL : args[3], .roots = args[0]};
   walk.odd = args[4] == Py_None ? 0 : (int)PyLong_AsLong(args[4]);
+  if (walk.odd == -1 && PyErr_Occurred()) return NULL;
   walk.counted = walk.observed || args[4] != Py_None;
-  int result = grow(&walk) < 0 ? FAIL : walk_all(&walk, args[0], args[1], args[2]);
+  int result = walk_from(&walk, args[0], args[1], args[2]);
   for (int i = 0; i < walk.count; i++) {
     Py_XDECREF(walk.entries[i].grad);
     Py_DECREF(walk.entries[i].key);

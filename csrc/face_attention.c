@@ -57,7 +57,7 @@ static int read_texts(struct texts *t, PyObject *lengths, PyObject *heads, PyObj
   t->texts = PyTuple_GET_SIZE(lengths);
   t->heads = PyLong_AsLong(heads);
   t->scale = PyFloat_AS_DOUBLE(scale);
-  if (t->heads < 1 || PyArray_DIM(qkv, 1) % (3 * t->heads)) return PyErr_Clear(), 0;
+  if (t->heads < 1 || t->heads > PyArray_DIM(qkv, 1) || PyArray_DIM(qkv, 1) % (3 * t->heads)) return PyErr_Clear(), 0;
   t->dim = PyArray_DIM(qkv, 1) / (3 * t->heads);
   t->size = PyArray_ITEMSIZE(qkv);
   t->row = PyArray_STRIDE(qkv, 0) / (long)t->size;
@@ -65,16 +65,19 @@ static int read_texts(struct texts *t, PyObject *lengths, PyObject *heads, PyObj
   t->kernels = table_of(PyArray_TYPE(qkv));
   long *starts = PyMem_Malloc((t->texts + 1) * sizeof(long)), total = 0;
   if (!starts) return 0;
-  for (long i = 0; i < t->texts; i++) {
-    const long count = PyLong_AsLong(PyTuple_GET_ITEM(lengths, i));
+  const long tokens = PyArray_DIM(qkv, 0);
+  int fits = 1;
+  for (long i = 0; i < t->texts && fits; i++) {
+    PyObject *length = PyTuple_GET_ITEM(lengths, i);
+    const long count = PyLong_CheckExact(length) ? PyLong_AsLong(length) : -1;
+    if (PyErr_Occurred()) PyErr_Clear();
+    fits = count >= 0 && count <= tokens - total;
     starts[i] = total;
-    if (count < 0) total = -1;
-    if (total >= 0) total += count;
+    total += fits ? count : 0;
   }
   starts[t->texts] = total;
   t->starts = starts;
-  if (!PyErr_Occurred() && total == PyArray_DIM(qkv, 0)) return 1;
-  PyErr_Clear();
+  if (fits && total == tokens) return 1;
   PyMem_Free(starts);
   return 0;
 }

@@ -19,6 +19,7 @@ static PyObject *eliminate_columns(PyObject *const *args, Py_ssize_t count) {
   PyArrayObject *work = count == 4 ? plain(args[0], &kind) : NULL;
   if (!work || PyArray_NDIM(work) != 3 || !PyArray_ISWRITEABLE(work) || !PyArray_CheckExact(args[1])) return DECLINED;
   PyArrayObject *pivots = (PyArrayObject *)args[1];
+  if (!PyLong_CheckExact(args[2]) || !PyLong_CheckExact(args[3])) return DECLINED;
   if (PyArray_TYPE(pivots) != NPY_INT32 || !PyArray_ISCARRAY(pivots) || PyArray_NDIM(pivots) != 2) return DECLINED;
   struct elimination e = {table_of(kind), PyArray_DATA(work), PyArray_DATA(pivots), PyArray_DIM(work, 1),
                           PyArray_DIM(work, 2), PyArray_DIM(pivots, 1), PyLong_AsLong(args[2]), PyLong_AsLong(args[3])};

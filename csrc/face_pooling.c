@@ -1,5 +1,8 @@
 /* The Python face of pooling.c. Inputs are (batch, channels, *sizes) with one to three sizes. */
 #include "face.h"
+#include <limits.h>
+
+#define MOST_COPIED (1l << 40) /* numbers: no machine has memory for more, and products of these with sizes of items fit */
 
 struct pooling_job {
   const struct table *kernels;
@@ -57,7 +60,15 @@ static int read_dims(PyObject *tuple, int dims, long missing, long least, long *
   return 1;
 }
 
-static long product_of(const long *numbers) { return numbers[0] * numbers[1] * numbers[2]; }
+/* The product of three numbers; LONG_MAX where it would not fit. */
+static long product_of(const long *numbers) {
+  long found;
+  if (__builtin_mul_overflow(numbers[0], numbers[1], &found) || __builtin_mul_overflow(found, numbers[2], &found)) return LONG_MAX;
+  return found;
+}
+
+/* Whether all of three numbers are below 2^31: then they can be multiplied in pairs. */
+static int are_small(const long *numbers) { return numbers[0] < INT32_MAX && numbers[1] < INT32_MAX && numbers[2] < INT32_MAX; }
 
 /* (batch, channels, *sizes) as planes; its sizes go to `found`. */
 static PyArrayObject *planes_of(struct pooling_job *job, PyObject *object, long *found, int *kind) {
@@ -116,10 +127,13 @@ static int read_windows(struct pooling *p, PyObject *windows, int dims) {
   for (int i = 0; i < 4; i++)
     if (!read_dims(PyTuple_GET_ITEM(windows, i), dims, i != 2, i != 2, into[i])) return 0;
   p->plane = product_of(p->size), p->area = product_of(p->places), p->taps = product_of(p->kernel);
-  return p->plane > 0 && p->plane < INT32_MAX && p->area > 0 && p->taps <= MOST_POOLED && p->stride[2] <= 16;
+  for (int i = 0; i < 4; i++)
+    if (!are_small(into[i])) return 0;
+  return p->plane > 0 && p->plane < INT32_MAX && p->area > 0 && p->area < LONG_MAX && are_small(p->places) &&
+         p->taps <= MOST_POOLED && p->stride[2] <= 16;
 }
 
-/* Lay out the copy; whether there is memory for where the kernel meets it. */
+/* Lay out the copy and where the kernel meets it. 1; 0 where the copy is too large, which is left to NumPy; -1: no memory. */
 static int meet_windows(struct pooling_job *job) {
   struct pooling *p = &job->pooling;
   for (int dim = 0; dim < POOLED_DIMS; dim++) {
@@ -128,10 +142,12 @@ static int meet_windows(struct pooling_job *job) {
     p->padded[dim] = reach > own ? reach : own;
   }
   long lanes = job->kernels->slide_tiles().lanes, width = (p->places[2] + lanes - 1) / lanes * lanes;
-  p->strand = p->padded[2] / p->stride[2] + 1 + lanes, p->row = p->stride[2] * p->strand;
-  job->scratch = p->padded[0] * p->padded[1] * p->row + 2 * width + lanes;
+  p->strand = p->padded[2] / p->stride[2] + 1 + lanes, p->row = p->stride[2] * p->strand; /* padded < 2^62, stride <= 16 */
+  const long copy[] = {p->padded[0], p->padded[1], p->row};
+  if (product_of(copy) > MOST_COPIED || width > MOST_COPIED) return 0;
+  job->scratch = product_of(copy) + 2 * width + lanes;
   long *steps = job->steps = malloc((size_t)(2 * p->taps) * sizeof *steps);
-  if (!steps) return 0;
+  if (!steps) return -1;
   p->met = steps, p->step = steps + p->taps;
   for (long tap = 0; tap < p->taps; tap++) {
     long column = tap % p->kernel[2] * p->dilation[2], line = tap / p->kernel[2] % p->kernel[1] * p->dilation[1];
@@ -141,6 +157,9 @@ static int meet_windows(struct pooling_job *job) {
   }
   return 1;
 }
+
+/* Declines, or says that there is no memory, after `meet_windows`. */
+static PyObject *not_met(int met) { return met < 0 ? PyErr_NoMemory() : DECLINED; }
 
 static long work_of(const struct pooling_job *job) {
   return job->planes * (job->pooling.plane + job->pooling.area * job->pooling.taps);
@@ -154,7 +173,8 @@ static PyObject *largest_in_windows(PyObject *const *args, Py_ssize_t count) {
   int dims = input ? PyArray_NDIM(input) - 2 : 0;
   if (!input || !read_dims(args[2], dims, 1, 1, job.pooling.places) || !read_windows(&job.pooling, args[1], dims))
     return DECLINED;
-  if (!meet_windows(&job)) return PyErr_NoMemory();
+  int met = meet_windows(&job);
+  if (met < 1) return not_met(met);
   return with_indices(&job, input, job.pooling.places, kind, work_of(&job));
 }
 
@@ -192,7 +212,9 @@ static PyObject *means_or_shares(PyObject *const *args, Py_ssize_t count, int ba
   int dims = from ? PyArray_NDIM(from) - 2 : 0;
   if (!from || !is_divisor(args[3], args[4]) || !read_dims(args[2], dims, 1, 1, back ? p->size : p->places)) return DECLINED;
   if (!read_windows(p, args[1], dims)) return DECLINED;
-  if (!meet_windows(&job) || !count_elements(&job, args[3], args[4])) return free_job(&job), PyErr_NoMemory();
+  int met = meet_windows(&job);
+  if (met < 1) return not_met(met);
+  if (!count_elements(&job, args[3], args[4])) return free_job(&job), PyErr_NoMemory();
   return finished(&job, new_planes(from, back ? p->size : p->places, kind), work_of(&job));
 }
 
@@ -201,11 +223,13 @@ static PyObject *shared_in_windows(PyObject *const *args, Py_ssize_t count) { re
 
 /* --- bins ------------------------------------------------------------------------------------------------------------ */
 
+/* Where bins begin and end: 1; 0 where there are too many, which is left to NumPy; -1: no memory. */
 static int lay_bins(struct pooling_job *job) {
   struct bins *b = &job->bins;
   b->plane = product_of(b->size), b->area = product_of(b->places), job->scratch = b->size[2];
+  if (!are_small(b->size) || !are_small(b->places) || b->plane > MOST_COPIED || b->area > MOST_COPIED) return 0;
   long *limits = job->steps = malloc((size_t)(2 * (b->places[0] + b->places[1] + b->places[2])) * sizeof *limits);
-  if (!limits) return 0;
+  if (!limits) return -1;
   for (int dim = 0; dim < POOLED_DIMS; dim++) {
     long count = b->places[dim], size = b->size[dim];
     b->start[dim] = limits, b->stop[dim] = limits + count;
@@ -220,8 +244,9 @@ static PyArrayObject *read_bins(struct pooling_job *job, PyObject *const *args, 
   long *own = back ? job->bins.places : job->bins.size, *other = back ? job->bins.size : job->bins.places;
   PyArrayObject *from = count == 2 ? planes_of(job, args[0], own, kind) : NULL;
   if (!from || !read_dims(args[1], PyArray_NDIM(from) - 2, 1, 1, other) || product_of(own) < 1) return NULL;
-  if (!lay_bins(job)) return NULL;
-  return from;
+  int laid = lay_bins(job);
+  if (laid < 0) PyErr_NoMemory();
+  return laid > 0 ? from : NULL;
 }
 
 static PyObject *largest_in_bins(PyObject *const *args, Py_ssize_t count) {

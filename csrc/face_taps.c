@@ -1,4 +1,4 @@
-/* The Python face of taps.c. Places are not looked at twice: whoever makes them clips them into the planes, or says -1. */
+/* The Python face of taps.c. Places outside of the planes hold 0. */
 #include "face.h"
 
 struct tapping {

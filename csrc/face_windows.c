@@ -4,6 +4,7 @@
 #include "face.h"
 
 enum { BAND_BYTES = 256 * 1024, GROUP_BYTES = 4 * 1024 * 1024, CHUNK_PLACES = 8192, MOST_TAPS = 1024 };
+#define MOST_COPIED (1l << 40) /* numbers: no machine has memory for more, and products with sizes of items fit */
 
 struct convolution {
   const struct table *kernels;
@@ -21,18 +22,19 @@ struct convolution {
   atomic_int failed;   /* no memory for scratch */
 };
 
-/* Read one or two numbers, for the height and the width; one dim is a plane of height 1. */
+/* Read one or two numbers below 2^31, for the height and the width; one dim is a plane of height 1. */
 static int take_sizes(PyObject *object, int dims, long missing, long *found) {
-  PyObject *list = PySequence_Fast(object, "");
-  int good = list && PySequence_Fast_GET_SIZE(list) == dims;
+  const int listed = PyList_CheckExact(object), good = listed || PyTuple_CheckExact(object);
   found[0] = missing;
-  for (int i = 0; good && i < dims; i++) {
-    found[2 - dims + i] = PyLong_AsLong(PySequence_Fast_GET_ITEM(list, i));
-    good = !PyErr_Occurred() && found[2 - dims + i] >= 0;
+  if (!good || (listed ? PyList_GET_SIZE(object) : PyTuple_GET_SIZE(object)) != dims) return 0;
+  for (int i = 0; i < dims; i++) {
+    PyObject *one = listed ? PyList_GET_ITEM(object, i) : PyTuple_GET_ITEM(object, i);
+    long value = PyLong_CheckExact(one) ? PyLong_AsLong(one) : -1;
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (value < 0 || value >= INT32_MAX) return 0;
+    found[2 - dims + i] = value;
   }
-  PyErr_Clear();
-  Py_XDECREF(list);
-  return good;
+  return 1;
 }
 
 static int is_one(PyObject *stride, int dims) {
@@ -48,13 +50,22 @@ static void shape_of(PyArrayObject *array, int dims, long *found) {
 static long larger_of(long a, long b) { return a > b ? a : b; }
 static long rounded_up(long n, long to) { return (n + to - 1) / to * to; }
 
+/* Whether a padded image, and the gradients of its places, are of a size that can be counted and multiplied. */
+static int is_laid_out(const struct convolution *c) {
+  long rows = c->places[0] + c->dilation[0] * (c->kernel[0] - 1), numbers;
+  if (c->before[0] + c->size[0] > rows) rows = c->before[0] + c->size[0];
+  return !__builtin_mul_overflow(c->padded, rows, &numbers) && !__builtin_mul_overflow(numbers, c->ins + c->outs + 64, &numbers) &&
+         numbers < MOST_COPIED;
+}
+
 /* Whether there is something to do, all of it inside the padded image; fills in what follows from the sizes. */
 static int prepare(struct convolution *c) {
+  if (c->kernel[0] > MOST_TAPS || c->kernel[1] > MOST_TAPS) return 0;
   long reach = c->places[1] - 1 + c->dilation[1] * (c->kernel[1] - 1) + 1;
   c->padded = larger_of(reach, c->before[1] + c->size[1]);
   c->taps = c->kernel[0] * c->kernel[1];
   return c->batch && c->groups && c->ins && c->outs && c->taps > 1 && c->taps <= MOST_TAPS && c->size[0] && c->size[1] &&
-         c->places[0] && c->places[1] && c->dilation[0] && c->dilation[1];
+         c->places[0] && c->places[1] && c->dilation[0] && c->dilation[1] && is_laid_out(c);
 }
 
 static void meet_taps(struct convolution *c) {
@@ -137,7 +148,7 @@ static PyObject *convolve(PyObject *const *args, Py_ssize_t count) {
   if (dims < 1 || dims > 2 || PyArray_NDIM(weight) != dims + 2 || !is_one(args[3], dims)) return DECLINED;
   if (!take_sizes(args[4], dims, 0, c.before) || !take_sizes(args[5], dims, 1, c.dilation)) return DECLINED;
   if (!take_sizes(args[7], dims, 1, c.places)) return DECLINED;
-  c.groups = PyLong_AsLong(args[6]);
+  c.groups = PyLong_CheckExact(args[6]) ? PyLong_AsLong(args[6]) : -1;
   if (c.groups < 1 || PyArray_DIM(weight, 0) % c.groups) return PyErr_Clear(), DECLINED;
   c.batch = PyArray_DIM(input, 0), c.ins = PyArray_DIM(weight, 1), c.outs = PyArray_DIM(weight, 0) / c.groups;
   shape_of(input, dims, c.size), shape_of(weight, dims, c.kernel);
@@ -238,7 +249,7 @@ static PyObject *weight_gradient(PyObject *const *args, Py_ssize_t count) {
   if (dims < 1 || dims > 2 || PyArray_NDIM(grad) != dims + 2 || !is_one(args[3], dims)) return DECLINED;
   if (!take_sizes(args[2], dims, 1, c.kernel) || !take_sizes(args[4], dims, 0, c.before)) return DECLINED;
   if (!take_sizes(args[5], dims, 1, c.dilation)) return DECLINED;
-  c.groups = PyLong_AsLong(args[6]);
+  c.groups = PyLong_CheckExact(args[6]) ? PyLong_AsLong(args[6]) : -1;
   if (c.groups < 1 || PyArray_DIM(input, 1) % c.groups || PyArray_DIM(grad, 1) % c.groups) return PyErr_Clear(), DECLINED;
   c.batch = PyArray_DIM(input, 0), c.ins = PyArray_DIM(input, 1) / c.groups, c.outs = PyArray_DIM(grad, 1) / c.groups;
   shape_of(input, dims, c.size), shape_of(grad, dims, c.places);

@@ -8,22 +8,25 @@ PyObject *stand_in_getattro(PyObject *self, PyObject *name) {
   PyObject *found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
   PyErr_Clear();
-  return PyObject_GetAttr(((struct stand_in *)self)->reference, name);
+  PyObject *reference = reference_of((struct stand_in *)self);
+  return reference ? PyObject_GetAttr(reference, name) : NULL;
 }
 
 static PyObject *stand_in_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
-  return PyObject_GetAttrString(((struct stand_in *)self)->reference, "__qualname__");
+  PyObject *reference = reference_of((struct stand_in *)self);
+  return reference ? PyObject_GetAttrString(reference, "__qualname__") : NULL;
 }
 
 static PyObject *stand_in_document(PyObject *self, void *unused) {
   (void)unused;
-  return PyObject_GetAttrString(((struct stand_in *)self)->reference, "__doc__");
+  PyObject *reference = reference_of((struct stand_in *)self);
+  return reference ? PyObject_GetAttrString(reference, "__doc__") : NULL;
 }
 
 static PyObject *stand_in_wrapped(PyObject *self, void *unused) {
   (void)unused;
-  return Py_NewRef(((struct stand_in *)self)->reference);
+  return Py_XNewRef(reference_of((struct stand_in *)self));
 }
 
 PyMethodDef stand_in_methods[] = {{"__reduce__", stand_in_reduce, METH_NOARGS, "Pickle by name, as functions are."},
@@ -46,7 +49,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t flags
     PyObject *found = kernel->call(args, PyVectorcall_NARGS(flags));
     if (found || PyErr_Occurred()) return found;
   }
-  return PyObject_Vectorcall(kernel->base.reference, args, flags, names);
+  return call_reference(&kernel->base, args, flags, names);
 }
 
 static int kernel_traverse(Kernel *self, visitproc visit, void *arg) {
@@ -65,7 +68,10 @@ static void kernel_dealloc(Kernel *self) {
   PyObject_GC_Del(self);
 }
 
-static PyObject *kernel_repr(Kernel *self) { return PyUnicode_FromFormat("<native %R>", self->base.reference); }
+static PyObject *kernel_repr(Kernel *self) {
+  PyObject *reference = reference_of(&self->base);
+  return reference ? PyUnicode_FromFormat("<native %R>", reference) : NULL;
+}
 
 PyTypeObject Kernel_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.Kernel",

@@ -8,6 +8,28 @@ struct stand_in {
   vectorcallfunc vectorcall;
   PyObject *reference; /* the Python function */
 };
+
+/* The same with the check that it is still there: the garbage collector may have cleared what finalizers still call. */
+static inline PyObject *reference_of(struct stand_in *self) {
+  if (!self->reference) PyErr_SetString(PyExc_ReferenceError, "the function was cleared by the garbage collector");
+  return self->reference;
+}
+
+static inline PyObject *call_reference(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names) {
+  PyObject *reference = reference_of(self);
+  return reference ? PyObject_Vectorcall(reference, args, flags, names) : NULL;
+}
+
+static inline PyObject *repr_of_reference(struct stand_in *self) {
+  PyObject *reference = reference_of(self);
+  return reference ? PyObject_Repr(reference) : NULL;
+}
+
+static inline int set_on_reference(struct stand_in *self, PyObject *name, PyObject *value) {
+  PyObject *reference = reference_of(self);
+  return reference ? PyObject_SetAttr(reference, name, value) : -1;
+}
+
 PyObject *stand_in_getattro(PyObject *self, PyObject *name);
 extern PyMethodDef stand_in_methods[];
 extern PyGetSetDef stand_in_getset[];

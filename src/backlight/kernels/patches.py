@@ -25,8 +25,8 @@ def windows(array: np.ndarray, kernel, stride, dilation, places) -> np.ndarray:
     Shapes: (batch, channels, *sizes) -> (batch, channels, *kernel, *places)
     """
     outer, steps = array.strides[:2], array.strides[2:]
-    inner = [step * by for step, by in zip(steps, dilation)]
-    along = [step * by for step, by in zip(steps, stride)]
+    inner = [step * by if size > 1 else 0 for step, by, size in zip(steps, dilation, kernel)]
+    along = [step * by if count > 1 else 0 for step, by, count in zip(steps, stride, places)]
     return as_strided(array, (*array.shape[:2], *kernel, *places), (*outer, *inner, *along), writeable=False)
 
 

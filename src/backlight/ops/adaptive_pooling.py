@@ -14,6 +14,7 @@ from backlight.ops.declare import op
 from backlight.ops.numbers import no_kernel
 from backlight.ops.pooling import largest_as, stacked
 from backlight.ops.pooling_sizes import check_dims, check_unpooled, numbers_of
+from backlight.sizes import check_storage
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_max_pool1d"]
 
@@ -76,6 +77,7 @@ def _mean(dims: int, input, output_size):
     wanted = _wanted_sizes(name, output_size, shape, dims)
     if dims == 1:
         return _mean(2, input.unsqueeze(-2), (1, *wanted)).squeeze(-2)
+    check_storage((*shape[:-dims], *wanted), kind.itemsize)
     if set(wanted) == {1}:
         return input.mean(tuple(range(-dims, 0)), keepdim=True)
     return _MEAN[dims](input, wanted)
@@ -138,6 +140,7 @@ def _largest(dims: int, input, output_size):
         raise no_kernel(f"adaptive_max_pool{max(dims, 2)}d", kind, "convert the input with .float()")
     check_dims(name, shape, dims)
     wanted = _wanted_sizes(name, output_size, shape, dims)
+    check_storage((*shape[:-dims], *wanted), kind.itemsize)
     if dims > 1:
         return _MAX[dims](input, wanted)
     values, indices = _MAX[2](input.unsqueeze(-2), (1, *wanted))
@@ -177,6 +180,7 @@ def _declare_unpool(dims: int):
     def max_unpool(xp, input, indices, output_size: tuple):
         """Zeros with each element at the place in its plane that `indices` names."""
         plane = prod(output_size)
+        check_storage((*input.shape[: input.ndim - dims], *output_size), input.itemsize)
         if indices.size and not 0 <= indices.min() <= indices.max() < plane:
             wrong = indices[(indices < 0) | (indices >= plane)][0]
             sizes = "x".join(map(str, output_size))

@@ -109,19 +109,16 @@ def _forward_lines(plan: Plan, called: bool = False) -> list[str]:
     call = (None if called else plan.inlined(op.forward, names, "forward")) or f"forward(xp, {arguments})"
     lines = ["try:", f"    {results} = {call}", "except RuntimeWarning:"]
     lines += [f"    {results} = operands.quietly(forward, {arguments})"]
+    arrays = "".join(f"d_{p.name}, " for p in plan.arrays)
+    better = "sizes.as_storage_error(problem)"
     if op.promote:
-        listed = "".join(f"d_{p.name}, " for p in plan.arrays)
-        lines += [
-            "except ValueError as problem:",
-            f"    raise operands.broadcast_problem(problem, ({listed})) from None",
-        ]
-    if op.explain is not None:
-        arrays = "".join(f"d_{p.name}, " for p in plan.arrays)
-        lines += ["except ValueError as problem:"]
-        lines += [f"    raise operands.explained(op.explain, ({arrays}), problem) from None"]
+        better = f"operands.broadcast_problem(problem, ({arrays}))"
+    elif op.explain is not None:
+        better = f"operands.explained(op.explain, ({arrays}), problem)"
+    lines += ["except ValueError as problem:", f"    raise {better} from None"]
+    lines += ["except MemoryError as problem:", "    raise sizes.as_storage_error(problem) from None"]
     if op.refuse is not None:
-        listed = "".join(f"d_{p.name}, " for p in plan.arrays)
-        lines += ["except TypeError as problem:", f"    raise operands.refused(op, problem, ({listed})) from None"]
+        lines += ["except TypeError as problem:", f"    raise operands.refused(op, problem, ({arrays})) from None"]
     return lines
 
 

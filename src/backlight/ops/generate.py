@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 
+from backlight import sizes
 from backlight.graph.anomaly import odd_op
 from backlight.graph.modes import modes, recording
 from backlight.graph.node import Node, Output, next_sequence
@@ -59,6 +60,7 @@ def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
         latest=latest,
         user_frame=user_frame,
         operands=operands,
+        sizes=sizes,
         ndarray=np.ndarray,
         writable=writable,
         made_view=made_view,

@@ -8,10 +8,12 @@ from backlight import return_types
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.graph.state import TensorState, wrap
+from backlight.sizes import storage_errors
 
 __all__ = ["histogram", "histogramdd"]
 
 
+@storage_errors
 def histogram(input, bins, *, range=None, weight=None, density=False):
     """Return how many elements lie in each bin, and the bins' edges. There is no derivative, as in PyTorch.
 
@@ -28,6 +30,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False):
     return return_types.histogram(wrap(hist), wrap(edges[0]))
 
 
+@storage_errors
 def histogramdd(input, bins, range=None, weight=None, density=False):
     """Return how many points lie in each box of a grid, and the edges along each dim of the points.
 

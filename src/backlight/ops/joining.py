@@ -15,7 +15,7 @@ from backlight.ops.promotion import promote_types
 from backlight.ops.repeating import expand
 from backlight.ops.selecting import take
 from backlight.ops.shaping import atleast_1d, atleast_2d, atleast_3d, flatten, reshape
-from backlight.sizes import sizes_given
+from backlight.sizes import sizes_given, storage_errors
 
 __all__ = [
     "block_diag",
@@ -293,6 +293,7 @@ def cartesian_prod(*tensors):
     return stack([flatten(grid) for grid in meshgrid(*tensors, indexing="ij")], 1)
 
 
+@storage_errors
 def combinations(input, r=2, with_replacement=False):
     """Return all combinations of `r` elements of a vector, in order, one a row.
 

@@ -151,7 +151,8 @@ def vander(x, N=None, increasing=False):  # noqa: N803 - PyTorch's name
     if x.ndim != 1:
         raise ShapeError(f"x must be a one-dimensional tensor.\n  It has shape {list(x.shape)}")
     count = x.shape[0] if N is None else N
+    unwritten = x.new_empty((x.shape[0], count))  # refused here where it is too large
     powers = [x**power for power in range(count)]
     if not powers:
-        return x.new_empty((x.shape[0], 0))
+        return unwritten
     return stack(powers if increasing else powers[::-1], -1)

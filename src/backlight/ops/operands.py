@@ -15,6 +15,7 @@ from backlight.kernels.arithmetic import summed
 from backlight.kernels.halves import is_half, widened
 from backlight.ops.promotion import as_float, common_dtype
 from backlight.ops.views import NO_GRAD
+from backlight.sizes import as_storage_error
 
 ndarray = np.ndarray
 
@@ -196,7 +197,7 @@ def explained(explain, arrays, problem: Exception) -> Exception:
         explain(*arrays)
     except Exception as better:
         return better.with_traceback(None)
-    return problem
+    return as_storage_error(problem)
 
 
 def broadcast_problem(problem: Exception, arrays) -> Exception:
@@ -213,7 +214,7 @@ def broadcast_problem(problem: Exception, arrays) -> Exception:
                     "make the sizes equal or one of them 1 (see unsqueeze and expand)"
                 )
         whole = tuple(b if a == 1 else a for a, b in zip(left, right))
-    return problem
+    return as_storage_error(problem, whole)
 
 
 def check_saved(node, slot: str):

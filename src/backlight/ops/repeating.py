@@ -11,7 +11,7 @@ from backlight.ops.dims import normalise_dim
 from backlight.ops.operands import sum_to_shape
 from backlight.ops.selecting import index_select
 from backlight.ops.shaping import flatten, reshape, unsqueeze
-from backlight.sizes import Size, broadcast, sizes_given
+from backlight.sizes import Size, broadcast, check_storage, sizes_given, storage_errors
 
 __all__ = ["broadcast_shapes", "broadcast_tensors", "broadcast_to", "repeat_interleave", "tile"]
 
@@ -192,6 +192,7 @@ def tile(input, *counts, dims=()):
     return repeated(input, (1,) * (input._data.ndim - len(counts)) + tuple(counts)) if counts else clone(input)
 
 
+@storage_errors
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Repeat each element, or each slice along `dim`, as often as `repeats` says: once for all, or for each.
 
@@ -201,7 +202,9 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
         RuntimeError: a count is negative, or there is not one for each slice.
     """
     if repeats is None:
-        return wrap_as(np.repeat(np.arange(input._data.size), _counts(input)), input)
+        counts = _counts(input)
+        check_storage((int(counts.sum(dtype=np.float64)),), input._data.itemsize)
+        return wrap_as(np.repeat(np.arange(input._data.size), counts), input)
     if dim is None:
         input, dim = flatten(input), 0
     dim = normalise_dim(dim, input._data.ndim)

@@ -8,7 +8,7 @@ from backlight.errors import GraphError, ShapeError
 from backlight.graph.state import memory_of, replace_memory
 from backlight.ops.inplace import count_write, refuse_writing
 from backlight.ops.striding import storage_offset_of, strided_memory
-from backlight.sizes import size_from
+from backlight.sizes import allocated, check_storage, size_from
 
 
 def resize_(self, *sizes, memory_format=None):
@@ -39,7 +39,8 @@ def _rows_in_memory(tensor, shape: tuple) -> np.ndarray:
 def _larger(tensor, shape: tuple) -> tuple[np.ndarray, np.ndarray]:
     """Return a part of a larger copy of a tensor's memory, from its first element on in a shape; and that copy."""
     held, offset = memory_of(tensor).ravel(order="K"), storage_offset_of(tensor)
-    memory = np.empty(offset + math.prod(shape), held.dtype)
+    check_storage(shape, held.dtype.itemsize)
+    memory = allocated(np.empty, (offset + math.prod(shape),), held.dtype)
     memory[: held.size] = held
     return memory[offset:].reshape(shape), memory
 

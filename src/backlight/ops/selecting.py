@@ -9,6 +9,7 @@ from backlight.kernels.slices import add_slices, slices_taken
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.numbers import like
+from backlight.sizes import check_storage, storage_errors
 
 __all__ = ["index_add", "index_copy", "index_fill", "index_select", "put", "take", "unravel_index"]
 
@@ -242,6 +243,7 @@ def put_source(grad, index, source_shape, ops):
     return ops.take(grad, index).reshape(source_shape)
 
 
+@storage_errors
 def one_hot(tensor, num_classes=-1):
     """Return, for each class number, a row of zeros with a one at that place.
 
@@ -261,6 +263,7 @@ def one_hot(tensor, num_classes=-1):
     count = int(data.max()) + 1 if num_classes == -1 else num_classes
     if data.size and data.max() >= count:
         raise ShapeError(f"Class values must be smaller than num_classes.; the largest is {data.max()}")
+    check_storage((*data.shape, count), INDEX_KINDS[0].itemsize)
     return wrap((data[..., None] == np.arange(count)).astype(np.int64))
 
 

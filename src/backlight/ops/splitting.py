@@ -1,6 +1,6 @@
 """One tensor made several views: split, chunk, unbind, tensor_split."""
 
-from backlight.errors import DimError, ShapeError
+from backlight.errors import DimError, ShapeError, StorageError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
@@ -19,6 +19,8 @@ __all__ = [
     "unsafe_split",
     "vsplit",
 ]
+
+MOST_SECTIONS = 2**28  # of tensors: what they are listed in is beyond memory
 
 
 def _parts(input, sizes, dim: int) -> list:
@@ -222,6 +224,8 @@ def _numbers(tensor):
 def _even_ends(length: int, sections: int) -> list[int]:
     if sections <= 0:
         raise ShapeError(f"number of sections must be larger than 0, got {sections}")
+    if sections > MOST_SECTIONS:
+        raise StorageError(f"cannot create std::vector larger than max_size(): {sections} sections are too many")
     size, longer = divmod(length, sections)
     return [(place + 1) * size + min(place + 1, longer) for place in range(sections)]
 

@@ -12,6 +12,7 @@ from backlight.ops.dims import normalise_dim
 from backlight.ops.filling import fill_into
 from backlight.ops.slicing import at, check_slice
 from backlight.ops.views import positions_in, same_part
+from backlight.sizes import storage_errors
 
 __all__ = ["as_strided", "as_strided_scatter", "unfold_copy"]
 
@@ -33,7 +34,7 @@ def unfold(xp, input, dimension: int, size: int, step: int):
     shape[dim] = (length - size) // step + 1
     shape.append(size)
     strides.append(strides[dim])
-    strides[dim] *= step
+    strides[dim] *= min(step, max(length, 1))  # a longer one, with which there is one window, could not be counted
     return strided(input, shape, strides)
 
 
@@ -90,6 +91,7 @@ def strided_view_tangent(tangent, input, positions, data, ops):
     return ops.as_strided(tangent, positions, same_part(writable(tangent), writable(input), data))
 
 
+@storage_errors
 def as_strided(input, size, stride, storage_offset=None):
     """Return a view with any size, strides and offset (counted in elements) into the memory of the tensor's base.
 

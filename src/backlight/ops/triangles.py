@@ -12,6 +12,7 @@ from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.shaping import flatten
 from backlight.ops.slicing import diagonal
+from backlight.sizes import storage_errors
 
 __all__ = ["diag", "diag_embed", "diagflat", "diagonal_copy", "trace", "tril", "tril_indices", "triu", "triu_indices"]
 
@@ -60,6 +61,7 @@ def triu_indices(row, col, offset=0, *, dtype=int64, device=None, layout=None):
     return _indices(row, col, offset - 1, dtype, device, layout, upper=True)
 
 
+@storage_errors
 def _indices(row, col, offset, dtype, device, layout, *, upper: bool):
     require_cpu(device)
     require_strided(layout)

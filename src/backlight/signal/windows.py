@@ -8,6 +8,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.kernels import bessel
 from backlight.ops.promotion import is_float
+from backlight.sizes import storage_errors
 from backlight.tensor.creation import made
 from backlight.tensor.filled import float_dtype
 from backlight.tensor.tensor import Tensor
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 
+@storage_errors
 def _window(name: str, length: int, sym: bool, weights: Callable, options: dict) -> Tensor:
     """Return `weights(n, N)` of the numbers n = 0 … length − 1, where the last of a symmetric window is N.
 

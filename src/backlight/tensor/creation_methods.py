@@ -4,7 +4,7 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.graph.state import the_tensor_class
-from backlight.sizes import size_from
+from backlight.sizes import allocated, size_from
 from backlight.tensor import drawn
 from backlight.tensor.creation import copied, made
 from backlight.tensor.filled import empty_strided, full, unwritten
@@ -27,13 +27,13 @@ class CreationMethods:
     def new_zeros(self, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         """Return a tensor filled with 0."""
         shape = size_from("new_zeros", sizes if size is None else (size,))
-        array = np.zeros(shape, to_numpy_dtype(dtype) or self._data.dtype)
+        array = allocated(np.zeros, shape, to_numpy_dtype(dtype) or self._data.dtype)
         return made(array, requires_grad, device, layout, pin_memory)
 
     def new_ones(self, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         """Return a tensor filled with 1."""
         shape = size_from("new_ones", sizes if size is None else (size,))
-        array = np.ones(shape, to_numpy_dtype(dtype) or self._data.dtype)
+        array = allocated(np.ones, shape, to_numpy_dtype(dtype) or self._data.dtype)
         return made(array, requires_grad, device, layout, pin_memory)
 
     def new_full(

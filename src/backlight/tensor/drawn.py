@@ -14,7 +14,7 @@ from backlight.ops import drawing
 from backlight.ops.operands import broadcast_problem
 from backlight.ops.promotion import FLOAT32, INT64, is_float, promote_types
 from backlight.ops.sorting import first_along
-from backlight.sizes import size_from
+from backlight.sizes import allocated, check_storage, size_from, storage_errors
 from backlight.tensor.creation import leaf, made
 from backlight.tensor.filled import float_dtype
 from backlight.tensor.random import twister_of
@@ -47,7 +47,7 @@ def rand(
     *sizes, size=None, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """Make a tensor of numbers drawn uniformly from [0, 1)."""
-    places = np.empty(size_from("rand", sizes if size is None else (size,)), float_dtype(dtype))
+    places = allocated(np.empty, size_from("rand", sizes if size is None else (size,)), float_dtype(dtype))
     return made(uniform_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout, pin_memory)
 
 
@@ -55,7 +55,7 @@ def randn(
     *sizes, size=None, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """Make a tensor of standard normal numbers."""
-    places = np.empty(size_from("randn", sizes if size is None else (size,)), float_dtype(dtype))
+    places = allocated(np.empty, size_from("randn", sizes if size is None else (size,)), float_dtype(dtype))
     return made(normal_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout, pin_memory)
 
 
@@ -80,7 +80,7 @@ def randint(
         high, size = None, high
     if not isinstance(size, (tuple, list)):
         raise ArgumentError(f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}")
-    places = np.empty(size_from("randint", (size,)), to_numpy_dtype(dtype) or INT64)
+    places = allocated(np.empty, size_from("randint", (size,)), to_numpy_dtype(dtype) or INT64)
     numbers = whole_numbers(places, *_limits("randint", 1, low, high), generator)
     return made(numbers, requires_grad, device, layout, pin_memory)
 
@@ -100,6 +100,7 @@ def _limits(function: str, place: int, low, high) -> tuple[int, int]:
     return _whole(function, "low", place, low), _whole(function, "high", place + 1, high)
 
 
+@storage_errors
 def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor of the numbers below `n` in random order.
 
@@ -110,6 +111,7 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
     if count < 0:
         raise ShapeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
     kind = to_numpy_dtype(dtype) or INT64
+    check_storage((count,), INT64.itemsize)
     _check_holds(from_numpy_dtype(kind), count)
     order = draws.permutation(twister_of(generator), count).astype(kind)
     return made(order, requires_grad, device, layout, pin_memory)
@@ -193,7 +195,7 @@ def normal(
         RuntimeError: a std is negative.
     """
     if size is not None:
-        places = np.empty(size_from("normal", (size,)), float_dtype(dtype))
+        places = allocated(np.empty, size_from("normal", (size,)), float_dtype(dtype))
         return made(normal_numbers(places, mean, std, generator), requires_grad, device, layout, pin_memory)
     given = [value._data for value in (mean, std) if isinstance(value, TensorState)]
     if not given:
@@ -243,6 +245,7 @@ def poisson(input, generator=None):
     return drawing.drawn_poisson(input, draws.poisson(twister_of(generator), rates).astype(rates.dtype))
 
 
+@storage_errors
 def multinomial(input, num_samples: int, replacement: bool = False, *, generator=None):
     """Draw `num_samples` places of each row of `input`, each with the weight that stands there.
 

@@ -12,7 +12,7 @@ from backlight.graph.state import TensorState
 from backlight.kernels.memory_order import model_of
 from backlight.layouts import numpy_order
 from backlight.ops.operands import is_number
-from backlight.sizes import size_from
+from backlight.sizes import allocated, size_from
 from backlight.tensor.creation import made
 from backlight.tensor.nested import array_from
 
@@ -37,19 +37,19 @@ def float_dtype(dtype) -> np.dtype:
 
 def unwritten(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
     """Return an array to be written to; of bools, whose bytes must be 0 or 1, a cleared one."""
-    return np.zeros(shape, kind) if kind.kind == "b" else np.empty(shape, kind)
+    return allocated(np.zeros if kind.kind == "b" else np.empty, shape, kind)
 
 
 def zeros(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor filled with 0."""
     shape = size_from("zeros", sizes if size is None else (size,))
-    return made(np.zeros(shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+    return made(allocated(np.zeros, shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
 
 
 def ones(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor filled with 1."""
     shape = size_from("ones", sizes if size is None else (size,))
-    return made(np.ones(shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+    return made(allocated(np.ones, shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
 
 
 def empty(
@@ -79,7 +79,9 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
     if not isinstance(size, (tuple, list)):
         raise ArgumentError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     value = _filling("full", fill_value, to_numpy_dtype(dtype))
-    return made(np.full(size_from("full", (size,)), value), requires_grad, device, layout, pin_memory)
+    array = allocated(np.empty, size_from("full", (size,)), value.dtype)
+    array[...] = value
+    return made(array, requires_grad, device, layout, pin_memory)
 
 
 def _filling(function: str, value, kind: np.dtype | None) -> np.ndarray:

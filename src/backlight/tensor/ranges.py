@@ -13,6 +13,7 @@ from backlight.graph.state import TensorState
 from backlight.kernels.fused import multiply_add
 from backlight.ops.operands import is_number
 from backlight.ops.promotion import INT64, category
+from backlight.sizes import check_storage, storage_errors
 from backlight.tensor.creation import converted, made
 from backlight.tensor.filled import float_dtype
 
@@ -103,8 +104,10 @@ def _steps(start, end, step):
     return (end - start) / step
 
 
+@storage_errors
 def _spaced(start, step, count: int, kind: np.dtype) -> np.ndarray:
     """Return start + i · step for i < count."""
+    check_storage((count,), kind.itemsize)
     if category(kind) == 1:
         return (_whole(start) + _whole(step) * np.arange(count)).astype(kind)
     return (start + step * np.arange(count, dtype=np.float64)).astype(kind)
@@ -161,8 +164,10 @@ def _count(steps) -> int:
     return count
 
 
+@storage_errors
 def _between(start, end, steps: int, kind: np.dtype) -> np.ndarray:
     """Return evenly spaced numbers, counted from the nearer end and rounded as PyTorch rounds them."""
+    check_storage((steps,), kind.itemsize)
     if category(kind) == 1:
         start, end, kind = _whole(start), _whole(end), np.dtype(np.float64)
     start, end = kind.type(start), kind.type(end)
@@ -175,6 +180,7 @@ def _between(start, end, steps: int, kind: np.dtype) -> np.ndarray:
     return np.where(numbers < steps // 2, from_start, from_end)
 
 
+@storage_errors
 def eye(n: int, m: int | None = None, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a matrix of `n` rows and `m` columns (by default `n`) with 1 on the diagonal and 0 elsewhere."""
     rows = _side("n", n)
