@@ -36,6 +36,7 @@ FLAGS = [
     "-Wno-psabi",
     "-pthread",
 ]
+DECLARED = "-Werror=implicit-function-declaration"  # else the module is built, and does not load
 if ON_WINDOWS:  # clang-cl takes clang's own options after /clang:
     FLAGS = ["/clang:" + flag for flag in FLAGS if flag != "-pthread"]
     LEVELS = {name: (width, ["/clang:" + flag for flag in flags]) for name, (width, flags) in LEVELS.items()}
@@ -86,7 +87,7 @@ native = Extension(
         for path in sorted(SOURCES.glob(name + ".c"))
     ],
     depends=[str(path) for path in sorted(SOURCES.glob("*"))],
-    extra_compile_args=[] if ON_WINDOWS else ["-O2", "-g0", "-std=gnu11", "-pthread"],
+    extra_compile_args=[] if ON_WINDOWS else ["-O2", "-g0", "-std=gnu11", "-pthread", DECLARED],
     extra_link_args=[] if ON_WINDOWS else ["-pthread", "-Wl,-s"] if sys.platform == "linux" else ["-pthread"],
     optional=True,
 )
