@@ -39,10 +39,11 @@ FLAGS = [
     "-Wno-psabi",
     "-pthread",
 ]
+DECLARED = "-Werror=implicit-function-declaration"  # else the module is built, and does not load
 if ON_WINDOWS:  # clang-cl takes clang's own options after /clang:
     FLAGS = ["/clang:" + flag for flag in FLAGS if flag != "-pthread"]
     LEVELS = {name: (width, ["/clang:" + flag for flag in flags]) for name, (width, flags) in LEVELS.items()}
-MODULE_FLAGS = [] if ON_WINDOWS else ["-O2", "-g0", "-std=gnu11", "-pthread"]
+MODULE_FLAGS = [] if ON_WINDOWS else ["-O2", "-g0", "-std=gnu11", "-pthread", DECLARED]
 LINK_FLAGS = [] if ON_WINDOWS else ["-pthread", "-Wl,-s"] if sys.platform == "linux" else ["-pthread"]
 
 

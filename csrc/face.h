@@ -8,6 +8,8 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+/* NumPy's headers declare only what the oldest NumPy of this version has, by default one before NEP 49's functions. */
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define PY_ARRAY_UNIQUE_SYMBOL backlight_arrays
 #ifndef FACE_IMPORTS_ARRAYS

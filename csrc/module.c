@@ -160,7 +160,10 @@ static int add_instructions(PyObject *module) {
 }
 
 PyMODINIT_FUNC PyInit__native(void) {
+  static int pool_is_set_up = 0;
   import_array();
+  if (!pool_is_set_up && pool_setup()) return PyErr_NoMemory();
+  pool_is_set_up = 1;
   if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 ||
       PyType_Ready(&OutFunction_Type) < 0 || !choose_level(NULL))
     return NULL;

@@ -7,6 +7,7 @@ void pool_run(part_function run, void *job, long count, long grain) {
   (void)grain;
   if (count > 0) run(job, 0, count);
 }
+int pool_setup(void) { return 0; }
 void pool_set_threads(int count) { threads = count; }
 int pool_threads(void) { return threads; }
 
@@ -88,13 +89,12 @@ static void in_child(void) { /* the workers were not copied; they are started an
   atomic_store(&joined, -1);
 }
 
+int pool_setup(void) {
+  atomic_store(&joined, -1);
+  return pthread_atfork(before_fork, in_parent, in_child);
+}
+
 static void start_workers(void) {
-  static int registered = 0;
-  if (!registered) {
-    registered = 1;
-    atomic_store(&joined, -1);
-    pthread_atfork(before_fork, in_parent, in_child);
-  }
   while (running < wanted - 1) {
     pthread_t thread;
     pthread_attr_t detached;

@@ -5,7 +5,10 @@ import os
 
 import pytest
 
-from backlight.kernels.native import compiled
+from native_required import compiled, require_native  # first: it says what is wrong with the import of backlight
+
+# isort: split
+
 from browser import MISSING, Browser, chromium_path
 
 NEEDS_BROWSER = {"browser", "installed_browser"}
@@ -13,6 +16,11 @@ REPORTS_BROWSER = "test_chromium_is_installed"
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers have a core each: PyTorch's threads would wait for each other's cores
     importlib.import_module("torch").set_num_threads(1)
+
+
+def pytest_configure(config):
+    """End a session that must have native kernels and has none."""
+    require_native()
 
 
 def _levels() -> list[str]:

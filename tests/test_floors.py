@@ -9,7 +9,7 @@ import backlight
 
 ROOT = Path(backlight.__file__).parent
 FLOORS = [
-    {"errors", "dtypes", "sizes", "devices", "later", "layouts", "notices"}
+    {"errors", "dtypes", "sizes", "devices", "fork_safety", "later", "layouts", "notices"}
     | {"return_types", "settings", "svg_text", "types"},
     {"kernels"},
     {"graph"},

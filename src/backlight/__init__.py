@@ -1,6 +1,5 @@
 """backlight: autograd you can see through."""
 
-import importlib as _importlib
 import warnings as _warnings
 from math import e, inf, nan, pi
 from types import ModuleType as _ModuleType
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from backlight.autograd.variable import Variable
 from backlight.devices import device
 from backlight.dtypes import *
+from backlight.fork_safety import import_unforked as _import_unforked
 from backlight.graph.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from backlight.graph.modes import (
     enable_grad,
@@ -179,7 +179,7 @@ def __getattr__(name: str):
         modules = {one for one, value in globals().items() if isinstance(value, _ModuleType)} | {*_ROOMS.split()}
         return [one for one in __dir__() if one[0] != "_" and one not in modules]
     if name.startswith("_foreach_"):
-        module = _importlib.import_module("backlight.tensor.foreach")
+        module = _import_unforked("backlight.tensor.foreach")
         if name in module.NAMES:
             return globals().setdefault(name, module.foreach(name))
     return _find(name)

@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import import_module
+
+from backlight.fork_safety import import_unforked
 
 
 def names_later(module: str, places: dict[str, str], rooms: Iterable[str] = ()) -> tuple[Callable, Callable]:
@@ -19,9 +20,9 @@ def names_later(module: str, places: dict[str, str], rooms: Iterable[str] = ()) 
 
     def find(name: str):
         if name in rooms:
-            found = import_module(rooms[name])
+            found = import_unforked(rooms[name])
         elif name in places:
-            found = getattr(import_module(places[name]), name)
+            found = getattr(import_unforked(places[name]), name)
         else:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         namespace[name] = found
@@ -38,7 +39,7 @@ def function_later(module: str, name: str) -> Callable:
 
     @cache
     def found() -> Callable:
-        return getattr(import_module(module), name)
+        return getattr(import_unforked(module), name)
 
     def call(*args, **kwargs):
         return found()(*args, **kwargs)

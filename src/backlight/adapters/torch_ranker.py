@@ -10,13 +10,13 @@ This is the one file that imports PyTorch, and it does so when a model is loaded
 """
 
 import inspect
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from backlight.adapters.rectangles import Rectangle, rectangles
 from backlight.errors import GraphError, InputError
+from backlight.fork_safety import cached_property
 from backlight.models.checkpoint import read_settings
 from backlight.models.cross_encoder import ACTIVATIONS
 from backlight.models.families import FAMILIES

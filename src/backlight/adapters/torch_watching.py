@@ -13,7 +13,6 @@ saved_tensors_hooks are never installed: they switch PyTorch's own check of in-p
 
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from functools import cache
@@ -30,13 +29,14 @@ from typing import NamedTuple
 
 from backlight.adapters.torch_backward import HOOKS, WatchedRun
 from backlight.adapters.torch_warnings import show_at_users_lines
+from backlight.fork_safety import fork_safe_lock
 from backlight.graph.observers import Call, Watcher
 from backlight.graph.provenance import GENERATED, PACKAGE
 from backlight.graph.watching import EVENTS, TO_NUMBERS, wants
 
 LINE = "backlight.line"
 _blocks_open = 0
-_patching = threading.RLock()
+_patching = fork_safe_lock()
 
 
 class Hub:

@@ -1,12 +1,12 @@
 """One hook for the gradients of several tensors."""
 
 import functools
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from backlight.errors import BacklightError, ValueProblem
+from backlight.fork_safety import fork_safe_lock
 from backlight.graph.hooks import RemovableHandle
 from backlight.graph.node import node_and_number
 from backlight.graph.state import edge_of
@@ -74,7 +74,7 @@ class _First:
     def __init__(self, fn: Callable):
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
-        self.lock = threading.Lock()
+        self.lock = fork_safe_lock()
         self.seen: weakref.WeakSet[Task] = weakref.WeakSet()
 
     def __call__(self, grad) -> None:
@@ -95,7 +95,7 @@ class _Together:
     def __init__(self, fn: Callable, nodes: list):
         self.fn = fn
         self.nodes = [weakref.ref(node) for node in nodes]
-        self.lock = threading.Lock()
+        self.lock = fork_safe_lock()
         self.found = weakref.WeakKeyDictionary()  # backward -> (how many are still to come, the gradients)
 
     def hook(self, number: int) -> Callable:

@@ -1,11 +1,11 @@
 """Which rule an op has: the one in the table, one that follows from its declaration, or the loop."""
 
 from functools import cache
-from importlib import import_module
 
 from backlight.batching.elementwise import PLAIN, elementwise
 from backlight.batching.looping import looped_op
 from backlight.batching.table import RULES
+from backlight.fork_safety import import_unforked
 from backlight.ops.composites import asks
 
 _NOT_ELEMENTWISE = {"dim", "dims", "reduction", "axis"}
@@ -26,7 +26,7 @@ def rule_of(op):
 @cache
 def _fill_table() -> None:
     for room in _ROOMS:
-        import_module(f"backlight.batching.{room}")
+        import_unforked(f"backlight.batching.{room}")
 
 
 def _derived(op):

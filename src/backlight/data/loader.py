@@ -1,6 +1,5 @@
 """`DataLoader`: batches of a dataset, in the order of a sampler."""
 
-import importlib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +12,7 @@ from backlight.data.fetching import Counted, Recipe
 from backlight.data.sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
 from backlight.data.worker_info import get_worker_info
 from backlight.errors import ValueProblem
+from backlight.fork_safety import import_unforked
 
 __all__ = ["DataLoader", "get_worker_info"]
 
@@ -167,7 +167,7 @@ class DataLoader(Generic[Sample]):
 
 def _late(module: str):
     """Return one of the modules that need multiprocessing, which few scripts do and which takes long to import."""
-    return importlib.import_module(f"backlight.data.{module}")
+    return import_unforked(f"backlight.data.{module}")
 
 
 def _context(asked, num_workers: int):

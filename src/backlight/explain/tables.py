@@ -1,9 +1,9 @@
 """Explanations as tables: rows of plain values, pandas frames and Arrow tables. The one file that imports the two."""
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 
 from backlight.errors import InputError
+from backlight.fork_safety import import_unforked
 
 
 class Tabular:
@@ -32,7 +32,7 @@ class Tabular:
 
 def _library(name: str):
     try:
-        return import_module(name)
+        return import_unforked(name)
     except ImportError as problem:
         raise InputError(f'this table needs the {name} library: pip install "backlight[tables]"') from problem
 

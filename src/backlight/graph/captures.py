@@ -12,12 +12,12 @@ core tests a C global, and the few functions that have to do more are given othe
 as NOTE [Replaced code] in graph/interception.py says. `linearize` is no such transform, in PyTorch neither.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
 
 from backlight.errors import GraphError
+from backlight.fork_safety import fork_safe_lock
 from backlight.graph.interception import calling
 from backlight.graph.interpreters import local as interpreters
 from backlight.graph.modes import modes
@@ -63,7 +63,7 @@ class _Open:
 
     def __init__(self):
         self.count = 0
-        self.lock = threading.Lock()
+        self.lock = fork_safe_lock()
 
 
 local = _Local()

@@ -7,11 +7,11 @@ to backward each count one more, and then the array is copied. A view is always 
 """
 
 import sys
-import threading
 
 import numpy as np
 
 from backlight.errors import GraphError
+from backlight.fork_safety import fork_safe_lock
 from backlight.graph.modes import modes
 from backlight.graph.node import Node, next_sequence, origin
 from backlight.graph.provenance import user_place
@@ -19,7 +19,7 @@ from backlight.graph.state import LEAF, edge_of, storage_of, wrap
 from backlight.graph.storage import InferenceStorage
 
 ndarray = np.ndarray
-_accumulating = threading.RLock()
+_accumulating = fork_safe_lock()
 
 
 def _count_of_a_local() -> int:

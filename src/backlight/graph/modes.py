@@ -2,8 +2,8 @@
 
 import functools
 import inspect
-import threading
 
+from backlight.fork_safety import fork_safe_lock, in_forked_child
 from backlight.graph.thread_state import ThreadState
 from backlight.notices import warn_outside
 
@@ -27,7 +27,7 @@ class _Recording:
     def __init__(self):
         self.everywhere = True
         self.switched_off = 0  # how many blocks, of all threads, have recording off
-        self.lock = threading.Lock()
+        self.lock = fork_safe_lock()
 
 
 modes = _Modes()
@@ -48,6 +48,12 @@ def _record(value: bool) -> None:
         with recording.lock:
             recording.switched_off += -1 if value else 1
             recording.everywhere = recording.switched_off == 0
+
+
+@in_forked_child
+def _count_only_this_thread() -> None:
+    recording.switched_off = 0 if modes.grad_enabled else 1
+    recording.everywhere = modes.grad_enabled
 
 
 def is_grad_enabled() -> bool:

@@ -7,10 +7,10 @@ replaced (graph/interception.py).
 """
 
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from backlight.fork_safety import fork_safe_lock
 from backlight.graph.node import Node
 from backlight.graph.observers import Call, Watcher
 from backlight.graph.overriding import flat
@@ -33,7 +33,7 @@ class _Somebody:
     def __init__(self):
         self.blocks = 0
         self.watches = False
-        self.lock = threading.RLock()
+        self.lock = fork_safe_lock()
 
 
 class _Local(ThreadState):

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from backlight.fork_safety import import_unforked
 from backlight.kernels.erf import horner, in_float64
 from backlight.kernels.native import native
 
@@ -126,9 +127,10 @@ def zeta(s: int, q):
 
 def _slope_of_cotangent(n: int, x):
     """Return π / n! times the n-th derivative of cot(πx), a polynomial in the cotangent: dc/dx = −π(1 + c²)."""
-    polynomial = np.polynomial.Polynomial([0, 1])
+    Polynomial = import_unforked("numpy.polynomial").Polynomial
+    polynomial = Polynomial([0, 1])
     for _ in range(n):
-        polynomial = -polynomial.deriv() * np.polynomial.Polynomial([1, 0, 1])
+        polynomial = -polynomial.deriv() * Polynomial([1, 0, 1])
     return math.pi ** (n + 1) / math.factorial(n) * polynomial(1 / np.tan(math.pi * (x - np.rint(x))))
 
 

@@ -5,11 +5,11 @@ It is the Mersenne Twister MT19937, seeded by its 32-bit recipe (see kernels/twi
 
 import os
 import struct
-import threading
 
 import numpy as np
 
 from backlight.errors import GraphError, ValueProblem
+from backlight.fork_safety import fork_safe_lock
 from backlight.kernels.twister import WORDS, random_wide_words, random_words, seeded, state_of
 
 DEFAULT_SEED = 67280421310721
@@ -24,7 +24,7 @@ class MersenneTwister:
     """A stream of random bits, and the second of two normal numbers that were made at once (`spare`)."""
 
     def __init__(self, seed: int = DEFAULT_SEED):
-        self.lock = threading.RLock()
+        self.lock = fork_safe_lock()
         self.seed(seed)
 
     def seed(self, seed: int) -> None:

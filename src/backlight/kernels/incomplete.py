@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 
+from backlight.fork_safety import import_unforked
 from backlight.kernels.erf import horner, in_float64
 from backlight.kernels.gamma import FAR, STIRLING, lgamma, zeta_sum
 
@@ -63,7 +64,7 @@ def _upper_by_fraction(a, x):
 @cache
 def _gauss() -> tuple:
     """Return the places of Gauss's rule between 0 and 1, and the shares of what is there."""
-    places, shares = np.polynomial.legendre.leggauss(64)
+    places, shares = import_unforked("numpy.polynomial").legendre.leggauss(64)
     return 0.5 * (places + 1), 0.5 * shares
 
 

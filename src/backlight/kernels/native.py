@@ -16,11 +16,14 @@ they use.
 import functools
 import importlib
 import os
+import warnings
 from collections.abc import Callable
 
 from backlight.errors import InputError
 from backlight.kernels import blas
 
+NAME = "backlight.kernels._native"
+ABSENT = "not built here: install backlight with a C compiler at hand, or from a wheel"
 CHOICES = ("", "numpy", "v1", "v3", "v4")
 VECTOR_BYTES = {"v3": 32, "v4": 64}
 INTERFACE = 8  # of csrc/module.c
@@ -48,11 +51,15 @@ def _load():
     if wanted == "numpy":
         return None, "BACKLIGHT_KERNELS=numpy"
     try:
-        module = importlib.import_module("backlight.kernels._native")
+        module = importlib.import_module(NAME)
+    except ModuleNotFoundError as problem:
+        if problem.name != NAME:
+            return None, _not_loaded(f"does not load: {problem}")
+        return None, ABSENT
     except ImportError as problem:
-        return None, f"not built here ({problem}): install backlight with a C compiler at hand, or from a wheel"
+        return None, _not_loaded(f"does not load: {problem}")
     if getattr(module, "INTERFACE", 0) != INTERFACE:
-        return None, "built for another version of backlight: install it again"
+        return None, _not_loaded("was built for another version of backlight")
     if wanted and not module.use_level(wanted):
         raise InputError(f"BACKLIGHT_KERNELS must name a level that this machine runs, got {wanted}")
     module.set_threads(default_threads())
@@ -61,6 +68,15 @@ def _load():
     if os.environ.get("BACKLIGHT_MEMORY") != "system":
         module.keep_memory()
     return module, None
+
+
+def _not_loaded(why: str) -> str:
+    """Warn that the compiled module is there and of no use, and return the reason for `backlight info`."""
+    warnings.warn(
+        f"{NAME} {why}. backlight runs on NumPy alone now, which is slower; install it again to build the module anew",
+        stacklevel=3,
+    )
+    return why
 
 
 compiled, why_not = _load()

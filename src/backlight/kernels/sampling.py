@@ -7,12 +7,12 @@ element is the product of the weights along all dims. Taps outside the input are
 their elements are at place −1.
 """
 
-from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
+from backlight.fork_safety import cached_property
 from backlight.kernels.native import native
 
 A = -0.75  # of the cubic convolution kernel

@@ -7,11 +7,11 @@ this gives what a mask over the dropped tokens gives, at the cost of the tokens 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.fork_safety import cached_property
 from backlight.models.tokens import Batch, Tokenizer, Tokens
 
 QUERY, DOCUMENT, ADDED = 0, 1, 2  # whose a token is: of one of the texts, or added by the tokeniser or the prompt

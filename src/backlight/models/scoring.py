@@ -10,12 +10,12 @@ in its place.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from backlight.autograd.doors import grad
 from backlight.errors import GraphError, InputError
+from backlight.fork_safety import cached_property
 from backlight.graph.modes import no_grad
 from backlight.models.encoder import Trace
 from backlight.models.pairs import Pair, PairBatch

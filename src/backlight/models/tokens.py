@@ -7,12 +7,12 @@ where each text begins. What a layer does to each token alone runs on the row; a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.fork_safety import cached_property
 from backlight.models.checkpoint import read_settings
 
 

@@ -22,10 +22,10 @@ NOTE [Declaring an op]
 * What the decorator returns is the public function. Its code is generated at the first call (see ops/generate.py).
 """
 
-import threading
 from types import FunctionType
 
 from backlight.errors import BacklightError
+from backlight.fork_safety import fork_safe_lock
 from backlight.graph.interception import op_was_built
 from backlight.kernels.native import core
 
@@ -275,7 +275,7 @@ def build_into(public, declared, flavour):
             op_was_built(public, declared, lambda: _generators[0](declared, flavour, namespace, True).__code__)
 
 
-_building = threading.RLock()
+_building = fork_safe_lock()
 
 
 _generators: list = []

@@ -1,12 +1,11 @@
 """Tensor's ways to NumPy and other libraries, to copies, pickles and devices, and what it says of its memory."""
 
-import importlib
-
 import numpy as np
 
 from backlight.devices import require_cpu
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ValueProblem
+from backlight.fork_safety import import_unforked
 from backlight.graph.node import origin
 from backlight.graph.state import TensorState, writable
 from backlight.later import function_later
@@ -54,7 +53,7 @@ class ConversionMethods:
         """
         if api_version not in (None, *API_VERSIONS):
             raise ValueProblem(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
-        return importlib.import_module("backlight.array_api")  # when it is first asked for: few programs do
+        return import_unforked("backlight.array_api")  # when it is first asked for: few programs do
 
     def to_device(self, device, /, *, stream=None):
         """Return the tensor itself: it is on the CPU, the only device."""

@@ -1,7 +1,6 @@
 """Subclasses of Tensor: what ops make of them is of their class again (NOTE [Overriding] in graph/overriding.py)."""
 
-import importlib
-
+from backlight.fork_safety import import_unforked
 from backlight.graph.overriding import DisableTorchFunctionSubclass, disabled, overloads
 from backlight.graph.state import LEAF, TensorState, the_tensor_class
 from backlight.ops.tables import TENSOR_OPS
@@ -62,4 +61,4 @@ def made_subclass(cls: type) -> None:
     if cls.__module__.partition(".")[0] == "backlight":
         cls.__torch_function__ = staticmethod(disabled)
     elif overloads(cls):
-        importlib.import_module("backlight.overrides").answer_while_alive(cls)  # where all functions are known
+        import_unforked("backlight.overrides").answer_while_alive(cls)  # where all functions are known

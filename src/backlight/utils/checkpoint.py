@@ -4,7 +4,6 @@ See NOTE [Recomputation] in autograd/recomputation.py for the form without re-en
 whose backward runs the function again and starts a backward of its own.
 """
 
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,6 +18,7 @@ from backlight.autograd.selective_recomputation import (
     create_selective_checkpoint_contexts,
 )
 from backlight.errors import GraphError, ValueProblem
+from backlight.fork_safety import fork_safe_lock
 from backlight.graph.modes import enable_grad, modes, no_grad
 from backlight.graph.state import TensorState
 from backlight.graph.tasks import count_tasks, current_task
@@ -171,7 +171,7 @@ class _Drawn:
     The default generator belongs to all threads, so that only one may draw again at a time.
     """
 
-    lock = threading.RLock()
+    lock = fork_safe_lock(waited_for=False)
 
     def __init__(self):
         self.state = get_rng_state()

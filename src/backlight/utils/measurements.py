@@ -3,11 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cached_property
 from math import ceil, floor, log10
 from textwrap import indent
 
 import numpy as np
+
+from backlight.fork_safety import cached_property
 
 MOST_FIGURES = 4
 LEAST_INTERVAL = 25e-9  # seconds; finer than that no clock tells

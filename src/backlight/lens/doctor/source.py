@@ -10,10 +10,11 @@ import dataclasses
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType, TracebackType
 
+from backlight.fork_safety import cached_property
 from backlight.lens.doctor.places import is_users
 from backlight.lens.records.record import Place
 
