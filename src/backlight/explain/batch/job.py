@@ -127,7 +127,8 @@ def begin(folder: Path, job: dict, notice: Callable[[Repair], None]) -> dict:
     file, job = folder / JOB, json.loads(json.dumps(job))
     identity = hash_of(_without_names(job))
     before = None
-    if os.path.lexists(file) or (folder / DONE).exists():
+    (folder / DONE).mkdir(exist_ok=True)  # whatever happens to job.json, it says that the folder is a batch's
+    if os.path.lexists(file) or (folder / PARTS).exists():
         try:
             before = _read_job(file)
         except Damaged as problem:
