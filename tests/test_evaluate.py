@@ -49,6 +49,20 @@ def place(tmp_path_factory):
     return folder
 
 
+def test_a_line_of_the_records_that_is_damaged_is_measured_again(place, tmp_path, capsys):
+    kept = tmp_path / "kept.jsonl"
+    command = arguments(place, "--json", "--records", str(kept))
+    assert main(command) == 0
+    before, lines = rows_of(capsys.readouterr().out), kept.read_bytes().split(b"\n")
+    for place_of, damaged in enumerate(
+        [b"{broken", b"", b"[1]", b'{"key": 1, "result": {}}', b"[" * 99_999, b"\xff"], 1
+    ):
+        lines[place_of] = damaged
+    kept.write_bytes(b"\n".join(lines))
+    assert main([*command, "--resume"]) == 0
+    assert rows_of(capsys.readouterr().out) == before
+
+
 def arguments(place, *more, methods="saliency,occlusion", pairs=5):
     model = ["--model", str(place / "model"), "--methods", methods]
     return ["evaluate", str(place / "lists.jsonl"), *model, "--pairs", str(pairs), "--close", "3", *more]

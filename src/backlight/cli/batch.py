@@ -4,13 +4,15 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from backlight.cli.arguments import add_method, add_model, add_windows, options_of, positive, reranker_of
 from backlight.cli.batch_progress import watcher
 from backlight.cli.main import Parser, version
 from backlight.errors import InputError
+from backlight.explain.batch.checksums import Repair
+from backlight.explain.batch.files import write_file
 from backlight.explain.batch.job import REPORT
 from backlight.explain.batch.opening import FORMATS as INPUT_FORMATS
 from backlight.explain.batch.opening import Reading
@@ -18,9 +20,9 @@ from backlight.explain.batch.rows import Columns
 from backlight.explain.batch.running import Batch, run_batch
 from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
 from backlight.explain.methods import method_called
-from backlight.training.run_folder import write_whole
 from backlight.web.batch import batch_page
 
+NAMED = 20  # damaged files that are named on standard error; --json names all
 INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
 WITHOUT = " (without --replace)"
 
@@ -45,11 +47,12 @@ def batch(argv: Sequence[str]) -> int:
                 replace=given.replace,
                 strict=given.strict,
                 watch=watch,
+                notice=Notices(given.out).say,
             )
     except KeyboardInterrupt:
         _say(f"stopped; the same command goes on with the job in {given.out}{WITHOUT * given.replace}")
         return INTERRUPTED
-    write_whole(found.folder / REPORT, batch_page(found.folder, version()).encode())
+    write_file(found.folder / REPORT, batch_page(found.folder, version()).encode())
     if found.bad:
         _say(f"{found.bad:,} of {found.rows:,} rows could not be used; {found.bad_rows} says which and why")
     if given.json:
@@ -155,6 +158,21 @@ def _reading_of(given: Namespace) -> Reading:
     return Reading(columns=columns, format=given.input_format, quotes=quotes, split=given.split, **files)
 
 
+class Notices:
+    """Names damaged files of a job, the first of them, on standard error."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.said = folder, 0
+
+    def say(self, repair: Repair) -> None:
+        """Name a file."""
+        self.said += 1
+        if self.said <= NAMED:
+            _say(f"{self.folder / repair.file} {repair.damage}: {repair.repair}")
+        elif self.said == NAMED + 1:
+            _say("more files were damaged; --json names all of them at the end")
+
+
 def _say(notice: str) -> None:
     print(f"backlight: {notice}", file=sys.stderr)
 
@@ -167,6 +185,7 @@ def _as_data(found: Batch) -> dict:
         "rows": found.rows,
         "bad": found.bad,
         "resumed": found.resumed,
+        "repairs": [asdict(repair) for repair in found.repairs],
         "summary": found.summary,
     }
 

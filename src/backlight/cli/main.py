@@ -6,6 +6,8 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import TextIO
 
 import numpy as np
 
@@ -39,10 +41,36 @@ class Parser(argparse.ArgumentParser):
         """Raise what is wrong as an InputError."""
         raise InputError(f"{message} (see {self.prog} --help)")
 
+    def _print_message(self, message: str, file: TextIO | None = None) -> None:
+        """Print help or a version. argparse's own ignores that nothing was written."""
+        print(message, end="", file=file or sys.stderr)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 2 where what was given cannot be used."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+    """Run the command line and return its exit code: 2 where what was given cannot be used, 1 where output is lost."""
+    try:
+        try:
+            return _run(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as problem:
+        with suppress(OSError, ValueError):  # so that Python, when it ends, does not try again to write what is left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print("backlight:", _what_failed(problem), file=sys.stderr)
+        return 1
+
+
+def _what_failed(problem: OSError) -> str:
+    """Return what the system could not do: with no file named, it was writing to standard output."""
+    if problem.filename is not None:
+        return f"cannot read or write {problem.filename}: {problem.strerror}"
+    reason = "its reader closed it" if isinstance(problem, BrokenPipeError) else problem.strerror or problem
+    return f"not all of the output could be written: {reason}"
+
+
+def _run(argv: list[str]) -> int:
+    """Call the command that was named, and say in one line what cannot be used."""
     try:
         if argv and argv[0] in COMMANDS:
             return _call(argv[0], argv[1:])
@@ -50,9 +78,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise unknown("command", argv[0], COMMANDS)
         _top_level().parse_args(argv or ["--help"])
         return 0
-    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except KeyboardInterrupt:
         return 130
     except BacklightError as problem:

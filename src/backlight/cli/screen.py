@@ -127,6 +127,14 @@ def level_of(share: float) -> int | None:
     return reached - 1 if reached else None
 
 
+class PipedConsole(Console):
+    """Standard output, whose reader may close it early: rich's own console then ends Python without a word."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the BrokenPipeError that is being handled."""
+        raise
+
+
 def screen(theme: str | None = None) -> Screen:
     """Return standard output as a screen.
 
@@ -137,7 +145,7 @@ def screen(theme: str | None = None) -> Screen:
         sys.stdout.reconfigure(errors="replace")  # a terminal of an old encoding must not end the run
     background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return Screen(
-        Console(highlight=False, markup=False, emoji=False),
+        PipedConsole(highlight=False, markup=False, emoji=False),
         theme or ("light" if background in ("7", "15") else "dark"),
     )
 

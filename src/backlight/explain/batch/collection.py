@@ -4,14 +4,15 @@ A BEIR folder has corpus.jsonl, queries.jsonl and qrels/*.tsv. TREC's files are 
 has `query Q0 document rank score tag` in each line, judgements `query 0 document grade`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.explain.batch.checksums import Damaged, Records, Repair
 from backlight.explain.batch.files import Fingerprint, lines_of
 from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row
-from backlight.explain.batch.texts import FILE, TextStore, make_store
+from backlight.explain.batch.texts import FILE, RECORD, TextStore, make_store
 
 RUN_FIELDS = 6
 
@@ -74,13 +75,19 @@ class Collection:
         """Return how far `line` counts: the pairs stand in the first file."""
         return fingerprints[0].lines
 
-    def prepare(self, folder: Path) -> None:
-        """Look up the texts that the pairs name, once, and keep them in a folder."""
-        if not (folder / FILE).exists():
+    def prepare(self, records: Records, notice: Callable[[Repair], None]) -> None:
+        """Look up the texts that the pairs name, once, and keep them in the job's folder."""
+        folder = records.folder
+        try:
+            records.verified(RECORD)
+        except Damaged as problem:
+            if (folder / FILE).exists():
+                notice(Repair(problem.file, str(problem), "the texts are looked up again"))
             named = ((one.query, one.document) for one in named_in(self.pairs) if isinstance(one, Named))
             judged = named_in(self.qrels) if self.qrels else ()
             grades = ((one.query, one.document, one.grade) for one in judged if _has_grade(one))
             make_store(folder / FILE, named, grades, self.corpus, self.queries)
+            records.write(RECORD, [FILE])
         self._store[:] = [TextStore(folder / FILE)]
 
     def rows(self) -> Iterator[Row | BadRow]:

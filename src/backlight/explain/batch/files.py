@@ -1,9 +1,11 @@
-"""Files of an input, plain or gzipped: their lines, and what tells that a file is still the same one."""
+"""Files: those of an input, plain or gzipped, their lines and fingerprints; and how a job writes its own."""
 
 import gzip
 import hashlib
+import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -79,3 +81,67 @@ def lines_of(file: Path) -> Iterator[tuple[int, bytes]]:
                     yield number, line.rstrip(b"\r\n")
         except (OSError, EOFError, zlib.error) as problem:
             raise InputError(f"cannot read {file} to its end: {problem}") from problem
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Give a name to write to beside a file; when the block ends, what was written there takes the file's place.
+
+    Whoever looks, at any moment and after a loss of power, finds the old content or the new one.
+
+    Raises:
+        InputError: a folder that is not empty lies in the file's place.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}")
+    try:
+        yield beside
+        with open(beside, "rb+") as written:
+            os.fsync(written.fileno())
+        remove_folder(file)
+        beside.replace(file)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    _bring_to_disk(file.parent)
+
+
+def write_file(file: Path, content: bytes) -> None:
+    """Write a file as `replacing` does."""
+    with replacing(file) as beside:
+        beside.write_bytes(content)
+
+
+def remove(file: Path) -> None:
+    """Remove a file, if it is there, or an empty folder in its place.
+
+    Raises:
+        InputError: the folder is not empty.
+    """
+    remove_folder(file)
+    file.unlink(missing_ok=True)
+
+
+def remove_folder(file: Path) -> None:
+    """Remove an empty folder that lies where a file belongs, if there is one.
+
+    Raises:
+        InputError: it is not empty.
+    """
+    if not file.is_dir() or file.is_symlink():
+        return
+    try:
+        file.rmdir()
+    except OSError as problem:
+        raise InputError(f"{file} must be a file, and is a folder that is not empty: move it away") from problem
+
+
+def _bring_to_disk(folder: Path) -> None:
+    """Make sure that the names in a folder outlive a loss of power, where the system can."""
+    if os.name == "nt":
+        return  # Windows opens no folders
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -2,21 +2,23 @@
 
 NOTE [A source]
 What a batch reads from has `kind`, `files` (what is fingerprinted), `total(fingerprints)` (how far `line` counts, for
-the time left), `prepare(folder)` (called once before the first row, with a folder to keep things in), `rows()` (rows
-and bad rows, always in the same order) and `ideal(query_id)` (all labels that a query's documents have, those outside
-the input too, best first; None where only the input's own labels are known).
+the time left), `prepare(records, notice)` (called once before the first row, with the records of the folder to keep
+things in, and with what to call if a file there was damaged), `rows()` (rows and bad rows, always in the same order)
+and `ideal(query_id)` (all labels that a query's documents have, those outside the input too, best first; None where
+only the input's own labels are known).
 """
 
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from io import TextIOWrapper
 from pathlib import Path
 
 from backlight.adapters.parquet import columns_in, count_rows, read_records
 from backlight.errors import InputError
+from backlight.explain.batch.checksums import Records, Repair
 from backlight.explain.batch.files import Fingerprint, lines_of, opened
 from backlight.explain.batch.rows import USUAL, BadRow, Columns, Row, Unusable, bad_row, rows_of
 
@@ -44,7 +46,7 @@ class PairFile:
         """Return how far `line` counts."""
         return sum(one.lines for one in fingerprints)
 
-    def prepare(self, folder: Path) -> None:
+    def prepare(self, records: Records, notice: Callable[[Repair], None]) -> None:
         """Check that the input can be read at all."""
 
     def ideal(self, query_id: str) -> list[float] | None:
@@ -162,7 +164,7 @@ class ParquetFiles(PairFile):
         """Return how many rows there are."""
         return sum(count_rows(file) for file in self.files)
 
-    def prepare(self, folder: Path) -> None:
+    def prepare(self, records: Records, notice: Callable[[Repair], None]) -> None:
         """Check that each file has the columns that were asked for."""
         for file in self.files:
             names = columns_in(file)

@@ -2,37 +2,50 @@
 
 NOTE [A batch's folder]
     job.json                what decides every byte of the output: input, model, settings, versions
-    parts/part-00000.*      the rows of a chunk of the input; a chunk is done when its part is there
+    parts/part-00000.*      the rows of a chunk of the input
     bad/part-00000.jsonl    the bad rows of the same chunk, if it has any; written before its part
+    done/part-00000.json    the record of both, written after them (see NOTE [Checksums of a job])
     bad_rows.jsonl          all bad rows, when all chunks are done
     summary.json, words.*   what was found in all of them
     sample.jsonl            the rows that the page shows
     report.html             the page (`backlight batch` writes it)
     standard_input.jsonl    what came from standard input
-    texts.sqlite            the texts of a collection
-Files are written beside their place and renamed into it, so a file that is there is whole. A job that was killed goes
-on behind its last part: the next chunk is read again from its first row. Nothing in the output depends on when it was
-written, so it is the same, byte for byte, however often the job was killed.
+    texts.sqlite            the texts of a collection; done/texts.json is its record
+Files are written beside their place and renamed into it. A chunk is done when its record is there and its files are as
+the record says; a job that goes on computes all others, each from its first row. What sums up the parts is written anew
+by every run. Nothing in the output depends on when it was written, so it is the same, byte for byte, however often the
+job was killed.
 """
 
 import importlib
 import json
+import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from backlight.adapters.parquet import writer_version
 from backlight.errors import InputError
-from backlight.explain.batch.files import Fingerprint
-from backlight.explain.batch.opening import SPOOLED, Source
+from backlight.explain.batch.checksums import (
+    DONE,
+    Damaged,
+    Repair,
+    hash_of,
+    jobs_recorded,
+    read_record,
+    write_record,
+)
+from backlight.explain.batch.files import Fingerprint, remove
+from backlight.explain.batch.opening import INCOMING, SPOOLED, Source
 from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.texts import FILE as TEXTS
+from backlight.explain.batch.texts import RECORD as TEXTS_RECORD
 from backlight.models.pairs import PairBatch
-from backlight.training.run_folder import write_whole
 
 JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS = "job.json", "summary.json", "sample.jsonl", "report.html", "bad_rows.jsonl"
 PARTS, BAD = "parts", "bad"
+ID = "id"  # the field of job.json that the records of its parts repeat
 WORDS = ("words.parquet", "words.jsonl")
 OWN_FILES = (JOB, SUMMARY, SAMPLE, REPORT, BAD_ROWS, *WORDS, TEXTS)
 PROBES = (
@@ -53,7 +66,7 @@ def check_folder(folder: Path) -> None:
         raise InputError(f"-o must be a folder, got the file {folder}")
     names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
     others = {name for name in names if not name.startswith(".")} - {SPOOLED, TEXTS}
-    if others and JOB not in names:
+    if others and JOB not in names and DONE not in names:
         raise InputError(
             f"{folder} must be a new or empty folder or a batch's, and holds {', '.join(sorted(others)[:5])}"
         )
@@ -62,16 +75,18 @@ def check_folder(folder: Path) -> None:
 def clear(folder: Path) -> None:
     """Remove what a batch wrote into a folder, and nothing else; what came from standard input stays."""
     for name in OWN_FILES:
-        (folder / name).unlink(missing_ok=True)
-    for name in (PARTS, BAD):
+        remove(folder / name)
+    for name in (PARTS, BAD, DONE):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def drop_cut_short(folder: Path) -> None:
     """Remove what processes that were killed had begun to write."""
     begun = [left for name in OWN_FILES for left in folder.glob(f".{name}*")]
-    for left in [*begun, *(folder / PARTS).glob(".part-*"), *(folder / BAD).glob(".part-*")]:
-        left.unlink(missing_ok=True)
+    begun += [left for name in (PARTS, BAD, DONE) for left in (folder / name).glob(".part-*")]
+    for left in [*begun, folder / DONE / f".{TEXTS_RECORD}.json"]:
+        remove(left)
+    shutil.rmtree(folder / INCOMING, ignore_errors=True)
 
 
 def describe(source: Source, fingerprints: Sequence[Fingerprint], ranker, settings: Settings) -> dict:
@@ -97,22 +112,74 @@ def _how_read(source: Source) -> dict:
     return {**read, "columns": asdict(source.columns)} if hasattr(source, "columns") else read
 
 
-def begin(folder: Path, job: dict) -> None:
-    """Write job.json, or see that the one that is there is of the same job.
+def begin(folder: Path, job: dict, notice: Callable[[Repair], None]) -> dict:
+    """Write job.json, or see that the one that is there is of the same job; return what it says.
+
+    One that is damaged, or missing though there are records of parts, is written anew if those are of this job.
+
+    Args:
+        job: as `describe` gives it.
+        notice: called with the damage.
 
     Raises:
-        InputError: it is of another.
+        InputError: it is of another job.
     """
-    file = folder / JOB
-    if not file.exists():
-        write_whole(file, (json.dumps(job, indent=1, ensure_ascii=False) + "\n").encode())
-        return
-    differing = list(differences(json.loads(file.read_text(encoding="utf-8")), json.loads(json.dumps(job))))
+    file, job = folder / JOB, json.loads(json.dumps(job))
+    identity = hash_of(_without_names(job))
+    before = None
+    (folder / DONE).mkdir(exist_ok=True)  # whatever happens to job.json, it says that the folder is a batch's
+    if os.path.lexists(file) or (folder / PARTS).exists():
+        try:
+            before = _read_job(file)
+        except Damaged as problem:
+            _check_recorded(folder, identity, str(problem))
+            notice(Repair(JOB, str(problem), "written anew, as this command says"))
+    if before is not None:
+        _check_same(folder, before, job)
+        if ID in before:
+            return before
+    job[ID] = identity
+    write_record(file, job)
+    return job
+
+
+def _read_job(file: Path) -> dict:
+    """Return job.json; a version of backlight that kept no hashes wrote the same without an identity."""
+    try:
+        return read_record(file, JOB)
+    except Damaged:
+        try:
+            found = json.loads(file.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            found = None
+        if isinstance(found, dict) and set(found) == {"backlight", "pyarrow", "input", "model", "settings"}:
+            return found
+        raise
+
+
+def _check_recorded(folder: Path, identity: str, damage: str) -> None:
+    """Raise if the records beside a damaged job.json are of another job than the one that is to be run."""
+    jobs = jobs_recorded(folder)
+    if jobs and identity not in jobs:
+        raise InputError(
+            f"{folder / JOB} {damage}, and the parts beside it are of another job than this command's: give the "
+            "command that began it, choose another folder, or add --replace to begin anew"
+        )
+
+
+def _check_same(folder: Path, before: dict, job: dict) -> None:
+    differing = list(differences({name: value for name, value in before.items() if name != ID}, job))
     if differing:
         raise InputError(
             f"{folder} holds another job, where {'; '.join(differing[:4])}: choose another folder, or add --replace to "
             "begin anew"
         )
+
+
+def _without_names(job: dict) -> dict:
+    """Return a job without the names of its files, which decide nothing."""
+    files = [{name: value for name, value in file.items() if name != "name"} for file in job["input"]["files"]]
+    return {**job, "input": {**job["input"], "files": files}}
 
 
 def differences(before: object, now: object, name: str = "") -> Iterator[str]:

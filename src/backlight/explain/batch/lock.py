@@ -1,47 +1,104 @@
 """One process at a time in a folder.
 
-An exclusive transaction of SQLite holds the lock: the system takes it away when a process ends, however it ends, so
-there is no stale lock to clear away. Nothing is written into the database.
+The system's lock on an open file: it goes when the process ends, however it ends, so a lock file that a killed process
+left behind holds nothing back.
 """
 
 import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from backlight.errors import InputError
 
-LOCK, OWNER = ".lock", ".lock.pid"
+if os.name == "nt":
+    import msvcrt
+else:
+    import fcntl
+
+LOCK = ".lock"
+FAR = 1 << 30  # Windows locks a place in a file, which nobody else can read then: one far behind the process's number
 
 
 @contextmanager
 def only_process(folder: Path) -> Iterator[None]:
-    """Hold a folder while the block runs.
+    """Hold a folder while the block runs; afterwards, however it ends, the lock file is gone.
 
     Raises:
         InputError: another process holds it, or the folder cannot be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(folder / LOCK, timeout=0, isolation_level=None)
-        try:
-            database.execute("BEGIN EXCLUSIVE")
-            (folder / OWNER).write_text(str(os.getpid()))
-            yield
-        finally:
-            database.close()
-    except sqlite3.OperationalError as problem:
-        if "locked" not in str(problem):
-            raise InputError(f"cannot write to the folder {folder}: {problem}") from problem
+        descriptor = _locked(folder / LOCK)
+    except OSError as problem:
+        raise InputError(f"cannot write to the folder {folder}: {problem.strerror}") from problem
+    if descriptor is None:
         raise InputError(
             f"{folder} must be worked on by one process at a time, and process {_owner(folder)} is at it: wait for it, "
             "or choose another folder"
-        ) from problem
-    except OSError as problem:
-        raise InputError(f"cannot write to the folder {folder}: {problem.strerror}") from problem
+        )
+    try:
+        yield
+    finally:
+        _release(folder / LOCK, descriptor)
+
+
+def _locked(file: Path) -> int | None:
+    """Return the descriptor of a lock file that is ours now, and holds our number; None if another process has it."""
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            held = _lock(descriptor)
+            if held and _is_at(file, descriptor):
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, str(os.getpid()).encode())
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if not held:
+            return None
+        # its owner removed it after we had opened it: there is a newer one, or none
+
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock of an open file, and tell whether that was possible."""
+    try:
+        if os.name == "nt":
+            os.lseek(descriptor, FAR, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _is_at(file: Path, descriptor: int) -> bool:
+    """Tell whether an open file still is the one of that name."""
+    try:
+        return os.path.samestat(os.stat(file), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _release(file: Path, descriptor: int) -> None:
+    """Remove a lock file, and let others lock the folder."""
+    if os.name == "nt":  # which removes no open file; if another process has opened it by then, it stays for that one
+        os.close(descriptor)
+        with suppress(PermissionError):
+            file.unlink(missing_ok=True)
+        return
+    try:
+        file.unlink(missing_ok=True)  # before the lock goes: afterwards it may be another's
+    finally:
+        os.close(descriptor)
 
 
 def _owner(folder: Path) -> str:
-    file = folder / OWNER
-    return file.read_text() if file.exists() else "of an unknown number"
+    try:
+        return (folder / LOCK).read_text() or "of an unknown number"
+    except OSError:
+        return "of an unknown number"

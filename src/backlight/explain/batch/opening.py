@@ -5,13 +5,13 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from backlight.errors import InputError
 from backlight.explain.batch.collection import Collection
-from backlight.explain.batch.files import opened, suffix_of
+from backlight.explain.batch.files import opened, remove_folder, replacing, suffix_of
 from backlight.explain.batch.formats import JsonLines, PairFile, ParquetFiles, Table
 from backlight.explain.batch.rows import USUAL, Columns
 
@@ -22,6 +22,7 @@ FORMATS = {
     "parquet": (".parquet", ".pq"),
 }
 SPOOLED = "standard_input.jsonl"
+INCOMING = ".incoming"  # the folder where it stays until it is clear that it is the job's
 Source = PairFile | Collection
 Given = str | os.PathLike | Iterable[Mapping]
 
@@ -120,21 +121,23 @@ def _as_lines(records: Iterable[Mapping]) -> Iterable[bytes]:
 
 
 def spooled(lines: BinaryIO | Iterable[bytes], folder: Path) -> Path:
-    """Keep what comes from standard input, or from records, in a file.
+    """Write what comes from standard input, or from records, to a file, which `keep_spooled` takes into the job.
 
-    Nothing at all stands for the file that is there, so that a job can go on without its input being given again.
+    Nothing at all stands for the file that is kept there, so that a job can go on without its input being given again.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    kept, beside = folder / SPOOLED, folder / f".{SPOOLED}"
-    with open(beside, "wb") as out:
+    kept, incoming = folder / SPOOLED, folder / INCOMING / SPOOLED
+    with replacing(incoming) as beside, open(beside, "wb") as out:
         if hasattr(lines, "read"):
             shutil.copyfileobj(lines, out)
         else:
             out.writelines(lines)
-        out.flush()
-        os.fsync(out.fileno())
-    if kept.exists() and not beside.stat().st_size:
-        beside.unlink()
-    else:
-        beside.replace(kept)
-    return kept
+    return incoming if incoming.stat().st_size or not kept.exists() else kept
+
+
+def keep_spooled(source: Source, folder: Path) -> Source:
+    """Return a source whose file, if it came from standard input, is in its place in the job's folder."""
+    if source.files[0] != folder / INCOMING / SPOOLED:
+        return source
+    remove_folder(folder / SPOOLED)
+    (folder / INCOMING / SPOOLED).replace(folder / SPOOLED)
+    return replace(source, file=folder / SPOOLED)

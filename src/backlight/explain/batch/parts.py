@@ -2,59 +2,124 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from backlight.adapters.parquet import read_records, write_parquet
+from backlight.errors import InputError
+from backlight.explain.batch.checksums import DONE, Damaged, Records, Repair
+from backlight.explain.batch.files import remove, replacing
 from backlight.explain.batch.job import BAD, BAD_ROWS, PARTS
 from backlight.explain.batch.rows import BadRow
 from backlight.explain.batch.settings import Settings
+from backlight.explain.batch.texts import RECORD as TEXTS_RECORD
 from backlight.explain.batch.texts import groups
 
 
 class Parts:
-    """The parts in a folder (see NOTE [A batch's folder]).
+    """The parts in a folder (see NOTE [A batch's folder] and NOTE [Checksums of a job]).
 
     Args:
         folder: the batch's.
         settings: say the columns and the format.
+        records: what was written down of the parts.
+
+    Attributes:
+        done: the numbers of the parts that are as they were written.
+        damaged: what is wrong with each of the others, by its number.
     """
 
-    def __init__(self, folder: Path, settings: Settings):
-        self._parts, self._bad, self._together = folder / PARTS, folder / BAD, folder / BAD_ROWS
-        self._settings = settings
-        self.done = 0
-        while self._part(self.done).exists():
-            self.done += 1
+    def __init__(self, folder: Path, settings: Settings, records: Records):
+        self._folder, self._settings, self._records = folder, settings, records
+        self.done: set[int] = set()
+        self.damaged: dict[int, Damaged] = {}
+        for number in sorted(self._numbers(PARTS, f".{settings.format}") | self._numbers(DONE, ".json")):
+            try:
+                self._verify(number)
+                self.done.add(number)
+            except Damaged as problem:
+                self.damaged[number] = problem
+        for number in set(range(max(self.done, default=0))) - self.done - set(self.damaged):
+            self.damaged[number] = Damaged("is missing", self._part(number))
 
-    def _part(self, number: int) -> Path:
-        return self._parts / f"part-{number:05d}.{self._settings.format}"
+    def _part(self, number: int) -> str:
+        return f"{PARTS}/{_name(number)}.{self._settings.format}"
 
-    def _bad_part(self, number: int) -> Path:
-        return self._bad / f"part-{number:05d}.jsonl"
+    def _bad_part(self, number: int) -> str:
+        return f"{BAD}/{_name(number)}.jsonl"
 
-    def write(self, records: Sequence[dict], bad: Sequence[BadRow]) -> None:
-        """Write the next part: its bad rows first, then its rows, which say that the chunk is done."""
-        self._bad_part(self.done).unlink(missing_ok=True)
+    def _numbers(self, folder: str, suffix: str) -> set[int]:
+        """Return the numbers of the files in a folder that have a part's name."""
+        names = (file.name.removesuffix(suffix) for file in (self._folder / folder).glob(f"*{suffix}"))
+        return {int(name.removeprefix("part-")) for name in names if NAME.fullmatch(name)}
+
+    def _verify(self, number: int) -> None:
+        """Raise Damaged unless a part, its bad rows and its record are as they were written."""
+        try:
+            record = self._records.verified(_name(number))
+        except Damaged as problem:
+            if str(problem) == "is missing" and problem.file.startswith(DONE):
+                raise Damaged("was not finished, or its record was lost", self._part(number)) from problem
+            raise
+        bad = self._bad_part(number)
+        if bad not in record["files"] and os.path.lexists(self._folder / bad):
+            raise Damaged("is not of this job", bad)
+
+    def write(self, number: int, records: Sequence[dict], bad: Sequence[BadRow]) -> None:
+        """Write a part: its bad rows first, then its rows, then its record, which says that the chunk is done."""
+        files = [self._part(number)]
         if bad:
-            write_records(self._bad_part(self.done), [[asdict(row) for row in bad]], BAD_COLUMNS)
-        write_records(self._part(self.done), [records], self._settings.columns())
-        self.done += 1
+            files.append(self._bad_part(number))
+            write_records(self._folder / files[1], [[asdict(row) for row in bad]], BAD_COLUMNS)
+        else:
+            remove(self._folder / self._bad_part(number))
+        write_records(self._folder / files[0], [records], self._settings.columns())
+        self._records.write(_name(number), files, rows=len(records), bad=len(bad))
+        self.done.add(number)
 
     def part(self, number: int) -> Iterator[dict]:
         """Give the rows of a part."""
-        return records_of(self._part(number))
+        return records_of(self._folder / self._part(number))
 
     def bad_rows(self) -> Iterator[dict]:
         """Give the bad rows of all parts."""
-        for number in range(self.done):
-            if self._bad_part(number).exists():
-                yield from records_of(self._bad_part(number))
+        for number in sorted(self.done):
+            file = self._folder / self._bad_part(number)
+            if file.exists():
+                yield from records_of(file)
 
     def join_bad_rows(self) -> None:
         """Write the bad rows of all parts into one file."""
-        write_records(self._together, groups(self.bad_rows()), BAD_COLUMNS)
+        write_records(self._folder / BAD_ROWS, groups(self.bad_rows()), BAD_COLUMNS)
+
+    def tidy(self, count: int) -> Iterator[Repair]:
+        """Remove parts beyond the last, and name what else lies among the parts.
+
+        Args:
+            count: how many parts there are.
+        """
+        own = {self._part, self._bad_part, lambda number: f"{DONE}/{_name(number)}.json"}
+        expected = {file(number) for number in range(count) for file in own} | {f"{DONE}/{TEXTS_RECORD}.json"}
+        for folder in (PARTS, BAD, DONE):
+            for file in sorted((self._folder / folder).glob("[!.]*")):
+                name = f"{folder}/{file.name}"
+                if name in expected:
+                    continue
+                if NAME.fullmatch(file.stem) and file.suffix in (".jsonl", ".parquet", ".json"):
+                    remove(file)
+                    yield Repair(name, "belongs to no row of the input", "removed")
+                else:
+                    yield Repair(name, "is not of this job", "left as it is")
+        self.done &= set(range(count))
+
+
+NAME = re.compile(r"part-\d{5,}")
+
+
+def _name(number: int) -> str:
+    return f"part-{number:05d}"
 
 
 BAD_COLUMNS = {"line": "int", "kind": "text", "reason": "text", "raw": "text"}
@@ -67,25 +132,28 @@ def write_records(file: Path, groups: Iterable[Sequence[Mapping]], kinds: Mappin
         groups: the records, in lists that are written one after another.
         kinds: the columns (see `write_parquet`); in JSON lines, fields without a value are left out.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}")
-    if file.suffix == ".parquet":
-        write_parquet(beside, groups, kinds)
-    else:
-        with open(beside, "wb") as out:
-            out.writelines(line_of(_short(record, kinds)) for group in groups for record in group)
-    with open(beside, "rb+") as written:
-        os.fsync(written.fileno())
-    beside.replace(file)
+    with replacing(file) as beside:
+        if file.suffix == ".parquet":
+            write_parquet(beside, groups, kinds)
+        else:
+            with open(beside, "wb") as out:
+                out.writelines(line_of(_short(record, kinds)) for group in groups for record in group)
 
 
 def records_of(file: Path) -> Iterator[dict]:
-    """Give the records of a file that `write_records` made."""
+    """Give the records of a file that `write_records` made.
+
+    Raises:
+        InputError: it cannot be read, though it could when it was verified.
+    """
     if file.suffix == ".parquet":
         yield from read_records(file)
         return
-    with open(file, encoding="utf-8", newline="\n") as content:
-        yield from map(json.loads, content)
+    try:
+        with open(file, encoding="utf-8", newline="\n") as content:
+            yield from map(json.loads, content)
+    except (OSError, ValueError) as problem:
+        raise InputError(f"{file} was damaged while the batch ran: give the same command again") from problem
 
 
 def line_of(record: Mapping) -> bytes:

@@ -1,16 +1,19 @@
 """Run a batch: chunk after chunk, from where the job stood to the end, then the summary."""
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as replaced
 from itertools import islice
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.explain.batch.checksums import Records, Repair
 from backlight.explain.batch.files import fingerprint
-from backlight.explain.batch.job import BAD_ROWS, begin, check_folder, clear, describe, drop_cut_short
+from backlight.explain.batch.job import BAD_ROWS, ID, begin, check_folder, clear, describe, drop_cut_short
 from backlight.explain.batch.lock import only_process
-from backlight.explain.batch.opening import Given, Reading, Source, open_input
+from backlight.explain.batch.opening import Given, Reading, Source, keep_spooled, open_input
 from backlight.explain.batch.parts import Parts
 from backlight.explain.batch.rows import BadRow, Row
 from backlight.explain.batch.settings import Settings
@@ -47,6 +50,7 @@ class Batch:
         rows: rows of the input, bad ones counted.
         bad: bad rows.
         resumed: rows that an earlier run had done.
+        repairs: files that were not as an earlier run wrote them.
         summary: what summary.json says.
     """
 
@@ -54,6 +58,7 @@ class Batch:
     rows: int
     bad: int
     resumed: int
+    repairs: tuple[Repair, ...]
     summary: dict
 
     @property
@@ -72,8 +77,11 @@ def run_batch(
     replace: bool = False,
     strict: bool = False,
     watch: Callable[[Stand], None] = lambda stand: None,
+    notice: Callable[[Repair], None] = lambda repair: None,
 ) -> Batch:
     """Score and explain all pairs of an input, in parts; a job that is there and not done goes on where it stood.
+
+    Parts that are there are verified first, and computed again if they are damaged (see NOTE [Checksums of a job]).
 
     Args:
         given: a file, a folder, "-" for JSON lines from standard input, or records: {"query": …, "document": …}.
@@ -84,67 +92,109 @@ def run_batch(
         replace: whether a job that is there is removed first.
         strict: whether the first bad row is an error.
         watch: called now and then with how far the batch is.
+        notice: called with each file of the job that was damaged, before it is made again.
 
     Raises:
-        InputError: the input cannot be used, `out` holds another job or something else, another process works in it, or
-            with `strict` a row is bad.
+        InputError: the input cannot be used, `out` holds another job or something else or cannot be written to, another
+            process works in it, or with `strict` a row is bad.
     """
     out = Path(out)
     check_folder(out)
-    with only_process(out):
+    with only_process(out), _in_one_line(out):
         if replace:
             clear(out)
         drop_cut_short(out)
-        source = open_input(given, out, reading)
-        scorer = ranker.scorer if isinstance(ranker, Reranker) else ranker
-        return _Run(source, out, Worker(scorer, settings), strict, watch).go()
+        try:
+            source = open_input(given, out, reading)
+            scorer = ranker.scorer if isinstance(ranker, Reranker) else ranker
+            return _Run(source, out, Worker(scorer, settings), strict, watch, notice).go()
+        finally:
+            drop_cut_short(out)
+
+
+@contextmanager
+def _in_one_line(out: Path) -> Iterator[None]:
+    """Turn what the system says of files into an InputError."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as problem:
+        said = getattr(problem, "strerror", None) or problem
+        file = getattr(problem, "filename", None) or out
+        raise InputError(
+            f"cannot go on with the batch in {file}: {said}; once that is repaired, the same command goes on where it "
+            "stood"
+        ) from problem
 
 
 class _Run:
     """A run of a batch, from where the job stood."""
 
-    def __init__(self, source: Source, out: Path, worker: Worker, strict: bool, watch: Callable[[Stand], None]):
+    def __init__(
+        self,
+        source: Source,
+        out: Path,
+        worker: Worker,
+        strict: bool,
+        watch: Callable[[Stand], None],
+        notice: Callable[[Repair], None],
+    ):
         self.source, self.out, self.worker, self.strict, self.watch = source, out, worker, strict, watch
         self.name = source.files[0].name
         self.stand = Stand("rows", rows=0, before=0, share=0.0, bad=0)
+        self.repairs: list[Repair] = []
+        self.notice = notice
 
     def go(self) -> Batch:
         """Do what is left. If nothing can be done at all, no trace of the job is left."""
+        self.stats = [_stat_of(file) for file in self.source.files]
         fingerprints = [fingerprint(file) for file in self.source.files]
         self.lines = max(1, self.source.total(fingerprints))
         settings = self.worker.settings
-        begin(self.out, describe(self.source, fingerprints, self.worker.ranker, settings))
-        parts = Parts(self.out, settings)
+        job = begin(self.out, describe(self.source, fingerprints, self.worker.ranker, settings), self._repaired)
+        self.source = keep_spooled(self.source, self.out)
+        records = Records(self.out, job[ID])
+        parts = Parts(self.out, settings, records)
         try:
-            self.source.prepare(self.out)
+            self.source.prepare(records, self._repaired)
             self._go_through(parts)
         except InputError:
-            if not parts.done:
+            if not parts.done and not parts.damaged:
                 clear(self.out)
             raise
         stand = replaced(self.stand, doing="summary", share=1.0)
         self.watch(stand)
-        summary = summarise(self.out, parts, settings, stand.rows, self.source.ideal)
-        return Batch(self.out, stand.rows, summary["bad"]["count"], stand.before, summary)
+        summary = summarise(self.out, parts, job, settings, stand.rows, self.source.ideal)
+        return Batch(self.out, stand.rows, summary["bad"]["count"], stand.before, tuple(self.repairs), summary)
+
+    def _repaired(self, repair: Repair) -> None:
+        self.repairs.append(repair)
+        self.notice(repair)
 
     def _go_through(self, parts: Parts) -> None:
         """Pass over the chunks that are done, and do the others."""
-        behind = parts.done
+        before, count = set(parts.done), 0
         if self.strict:
             for bad in parts.bad_rows():
                 self._refuse(bad["line"], bad["reason"])
         for number, chunk in enumerate(chunks(self.source.rows(), self.worker.settings.rows)):
+            count += 1
             rows, share = self.stand.rows + len(chunk), min(1.0, chunk[-1].line / self.lines)
-            if number < behind:
-                self.stand = replaced(self.stand, rows=rows, before=rows, share=share)
+            if number in before:
+                done_before = self.stand.before + len(chunk)
+                self.stand = replaced(self.stand, rows=rows, before=done_before, share=share)
                 continue
-            bad = self._do(chunk, parts)
+            if number in parts.damaged:
+                damage = parts.damaged[number]
+                self._repaired(Repair(damage.file, str(damage)))
+            bad = self._do(number, chunk, parts)
             self.stand = replaced(self.stand, rows=rows, share=share, bad=self.stand.bad + bad)
             self.watch(self.stand)
         if not self.stand.rows:
             raise InputError(f"{self.name} must hold a row at least, and is empty")
+        for repair in parts.tidy(count):
+            self._repaired(repair)
 
-    def _do(self, chunk: list[Row | BadRow], parts: Parts) -> int:
+    def _do(self, number: int, chunk: list[Row | BadRow], parts: Parts) -> int:
         """Write the part of a chunk, and return how many of its rows are bad."""
         if self.strict:
             self._refuse_first_of(chunk)
@@ -157,8 +207,15 @@ class _Run:
                 f"{self.name} must hold rows that can be used, and of the first {len(bad):,} none can: "
                 f"line {bad[0].line} {bad[0].reason}"
             )
-        parts.write([one for one in results if not isinstance(one, BadRow)], bad)
+        self._check_unchanged()
+        parts.write(number, [one for one in results if not isinstance(one, BadRow)], bad)
         return len(bad)
+
+    def _check_unchanged(self) -> None:
+        """Raise if a file of the input was written to since its fingerprint was taken."""
+        for file, before in zip(self.source.files, self.stats):
+            if _stat_of(file) != before:
+                raise InputError(f"{file} was changed while it was read: give the command again when it is complete")
 
     def _watched(self, chunk: list[Row | BadRow]) -> Callable[[int], None]:
         """Return what is called when rows of a chunk are done."""
@@ -179,6 +236,19 @@ class _Run:
 
     def _refuse(self, line: int, reason: str) -> None:
         raise InputError(f"{self.name}, line {line}: {reason} (without --strict it is left out)")
+
+
+def _stat_of(file: Path) -> tuple[int, int]:
+    """Return what is different after a file was written to.
+
+    Raises:
+        InputError: it is gone.
+    """
+    try:
+        found = file.stat()
+    except OSError as problem:
+        raise InputError(f"cannot read {file}: {problem.strerror}") from problem
+    return found.st_size, found.st_mtime_ns
 
 
 def chunks(rows: Iterable[Row | BadRow], size: int) -> Iterator[list[Row | BadRow]]:

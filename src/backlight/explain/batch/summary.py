@@ -5,37 +5,38 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from backlight.explain.batch.job import JOB, SAMPLE, SUMMARY
+from backlight.explain.batch.files import write_file
+from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.batch.parts import Parts, line_of, write_records
 from backlight.explain.batch.rank_quality import query_summary
 from backlight.explain.batch.sample import chosen_rows, errors, records_with
 from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.tally import SIDES, WORD_COLUMNS, Tally, label_summary, score_summary, word_records
 from backlight.explain.batch.texts import groups
-from backlight.training.run_folder import write_whole
 
 TOLD = 200  # words of each side in summary.json; words.* has all
 NAMED = 5  # strongest words named beside an error
 
 
 def summarise(
-    folder: Path, parts: Parts, settings: Settings, rows: int, ideal: Callable[[str], Sequence[float] | None]
+    folder: Path, parts: Parts, job: dict, settings: Settings, rows: int, ideal: Callable[[str], Sequence[float] | None]
 ) -> dict:
     """Write summary.json, words.*, sample.jsonl and bad_rows.jsonl, and return the summary.
 
     Args:
+        job: what job.json says.
         rows: how many rows the input has, bad ones counted.
         ideal: all grades that are known for a query (see NOTE [A source] in explain/batch/formats.py).
     """
     tally = Tally(folder / f".{SUMMARY}.sqlite")
     try:
-        for number in range(parts.done):
+        for number in sorted(parts.done):
             tally.add(number, list(parts.part(number)))
         chosen, wrong = chosen_rows(tally), errors(tally)
         lines, told = _lines_and_told(tally, parts, chosen, wrong)
         labels, bad = label_summary(tally), bad_summary(parts)
         summary = {
-            "job": json.loads((folder / JOB).read_text(encoding="utf-8")),
+            "job": job,
             "rows": rows,
             "bad": bad,
             "read_in_part": tally.read_in_part,
@@ -49,8 +50,8 @@ def summarise(
         if settings.explains:
             words = groups(word_records(tally, "%"))
             write_records(folder / f"words.{settings.format}", words, WORD_COLUMNS)
-        write_whole(folder / SAMPLE, b"".join(lines))
-        write_whole(folder / SUMMARY, (json.dumps(summary, ensure_ascii=False, indent=1) + "\n").encode())
+        write_file(folder / SAMPLE, b"".join(lines))
+        write_file(folder / SUMMARY, (json.dumps(summary, ensure_ascii=False, indent=1) + "\n").encode())
     finally:
         tally.close()
     return summary

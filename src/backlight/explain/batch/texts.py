@@ -5,9 +5,10 @@ Only the texts that the pairs name are kept. The file is made beside its place a
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
-from backlight.explain.batch.files import lines_of, suffix_of
+from backlight.explain.batch.files import lines_of, replacing, suffix_of
 from backlight.explain.batch.formats import record_of
 from backlight.explain.batch.rows import Unusable
 
@@ -18,7 +19,7 @@ CREATE TABLE judged (query TEXT, document TEXT, grade REAL, PRIMARY KEY (query, 
 CREATE TABLE unreadable (kind TEXT PRIMARY KEY, lines INTEGER, first INTEGER) WITHOUT ROWID;
 """
 AT_ONCE = 10_000
-FILE = "texts.sqlite"
+FILE, RECORD = "texts.sqlite", "texts"
 
 
 class TextStore:
@@ -67,20 +68,24 @@ def make_store(
         named: query and document ids of the pairs whose texts are needed.
         judged: query id, document id, grade.
     """
-    beside = file.with_name(f".{file.name}")
-    beside.unlink(missing_ok=True)
-    database = sqlite3.connect(beside)
-    database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + SCHEMA)
-    for some in groups(named):
-        database.executemany("INSERT OR IGNORE INTO query (id) VALUES (?)", ((query,) for query, _ in some))
-        database.executemany("INSERT OR IGNORE INTO document (id) VALUES (?)", ((document,) for _, document in some))
-    for some in groups(judged):
-        database.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", some)
-    for kind, texts in (("query", queries), ("document", documents)):
-        _put_texts(database, kind, texts)
-    database.commit()
-    database.close()
-    beside.replace(file)
+    with replacing(file) as beside:
+        beside.unlink(missing_ok=True)
+        with closing(sqlite3.connect(beside)) as database:
+            database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + SCHEMA)
+            for some in groups(named):
+                queries_named, documents_named = zip(*some)
+                _put_names(database, "query", queries_named)
+                _put_names(database, "document", documents_named)
+            for some in groups(judged):
+                database.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", some)
+            for kind, texts in (("query", queries), ("document", documents)):
+                _put_texts(database, kind, texts)
+            database.commit()
+
+
+def _put_names(database: sqlite3.Connection, kind: str, names: Iterable[str]) -> None:
+    """Put in the ids whose texts are wanted."""
+    database.executemany(f"INSERT OR IGNORE INTO {kind} (id) VALUES (?)", ((name,) for name in names))
 
 
 def _put_texts(database: sqlite3.Connection, kind: str, file: Path) -> None:

@@ -2,13 +2,15 @@
 
 NOTE [The side file]
 The first line says what is measured: the model, the data, the plan. Each other line is the result of one unit of work
-by its key. A line is written whole and flushed before the next unit begins. A last line that was cut off by the end of
-the process does not count. A study goes on only with the same first line.
+by its key. A line is written whole and flushed before the next unit begins. A line that was cut off by the end of the
+process, or that is no record any more, does not count: its unit is measured again. A study goes on only with the same
+first line.
 """
 
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from backlight.errors import InputError
@@ -36,7 +38,7 @@ class Records:
         if lines:
             if lines[0] != first:
                 raise InputError(f"{self.file} holds the results of another study ({_differences(lines[0], first)})")
-            self._found = {record["key"]: record["result"] for record in map(json.loads, lines[1:])}
+            self._found = dict(found for found in map(_result_in, lines[1:]) if found is not None)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self._stream = self.file.open("a", encoding="utf-8")
@@ -61,11 +63,16 @@ class Records:
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
+        with suppress(OSError):  # every line was flushed: only one that could not be is left, and `_write` said so
+            self._stream.close()
 
     def _write(self, line: str) -> None:
-        self._stream.write(line + "\n")
-        self._stream.flush()
+        try:
+            self._stream.write(line + "\n")
+            self._stream.flush()
+        except OSError as problem:
+            self.close()
+            raise InputError(f"cannot write {self.file}: {problem.strerror}") from problem
 
 
 def _whole_lines(file: Path) -> list[str]:
@@ -76,7 +83,17 @@ def _whole_lines(file: Path) -> list[str]:
     whole = content[: content.rfind(b"\n") + 1]
     if len(whole) < len(content):
         os.truncate(file, len(whole))
-    return whole.decode("utf-8").split("\n")[:-1]
+    return whole.decode("utf-8", "replace").split("\n")[:-1]
+
+
+def _result_in(line: str) -> tuple[str, dict] | None:
+    """Return the key and the result of a line; None if it holds none."""
+    try:
+        record = json.loads(line)
+        key, result = record["key"], record["result"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return None
+    return (key, result) if isinstance(key, str) and isinstance(result, dict) else None
 
 
 def _differences(line: str, other: str) -> str:
