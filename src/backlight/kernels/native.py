@@ -23,7 +23,7 @@ from backlight.kernels import blas
 
 CHOICES = ("", "numpy", "v1", "v3", "v4")
 VECTOR_BYTES = {"v3": 32, "v4": 64}
-INTERFACE = 8  # of csrc/module.c
+INTERFACE = 9  # of csrc/module.c
 REFERENCES: dict[str, Callable] = {}
 
 
