@@ -2,11 +2,12 @@
 #define FACE_IMPORTS_ARRAYS
 #include "face.h"
 #include "core.h"
+#include "core_blocks.h"
 #include "kernel.h"
 #include "core_out.h"
 #include "memory.h"
 
-#define INTERFACE 8 /* what kernels/native.py expects; counted up when the two must change together */
+#define INTERFACE 9 /* what kernels/native.py expects; counted up when the two must change together */
 
 extern const struct face matrix_faces[], pointwise_faces[], row_faces[], step_faces[], window_faces[];
 extern const struct face norm_faces[], loss_faces[], channel_faces[], group_faces[], recurrence_faces[];
@@ -143,6 +144,9 @@ static PyMethodDef methods[] = {
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk without hooks."},
     {"core_override", core_override, METH_O, "Ask this with (function, args, kwargs) before each function with `out`."},
     {"out_function", out_function, METH_VARARGS, "Return a function that hands calls with `out` to another one."},
+    {"grad_setup", grad_setup, METH_VARARGS, "Say what holds the modes, and what says whether all threads record."},
+    {"set_recording", grad_set_recording, METH_O, "Switch recording in this thread; return whether it was asked for."},
+    {"set_recording_now", grad_set_recording_now, METH_O, "The same; an interrupt that has come already is raised before."},
     {"next_sequence", core_next_sequence, METH_NOARGS, "Return the next node's sequence number."},
     {NULL, NULL, 0, NULL}};
 
@@ -168,6 +172,6 @@ PyMODINIT_FUNC PyInit__native(void) {
       PyType_Ready(&OutFunction_Type) < 0 || !choose_level(NULL))
     return NULL;
   PyObject *module = PyModule_Create(&definition);
-  if (module && add_instructions(module) < 0) Py_CLEAR(module);
+  if (module && (add_instructions(module) < 0 || blocks_add(module) < 0)) Py_CLEAR(module);
   return module;
 }

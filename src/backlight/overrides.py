@@ -3,7 +3,6 @@
 import importlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache, wraps
 from types import BuiltinFunctionType, FunctionType
 
@@ -11,7 +10,8 @@ from backlight import autograd, fft, linalg, special
 from backlight.graph import engine, interception, overriding
 from backlight.graph.overriding import AskNothing, DisableTorchFunction, DisableTorchFunctionSubclass, disabled
 from backlight.graph.state import TensorState
-from backlight.graph.watching import somebody
+from backlight.graph.watching import Holders, somebody
+from backlight.kernels.blocks import Block
 from backlight.kernels.native import core
 from backlight.nn import functional, init
 from backlight.nn.parameter import answer_as_parameters
@@ -90,6 +90,7 @@ TWO_SIDED = frozenset(
 Public = FunctionType | BuiltinFunctionType
 
 
+_asking = Holders()
 _held: list[object] = []  # what needs to be asked now: a token for each class that answers, and each mode that is on
 
 
@@ -103,36 +104,45 @@ def answer_while_alive(cls: type) -> None:
     weakref.finalize(cls, ask_no_longer, token).atexit = False
 
 
-@contextmanager
-def asked_about() -> Iterator[None]:
+class asked_about(Block):  # noqa: N801 - used as a function
     """Let public functions ask all classes of arguments inside the block, types that are no tensors among them."""
-    token = object()
-    ask_always(token)
-    try:
-        yield
-    finally:
+
+    def _block_state(self) -> object:
+        return object()
+
+    def _block_change(self, token) -> None:
+        ask_always(token)
+
+    def _block_restore(self, token) -> None:
         ask_no_longer(token)
 
 
 def ask_always(token: object) -> None:
     """Let public functions ask until `ask_no_longer` is called with the same token."""
     with somebody.lock:
-        _held.append(token)
-        if len(_held) == 1:
-            interception.install_overrides(_overrides())
-            if core is not None:
-                core.core_override(_asked_by_core)
-            answer_as_parameters()
+        if all(one is not token for one in _held):
+            _held.append(token)
+        _asking.apply(True, _set_asking)
 
 
 def ask_no_longer(token: object) -> None:
     """Let them ask no longer, if nobody else needs it."""
     with somebody.lock:
         _held[:] = [one for one in _held if one is not token]
-        if not _held:
-            interception.remove_overrides()
-            if core is not None:
-                core.core_override(None)
+        _asking.apply(len(_held) > 0, _set_asking)
+
+
+def _set_asking() -> None:
+    """Let public functions ask, or no longer; may be repeated where it was interrupted."""
+    if _held:
+        interception.install_overrides(_overrides())
+        if core is not None:
+            core.core_override(_asked_by_core)
+        answer_as_parameters()
+    else:
+        interception.remove_overrides()
+        if core is not None:
+            core.core_override(None)
 
 
 @cache
@@ -308,21 +318,24 @@ def is_tensor_method_or_property(func: Callable) -> bool:
 # --- modes ------------------------------------------------------------------------------------------------------------
 
 
-class TorchFunctionMode:
+class TorchFunctionMode(Block):
     """Answers for all public functions inside a `with` block: override `__torch_function__`."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         """Answer a call; what is called in here goes to the modes outside."""
         raise NotImplementedError
 
-    def __enter__(self):
-        ask_always(self)
+    def _block_state(self):
+        return object(), overriding.local.modes[:]
+
+    def _block_change(self, state):
+        ask_always(state[0])
         overriding.local.modes.append(self)
         return self
 
-    def __exit__(self, *exc):
-        overriding.local.modes.pop()
-        ask_no_longer(self)
+    def _block_restore(self, state):
+        token, overriding.local.modes[:] = state
+        ask_no_longer(token)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

@@ -9,6 +9,7 @@ import numpy as np
 from backlight.dtypes import bool as bool_
 from backlight.dtypes import dtype, finfo, float64, iinfo
 from backlight.errors import ValueProblem
+from backlight.kernels.blocks import silent_floats
 from backlight.ops.promotion import promote_types
 from backlight.tensor.creation import from_numpy, tensor
 from backlight.tensor.drawn import randint
@@ -115,7 +116,7 @@ def _of_tensors(actual, expected, settings: dict) -> str | None:
     close = np.isclose(a, e, rtol, atol, settings["equal_nan"])
     if close.all():
         return None
-    with np.errstate(all="ignore"):
+    with silent_floats():
         far = np.where(close, wide.type(0), abs(a - e))
         quotient = np.where(close, 0, far / abs(e))
     relative = quotient if wide.kind == "f" else quotient.astype(np.float32)

@@ -20,6 +20,7 @@ from backlight.graph import overriding
 from backlight.graph.overriding import UNHANDLED
 from backlight.graph.state import LEAF, TensorState
 from backlight.graph.thread_state import ThreadState
+from backlight.kernels.blocks import Block
 from backlight.overrides import ask_always, ask_no_longer
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -114,11 +115,9 @@ def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
     """Let this thread cast from now on, or no longer."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
-    before, casting.enabled[_known(device_type)] = casting.enabled[_known(device_type)], bool(enabled)
-    if device_type != "cpu":
-        return
-    overriding.local.casts = _cast_for if enabled else None
-    if before != bool(enabled):
+    casting.enabled[_known(device_type)] = bool(enabled)
+    if device_type == "cpu":
+        overriding.local.casts = _cast_for if enabled else None
         (ask_always if enabled else ask_no_longer)(casting.enabled)
 
 
@@ -196,7 +195,7 @@ def _known(device_type: str) -> str:
 # --- the block --------------------------------------------------------------------------------------------------------
 
 
-class autocast:  # noqa: N801 - PyTorch's name
+class autocast(Block):  # noqa: N801 - PyTorch's name
     """Run what gains by it in lower precision inside a `with` block, or in the decorated function.
 
     Args:
@@ -237,20 +236,21 @@ class autocast:  # noqa: N801 - PyTorch's name
             return False
         return True
 
-    def __enter__(self):
-        self.before = casting.caches, casting.enabled[self.device], casting.lower[self.device]
+    def _block_state(self):
+        return casting.caches, casting.enabled[self.device], casting.lower[self.device], casting.nesting
+
+    def _block_change(self, state):
         set_autocast_enabled(self.device, self._enabled)
         casting.lower[self.device] = self.fast_dtype
         autocast_increment_nesting()
         casting.caches = self._cache_enabled
         return self
 
-    def __exit__(self, *exc):
-        if autocast_decrement_nesting() == 0:
+    def _block_restore(self, state):
+        casting.caches, enabled, casting.lower[self.device], casting.nesting = state
+        if casting.nesting == 0:
             clear_autocast_cache()
-        casting.caches, enabled, casting.lower[self.device] = self.before
         set_autocast_enabled(self.device, enabled)
-        return False
 
     def __call__(self, func: Callable) -> Callable:
         """Return a function that runs in such a block."""

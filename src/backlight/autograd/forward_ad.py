@@ -12,11 +12,12 @@ from typing import NamedTuple
 from backlight.batching.interpreter import batchings_of, lowered, raised
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import GraphError, ValueProblem
-from backlight.graph.interception import switch_interpreters
+from backlight.graph.interception import hold_interpreters, release_interpreters
 from backlight.graph.interpreters import local
 from backlight.graph.modes import Mode, modes
 from backlight.graph.state import TensorState
 from backlight.graph.thread_state import ThreadState
+from backlight.kernels.blocks import Block
 from backlight.ops.promotion import is_float
 from backlight.ops.tangents import Level
 from backlight.tensor.tensor import Tensor
@@ -58,10 +59,23 @@ def enter_dual_level() -> int:
         raise GraphError(
             "Nested forward mode AD is not supported at the moment; leave the level first, or nest func.jvp instead"
         )
-    _entered.level = Level()
-    switch_interpreters(1)
-    local.interpreters.append(_entered.level)
+    entered = Level()
+    try:
+        _entered.level = entered
+        hold_interpreters(entered)
+        local.interpreters.append(entered)
+    except BaseException:
+        _leave(entered)
+        raise
     return 0
+
+
+def _leave(level: Level) -> None:
+    """Leave a level; may be repeated where it was interrupted."""
+    local.interpreters[:] = [one for one in local.interpreters if one is not level]
+    release_interpreters(level)
+    level.forget()
+    _entered.level = None
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
@@ -76,24 +90,25 @@ def exit_dual_level(*, level: int | None = None) -> None:
         )
     if _entered.level is None:
         raise GraphError("Dual level must be a positive number. No level was entered: enter_dual_level() comes first")
-    left, _entered.level = _entered.level, None
-    local.interpreters.remove(left)
-    switch_interpreters(-1)
-    left.forget()
+    _leave(_entered.level)
 
 
 def _current_level() -> int:
     return -1 if _entered.level is None else 0
 
 
-class dual_level(Mode):  # noqa: N801 - PyTorch's name
+class dual_level(Mode, Block):  # noqa: N801 - PyTorch's name
     """Be in a level of forward mode within the block, or within the decorated function."""
 
-    def __enter__(self) -> int:
+    def _block_state(self) -> Level | None:
+        return _entered.level
+
+    def _block_change(self, state) -> int:
         return enter_dual_level()
 
-    def __exit__(self, *exc) -> None:
-        exit_dual_level()
+    def _block_restore(self, state) -> None:
+        if _entered.level is not state:
+            exit_dual_level()
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
@@ -161,18 +176,21 @@ def is_fwd_grad_enabled() -> bool:
     return modes.forward
 
 
-class set_fwd_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
+class set_fwd_grad_enabled(Mode, Block):  # noqa: N801 - PyTorch's name
     """Switch forward mode on or off: at once when called, and back at the end when used in `with`."""
 
     def __init__(self, mode: bool):
         self.mode = bool(mode)
         self.previous, modes.forward = modes.forward, self.mode
 
-    def __enter__(self) -> None:
+    def _block_state(self) -> bool:
+        return self.previous
+
+    def _block_change(self, state) -> None:
         modes.forward = self.mode
 
-    def __exit__(self, *exc) -> None:
-        modes.forward = self.previous
+    def _block_restore(self, state) -> None:
+        modes.forward = state
 
     def clone(self):
         """Return one like it, for one call of a decorated function."""

@@ -218,9 +218,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         tensors = [value for value in args if isinstance(value, TensorState)]
         ctx.needs_input_grad = tuple(isinstance(value, TensorState) and value._edge is not None for value in args)
         node = _new_node(cls, ctx, args) if modes.grad_enabled and any(ctx.needs_input_grad) else None
-        recording, forward = set_recording(False), modes.forward
-        modes.forward = False
+        recording, forward = modes.asked, modes.forward
         try:
+            modes.forward = False
+            set_recording(False)
             output = cls.forward(*args) if sets_up else cls.forward(ctx, *args)
             if sets_up:
                 cls.setup_context(ctx, args, output)

@@ -6,6 +6,7 @@ from backlight.errors import ArgumentError
 from backlight.graph.modes import Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
 from backlight.graph.state import TensorState, storage_of
 from backlight.graph.thread_state import ThreadState
+from backlight.kernels.blocks import Block
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
@@ -25,7 +26,7 @@ def is_multithreading_enabled() -> bool:
     return _asked.multithreading
 
 
-class set_multithreading_enabled(Mode):  # noqa: N801 - PyTorch's name
+class set_multithreading_enabled(Mode, Block):  # noqa: N801 - PyTorch's name
     """Say whether a backward may use threads of its own for accelerators: at once, and until the end of a `with`.
 
     On the CPU a backward runs in the thread that called it, here as in PyTorch, whatever was asked for.
@@ -35,18 +36,21 @@ class set_multithreading_enabled(Mode):  # noqa: N801 - PyTorch's name
         self.mode, self.previous = bool(mode), _asked.multithreading
         _asked.multithreading = self.mode
 
-    def __enter__(self):
+    def _block_state(self):
+        return self.previous
+
+    def _block_change(self, state):
         pass
 
-    def __exit__(self, *exc):
-        _asked.multithreading = self.previous
+    def _block_restore(self, state):
+        _asked.multithreading = state
 
     def clone(self):
         """Return the same switch again, for another call of the decorated function."""
         return set_multithreading_enabled(self.mode)
 
 
-class _unsafe_preserve_version_counter(Mode):  # noqa: N801 - PyTorch's name
+class _unsafe_preserve_version_counter(Mode, Block):  # noqa: N801 - PyTorch's name
     """Hide writes to tensors inside a `with` block from the version counters that backward compares.
 
     Gradients are silently wrong if what a node saved is not back in its place when backward reads it.
@@ -59,10 +63,13 @@ class _unsafe_preserve_version_counter(Mode):  # noqa: N801 - PyTorch's name
                 raise ArgumentError(f"tensors must be a tensor or a tuple of tensors, got {type(tensor).__name__}")
         self.versions = tuple(tensor._version for tensor in self.tensors)
 
-    def __enter__(self):
+    def _block_state(self):
+        return None
+
+    def _block_change(self, state):
         pass
 
-    def __exit__(self, *exc):
+    def _block_restore(self, state):
         for tensor, version in zip(self.tensors, self.versions):
             storage_of(tensor).version = version
 

@@ -11,6 +11,7 @@ from backlight.graph.hooks import RemovableHandle
 from backlight.graph.node import node_and_number
 from backlight.graph.state import edge_of
 from backlight.graph.tasks import Task, count_tasks, current_task
+from backlight.kernels.blocks import Block
 from backlight.tensor.tensor import Tensor
 
 
@@ -18,7 +19,7 @@ class NoGradientError(BacklightError, AssertionError):
     """A tensor among several that are to be watched has no gradient."""
 
 
-class MultiHandle:
+class MultiHandle(Block):
     """Removes the hooks on all tensors, on `remove()` or at the end of a `with` block."""
 
     def __init__(self, handles: Sequence[RemovableHandle]):
@@ -29,10 +30,13 @@ class MultiHandle:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self):
+    def _block_state(self):
+        return None
+
+    def _block_change(self, state):
         return self
 
-    def __exit__(self, *exc) -> None:
+    def _block_restore(self, state) -> None:
         self.remove()
 
 

@@ -2,7 +2,6 @@
 
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from backlight.errors import BacklightError, GraphError
 from backlight.graph.provenance import describe_place
 from backlight.graph.state import storage_of, wrap
 from backlight.graph.storage import GuardedStorage, Storage, guarding
+from backlight.kernels.blocks import block
 
 OUTSIDE = (
     "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
@@ -86,7 +86,7 @@ class SavedCopies:
             kept.clear()
 
 
-@contextmanager
+@block
 def allow_mutation_on_saved_tensors() -> Iterator[SavedCopies]:
     """Let tensors that were saved for backward be written to inside the block; backward uses them as they were.
 
@@ -98,10 +98,10 @@ def allow_mutation_on_saved_tensors() -> Iterator[SavedCopies]:
     if guarding.blocks:
         raise GraphError("allow_mutation_on_saved_tensors contexts cannot be nested")
     copies = SavedCopies()
-    guarding.blocks += 1
     try:
+        guarding.blocks += 1
         with saved_tensors_hooks(copies.pack, copies.unpack):
             yield copies
     finally:
-        copies.clear()
         guarding.blocks -= 1
+        copies.clear()

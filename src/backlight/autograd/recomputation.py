@@ -23,6 +23,7 @@ from backlight.graph.provenance import describe_place, user_place
 from backlight.graph.state import TensorState
 from backlight.graph.tasks import count_tasks, current_task, unused_number
 from backlight.graph.watching import local
+from backlight.kernels.blocks import Block
 from backlight.ops.operands import version_of
 
 TIP = """
@@ -128,6 +129,7 @@ class Frame:
             CheckpointError: something else was saved.
         """
         args = [one.unpack() if isinstance(one, Input) else one for one in self.arguments]
+        self.counts[backward] = 0  # more after a recomputation that was interrupted
         try:
             with CheckpointHooks(_Recomputing(self, backward), _itself), enable_grad(), _unobserved():
                 self.recompute(*args)
@@ -205,21 +207,24 @@ def _itself(tensor):
     return tensor
 
 
-class GraphExecGroup:
+class GraphExecGroup(Block):
     """Recompute each checkpoint at most once for all backward calls inside the block, which may not overlap."""
 
     current = None
 
-    def __enter__(self):
+    def _block_state(self):
         if GraphExecGroup.current is not None:
             raise GraphError(
                 f"GraphExecGroup contexts cannot be nested. Already inside group {GraphExecGroup.current}; leave that "
                 "block first"
             )
+        return None
+
+    def _block_change(self, state):
         GraphExecGroup.current = self
         return self
 
-    def __exit__(self, *exc) -> None:
+    def _block_restore(self, state) -> None:
         GraphExecGroup.current = None
 
 

@@ -1,18 +1,18 @@
 """Hooks on what is saved for backward: a block in which each saved tensor is packed, and unpacked when it is needed."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from backlight.errors import ArgumentError
 from backlight.graph import interpreters, packing
-from backlight.graph.interception import switch_interpreters
+from backlight.graph.interception import hold_interpreters, release_interpreters
 from backlight.graph.packing import Hooks, refuse_disabled, set_disabled
+from backlight.kernels.blocks import Block, block
 from backlight.ops.packing import Packing
 from backlight.tensor.tensor import Tensor
 
 
-class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
+class saved_tensors_hooks(Block):  # noqa: N801 - PyTorch's name
     """Keep what `pack_hook(tensor)` returns, in place of each tensor that is saved for backward inside the block.
 
     Whenever backward needs the tensor, `unpack_hook` is called with that and must return a tensor equal to the first.
@@ -32,7 +32,7 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def __enter__(self) -> None:
+    def _block_state(self):
         if not callable(self.pack_hook) or not callable(self.unpack_hook):
             raise ArgumentError(
                 "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types "
@@ -41,15 +41,19 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
             )
         hooks = Hooks(self.pack_hook, self.unpack_hook, self._of_checkpoint)
         refuse_disabled(hooks)
+        return hooks, packing.local.hooks[:]
+
+    def _block_change(self, state) -> None:
+        hooks, _ = state
         packing.local.hooks.append(hooks)
-        switch_interpreters(1)
+        hold_interpreters(hooks)
         interpreters.local.interpreters.append(Packing(hooks))
 
-    def __exit__(self, *exc) -> None:
-        hooks = packing.local.hooks.pop()
+    def _block_restore(self, state) -> None:
+        hooks, packing.local.hooks[:] = state
         stack = interpreters.local.interpreters
         stack[:] = [one for one in stack if not (isinstance(one, Packing) and one.hooks is hooks)]
-        switch_interpreters(-1)
+        release_interpreters(hooks)
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
@@ -71,15 +75,16 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
         super().__init__(pack_to_cpu, unpack_from_cpu)
 
 
-@contextmanager
+@block
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Let `saved_tensors_hooks` raise RuntimeError with this message inside the block.
 
     Raises:
         RuntimeError: such hooks are at work around the block.
     """
-    before = set_disabled(error_message)
+    before = packing.local.disabled
     try:
+        set_disabled(error_message)
         yield
     finally:
         packing.local.disabled = before

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from functools import cache
 
 from backlight.errors import ArgumentError, GraphError, ValueProblem
-from backlight.graph.interception import switch_interpreters
+from backlight.graph.interception import hold_interpreters, release_interpreters
 from backlight.graph.interpreters import UNHANDLED, Interpreter, interpret, local
 from backlight.graph.state import TensorState, storage_of
 from backlight.graph.thread_state import ThreadState
+from backlight.kernels.blocks import Block
 from backlight.ops.aten import OpOverload, OpOverloadPacket, overload_of
 from backlight.ops.generate import generate_noting
 
@@ -119,22 +120,25 @@ class _Kept:
         return self.found
 
 
-class _Selecting(Interpreter):
+class _Selecting(Block, Interpreter):
     """One of the two blocks."""
 
     def __init__(self, kept: dict):
         self.kept = kept
         self.counts: dict = defaultdict(int)
 
-    def __enter__(self):
+    def _block_state(self):
+        return object()
+
+    def _block_change(self, token):
         self.counts.clear()
-        switch_interpreters(1)
+        hold_interpreters(token)
         local.interpreters.append(self)
         return self
 
-    def __exit__(self, *exc) -> None:
-        local.interpreters.remove(self)
-        switch_interpreters(-1)
+    def _block_restore(self, token) -> None:
+        local.interpreters[:] = [one for one in local.interpreters if one is not self]
+        release_interpreters(token)
 
     def next_place(self, op) -> tuple:
         """Return where the results of calls of an op are kept, and the number of this one."""

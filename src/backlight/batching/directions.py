@@ -7,8 +7,6 @@ at no other time, so that values are computed once, and nothing that the functio
 transform inside (`jacrev` in a Hessian) finds plain tensors, too, and the level pushes what it computes.
 """
 
-from contextlib import contextmanager
-
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
@@ -16,12 +14,12 @@ from backlight.batching.batched import BatchedTensor, batched
 from backlight.batching.interpreter import Batching
 from backlight.batching.wholes import rule_of_whole
 from backlight.errors import GraphError
-from backlight.graph.interception import interpreting
 from backlight.graph.interpreters import UNHANDLED
 from backlight.graph.state import writable
+from backlight.kernels.blocks import block
 from backlight.layouts import contiguous_format
 from backlight.ops.tables import TENSOR_OPS
-from backlight.ops.tangents import Level
+from backlight.ops.tangents import Level, level
 from backlight.ops.views import positions_in, same_part
 
 
@@ -54,7 +52,7 @@ class Directions(Level):
         rule, always = rule_of_whole(function)
         return rule(self.batching, function, args, kwargs) if always else UNHANDLED
 
-    @contextmanager
+    @block
     def outside(self):
         """Take this level off the stack within the block, and let its batch be met instead."""
         with super().outside(), self.batching.again():
@@ -113,12 +111,6 @@ class Directions(Level):
         return batched(rows, self.batching)
 
 
-@contextmanager
-def directions(count: int, randomness: str = "error"):
-    """Have a level of forward mode on within the block that pushes so many directions at once."""
-    made = Directions(count, randomness)
-    with interpreting(made):
-        try:
-            yield made
-        finally:
-            made.forget()
+def directions(count: int, randomness: str = "error") -> level:
+    """Return a block with a level of forward mode on that pushes so many directions at once."""
+    return level(Directions(count, randomness))

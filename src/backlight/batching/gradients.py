@@ -8,8 +8,6 @@ gradients of all of them. A cotangent may be batched by a vmap that was opened s
 runs on tensors, whose batches that vmap's rules know to handle.
 """
 
-from contextlib import contextmanager
-
 import numpy as np
 
 from backlight.batching.batched import BatchedTensor, batched
@@ -22,6 +20,7 @@ from backlight.graph.modes import enable_grad, modes
 from backlight.graph.node import Output
 from backlight.graph.start import gradients_of
 from backlight.graph.state import LEAF, edge_of, storage_of, wrap, writable
+from backlight.kernels.blocks import block
 from backlight.ops.promotion import is_float
 from backlight.ops.shaping import unsafe_view
 from backlight.ops.tables import TENSOR_OPS
@@ -150,7 +149,7 @@ class _SeesBackward(Interpreter):
     sees_backward = True
 
 
-@contextmanager
+@block
 def on_tensors(wanted: bool):
     """Let backward run its rules on tensors within the block, if that is wanted."""
     if not wanted:

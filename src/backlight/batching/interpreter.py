@@ -1,7 +1,5 @@
 """The interpreter of one vmap: it meets each op that one of its batched tensors goes into, and finds the op's rule."""
 
-from contextlib import contextmanager
-
 from backlight.batching import memory_rules, random_rules, writing_rules  # noqa: F401 - they declare rules of whole functions
 from backlight.batching.batched import BatchedTensor, batched
 from backlight.batching.calls import Call
@@ -9,6 +7,7 @@ from backlight.batching.finding import rule_of
 from backlight.batching.wholes import rule_of_whole
 from backlight.errors import GraphError
 from backlight.graph.interpreters import UNHANDLED, Interpreter, local
+from backlight.kernels.blocks import block
 
 
 class Batching(Interpreter):
@@ -41,14 +40,15 @@ class Batching(Interpreter):
             return UNHANDLED
         return rule(self, function, args, kwargs)
 
-    @contextmanager
+    @block
     def again(self):
         """Let this vmap meet what a block, which runs below it, calls."""
-        local.interpreters.append(self)
+        before = local.interpreters[:]
         try:
+            local.interpreters.append(self)
             yield
         finally:
-            local.interpreters.remove(self)
+            local.interpreters[:] = before
 
     def holds_one(self, args: tuple, kwargs: dict) -> bool:
         """Tell whether one of the arguments, or of lists among them, is a batched tensor of this vmap."""

@@ -1,10 +1,10 @@
 """Modules as functions of their parameters: `functional_call`, and `stack_module_state` for ensembles."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.state import TensorState
+from backlight.kernels.blocks import Block
 from backlight.nn.modules.module import Module
 from backlight.ops.joining import stack
 from backlight.tensor.tensor import Tensor
@@ -58,30 +58,38 @@ def _one_dict(dicts) -> dict:
     return {name: tensor for one in dicts for name, tensor in one.items()}
 
 
-@contextmanager
-def _replaced(module: Module, given: dict, tie_weights: bool, strict: bool) -> Iterator[None]:
+class _replaced(Block):  # noqa: N801 - used as a function
     """Put tensors in the place of a module's own within the block."""
-    wanted = _with_tied(module, given) if tie_weights else given
-    slots = _slots(module)
-    if strict:
-        _check_names(module, wanted, slots)
-    own = {}
-    try:
-        for name, tensor in wanted.items():
-            registry, key = place = slots.get(name) or _place_of_attribute(module, name)
+
+    def __init__(self, module: Module, given: dict, tie_weights: bool, strict: bool):
+        self.module, self.given = module, given
+        self.wanted = _with_tied(module, given) if tie_weights else given
+        self.slots = _slots(module)
+        if strict:
+            _check_names(module, self.wanted, self.slots)
+
+    def _block_state(self) -> dict:
+        return {}
+
+    def _block_change(self, own: dict) -> None:
+        for name, tensor in self.wanted.items():
+            registry, key = place = self.slots.get(name) or _place_of_attribute(self.module, name)
             if not (tensor is None or isinstance(tensor, TensorState)):
                 raise ArgumentError(f"{tensor} is not an instance of torch.Tensor; a parameter is replaced by a tensor")
-            own[name] = place, registry.get(key, _ABSENT)
+            present = registry.get(key, _ABSENT)
+            own[name] = place, present
             registry[key] = tensor
-        yield
-    finally:
-        for name, ((registry, key), tensor) in own.items():
-            if name in given:
-                given[name] = registry[key]
+
+    def _block_restore(self, own: dict) -> None:
+        for name in list(own):
+            (registry, key), tensor = own[name]
+            if name in self.given:
+                self.given[name] = registry[key]
             if tensor is _ABSENT:
                 del registry[key]
             else:
                 registry[key] = tensor
+            del own[name]  # together with the assignment before: there is no call between
 
 
 _ABSENT = object()

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from types import CodeType
 
+from backlight.kernels.blocks import Block
 from backlight.kernels.summaries import INFINITE, NAN
 from backlight.later import function_later
 
@@ -29,6 +30,7 @@ class _Anomaly:
     check_nan = True
     check_inf = False
     forward = False
+    applied = 0  # what the listener was given last; None while it is called
     wanted = None  # of gradients: None while the mode is off, else NAN, INFINITE, both or 0
 
     def settings(self) -> tuple[bool, bool, bool, bool]:
@@ -37,11 +39,13 @@ class _Anomaly:
 
     def set(self, enabled: bool, check_nan: bool, check_inf: bool, forward: bool) -> None:
         """Switch, and tell those who look at ops."""
-        before = self.wanted_of_ops
         self.enabled, self.check_nan, self.check_inf, self.forward = enabled, check_nan, check_inf, forward
         self.wanted = (NAN * check_nan + INFINITE * check_inf) if enabled else None
-        if self.wanted_of_ops != before:
-            _listeners[0](self.wanted_of_ops)
+        wanted = self.wanted_of_ops
+        if self.applied != wanted:
+            self.applied = None
+            _listeners[0](wanted)
+            self.applied = wanted
 
     @property
     def wanted_of_ops(self) -> int:
@@ -68,7 +72,7 @@ def running(function):
     return function
 
 
-class set_detect_anomaly:  # noqa: N801 - PyTorch's name
+class set_detect_anomaly(Block):  # noqa: N801 - PyTorch's name
     """Switch the search for NaN on or off: at once when called, and back at the end when used in `with`.
 
     The first two are PyTorch's; without the others nothing is stopped that PyTorch does not stop.
@@ -84,16 +88,23 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
 
     def __init__(self, mode: bool, check_nan: bool = True, *, check_inf: bool = False, forward: bool = False):
         self.previous = anomaly.settings()
-        anomaly.set(bool(mode), bool(check_nan), bool(check_inf), bool(forward))
+        try:
+            anomaly.set(bool(mode), bool(check_nan), bool(check_inf), bool(forward))
+        except BaseException:
+            anomaly.set(*self.previous)
+            raise
 
-    def __enter__(self):
+    def _block_state(self):
+        return self.previous
+
+    def _block_change(self, state):
         pass
 
-    def __exit__(self, *exc):
-        anomaly.set(*self.previous)
+    def _block_restore(self, state):
+        anomaly.set(*state)
 
 
-class detect_anomaly(set_detect_anomaly):  # noqa: N801 - PyTorch's name
+class detect_anomaly(Block):  # noqa: N801 - PyTorch's name
     """Look for NaN in gradients inside a `with` block; the error says what made it, where and why.
 
     Args: see `set_detect_anomaly`.
@@ -106,7 +117,16 @@ class detect_anomaly(set_detect_anomaly):  # noqa: N801 - PyTorch's name
             UserWarning,
             stacklevel=2,
         )
-        super().__init__(True, check_nan, check_inf=check_inf, forward=forward)
+        self.wanted = True, bool(check_nan), bool(check_inf), bool(forward)
+
+    def _block_state(self):
+        return anomaly.settings()
+
+    def _block_change(self, state):
+        anomaly.set(*self.wanted)
+
+    def _block_restore(self, state):
+        anomaly.set(*state)
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:

@@ -13,7 +13,6 @@ as NOTE [Replaced code] in graph/interception.py says. `linearize` is no such tr
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FunctionType
 
 from backlight.errors import GraphError
@@ -35,6 +34,8 @@ from backlight.graph.state import (
 )
 from backlight.graph.storage import Storage, new_storage
 from backlight.graph.thread_state import ThreadState
+from backlight.graph.watching import Holders
+from backlight.kernels.blocks import Block, block
 from backlight.kernels.native import core
 
 INSIDE = (
@@ -68,10 +69,11 @@ class _Open:
 
 local = _Local()
 opened = _Open()
+_open = Holders()  # a token for each transform, in whichever thread
 _replaced: list[tuple] = []  # (function, its own code, its code while a transform is open)
 
 
-class Transform:
+class Transform(Block):
     """One call of a transformed function.
 
     Args:
@@ -80,41 +82,46 @@ class Transform:
             refused, as in PyTorch.
     """
 
-    __slots__ = ("before", "given", "leaves", "opened", "reverse")
+    __slots__ = ("given", "leaves", "opened", "reverse")
 
     def __init__(self, given, leaves=()):
         self.reverse = bool(leaves)
         self.leaves = [below_batches(one) for one in leaves]
         self.given = [storage_of(below_batches(one)) for one in given if isinstance(one, TensorState)]
 
-    def __enter__(self):
-        message = disable_inside_transform() if self.reverse else None
-        with opened.lock:
-            opened.count += 1
-            if opened.count == 1:
-                _switch(True)
-        self.before = modes.marks, modes.born, message
+    def _block_state(self):
+        return object(), modes.marks, modes.born, packing.disabled, local.transforms[:]
+
+    def _block_change(self, state):
+        if self.reverse:
+            disable_inside_transform()
+        _open.hold(state[0])
+        _count_open()
         self.opened = modes.born = next_sequence()
         modes.marks = True
         local.transforms.append(self)
         return self
 
-    def __exit__(self, *exc) -> None:
-        local.transforms.remove(self)
-        modes.marks, modes.born, message = self.before
+    def _block_restore(self, state) -> None:
+        token, modes.marks, modes.born, disabled, local.transforms[:] = state
         if self.reverse:
-            packing.disabled = message
-        with opened.lock:
-            opened.count -= 1
-            if opened.count == 0:
-                _switch(False)
+            packing.disabled = disabled
+        _open.release(token)
+        _count_open()
 
     def may_write(self, tensor) -> bool:
         """Tell whether the function was given a tensor, or made it."""
         return born_of(tensor) >= self.opened or any(one is tensor._storage for one in self.given)
 
 
-def _switch(on: bool) -> None:
+def _count_open() -> None:
+    with opened.lock:
+        opened.count = len(_open.tokens)
+        _open.apply(opened.count > 0, _switch)
+
+
+def _switch() -> None:
+    on = opened.count > 0
     for function, own, other in _replaced:
         function.__code__ = other if on else own
     if core is not None:
@@ -165,7 +172,7 @@ def stands_for(tensor, older) -> None:
             one.given.append(storage)
 
 
-@contextmanager
+@block
 def unchecked() -> Iterator[None]:
     """Let the engine write to what it wants within the block."""
     before, local.transforms = local.transforms, []

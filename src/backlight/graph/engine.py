@@ -9,11 +9,10 @@ not written to, and a backward may be started from a hook or from several thread
 
 from contextlib import nullcontext
 
-import numpy as np
-
+from backlight.graph import tasks
 from backlight.graph.anomaly import anomaly, running
 from backlight.graph.interpreters import backward_is_seen
-from backlight.graph.modes import set_recording
+from backlight.graph.modes import modes, set_recording
 from backlight.graph.node import node_and_number
 from backlight.graph.observed_run import observed_run
 from backlight.graph.state import TensorState, wrap
@@ -21,6 +20,7 @@ from backlight.graph.tasks import Task, counting, note_walk
 from backlight.graph.thread_state import MOST_BACKWARDS, anywhere, depth, in_another_thread
 from backlight.graph.walk import Walk
 from backlight.graph.watching import somebody
+from backlight.kernels.blocks import Setting, silent_floats
 from backlight.kernels.native import core
 
 
@@ -36,8 +36,13 @@ def run(
     observed = None
     if somebody.watches:
         observed = observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
-    with Task(partial=inputs is not None), observed or nullcontext():
-        return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since)
+    with Setting(tasks.local, "task", Task(partial=inputs is not None)), observed or nullcontext():
+        try:
+            return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since)
+        except BaseException as problem:
+            if observed is not None:
+                observed.run.problem = problem
+            raise
 
 
 @running
@@ -63,14 +68,16 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
         if here == MOST_BACKWARDS:
             args = roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since
             return in_another_thread(_run, *args)
-        depth.here = here + 1
-    previous = set_recording(create_graph)
-    anywhere.backwards += 1
-    try:
+    previous = modes.asked
+    try:  # NOTE [Interrupts]: what is counted is counted in here, and `finally` calls nothing but its last
+        anywhere.backwards += 1
+        if nested:
+            depth.here = here + 1
+        set_recording(create_graph)
         on_tensors = runs_on_tensors(create_graph)
         if on_tensors and not create_graph:
             root_grads = [grad if isinstance(grad, TensorState) else wrap(grad) for grad in root_grads]
-        with np.errstate(all="ignore"):
+        with silent_floats():
             if core is not None and inputs is None and not on_tensors:
                 if core.core_walk(roots, root_grads, keep_graph, observed, anomaly.wanted):
                     return []

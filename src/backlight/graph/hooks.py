@@ -3,10 +3,12 @@
 import itertools
 import weakref
 
+from backlight.kernels.blocks import Block
+
 _next_id = itertools.count().__next__
 
 
-class RemovableHandle:
+class RemovableHandle(Block):
     """Removes its hook on `remove()`, or at the end of a `with` block."""
 
     __slots__ = ("_hooks", "id")
@@ -22,10 +24,13 @@ class RemovableHandle:
         if hooks is not None:
             hooks.pop(self.id, None)
 
-    def __enter__(self):
+    def _block_state(self):
+        return None
+
+    def _block_change(self, state):
         return self
 
-    def __exit__(self, *exc):
+    def _block_restore(self, state):
         self.remove()
 
 

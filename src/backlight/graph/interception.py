@@ -6,14 +6,14 @@ object again that it had before: nothing is left behind that could cost. A twin 
 """
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from types import CodeType, FunctionType
 
 from backlight.graph import anomaly, interpreters, overriding
 from backlight.graph.interpreters import UNHANDLED, Interpreter, interpreted
-from backlight.graph.watching import Observation, local, somebody, tell_call, tell_op
+from backlight.graph.watching import Holders, Observation, local, somebody, tell_call, tell_op
+from backlight.kernels.blocks import Block
 from backlight.kernels.native import core
 
 getframe = sys._getframe
@@ -184,57 +184,85 @@ def rename_ops() -> None:
         interception.name = interception.op.told_as
 
 
-class Observe:
+_watched = Holders()  # a token for each block that is watched, in whichever thread
+_interpreted = Holders()  # and for each with an interpreter
+
+
+class Observe(Block):
     """Tells a watcher of what this thread does inside a `with` block; blocks may be nested."""
 
     def __init__(self, watcher):
         self.watcher = watcher
 
-    def __enter__(self):
-        with somebody.lock:
-            somebody.blocks += 1
-            if somebody.blocks == 1:
-                _switch_on()
+    def _block_state(self):
+        return object()
+
+    def _block_change(self, token):
+        _watched.hold(token)
+        _count_watched()
         if local.observation is None:
             local.observation = Observation((self.watcher,))
         else:
             local.observation.tell_only((*local.observation.watchers, self.watcher))
         return self.watcher
 
-    def __exit__(self, *exc):
+    def _block_restore(self, token):
         observation = local.observation
-        left = tuple(one for one in observation.watchers if one is not self.watcher)
-        if left:
-            observation.tell_only(left)
-        else:
-            local.observation = None
-            observation.silent = True  # a backward that runs now knows it still
-        with somebody.lock:
-            somebody.blocks -= 1
-            if somebody.blocks == 0:
-                _switch_off()
+        if observation is not None:
+            left = tuple(one for one in observation.watchers if one is not self.watcher)
+            if left:
+                observation.tell_only(left)
+            else:
+                local.observation = None
+                observation.silent = True  # a backward that runs now knows it still
+        _watched.release(token)
+        _count_watched()
 
 
-@contextmanager
-def interpreting(interpreter: Interpreter) -> Iterator[Interpreter]:
-    """Let an interpreter see what this thread calls inside the block: see NOTE [Interpreters]."""
-    switch_interpreters(1)
-    stack = interpreters.local.interpreters
-    stack.append(interpreter)
-    try:
-        yield interpreter
-    finally:
-        stack.remove(interpreter)
-        switch_interpreters(-1)
-
-
-def switch_interpreters(blocks: int) -> None:
-    """Count one block with an interpreter more or less, in whichever thread; install or remove what asks them."""
+def _count_watched() -> None:
+    """Count the blocks that are watched; install or remove what tells of calls."""
     with somebody.lock:
-        before, interpreted.blocks = interpreted.blocks, interpreted.blocks + blocks
-        if before and interpreted.blocks:
-            return
-        _asking_changed()
+        somebody.blocks = len(_watched.tokens)
+        _watched.apply(somebody.blocks > 0, _switch_watching)
+
+
+class interpreting(Block):  # noqa: N801 - used as a function
+    """Let an interpreter see what this thread calls inside the block: see NOTE [Interpreters]."""
+
+    def __init__(self, interpreter: Interpreter):
+        self.interpreter = interpreter
+
+    def _block_state(self):
+        return object(), interpreters.local.interpreters.count(self.interpreter)
+
+    def _block_change(self, state) -> Interpreter:
+        hold_interpreters(state[0])
+        interpreters.local.interpreters.append(self.interpreter)
+        return self.interpreter
+
+    def _block_restore(self, state) -> None:
+        token, count = state
+        while interpreters.local.interpreters.count(self.interpreter) > count:
+            interpreters.local.interpreters.remove(self.interpreter)
+        release_interpreters(token)
+
+
+def hold_interpreters(token: object) -> None:
+    """Let public functions ask interpreters until `release_interpreters` is called with the same token."""
+    _interpreted.hold(token)
+    _count_interpreted()
+
+
+def release_interpreters(token: object) -> None:
+    """Let them ask no longer, if no other block of any thread has an interpreter; may be called twice."""
+    _interpreted.release(token)
+    _count_interpreted()
+
+
+def _count_interpreted() -> None:
+    with somebody.lock:
+        interpreted.blocks = len(_interpreted.tokens)
+        _interpreted.apply(interpreted.blocks > 0, _asking_changed)
 
 
 def install_overrides(overrides: list[Interception]) -> None:
@@ -246,7 +274,8 @@ def install_overrides(overrides: list[Interception]) -> None:
         overriding.installed.on = True
         for override in overrides:
             _overridden[override.function] = override
-            override.twin.__code__ = override.function.__code__
+            if override.function.__code__ is not override.replacement:  # it is after an interrupted call of this
+                override.twin.__code__ = override.function.__code__
             _retarget(override.function, override.twin)
             override.set_installed(True)
         _asking_changed()
@@ -300,17 +329,10 @@ def check_ops(wanted: int) -> None:
             core.core_check(anomaly.odd_op if wanted else None, wanted)
 
 
-def _switch_on() -> None:
-    somebody.watches = True
+def _switch_watching() -> None:
+    somebody.watches = somebody.blocks > 0 or anomaly.anomaly.wanted_of_ops != 0
     if core is not None:
-        core.core_report(compiled_op_returned)
-    _set_replacements()
-
-
-def _switch_off() -> None:
-    somebody.watches = anomaly.anomaly.wanted_of_ops != 0
-    if core is not None:
-        core.core_report(None)
+        core.core_report(compiled_op_returned if somebody.blocks else None)
     _set_replacements()
 
 

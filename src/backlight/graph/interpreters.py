@@ -21,9 +21,9 @@ tests a C global.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from backlight.graph.thread_state import ThreadState
+from backlight.kernels.blocks import block
 
 UNHANDLED = object()
 
@@ -92,8 +92,9 @@ def _first_answer(ask):
     """Ask one interpreter after the other, each with those asked before off the stack, and put all back."""
     stack = local.interpreters
     if len(stack) == 1:
-        only = stack.pop()
+        only = stack[0]
         try:
+            del stack[:]
             return ask(only)
         finally:
             stack[:] = (only,)
@@ -119,26 +120,26 @@ def _goes_elsewhere(op, args: tuple) -> bool:
     return any(hasattr(one, "_data") and one._data.ndim != op.dims for one in args)
 
 
-@contextmanager
+@block
 def without(interpreter: Interpreter) -> Iterator[None]:
     """Take an interpreter, and those inside it, off this thread's stack within the block."""
     stack = local.interpreters
     at = stack.index(interpreter)
-    taken = stack[at:]
-    del stack[at:]
+    before = stack[:]
     try:
+        del stack[at:]
         yield
     finally:
-        stack.extend(taken)
+        stack[:] = before
 
 
-@contextmanager
+@block
 def uninterpreted() -> Iterator[None]:
     """Take all interpreters off this thread's stack within the block."""
     stack = local.interpreters
-    taken = stack[:]
-    del stack[:]
+    before = stack[:]
     try:
+        del stack[:]
         yield
     finally:
-        stack.extend(taken)
+        stack[:] = before

@@ -1,10 +1,15 @@
-"""Grad mode and inference mode: per thread, as context managers and as decorators."""
+"""Grad mode and inference mode: per thread, as context managers and as decorators.
+
+What they switch is switched by compiled code, in one step (NOTE [Interrupts] in kernels/blocks.py); the Python below,
+of the same names, is the reference, and does it where there is none.
+"""
 
 import functools
 import inspect
 
 from backlight.fork_safety import fork_safe_lock, in_forked_child
 from backlight.graph.thread_state import ThreadState
+from backlight.kernels.native import compiled
 from backlight.notices import warn_outside
 
 
@@ -34,20 +39,56 @@ modes = _Modes()
 recording = _Recording()
 
 
-def set_recording(value: bool) -> bool:
+def _switch(asked: bool, inference: bool) -> None:
+    """Set what is asked for and inference mode, and all that follows from them."""
+    recorded, records = modes.grad_enabled, asked and not inference
+    modes.asked, modes.grad_enabled, modes.inference = asked, records, inference
+    modes.marks = inference or modes.born > 0
+    if recorded != records:
+        with recording.lock:
+            recording.switched_off += -1 if records else 1
+            recording.everywhere = recording.switched_off == 0
+
+
+def _set_recording(value: bool) -> bool:
     """Switch recording in this thread, and return whether it was asked for. Inference mode overrules it."""
     previous = modes.asked
-    modes.asked = value
-    _record(value and not modes.inference)
+    _switch(bool(value), modes.inference)
     return previous
 
 
-def _record(value: bool) -> None:
-    if value is not modes.grad_enabled:
-        modes.grad_enabled = value
-        with recording.lock:
-            recording.switched_off += -1 if value else 1
-            recording.everywhere = recording.switched_off == 0
+class _GradBlock:
+    """A block with other modes, each True, False or -1 for what it was; it may be entered again while it is."""
+
+    asked = inferring = returns_to = -1
+    _before: tuple = ()
+
+    def __enter__(self):
+        asked, inference = modes.asked, modes.inference
+        try:
+            self._before = (*self._before, (asked, inference))
+            _switch(
+                asked if self.asked < 0 else bool(self.asked), inference if self.inferring < 0 else bool(self.inferring)
+            )
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exc):
+        asked, inference = self._before[-1] if self._before else (False, modes.inference)
+        self._before = self._before[:-1]
+        asked = asked if self.returns_to < 0 else bool(self.returns_to)
+        _switch(asked, modes.inference if self.inferring < 0 else inference)
+
+
+if compiled is None:
+    set_recording = set_recording_now = _set_recording
+    GradBlock = _GradBlock
+else:
+    compiled.grad_setup(modes, recording)
+    set_recording = compiled.set_recording
+    set_recording_now = compiled.set_recording_now  # for what is switched by being made: see `set_grad_enabled`
+    GradBlock = compiled.GradBlock
 
 
 @in_forked_child
@@ -167,19 +208,14 @@ class _Awaitable:
         return (yield from self.steps)
 
 
-class _GradMode(Mode):
+class _GradMode(Mode, GradBlock):
     """Switches recording to `value` inside a `with` block."""
 
     value = False
 
-    def __enter__(self):
-        self.previous = set_recording(self.value)
-
-    def __exit__(self, *exc):
-        set_recording(self.previous)
-
     def __new__(cls, function=None, *args, **kwargs):
-        made = object.__new__(cls)
+        made = super().__new__(cls)
+        made.asked = cls.value
         if function is not None and callable(function):  # @no_grad without parentheses
             return made.__call__(function)
         return made
@@ -195,52 +231,43 @@ class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
     value = True
 
 
-class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
+class set_grad_enabled(Mode, GradBlock):  # noqa: N801 - PyTorch's name
     """Switch recording on or off: at once when called, and back at the end when used in `with`."""
 
     def __init__(self, mode: bool):
-        self.mode = bool(mode)
-        self.previous = set_recording(self.mode)
+        self.mode = self.asked = bool(mode)
+        before = modes.asked
+        try:
+            self.returns_to = before
+            set_recording_now(self.mode)
+        except BaseException:
+            set_recording(before)
+            raise
 
     def __call__(self, function):
-        set_recording(self.previous)
+        set_recording(bool(self.returns_to))
         return super().__call__(function)
 
-    def __enter__(self):
-        set_recording(self.mode)
-
-    def __exit__(self, *exc):
-        set_recording(self.previous)
-
     def clone(self):
-        made = object.__new__(set_grad_enabled)
-        made.previous, made.mode = modes.grad_enabled, self.mode
+        made = GradBlock.__new__(set_grad_enabled)
+        made.mode = made.asked = self.mode
         return made
 
 
-class inference_mode(Mode):  # noqa: N801 - PyTorch's name
+class inference_mode(Mode, GradBlock):  # noqa: N801 - PyTorch's name
     """Like `no_grad`, and tensors made inside can never take part in a recorded computation."""
 
     def __new__(cls, mode=True):
-        made = object.__new__(cls)
+        made = super().__new__(cls)
         if callable(mode):
-            made.mode = True
+            made.mode = made.inferring = True
+            made.asked = False
             return made.__call__(mode)
         return made
 
     def __init__(self, mode=True):
-        self.mode = bool(mode)
-
-    def __enter__(self):
-        previous = modes.inference
-        modes.inference = self.mode
-        modes.marks = self.mode or modes.born > 0
-        self.previous = set_recording(not self.mode), previous
-
-    def __exit__(self, *exc):
-        recorded, modes.inference = self.previous
-        modes.marks = modes.inference or modes.born > 0
-        set_recording(recorded)
+        self.mode = self.inferring = bool(mode)
+        self.asked = not self.mode
 
     def clone(self):
         return inference_mode(self.mode)

@@ -7,6 +7,7 @@ from backlight.graph.observers import Run
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, below_batches, wrap
 from backlight.graph.watching import Observation, local
+from backlight.kernels.blocks import Block
 
 OF_RUNS = ("started", "ran", "accumulated", "changed", "freed", "ended")
 
@@ -38,24 +39,29 @@ def _tensors(grads) -> list:
     return [one if one is None or isinstance(one, TensorState) else wrap(one) for one in grads]
 
 
-class ObservedRun:
+class ObservedRun(Block):
     """Tells watchers what happens in one run."""
 
-    __slots__ = ("observation", "run", "tells_changes", "tells_of_grad", "tells_ran")
+    __slots__ = ("ended", "observation", "run", "tells_changes", "tells_of_grad", "tells_ran")
 
     def __init__(self, observation: Observation, run: Run):
         self.observation = observation
         self.run = run
+        self.ended = False
         self.tells_ran = bool(observation.ran)
         self.tells_of_grad = bool(observation.accumulated)
         self.tells_changes = bool(observation.changed)
 
-    def __enter__(self):
+    def _block_state(self):
+        return None
+
+    def _block_change(self, state):
         self.observation.tell(self.observation.started, self.run)
 
-    def __exit__(self, kind, problem, traceback):
-        self.run.problem = problem
-        self.observation.tell(self.observation.ended, self.run)
+    def _block_restore(self, state):
+        if not self.ended:
+            self.ended = True
+            self.observation.tell(self.observation.ended, self.run)
 
     def ran(self, node, grad, grads, freed: bool) -> None:
         """Tell that a node has run, and whether it dropped what it had saved."""

@@ -13,6 +13,7 @@ from backlight.errors import ArgumentError
 from backlight.graph.interpreters import UNHANDLED
 from backlight.graph.state import the_tensor_class
 from backlight.graph.thread_state import ThreadState
+from backlight.kernels.blocks import Block
 from backlight.notices import warn_outside
 
 PLAIN_METHOD = (
@@ -53,35 +54,32 @@ def disabled(func, types, args=(), kwargs=None):
     return func(*args, **(kwargs or {}))
 
 
-class DisableTorchFunctionSubclass:
+class DisableTorchFunctionSubclass(Block):
     """Ask no class inside a `with` block."""
 
-    def __enter__(self):
-        self.before = local.classes_on, local.modes_on
+    def _block_state(self):
+        return local.classes_on, local.modes_on, local.casts
+
+    def _block_change(self, state):
         local.classes_on = False
 
-    def __exit__(self, *exc):
-        local.classes_on, local.modes_on = self.before
+    def _block_restore(self, state):
+        local.classes_on, local.modes_on, local.casts = state
 
 
 class DisableTorchFunction(DisableTorchFunctionSubclass):
     """Ask no class and no mode inside a `with` block."""
 
-    def __enter__(self):
-        super().__enter__()
-        local.modes_on = False
+    def _block_change(self, state):
+        local.classes_on = local.modes_on = False
 
 
 class AskNothing(DisableTorchFunction):
     """Ask nothing at all inside a `with` block, autocast neither."""
 
-    def __enter__(self):
-        super().__enter__()
-        self.casts, local.casts = local.casts, None
-
-    def __exit__(self, *exc):
-        super().__exit__(*exc)
-        local.casts = self.casts
+    def _block_change(self, state):
+        local.classes_on = local.modes_on = False
+        local.casts = None
 
 
 def overloads(cls: type) -> bool:
@@ -138,11 +136,13 @@ def answered(public, answers: list, args: tuple, kwargs: dict):
     """
     types = tuple(type(one) for one in answers)
     if local.modes and local.modes_on:
-        mode = local.modes.pop()
+        modes = local.modes
+        mode, before = modes[-1], modes[:]
         try:
+            del modes[-1]
             answer = mode.__torch_function__(public, types, args, kwargs)
         finally:
-            local.modes.append(mode)
+            modes[:] = before
         if answer is not NotImplemented:
             return answer
     for one in answers:

@@ -9,7 +9,7 @@ it again. Hooks are a thread's own; of several blocks the innermost one's are us
 from collections.abc import Callable
 
 from backlight.errors import ArgumentError, GraphError
-from backlight.graph.modes import set_recording
+from backlight.graph.modes import modes, set_recording
 from backlight.graph.state import LEAF, TensorState, wrap
 from backlight.graph.thread_state import ThreadState
 
@@ -112,8 +112,9 @@ class Packed:
     @classmethod
     def unrecorded(cls, hooks: Hooks, tensor, edge) -> "Packed":
         """Pack a tensor without recording what the hook does."""
-        recording = set_recording(False)
+        recording = modes.asked
         try:
+            set_recording(False)
             return cls(hooks, tensor, edge)
         finally:
             set_recording(recording)

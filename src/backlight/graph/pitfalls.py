@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from backlight.graph.pitfall_table import PITFALLS, SLOPE, VALUE, Look, Pitfall
+from backlight.kernels.blocks import silent_floats
 
 
 class Cause(NamedTuple):
@@ -91,7 +92,7 @@ def _seen(look: Look, known: dict) -> str | None:
     if any(one is None for one in values):
         return None
     try:
-        with np.errstate(all="ignore"):
+        with silent_floats():
             bad = np.asarray(look.is_so(*values))
     except ValueError:  # the shapes of a product's factors do not broadcast
         return None

@@ -11,25 +11,18 @@ _next_number = itertools.count().__next__
 
 
 class Task:
-    """One backward, as long as it runs.
+    """One backward, which is `local.task` as long as it runs.
 
     Args:
         partial: whether only the gradients of given inputs are asked for.
     """
 
-    __slots__ = ("__weakref__", "before", "number", "partial", "walk")
+    __slots__ = ("__weakref__", "number", "partial", "walk")
 
     def __init__(self, *, partial: bool):
         self.number = _next_number()
         self.partial = partial
         self.walk = None  # the engine's, where hooks may see it
-
-    def __enter__(self):
-        self.before, local.task = local.task, self
-        return self
-
-    def __exit__(self, *exc):
-        local.task = self.before
 
     def will_run(self, node) -> bool:
         """Tell whether a node, or a leaf in place of its AccumulateGrad, takes part."""

@@ -8,7 +8,6 @@ replaced (graph/interception.py).
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from backlight.fork_safety import fork_safe_lock
 from backlight.graph.node import Node
@@ -18,6 +17,7 @@ from backlight.graph.provenance import user_frame
 from backlight.graph.state import LEAF, TensorState, storage_of
 from backlight.graph.storage import InferenceStorage
 from backlight.graph.thread_state import ThreadState
+from backlight.kernels.blocks import block
 
 EVENTS = tuple(name for name, what in vars(Watcher).items() if not name.startswith("_") and callable(what))
 
@@ -34,6 +34,31 @@ class _Somebody:
         self.blocks = 0
         self.watches = False
         self.lock = fork_safe_lock()
+
+
+class Holders:
+    """Who needs a switch on, in whichever thread, and what the switch is on: interrupted calls may be repeated."""
+
+    __slots__ = ("applied", "tokens")
+
+    def __init__(self):
+        self.tokens: set[object] = set()
+        self.applied: bool | None = False  # None while it is being switched
+
+    def hold(self, token: object) -> None:
+        """Note one more."""
+        self.tokens.add(token)
+
+    def release(self, token: object) -> None:
+        """Forget one, if it is there."""
+        self.tokens.discard(token)
+
+    def apply(self, wanted: bool, switch) -> None:
+        """Call `switch()` where what is wanted is not what was done last, or that was interrupted."""
+        if self.applied is not wanted:
+            self.applied = None
+            switch()
+            self.applied = wanted
 
 
 class _Local(ThreadState):
@@ -80,7 +105,7 @@ class Observation:
         finally:
             self.silent, self.inside = False, inside
 
-    @contextmanager
+    @block
     def silence(self) -> Iterator[None]:
         """Report nothing that is done inside the block."""
         before = self.silent, self.inside

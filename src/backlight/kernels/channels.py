@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.native import native
 
 
@@ -36,7 +37,7 @@ def channels_normalised(
         The result, the means, 1 / √(variance + eps) and the variances of the units: new arrays.
     """
     units, dims = _units(_planes(x), groups), (2,) if groups else (0, 2)
-    with np.errstate(invalid="ignore"):  # planes of no numbers have no mean
+    with silent_floats():  # planes of no numbers have no mean
         mean = units.mean(dims, keepdims=True)
         variance = units.var(dims, keepdims=True)
     inverse = np.reciprocal(np.sqrt(variance + x.dtype.type(eps)))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.groups import sums_by_index
 
 
@@ -85,7 +86,7 @@ def slopes(log_probs, losses, alphas, alignment: Alignment) -> np.ndarray:
     """
     emitted = alignment.of_states(log_probs)
     betas = _betas(emitted, alignment)
-    with np.errstate(invalid="ignore"):
+    with silent_floats():
         there = np.exp(alphas + betas - emitted + losses[:, None])  # (frames, batch, states)
     there[np.isneginf(emitted)] = 0
     frames, batch, classes = log_probs.shape
@@ -124,5 +125,5 @@ def _entered(before, skips) -> np.ndarray:
 def _logsumexp(values, axis: int) -> np.ndarray:
     highest = values.max(axis, keepdims=True)
     highest = np.where(np.isneginf(highest), 0, highest)
-    with np.errstate(divide="ignore"):
+    with silent_floats():
         return np.log(np.exp(values - highest).sum(axis)) + highest.squeeze(axis)

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.counts import random_integers, random_order, random_poisson
 from backlight.kernels.fused import multiply_add
 from backlight.kernels.generator import MersenneTwister
@@ -141,7 +142,7 @@ def exponential(twister: MersenneTwister, count: int, rate: float = 1.0) -> np.n
 def geometric(twister: MersenneTwister, count: int, probability: float) -> np.ndarray:
     """Return how many trials it takes to succeed, as float64, if each does with a probability."""
     numbers = unit64(twister, count)
-    with np.errstate(all="ignore"):
+    with silent_floats():
         return np.ceil(by_c_library("log", numbers) / math.log1p(-probability))
 
 

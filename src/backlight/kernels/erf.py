@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.halves import rounded, widened
 from backlight.kernels.memory_order import over_memory
 from backlight.kernels.native import native
@@ -57,7 +58,7 @@ def in_float64(function):
 
     def of_any(x, *others):
         wide = np.array(x, np.float64)
-        with np.errstate(all="ignore"):
+        with silent_floats():
             if not others:
                 return over_memory(wide, function).astype(x.dtype)[()]
             given = np.broadcast_arrays(wide, *[np.asarray(one, np.float64) for one in others])

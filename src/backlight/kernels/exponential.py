@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
+
 # Coefficients of the numerator for each dtype; up to this norm its error is below the dtype's precision.
 COEFFICIENTS = {
     "f": ((17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0), 3.92572478),
@@ -25,7 +27,7 @@ def matrix_exp(a) -> np.ndarray:
     Source: Higham, The scaling and squaring method for the matrix exponential revisited, 2005.
     """
     coefficients, limit = COEFFICIENTS[a.dtype.char]
-    with np.errstate(all="ignore"):
+    with silent_floats():
         norms = np.abs(a).sum(-2).max(-1, initial=0)
         halvings = np.ceil(np.log2(norms / a.dtype.type(limit)))
         halvings = np.where(np.isfinite(halvings) & (halvings > 0), halvings, 0).astype(np.int64)[..., None, None]

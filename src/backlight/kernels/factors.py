@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.native import native
 from backlight.kernels.triangular import solve_triangular
 
@@ -50,7 +51,7 @@ def lu(a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     count = min(rows, columns)
     work = np.array(a.reshape((prod(a.shape[:-2]), rows, columns)), order="C")
     pivots = np.zeros((len(work), count), np.int32)
-    with np.errstate(all="ignore"):
+    with silent_floats():
         for start in range(0, count, PANEL):
             stop = min(start + PANEL, count)
             eliminate_columns(work, pivots, start, stop)

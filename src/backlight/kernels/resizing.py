@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
+
 MOST_TAPS = 12
 RADIUS = {"linear": 1, "cubic": 2, "lanczos": 3}
 
@@ -116,7 +118,7 @@ def applied(input, dim: int, matrix) -> np.ndarray:
     Shapes: (…, old, …) -> (…, new, …)
     """
     rows = np.moveaxis(input, dim, -1)
-    with np.errstate(invalid="ignore"):
+    with silent_floats():
         out = rows @ matrix.T
         if not np.isfinite(out).all():
             for place, weights in enumerate(matrix):

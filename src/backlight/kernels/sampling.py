@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from backlight.fork_safety import cached_property
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.native import native
 
 A = -0.75  # of the cubic convolution kernel
@@ -141,7 +142,7 @@ def _reflected(source, size: int, align_corners: bool) -> tuple[np.ndarray, np.n
     distance = source - source.dtype.type(low)
     sign = np.where(distance < 0, -1, 1).astype(source.dtype)
     distance = np.abs(distance)
-    with np.errstate(invalid="ignore"):
+    with silent_floats():
         rest = np.fmod(distance, source.dtype.type(span))
         odd = np.floor(distance / span) % 2 == 1
     found = np.where(odd, span - rest + low, rest + low).astype(source.dtype)

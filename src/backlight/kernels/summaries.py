@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.native import native
 
 INFINITE, NAN = 1, 2  # what `oddities` finds
@@ -46,7 +47,7 @@ def oddities(x: np.ndarray) -> int:
     """
     if x.dtype.kind not in "fV":
         return 0
-    with np.errstate(all="ignore"):
+    with silent_floats():
         if x.dtype.itemsize > 2 and np.isfinite(np.sum(x)):
             return 0
         if np.isnan(x).any():

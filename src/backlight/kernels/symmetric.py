@@ -6,6 +6,8 @@ results are LAPACK's (sytrf and sytrs): a negative pivot, given twice, marks a b
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
+
 ALPHA = (1 + np.sqrt(17)) / 8  # bounds the growth of the numbers
 
 
@@ -70,7 +72,7 @@ def ldl_solve(factor, pivots, b) -> np.ndarray:
     Shapes: factor (n, n), pivots (n,), b (n, k) -> (n, k)
     """
     x, blocks = b.copy(), _blocks(pivots)
-    with np.errstate(all="ignore"):
+    with silent_floats():
         for start, stop in blocks:
             _exchange_rows(x, pivots, stop - 1)
             x[stop:] -= factor[stop:, start:stop] @ x[start:stop]

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
+
 WHOLE = 64  # up to this size a triangle is solved whole
 
 
@@ -20,7 +22,7 @@ def solve_triangular(a, b, *, upper: bool, unit: bool = False) -> np.ndarray:
         return solve_triangular(a[..., ::-1, ::-1], b[..., ::-1, :], upper=True, unit=unit)[..., ::-1, :]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     x = np.array(np.broadcast_to(b, (*batch, *b.shape[-2:])), order="C")
-    with np.errstate(all="ignore"):
+    with silent_floats():
         _substitute(a, x, unit)
     return x
 

@@ -12,6 +12,7 @@ from backlight.graph.packing import Packed, unpacked_list
 from backlight.graph.state import TensorState, wrap
 from backlight.graph.storage import new_storage
 from backlight.kernels.arithmetic import summed
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.halves import is_half, widened
 from backlight.ops.promotion import as_float, common_dtype
 from backlight.ops.views import NO_GRAD
@@ -186,7 +187,7 @@ def _summed_tensor(grad, shape: tuple):
 
 def quietly(forward, *args, **kwargs):
     """Run a forward again, for a caller who turned NumPy's floating point warnings into errors."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
+    with silent_floats(), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return forward(np, *args, **kwargs)
 

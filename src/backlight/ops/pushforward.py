@@ -221,11 +221,12 @@ def _by_composite(call: Call, tangents: dict) -> tuple:
     """Let the level see the ops that the op is written in."""
     kept = [name for name in call.op.keeps if name in asks(call.op.composite)]
     kept = _kept_values(call, kept) if kept else {}
-    local.interpreters.append(call.level)
+    before = local.interpreters[:]
     try:
+        local.interpreters.append(call.level)
         found = call.op.composite(**call.values, **kept)
     finally:
-        local.interpreters.remove(call.level)
+        local.interpreters[:] = before
     found = (found,) if isinstance(found, TensorState) else tuple(found)
     return tuple(call.level.tangent_of(one) if isinstance(one, TensorState) else None for one in found)
 

@@ -19,8 +19,6 @@ tangents for a backward in `node.extra`.
 """
 
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 
 import numpy as np
@@ -184,15 +182,15 @@ class Level(Interpreter):
             tangents.pop(self, None)
 
 
-@contextmanager
-def level() -> Iterator[Level]:
-    """Have a new level of forward mode on within the block, inside all that are on."""
-    made = Level()
-    with interpreting(made):
-        try:
-            yield made
-        finally:
-            made.forget()
+class level(interpreting):  # noqa: N801 - used as a function
+    """Have a level of forward mode, by default a new one, on within the block, inside all that are on."""
+
+    def __init__(self, of: Level | None = None):
+        super().__init__(Level() if of is None else of)
+
+    def _block_restore(self, state) -> None:
+        super()._block_restore(state)
+        self.interpreter.forget()
 
 
 def enabled() -> bool:

@@ -7,6 +7,7 @@ from backlight.graph.modes import enable_grad
 from backlight.graph.provenance import user_place
 from backlight.graph.state import wrap, writable
 from backlight.graph.watching import count_write
+from backlight.kernels.blocks import silent_floats
 from backlight.optim.line_search import Point, strong_wolfe
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, number
@@ -68,7 +69,7 @@ class LBFGS(Optimizer):
         return super().step(closure)
 
     def _step(self, closure):
-        with np.errstate(all="ignore"):
+        with silent_floats():
             return self._iterated(closure, user_place())
 
     def _iterated(self, closure, place):

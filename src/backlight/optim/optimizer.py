@@ -24,6 +24,7 @@ from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, wrap, writable
 from backlight.graph.storage import before_write, guarding
 from backlight.graph.watching import count_write
+from backlight.kernels.blocks import silent_floats
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Optimizer"]
@@ -160,7 +161,7 @@ class Optimizer:
         if guarding.blocks:
             before_write(param for group in self.param_groups for param in group["params"] if param._grad is not None)
         name = f"{type(self).__name__}.step"
-        with np.errstate(all="ignore"):
+        with silent_floats():
             for group in self.param_groups:
                 update = self.updater(group)
                 for param in group["params"]:

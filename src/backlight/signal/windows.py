@@ -7,6 +7,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.kernels import bessel
+from backlight.kernels.blocks import silent_floats
 from backlight.ops.promotion import is_float
 from backlight.sizes import storage_errors
 from backlight.tensor.creation import made
@@ -44,7 +45,7 @@ def _window(name: str, length: int, sym: bool, weights: Callable, options: dict)
         raise ValueProblem(f"{name} requires non-negative window length, got M={length}")
     if not is_float(kind):
         raise ValueProblem(f"{name} expects floating point dtypes, got: {from_numpy_dtype(kind)}")
-    with np.errstate(all="ignore"):
+    with silent_floats():
         last = length - 1 if sym and length > 1 else length
         values = weights(np.arange(length, dtype=np.float64), last) if length != 1 else np.ones(1)
     place = options.get("requires_grad", False), options.get("device"), options.get("layout"), False

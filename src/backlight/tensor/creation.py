@@ -10,6 +10,7 @@ from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.modes import modes
 from backlight.graph.state import LEAF, TensorState, storage_of, wrap
 from backlight.graph.storage import new_storage
+from backlight.kernels.blocks import silent_floats
 from backlight.layouts import require_strided
 from backlight.notices import warn_once
 from backlight.ops.promotion import is_float
@@ -88,7 +89,7 @@ def copied(data, kind: np.dtype | None) -> np.ndarray:
 
 def converted(data, kind: np.dtype, copy: bool = False) -> np.ndarray:
     """Return an array in another dtype; what does not fit becomes inf, or wraps round, without NumPy's warning."""
-    with np.errstate(all="ignore"):
+    with silent_floats():
         return np.asarray(data).astype(kind, copy=copy)
 
 

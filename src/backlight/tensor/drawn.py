@@ -8,6 +8,7 @@ from backlight.dtypes import from_numpy_dtype, iinfo, to_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels import draws
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.memory_order import in_memory_order, model_of
 from backlight.layouts import contiguous_format, numpy_order
 from backlight.ops import drawing
@@ -291,7 +292,7 @@ def _largest_races(twister, weights: np.ndarray, num_samples: int) -> np.ndarray
     Source: Efraimidis and Spirakis, Weighted random sampling with a reservoir, 2006.
     """
     draw = in_memory_order(model_of(weights), lambda count: draws.exponential(twister, count)).astype(weights.dtype)
-    with np.errstate(all="ignore"):
+    with silent_floats():
         quotients = weights / draw
     if num_samples == 1:
         return quotients.argmax(-1, keepdims=True)

@@ -9,6 +9,7 @@ from backlight import dtypes
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.graph.state import TensorState
+from backlight.kernels.blocks import silent_floats
 from backlight.notices import warn_once
 from backlight.ops.promotion import BFLOAT16, BOOL, FLOAT32, category, promote_types
 
@@ -158,7 +159,7 @@ def _stored(flat: list, kind: np.dtype) -> np.ndarray:
     """Return Python numbers as an array of `kind`, if it can hold them."""
     if category(kind) == 1:
         return _stored_integers(flat, kind)
-    with np.errstate(all="ignore"):
+    with silent_floats():
         if kind.itemsize == 2:
             return np.array(flat, FLOAT32).astype(kind)  # PyTorch rounds twice, too
         return np.array(flat, kind)

@@ -5,7 +5,6 @@ decimals. Scientific notation is chosen where the largest is over a thousand tim
 smallest is under 1e-4. Tensors of more than `threshold` elements show `edgeitems` at either end of each dim.
 """
 
-import contextlib
 import math
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from backlight import dtypes
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ValueProblem
 from backlight.graph.state import the_tensor_class
+from backlight.kernels.blocks import block, silent_floats
 from backlight.ops.promotion import is_float
 from backlight.ops.tangents import levels
 
@@ -74,13 +74,13 @@ def get_printoptions() -> dict:
     return _options._asdict()
 
 
-@contextlib.contextmanager
+@block
 def printoptions(**options):
     """Print with other options (see `set_printoptions`) inside a `with` block."""
     global _options
     before = _options
-    set_printoptions(**options)
     try:
+        set_printoptions(**options)
         yield
     finally:
         _options = before
@@ -203,7 +203,7 @@ def number_format(data: np.ndarray) -> _Writer:
 
 def _float_text(numbers: np.ndarray):
     """Return the way to write floats, given all that are finite and not 0."""
-    with np.errstate(over="ignore"):
+    with silent_floats():
         sizes = np.abs(numbers)
         smallest, largest = sizes.min(), sizes.max()
         uneven = largest / smallest > 1000.0 or largest > 1.0e8 or smallest < 1.0e-4

@@ -11,6 +11,7 @@ import numpy as np
 from backlight.devices import CPU, device, require_cpu
 from backlight.errors import ArgumentError, GraphError
 from backlight.graph.state import TensorState, wrap
+from backlight.kernels.blocks import Block
 from backlight.kernels.generator import DEFAULT_SEED, MersenneTwister, default_twister, fresh_seed
 
 __all__ = [
@@ -130,20 +131,26 @@ def set_rng_state(new_state) -> None:
     default_generator.set_state(new_state)
 
 
-@contextlib.contextmanager
-def fork_rng(devices=None, enabled: bool = True):
+class fork_rng(Block, contextlib.ContextDecorator):  # noqa: N801 - PyTorch's name
     """Draw inside a `with` block without moving the default stream on for what comes after.
 
     Args:
         devices: accelerators whose generators are meant, too; there are none here.
         enabled: False leaves everything as it is.
     """
-    before = default_twister.state()
-    try:
-        yield
-    finally:
-        if enabled:
-            default_twister.restore(before)
+
+    def __init__(self, devices=None, enabled: bool = True):
+        self.enabled = enabled
+
+    def _block_state(self) -> bytes:
+        return default_twister.state()
+
+    def _block_change(self, state) -> None:
+        pass
+
+    def _block_restore(self, state) -> None:
+        if self.enabled:
+            default_twister.restore(state)
 
 
 def twister_of(generator: Generator | None) -> MersenneTwister:

@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Iterable
 
-import numpy as np
+from backlight.kernels.blocks import silent_floats
 
 TINY = 1e-28  # squares below this lose digits in float32
 
@@ -16,7 +16,7 @@ def square_of(tensor):
         flat = flat.abs()
     if flat.element_size() < 4:
         flat = flat.float()
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with silent_floats():
         square = flat.dot(flat)
         if flat.device.type != "cpu":
             return square

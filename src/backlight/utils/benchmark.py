@@ -5,12 +5,12 @@ A timer warms up, chooses how often to run, and keeps the number of threads.
 
 import sys
 import timeit
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from statistics import median
 from textwrap import dedent
 
 from backlight.errors import ValueProblem
+from backlight.kernels.blocks import Block
 from backlight.kernels.threads import get_num_threads, set_num_threads
 from backlight.utils.measurements import (
     Measurement,
@@ -37,15 +37,20 @@ timer = timeit.default_timer
 MOST_RUNS = 2**31 - 1
 
 
-@contextmanager
-def set_torch_threads(n: int) -> Iterator[None]:
+class set_torch_threads(Block):  # noqa: N801 - PyTorch's name
     """Compute with so many threads inside the block."""
-    before = get_num_threads()
-    set_num_threads(n)
-    try:
-        yield
-    finally:
-        set_num_threads(before)
+
+    def __init__(self, n: int):
+        self.threads = n
+
+    def _block_state(self) -> int:
+        return get_num_threads()
+
+    def _block_change(self, state) -> None:
+        set_num_threads(self.threads)
+
+    def _block_restore(self, state) -> None:
+        set_num_threads(state)
 
 
 class Timer:

@@ -6,7 +6,7 @@ whose backward runs the function again and starts a backward of its own.
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from backlight.amp.autocasting import autocast_again
 from backlight.autograd.doors import backward
@@ -22,6 +22,7 @@ from backlight.fork_safety import fork_safe_lock
 from backlight.graph.modes import enable_grad, modes, no_grad
 from backlight.graph.state import TensorState
 from backlight.graph.tasks import count_tasks, current_task
+from backlight.kernels.blocks import block
 from backlight.nn.modules.container import Sequential
 from backlight.ops.comparisons import equal
 from backlight.tensor.random import fork_rng, get_rng_state, set_rng_state
@@ -61,21 +62,23 @@ class _Settings:
     early_stop: bool | None = None
 
 
-@contextmanager
+@block
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
     """Overrule the `debug` of each checkpoint that is called inside the block; None leaves it."""
-    before, _Settings.debug = _Settings.debug, enabled
+    before = _Settings.debug
     try:
+        _Settings.debug = enabled
         yield
     finally:
         _Settings.debug = before
 
 
-@contextmanager
+@block
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Overrule the `early_stop` of each checkpoint that is called inside the block."""
-    before, _Settings.early_stop = _Settings.early_stop, enable
+    before = _Settings.early_stop
     try:
+        _Settings.early_stop = enable
         yield
     finally:
         _Settings.early_stop = before
@@ -181,7 +184,7 @@ class _Drawn:
         """Note whether the forward that has ended drew any."""
         self.any = not equal(self.state, get_rng_state())
 
-    @contextmanager
+    @block
     def again(self) -> Iterator[None]:
         """Draw the same inside the block, and go on after it as if nothing had been drawn."""
         if not self.any:

@@ -1,7 +1,7 @@
 """What `checkpoint(debug=True)` tells when a recomputation saved something else: the ops of both runs, with lines."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 
 from backlight.autograd.recomputation import CheckpointError
 from backlight.dtypes import from_numpy_dtype
@@ -9,6 +9,7 @@ from backlight.graph.interception import interpreting
 from backlight.graph.interpreters import Interpreter
 from backlight.graph.provenance import describe_place, user_place
 from backlight.graph.state import TensorState
+from backlight.kernels.blocks import block
 
 TEMPLATE = """ \
 An error happened while unpacking tensors; dumping logs of latest computation
@@ -64,7 +65,7 @@ class OpLog:
         """Return the two blocks that note the ops."""
         return interpreting(_Noting(self.forward)), self._noting_again()
 
-    @contextmanager
+    @block
     def _noting_again(self) -> Iterator[None]:
         self.again.clear()
         with interpreting(_Noting(self.again)):

@@ -14,6 +14,7 @@ import numpy as np
 
 from backlight.graph.observers import Call, Run
 from backlight.graph.pitfalls import Cause, cause_of, op_name_of
+from backlight.kernels.blocks import silent_floats
 from backlight.lens.doctor.part import Part, is_computed, said, said_at, short, way
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
@@ -258,7 +259,7 @@ class NonFinite(Part):
 
 def kind_of(values: np.ndarray) -> str | None:
     """Return "NaN" or "inf" if there is one among the values, else None; one sum tells of most that all are finite."""
-    with np.errstate(all="ignore"):
+    with silent_floats():
         if np.isfinite(values.sum()):
             return None
         if np.isnan(values).any():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from backlight.graph.observers import Call, Run
+from backlight.kernels.blocks import silent_floats
 from backlight.lens.doctor.part import Part, short
 from backlight.lens.doctor.places import place_of
 from backlight.lens.doctor.rules import rule
@@ -80,7 +81,7 @@ class Trends(Part):
         growth = self.growths.get(key)
         if growth is None or growth.reference() is not tensor:
             growth = self.growths[key] = Growth(weakref.ref(tensor))
-        with np.errstate(all="ignore"):
+        with silent_floats():
             norm = abs(np.vdot(values, values)) ** 0.5
         norms = growth.norms
         growth.norms = [*norms, norm] if norms and norm >= GROWTH * norms[-1] > 0 else [norm]

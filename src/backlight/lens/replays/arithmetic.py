@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
 from backlight.lens.replays.formulas import Called, Chosen, Compared, Expression, Joined, Name, Negated, Number, Prose
 
 _erf = np.vectorize(math.erf, otypes=[float])
@@ -63,7 +64,7 @@ class Arithmetic:
             Prose: a name in it stands for nothing known, or shapes do not fit: so it cannot be meant this way.
         """
         try:
-            with np.errstate(all="ignore"):
+            with silent_floats():
                 return self._of(expression)
         except ValueError as problem:
             raise Prose(str(problem)) from problem

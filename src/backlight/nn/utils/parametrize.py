@@ -6,11 +6,11 @@ moves to `parametrizations.<name>.original` (or `original0`, `original1` …), w
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from backlight.errors import ValueProblem
 from backlight.graph.modes import no_grad
 from backlight.graph.state import TensorState
+from backlight.kernels.blocks import block
 from backlight.nn.modules.container import ModuleDict, ModuleList
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
@@ -32,7 +32,7 @@ CHANGED_AGAIN = CHANGED.replace("unless", "unless the")
 _cache: dict | None = None  # what was computed inside `cached`, by module and name; None outside
 
 
-@contextmanager
+@block
 def cached() -> Iterator[None]:
     """Compute each parametrized tensor once inside the block, however often it is read."""
     global _cache

@@ -8,12 +8,12 @@ and so in its `state_dict()`.
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import wraps
 from weakref import ref
 
 from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
 from backlight.graph.state import TensorState
+from backlight.kernels.blocks import block
 from backlight.optim.optimizer import Optimizer
 
 __all__ = ["LRScheduler"]
@@ -133,7 +133,7 @@ class LRScheduler:
         """Return the rates as they stand in the optimizer, times `factor`."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
-    @contextmanager
+    @block
     def _inside_step(self) -> Iterator[None]:
         self._get_lr_called_within_step = True
         try:

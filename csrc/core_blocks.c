@@ -1,0 +1,550 @@
+/* Blocks that leave all as it was, whenever an interrupt comes: NOTE [Interrupts] in graph/blocks.py.
+
+   Python runs signal handlers between certain instructions of Python code, never inside C. So what is changed here is
+   changed in one step, and a `with` over these types has no moment at which its end could be missed. */
+#include "core_blocks.h"
+#include "core.h"
+#include <stddef.h>
+#include <structmember.h>
+
+#define MOST_TRIES 1000 /* of a restoration that is interrupted again and again */
+
+/* --- grad mode ---------------------------------------------------------------------------------------------------- */
+
+static struct {
+  PyObject *modes, *recording;
+  Py_ssize_t everywhere, switched_off;
+  PyObject *asked, *grad_enabled, *inference, *marks, *born, *dict;
+} grad;
+
+static struct {
+  PyObject *state, *change, *restore;
+} names_of;
+
+/* What a thread's dict says of a switch; `otherwise` where it says nothing. */
+static int is_on(PyObject *dict, PyObject *name, int otherwise) {
+  PyObject *found = PyDict_GetItemWithError(dict, name);
+  return found ? found == Py_True : otherwise;
+}
+
+static int set_on(PyObject *dict, PyObject *name, int value, int otherwise) {
+  return is_on(dict, name, otherwise) == value ? 0 : PyDict_SetItem(dict, name, value ? Py_True : Py_False);
+}
+
+/* This thread's dict, borrowed from its state. */
+static PyObject *own_dict(void) {
+  if (!grad.modes) {
+    PyErr_SetString(PyExc_RuntimeError, "grad_setup() must come first");
+    return NULL;
+  }
+  PyObject *dict = PyObject_GetAttr(grad.modes, grad.dict);
+  if (!dict) return NULL;
+  Py_DECREF(dict); /* the thread holds it */
+  return dict;
+}
+
+static int count_switched_off(int change) {
+  long count = PyLong_AsLong(SLOT(grad.recording, grad.switched_off)) + change;
+  PyObject *number = PyLong_FromLong(count);
+  if (!number) return -1;
+  set_slot(grad.recording, grad.switched_off, number);
+  Py_DECREF(number);
+  set_slot(grad.recording, grad.everywhere, count == 0 ? Py_True : Py_False);
+  return 0;
+}
+
+/* Set what is asked for and inference mode, and all that follows from them, in one step. */
+static int switch_modes(PyObject *dict, int asked, int inference) {
+  int before = is_on(dict, grad.grad_enabled, 1), now = asked && !inference;
+  if (set_on(dict, grad.asked, asked, 1) < 0 || set_on(dict, grad.grad_enabled, now, 1) < 0) return -1;
+  if (inference != is_on(dict, grad.inference, 0)) {
+    PyObject *born = PyDict_GetItemWithError(dict, grad.born);
+    int marks = inference || (born && PyObject_IsTrue(born) > 0);
+    if (set_on(dict, grad.inference, inference, 0) < 0 || set_on(dict, grad.marks, marks, 0) < 0) return -1;
+  }
+  return before == now ? 0 : count_switched_off(now ? -1 : 1);
+}
+
+PyObject *grad_set_recording(PyObject *self, PyObject *value) {
+  (void)self;
+  PyObject *dict = own_dict();
+  int wanted = dict ? PyObject_IsTrue(value) : -1;
+  if (wanted < 0) return NULL;
+  int before = is_on(dict, grad.asked, 1);
+  if (switch_modes(dict, wanted, is_on(dict, grad.inference, 0)) < 0) return NULL;
+  return PyBool_FromLong(before);
+}
+
+/* The same, for what is switched when it is made: an interrupt that has come already is raised before. */
+PyObject *grad_set_recording_now(PyObject *self, PyObject *value) {
+  return PyErr_CheckSignals() < 0 ? NULL : grad_set_recording(self, value);
+}
+
+/* A block with other modes; it may be entered again while it is. */
+typedef struct {
+  PyObject_HEAD
+  signed char asked, inference, returns_to; /* 0, 1, or -1: as it was */
+  char *before;                             /* for each time that it was entered: asked + 2 * inference */
+  int depth, room;
+} GradBlock;
+
+static PyObject *grad_block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  (void)args, (void)kwargs;
+  GradBlock *self = (GradBlock *)type->tp_alloc(type, 0);
+  if (self) self->asked = self->inference = self->returns_to = -1;
+  return (PyObject *)self;
+}
+
+static void grad_block_free(PyObject *self) {
+  PyMem_Free(((GradBlock *)self)->before);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *grad_block_enter(GradBlock *self, PyObject *unused) {
+  (void)unused;
+  PyObject *dict = own_dict();
+  if (!dict) return NULL;
+  if (self->depth == self->room) {
+    char *more = PyMem_Realloc(self->before, self->room + 8);
+    if (!more) return PyErr_NoMemory();
+    self->before = more;
+    self->room += 8;
+  }
+  int asked = is_on(dict, grad.asked, 1), inference = is_on(dict, grad.inference, 0);
+  if (switch_modes(dict, self->asked < 0 ? asked : self->asked, self->inference < 0 ? inference : self->inference) < 0)
+    return NULL;
+  self->before[self->depth++] = (char)(asked + 2 * inference);
+  Py_RETURN_NONE;
+}
+
+static PyObject *grad_block_exit(GradBlock *self, PyObject *const *args, Py_ssize_t count) {
+  (void)args, (void)count;
+  PyObject *dict = own_dict();
+  if (!dict) return NULL;
+  int now = is_on(dict, grad.inference, 0), before = now * 2;
+  if (self->depth)
+    before = self->before[--self->depth];
+  else if (self->returns_to < 0)
+    return PyErr_Format(PyExc_RuntimeError, "a %s block was left that had not been entered", Py_TYPE(self)->tp_name);
+  int asked = self->returns_to < 0 ? before & 1 : self->returns_to;
+  if (switch_modes(dict, asked, self->inference < 0 ? now : before >> 1) < 0) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef grad_block_methods[] = {
+    {"__enter__", (PyCFunction)(void (*)(void))grad_block_enter, METH_NOARGS, "Switch."},
+    {"__exit__", (PyCFunction)(void (*)(void))grad_block_exit, METH_FASTCALL, "Switch back."},
+    {NULL, NULL, 0, NULL}};
+static PyMemberDef grad_block_members[] = {
+    {"asked", T_BYTE, offsetof(GradBlock, asked), 0, "Whether to record inside: 1, 0, or -1 to leave it."},
+    {"inferring", T_BYTE, offsetof(GradBlock, inference), 0, "Inference mode inside: 1, 0, or -1 to leave it."},
+    {"returns_to", T_BYTE, offsetof(GradBlock, returns_to), 0, "Whether to record afterwards; -1: as before."},
+    {NULL, 0, 0, 0, NULL}};
+
+static PyTypeObject GradBlock_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.GradBlock",
+    .tp_basicsize = sizeof(GradBlock),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_doc = "A block with other modes.",
+    .tp_new = grad_block_new,
+    .tp_dealloc = grad_block_free,
+    .tp_methods = grad_block_methods,
+    .tp_members = grad_block_members,
+};
+
+/* Say what holds the modes, and what says whether all threads record. */
+PyObject *grad_setup(PyObject *self, PyObject *args) {
+  (void)self;
+  PyObject *modes, *recording;
+  if (!PyArg_ParseTuple(args, "OO", &modes, &recording)) return NULL;
+  struct {
+    const char *name;
+    PyObject **at;
+  } names[] = {{"asked", &grad.asked},         {"grad_enabled", &grad.grad_enabled}, {"inference", &grad.inference},
+               {"marks", &grad.marks}, {"born", &grad.born},                 {"__dict__", &grad.dict}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!*names[i].at && !(*names[i].at = PyUnicode_InternFromString(names[i].name))) return NULL;
+  PyObject *type = (PyObject *)Py_TYPE(recording);
+  if ((grad.everywhere = slot_offset(type, "everywhere")) < 0) return NULL;
+  if ((grad.switched_off = slot_offset(type, "switched_off")) < 0) return NULL;
+  Py_XSETREF(grad.modes, Py_NewRef(modes));
+  Py_XSETREF(grad.recording, Py_NewRef(recording));
+  Py_RETURN_NONE;
+}
+
+/* --- any state ---------------------------------------------------------------------------------------------------- */
+
+/* A block whose subclass says in Python what to read, to change and to restore. */
+typedef struct {
+  PyObject_HEAD
+  PyObject *states; /* what _block_state() gave, for each time that it was entered; NULL before the first */
+} Block;
+
+/* Call _block_restore(state) until it has run to its end; 0, or -1 with the first exception. */
+static int restore(PyObject *self, PyObject *state) {
+  PyObject *type = NULL, *value = NULL, *trace = NULL;
+  for (int tries = 0; tries < MOST_TRIES; tries++) {
+    PyObject *done = PyObject_CallMethodOneArg(self, names_of.restore, state);
+    if (done) {
+      Py_DECREF(done);
+      break;
+    }
+    int again = !type || !PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError);
+    if (type)
+      PyErr_Clear();
+    else
+      PyErr_Fetch(&type, &value, &trace);
+    if (!again) break; /* no interrupt: it fails each time */
+  }
+  if (!type) return 0;
+  PyErr_Restore(type, value, trace);
+  return -1;
+}
+
+static PyObject *block_enter(Block *self, PyObject *unused) {
+  (void)unused;
+  PyObject *state = PyObject_CallMethodNoArgs((PyObject *)self, names_of.state);
+  if (!state) return NULL;
+  if (!self->states) self->states = PyList_New(0);
+  if (!self->states || PyList_Append(self->states, state) < 0) {
+    Py_DECREF(state);
+    return NULL;
+  }
+  PyObject *given = PyObject_CallMethodOneArg((PyObject *)self, names_of.change, state);
+  if (!given) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    Py_ssize_t count = PyList_GET_SIZE(self->states);
+    if (count) PyList_SetSlice(self->states, count - 1, count, NULL);
+    if (restore((PyObject *)self, state) < 0) PyErr_Clear(); /* the first is raised */
+    PyErr_Restore(type, value, trace);
+  }
+  Py_DECREF(state);
+  return given;
+}
+
+static PyObject *block_exit(Block *self, PyObject *const *args, Py_ssize_t count) {
+  (void)args;
+  Py_ssize_t depth = self->states ? PyList_GET_SIZE(self->states) : 0;
+  if (!depth)
+    return PyErr_Format(PyExc_RuntimeError, "a %s block was left that had not been entered", Py_TYPE(self)->tp_name);
+  PyObject *state = Py_NewRef(PyList_GET_ITEM(self->states, depth - 1));
+  int failed = PyList_SetSlice(self->states, depth - 1, depth, NULL) < 0 || restore((PyObject *)self, state) < 0;
+  Py_DECREF(state);
+  (void)count;
+  if (failed) return NULL;
+  Py_RETURN_NONE;
+}
+
+static int block_traverse(Block *self, visitproc visit, void *arg) {
+  Py_VISIT(self->states);
+  return 0;
+}
+
+static int block_clear(Block *self) {
+  Py_CLEAR(self->states);
+  return 0;
+}
+
+static void block_free(Block *self) {
+  PyObject_GC_UnTrack(self);
+  Py_CLEAR(self->states);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  (void)args, (void)kwargs;
+  return type->tp_alloc(type, 0);
+}
+
+static PyMethodDef block_methods[] = {
+    {"__enter__", (PyCFunction)(void (*)(void))block_enter, METH_NOARGS, "Note the state, and change it."},
+    {"__exit__", (PyCFunction)(void (*)(void))block_exit, METH_FASTCALL, "Restore what was noted."},
+    {NULL, NULL, 0, NULL}};
+
+static PyTypeObject Block_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.Block",
+    .tp_basicsize = sizeof(Block),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "A block whose changes are undone whenever an interrupt comes.",
+    .tp_new = block_new,
+    .tp_dealloc = (destructor)block_free,
+    .tp_traverse = (traverseproc)block_traverse,
+    .tp_clear = (inquiry)block_clear,
+    .tp_methods = block_methods,
+};
+
+/* --- one attribute ------------------------------------------------------------------------------------------------ */
+
+/* with Setting(target, name, value): the attribute has another value inside. */
+typedef struct {
+  PyObject_HEAD
+  PyObject *target, *name, *value, *before;
+} Setting;
+
+static int setting_init(Setting *self, PyObject *args, PyObject *kwargs) {
+  PyObject *target, *name, *value;
+  if (kwargs && PyDict_GET_SIZE(kwargs)) {
+    PyErr_SetString(PyExc_TypeError, "Setting takes no keyword arguments");
+    return -1;
+  }
+  if (!PyArg_ParseTuple(args, "OUO", &target, &name, &value)) return -1;
+  Py_XSETREF(self->target, Py_NewRef(target));
+  Py_XSETREF(self->name, Py_NewRef(name));
+  Py_XSETREF(self->value, Py_NewRef(value));
+  return 0;
+}
+
+static PyObject *setting_enter(Setting *self, PyObject *unused) {
+  (void)unused;
+  PyObject *before = self->target ? PyObject_GetAttr(self->target, self->name) : NULL;
+  if (!before) return NULL;
+  if (PyObject_SetAttr(self->target, self->name, self->value) < 0) {
+    Py_DECREF(before);
+    return NULL;
+  }
+  Py_XSETREF(self->before, before);
+  Py_RETURN_NONE;
+}
+
+static PyObject *setting_exit(Setting *self, PyObject *const *args, Py_ssize_t count) {
+  (void)args, (void)count;
+  if (!self->before) return PyErr_Format(PyExc_RuntimeError, "a Setting was left that had not been entered");
+  if (PyObject_SetAttr(self->target, self->name, self->before) < 0) return NULL;
+  Py_CLEAR(self->before);
+  Py_RETURN_NONE;
+}
+
+static int setting_traverse(Setting *self, visitproc visit, void *arg) {
+  Py_VISIT(self->target);
+  Py_VISIT(self->value);
+  Py_VISIT(self->before);
+  return 0;
+}
+
+static int setting_clear(Setting *self) {
+  Py_CLEAR(self->target);
+  Py_CLEAR(self->name);
+  Py_CLEAR(self->value);
+  Py_CLEAR(self->before);
+  return 0;
+}
+
+static void setting_free(Setting *self) {
+  PyObject_GC_UnTrack(self);
+  setting_clear(self);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMethodDef setting_methods[] = {
+    {"__enter__", (PyCFunction)(void (*)(void))setting_enter, METH_NOARGS, "Set it."},
+    {"__exit__", (PyCFunction)(void (*)(void))setting_exit, METH_FASTCALL, "Set it back."},
+    {NULL, NULL, 0, NULL}};
+
+static PyTypeObject Setting_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.Setting",
+    .tp_basicsize = sizeof(Setting),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "A block in which an attribute has another value.",
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)setting_init,
+    .tp_dealloc = (destructor)setting_free,
+    .tp_traverse = (traverseproc)setting_traverse,
+    .tp_clear = (inquiry)setting_clear,
+    .tp_methods = setting_methods,
+};
+
+/* --- generators --------------------------------------------------------------------------------------------------- */
+
+/* What contextlib's class does, without Python code between the block and the generator's own `finally`. */
+typedef struct {
+  PyObject_HEAD
+  PyObject *steps; /* the generator */
+} GeneratorBlock;
+
+static PyObject *generator_block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  (void)args, (void)kwargs;
+  return type->tp_alloc(type, 0);
+}
+
+static PyObject *generator_block_enter(GeneratorBlock *self, PyObject *unused) {
+  (void)unused;
+  if (!self->steps || !PyIter_Check(self->steps)) {
+    PyErr_SetString(PyExc_TypeError, "a block needs a generator");
+    return NULL;
+  }
+  PyObject *given = Py_TYPE(self->steps)->tp_iternext(self->steps);
+  if (!given && !PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "generator didn't yield");
+  return given;
+}
+
+/* The generator ended without an exception, or with StopIteration, which is taken away. */
+static int has_stopped(void) {
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration)) return 0;
+  PyErr_Clear();
+  return 1;
+}
+
+static PyObject *generator_block_throw(GeneratorBlock *self, PyObject *problem, PyObject *trace) {
+  PyObject *given = PyObject_CallMethod(self->steps, "throw", "O", problem);
+  if (given) {
+    Py_DECREF(given);
+    PyErr_SetString(PyExc_RuntimeError, "generator didn't stop after throw()");
+    return NULL;
+  }
+  PyObject *type, *raised, *where;
+  PyErr_Fetch(&type, &raised, &where);
+  PyErr_NormalizeException(&type, &raised, &where);
+  PyObject *cause = raised ? PyException_GetCause(raised) : NULL;
+  int same = raised == problem;
+  if (!same && cause == problem && PyErr_GivenExceptionMatches(problem, PyExc_StopIteration))
+    same = PyErr_GivenExceptionMatches(raised, PyExc_RuntimeError);
+  int stopped = !same && raised && PyErr_GivenExceptionMatches(raised, PyExc_StopIteration);
+  Py_XDECREF(cause);
+  if (!same && !stopped) {
+    PyErr_Restore(type, raised, where);
+    return NULL;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(raised);
+  Py_XDECREF(where);
+  if (same && trace != Py_None) PyException_SetTraceback(problem, trace);
+  return PyBool_FromLong(stopped);
+}
+
+static PyObject *generator_block_exit(GeneratorBlock *self, PyObject *const *args, Py_ssize_t count) {
+  if (count != 3 || !self->steps) return PyErr_Format(PyExc_TypeError, "__exit__ takes an exception's type, value, trace");
+  if (args[0] == Py_None) {
+    PyObject *given = Py_TYPE(self->steps)->tp_iternext(self->steps);
+    if (!given && has_stopped()) Py_RETURN_FALSE;
+    if (!given) return NULL;
+    Py_DECREF(given);
+    PyErr_SetString(PyExc_RuntimeError, "generator didn't stop");
+    return NULL;
+  }
+  PyObject *problem = args[1] == Py_None ? PyObject_CallNoArgs(args[0]) : Py_NewRef(args[1]);
+  PyObject *found = problem ? generator_block_throw(self, problem, args[2]) : NULL;
+  Py_XDECREF(problem);
+  return found;
+}
+
+static int generator_block_traverse(GeneratorBlock *self, visitproc visit, void *arg) {
+  Py_VISIT(self->steps);
+  return 0;
+}
+
+static int generator_block_clear(GeneratorBlock *self) {
+  Py_CLEAR(self->steps);
+  return 0;
+}
+
+static void generator_block_free(GeneratorBlock *self) {
+  PyObject_GC_UnTrack(self);
+  Py_CLEAR(self->steps);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMethodDef generator_block_methods[] = {
+    {"__enter__", (PyCFunction)(void (*)(void))generator_block_enter, METH_NOARGS, "Run up to the yield."},
+    {"__exit__", (PyCFunction)(void (*)(void))generator_block_exit, METH_FASTCALL, "Run the rest."},
+    {NULL, NULL, 0, NULL}};
+static PyMemberDef generator_block_members[] = {
+    {"steps", T_OBJECT, offsetof(GeneratorBlock, steps), 0, "The generator."}, {NULL, 0, 0, 0, NULL}};
+
+static PyTypeObject GeneratorBlock_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.GeneratorBlock",
+    .tp_basicsize = sizeof(GeneratorBlock),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "A block that a generator describes.",
+    .tp_new = generator_block_new,
+    .tp_dealloc = (destructor)generator_block_free,
+    .tp_traverse = (traverseproc)generator_block_traverse,
+    .tp_clear = (inquiry)generator_block_clear,
+    .tp_methods = generator_block_methods,
+    .tp_members = generator_block_members,
+};
+
+/* --- context variables -------------------------------------------------------------------------------------------- */
+
+/* with ContextSetting(variable, make): the variable has the value that make() returns. */
+typedef struct {
+  PyObject_HEAD
+  PyObject *variable, *make, *token;
+} ContextSetting;
+
+static int context_setting_init(ContextSetting *self, PyObject *args, PyObject *kwargs) {
+  PyObject *variable, *make;
+  (void)kwargs;
+  if (!PyArg_ParseTuple(args, "O!O", &PyContextVar_Type, &variable, &make)) return -1;
+  Py_XSETREF(self->variable, Py_NewRef(variable));
+  Py_XSETREF(self->make, Py_NewRef(make));
+  return 0;
+}
+
+static PyObject *context_setting_enter(ContextSetting *self, PyObject *unused) {
+  (void)unused;
+  PyObject *value = self->make ? PyObject_CallNoArgs(self->make) : NULL;
+  PyObject *token = value ? PyContextVar_Set(self->variable, value) : NULL;
+  Py_XDECREF(value);
+  if (!token) return NULL;
+  Py_XSETREF(self->token, token);
+  Py_RETURN_NONE;
+}
+
+static PyObject *context_setting_exit(ContextSetting *self, PyObject *const *args, Py_ssize_t count) {
+  (void)args, (void)count;
+  if (!self->token || PyContextVar_Reset(self->variable, self->token) < 0) return NULL;
+  Py_CLEAR(self->token);
+  Py_RETURN_NONE;
+}
+
+static int context_setting_traverse(ContextSetting *self, visitproc visit, void *arg) {
+  Py_VISIT(self->variable);
+  Py_VISIT(self->make);
+  Py_VISIT(self->token);
+  return 0;
+}
+
+static int context_setting_clear(ContextSetting *self) {
+  Py_CLEAR(self->variable);
+  Py_CLEAR(self->make);
+  Py_CLEAR(self->token);
+  return 0;
+}
+
+static void context_setting_free(ContextSetting *self) {
+  PyObject_GC_UnTrack(self);
+  context_setting_clear(self);
+  Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMethodDef context_setting_methods[] = {
+    {"__enter__", (PyCFunction)(void (*)(void))context_setting_enter, METH_NOARGS, "Set it."},
+    {"__exit__", (PyCFunction)(void (*)(void))context_setting_exit, METH_FASTCALL, "Set it back."},
+    {NULL, NULL, 0, NULL}};
+
+static PyTypeObject ContextSetting_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.ContextSetting",
+    .tp_basicsize = sizeof(ContextSetting),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "A block in which a context variable has another value.",
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)context_setting_init,
+    .tp_dealloc = (destructor)context_setting_free,
+    .tp_traverse = (traverseproc)context_setting_traverse,
+    .tp_clear = (inquiry)context_setting_clear,
+    .tp_methods = context_setting_methods,
+};
+
+/* --------------------------------------------------------------------------------------------------------------- */
+
+int blocks_add(PyObject *module) {
+  PyTypeObject *const types[] = {&GradBlock_Type, &Block_Type, &Setting_Type, &GeneratorBlock_Type, &ContextSetting_Type};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (PyModule_AddType(module, types[i]) < 0) return -1;
+  static const char *const called[] = {"_block_state", "_block_change", "_block_restore"};
+  PyObject **const at[] = {&names_of.state, &names_of.change, &names_of.restore};
+  for (int i = 0; i < 3; i++)
+    if (!(*at[i] = PyUnicode_InternFromString(called[i]))) return -1;
+  return 0;
+}
