@@ -30,6 +30,7 @@ class Notices:
         self.adding: dict[str, Callable] = {}
         self.always: list[bool] = []
         self.own: list = []  # its filters
+        self.listens = False
         self.block: warnings.catch_warnings | None = None
         self.left: tuple | None = None  # what the program made of filters and of showing, once it is over
 
@@ -45,6 +46,7 @@ class Notices:
         for message in WARNINGS:
             warnings.filterwarnings("always", message=f"(?s:.*){message.pattern.pattern}")
         self.own = [one for one in warnings.filters if one not in before]
+        self.listens = True
         warnings.showwarning = self.hear
         self.adding = {name: getattr(warnings, name) for name in ADDING}
         for name, add in self.adding.items():
@@ -55,13 +57,14 @@ class Notices:
         for name, add in self.adding.items():
             setattr(warnings, name, add)
         if self.block is not None:
-            if self.left is None:
+            if self.left is None and self.listens:
                 self.left = self.others(), warnings.showwarning
-            kept, show = self.left
             self.block.__exit__(None, None, None)
-            warnings.filters[:] = kept
-            if show != self.hear:
-                warnings.showwarning = show
+            if self.left is not None:
+                kept, show = self.left
+                warnings.filters[:] = kept
+                if show != self.hear:
+                    warnings.showwarning = show
         for module, before in zip(self.modules, self.always):
             module.set_warn_always(before)
 
