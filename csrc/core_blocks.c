@@ -177,7 +177,8 @@ PyObject *grad_setup(PyObject *self, PyObject *args) {
 /* A block whose subclass says in Python what to read, to change and to restore. */
 typedef struct {
   PyObject_HEAD
-  PyObject *states; /* what _block_state() gave, for each time that it was entered; NULL before the first */
+  PyObject *states;  /* what _block_state() gave, for each time that it was entered; NULL before the first */
+  PyObject *problem; /* while it is left: the exception that leaves it, or NULL */
 } Block;
 
 /* Call _block_restore(state) until it has run to its end; 0, or -1 with the first exception. */
@@ -224,31 +225,33 @@ static PyObject *block_enter(Block *self, PyObject *unused) {
 }
 
 static PyObject *block_exit(Block *self, PyObject *const *args, Py_ssize_t count) {
-  (void)args;
   Py_ssize_t depth = self->states ? PyList_GET_SIZE(self->states) : 0;
   if (!depth)
     return PyErr_Format(PyExc_RuntimeError, "a %s block was left that had not been entered", Py_TYPE(self)->tp_name);
   PyObject *state = Py_NewRef(PyList_GET_ITEM(self->states, depth - 1));
+  Py_XSETREF(self->problem, count > 1 && args[1] != Py_None ? Py_NewRef(args[1]) : NULL);
   int failed = PyList_SetSlice(self->states, depth - 1, depth, NULL) < 0 || restore((PyObject *)self, state) < 0;
+  Py_CLEAR(self->problem);
   Py_DECREF(state);
-  (void)count;
   if (failed) return NULL;
   Py_RETURN_NONE;
 }
 
 static int block_traverse(Block *self, visitproc visit, void *arg) {
   Py_VISIT(self->states);
+  Py_VISIT(self->problem);
   return 0;
 }
 
 static int block_clear(Block *self) {
   Py_CLEAR(self->states);
+  Py_CLEAR(self->problem);
   return 0;
 }
 
 static void block_free(Block *self) {
   PyObject_GC_UnTrack(self);
-  Py_CLEAR(self->states);
+  block_clear(self);
   Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -262,6 +265,10 @@ static PyMethodDef block_methods[] = {
     {"__exit__", (PyCFunction)(void (*)(void))block_exit, METH_FASTCALL, "Restore what was noted."},
     {NULL, NULL, 0, NULL}};
 
+static PyMemberDef block_members[] = {
+    {"_block_problem", T_OBJECT, offsetof(Block, problem), READONLY, "The exception with which it is left, or None."},
+    {NULL, 0, 0, 0, NULL}};
+
 static PyTypeObject Block_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.Block",
     .tp_basicsize = sizeof(Block),
@@ -272,6 +279,7 @@ static PyTypeObject Block_Type = {
     .tp_traverse = (traverseproc)block_traverse,
     .tp_clear = (inquiry)block_clear,
     .tp_methods = block_methods,
+    .tp_members = block_members,
 };
 
 /* --- one attribute ------------------------------------------------------------------------------------------------ */

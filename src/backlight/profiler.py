@@ -8,6 +8,7 @@ from backlight.autograd.profiled_events import EventList
 from backlight.autograd.profiler import profile as measure
 from backlight.autograd.profiler import record_function
 from backlight.errors import ArgumentError, GraphError, ValueProblem
+from backlight.kernels.blocks import Block
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities"]
 
@@ -83,7 +84,7 @@ def _record_always(step: int) -> ProfilerAction:
 _MEASURED = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
-class profile:  # noqa: N801 - PyTorch's name
+class profile(Block):  # noqa: N801 - PyTorch's name
     """Measure what this thread computes inside a `with` block; `step()` tells where one step of a loop ends.
 
     Args:
@@ -124,32 +125,36 @@ class profile:  # noqa: N801 - PyTorch's name
         self.profiler: measure | None = None
         self._marks_steps = schedule is not None
         self._running = False
+        self._measuring: measure | None = None  # the profiler, while it is entered
         self._step: record_function | None = None
         self.current_action = self.schedule(0)
 
-    def __enter__(self) -> "profile":
+    def _block_state(self) -> None:
+        return None
+
+    def _block_change(self, state) -> "profile":
         self.start()
         return self
 
-    def __exit__(self, *exc) -> None:
+    def _block_restore(self, state) -> None:
         self.stop()
 
     def start(self) -> None:
         """Begin: what `with` does."""
         if self._running:
             raise GraphError("this profile runs already: call stop() before start()")
-        self._running = True
         if self.current_action in _MEASURED:
             self._begin()
         self._begin_step()
+        self._running = True
 
     def stop(self) -> None:
         """End: what `with` does at its end."""
         self._end_step()
-        if self._running and self.current_action in _MEASURED:
-            self._end()
+        self._end()
+        running, self._running = self._running, False
+        if running and self.current_action in _MEASURED:
             self._hand_over()
-        self._running = False
 
     def step(self) -> None:
         """Say that one step of the loop is done and the next begins."""
@@ -166,11 +171,13 @@ class profile:  # noqa: N801 - PyTorch's name
         self._begin_step()
 
     def _begin(self) -> None:
-        self.profiler = measure(**self._options)
-        self.profiler.__enter__()
+        self.profiler = self._measuring = measure(**self._options)
+        self._measuring.__enter__()
 
     def _end(self) -> None:
-        self.profiler.__exit__(None, None, None)
+        ended, self._measuring = self._measuring, None
+        if ended is not None:
+            ended.__exit__(None, None, None)
 
     def _hand_over(self) -> None:
         if self.on_trace_ready is not None:
@@ -182,9 +189,9 @@ class profile:  # noqa: N801 - PyTorch's name
             self._step.__enter__()
 
     def _end_step(self) -> None:
-        if self._step is not None:
-            self._step.__exit__(None, None, None)
-            self._step = None
+        ended, self._step = self._step, None
+        if ended is not None:
+            ended.__exit__(None, None, None)
 
     def events(self) -> EventList:
         """Return all events of the last cycle that was measured, in the order in which they began."""

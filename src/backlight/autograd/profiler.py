@@ -10,7 +10,6 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
 from time import perf_counter_ns
 
 from backlight.autograd.profiled_events import EventList, FunctionEvent
@@ -22,6 +21,7 @@ from backlight.graph.observers import Watcher
 from backlight.graph.provenance import user_frame
 from backlight.graph.state import TensorState
 from backlight.graph.thread_state import ThreadState
+from backlight.kernels.blocks import Block, Several
 
 __all__ = ["profile", "record_function"]
 
@@ -128,7 +128,7 @@ class _Nodes(Watcher):
         self.since.pop()
 
 
-class profile:  # noqa: N801 - PyTorch's name
+class profile(Block):  # noqa: N801 - PyTorch's name
     """Measure what this thread computes inside a `with` block: `prof.key_averages().table()` shows it.
 
     Args:
@@ -164,22 +164,24 @@ class profile:  # noqa: N801 - PyTorch's name
         self.function_events: EventList | None = None
         self._timer = _Timer(record_shapes, with_stack)
         self._entered = False
-        self._blocks = ExitStack()
 
-    def __enter__(self) -> "profile":
+    def _block_state(self) -> Several:
         if self._entered:
             raise GraphError("Profiler context manager is not reentrant; make a new profile for each block")
         self._entered = True
+        return Several()
+
+    def _block_change(self, blocks: Several) -> "profile":
         if self.enabled:
-            self._blocks.enter_context(Observe(_Nodes(self._timer)))
-            self._blocks.enter_context(interpreting(self._timer))
+            blocks.enter(Observe(_Nodes(self._timer)))
+            blocks.enter(interpreting(self._timer))
             _profiling.timers.append(self._timer)
         return self
 
-    def __exit__(self, *exc) -> None:
+    def _block_restore(self, blocks: Several) -> None:
         if self.enabled:
-            _profiling.timers.remove(self._timer)
-            self._blocks.close()
+            _profiling.timers[:] = [one for one in _profiling.timers if one is not self._timer]
+            blocks.leave()
             self._end_all()
 
     def _end_all(self) -> None:
@@ -222,23 +224,25 @@ class profile:  # noqa: N801 - PyTorch's name
         return "<unfinished profile>" if self.function_events is None else str(self.function_events)
 
 
-class record_function:  # noqa: N801 - PyTorch's name
+class record_function(Block):  # noqa: N801 - PyTorch's name
     """Give a `with` block, or a function that is decorated, a name in the profiles that are on in this thread."""
 
     def __init__(self, name: str, args: str | None = None):
         self.name = name
         self.args = args
 
-    def __enter__(self) -> "record_function":
-        self._events = []
+    def _block_state(self) -> list:
+        return []
+
+    def _block_change(self, events: list) -> "record_function":
         for timer in _profiling.timers:
             event = timer.begin(self.name, timer.now(), annotates=True)
+            events.append((timer, event))
             timer.open.append(event)
-            self._events.append((timer, event))
         return self
 
-    def __exit__(self, *exc) -> None:
-        for timer, event in self._events:
+    def _block_restore(self, events: list) -> None:
+        for timer, event in events:
             if event in timer.open:
                 event.end = timer.now()
                 del timer.open[timer.open.index(event) :]

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from contextvars import copy_context
 
+from backlight.kernels.blocks import Block
 from backlight.later import function_later
 
 ThreadPoolExecutor = function_later("concurrent.futures", "ThreadPoolExecutor")
@@ -76,5 +77,18 @@ def in_another_thread(function: Callable, *args):
                 values.clear()
                 values.update(vars(state))
 
-    with ThreadPoolExecutor(1) as pool:
+    with _Alone() as pool:
         return pool.submit(copy_context().run, call).result()
+
+
+class _Alone(Block):
+    """A thread, which is waited for however often that is interrupted: it has this one's state."""
+
+    def _block_state(self):
+        return ThreadPoolExecutor(1)
+
+    def _block_change(self, pool):
+        return pool
+
+    def _block_restore(self, pool):
+        pool.shutdown(wait=True)

@@ -35,6 +35,7 @@ class _PythonBlock:
     """
 
     _states: tuple = ()
+    _block_problem: BaseException | None = None  # while it is left: the exception that leaves it
 
     def __enter__(self):
         state = self._block_state()
@@ -51,7 +52,11 @@ class _PythonBlock:
             raise RuntimeError(f"a {type(self).__name__} block was left that had not been entered")
         *left, state = self._states
         self._states = tuple(left)
-        self._until_done(state)
+        try:
+            self._block_problem = exc[1] if len(exc) > 1 else None
+            self._until_done(state)
+        finally:
+            self._block_problem = None
 
     def _until_done(self, state) -> None:
         first = None

@@ -5,6 +5,7 @@ A state is 625 uint32: 624 words, and the place of the next one, 624 where all a
 
 import numpy as np
 
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.native import native
 
 WORDS = 624
@@ -12,7 +13,9 @@ WORDS = 624
 
 def seeded(seed: int) -> np.ndarray:
     """Return the state that belongs to a 32-bit seed, with all words used."""
-    return state_of(np.random.RandomState(seed).get_state(legacy=False)["state"]["key"], WORDS)
+    with silent_floats():  # an interrupt inside RandomState can leave NumPy's own np.errstate on
+        generator = np.random.RandomState(seed)
+    return state_of(generator.get_state(legacy=False)["state"]["key"], WORDS)
 
 
 def state_of(words, place: int) -> np.ndarray:
@@ -25,7 +28,8 @@ def random_words(state: np.ndarray, count: int) -> np.ndarray:
     """Return the next `count` words, as uint64."""
     if not count:
         return np.empty(0, np.uint64)
-    twister = np.random.MT19937(0)
+    with silent_floats():
+        twister = np.random.MT19937(0)
     twister.state = {"bit_generator": "MT19937", "state": {"key": state[:WORDS], "pos": int(state[WORDS])}}
     found = twister.random_raw(count)
     after = twister.state["state"]

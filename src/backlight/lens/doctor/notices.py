@@ -27,7 +27,15 @@ class Notices:
         self.modules = [engine.module for engine in engines]
         self.shown: set = set()
 
-    def __enter__(self):
+        self.adding: dict[str, Callable] = {}
+        self.always: list[bool] = []
+        self.own: list = []  # its filters
+        self.listens = False
+        self.block: warnings.catch_warnings | None = None
+        self.left: tuple | None = None  # what the program made of filters and of showing, once it is over
+
+    def begin(self) -> None:
+        """Listen."""
         self.show = warnings.showwarning
         self.always = [module.is_warn_always_enabled() for module in self.modules]
         for module in self.modules:
@@ -38,20 +46,25 @@ class Notices:
         for message in WARNINGS:
             warnings.filterwarnings("always", message=f"(?s:.*){message.pattern.pattern}")
         self.own = [one for one in warnings.filters if one not in before]
+        self.listens = True
         warnings.showwarning = self.hear
         self.adding = {name: getattr(warnings, name) for name in ADDING}
         for name, add in self.adding.items():
             setattr(warnings, name, self._behind_own(add))
-        return self
 
-    def __exit__(self, *exc):
+    def end(self) -> None:
+        """Leave all as it was, with what the program added; may be repeated where it was interrupted."""
         for name, add in self.adding.items():
             setattr(warnings, name, add)
-        kept, show = self.others(), warnings.showwarning
-        self.block.__exit__(*exc)
-        warnings.filters[:] = kept  # with what the program added
-        if show != self.hear:
-            warnings.showwarning = show
+        if self.block is not None:
+            if self.left is None and self.listens:
+                self.left = self.others(), warnings.showwarning
+            self.block.__exit__(None, None, None)
+            if self.left is not None:
+                kept, show = self.left
+                warnings.filters[:] = kept
+                if show != self.hear:
+                    warnings.showwarning = show
         for module, before in zip(self.modules, self.always):
             module.set_warn_always(before)
 

@@ -3,10 +3,10 @@
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+from backlight.kernels.blocks import Block, Several
 from backlight.lens.engines import Engine
 from backlight.lens.finding import NOTE, Finding
 from backlight.lens.guarding import Guarded
@@ -35,7 +35,7 @@ class Session:
         self.detectors: list = []
         self.failed: list[tuple[Any, Exception]] = []
         self._found: dict[tuple, Finding] = {}
-        self._undo = ExitStack()
+        self._undo = Several()
 
     @property
     def findings(self) -> list[Finding]:
@@ -66,26 +66,28 @@ class Session:
             for kind in kinds:
                 detector = kind(self, engine)
                 self.detectors.append(detector)
-                self._undo.enter_context(engine.observe(Guarded(detector, partial(self._give_up, detector))))
+                self._undo.enter(engine.observe(Guarded(detector, partial(self._give_up, detector))))
                 detector.begin()
 
     def end(self, problem: BaseException | None = None) -> None:
         """Stop watching, put back what was patched, and let detectors look at what is left."""
-        self._undo.close()
+        self.let_go()
         for detector in self.detectors:
             detector.end(problem)
         for detector, failure in self.failed:
             name = type(detector).__name__
             warnings.warn(f"the doctor's {name} could not go on, and found no more: {failure!r}", stacklevel=3)
 
+    def let_go(self) -> None:
+        """Stop watching, and put back what was patched; may be repeated where it was interrupted."""
+        self._undo.leave()
+
     def _give_up(self, detector, failure: Exception) -> None:
         self.failed.append((detector, failure))
 
     def patch(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Put `make(original)` in the place of `owner.name` until the session ends."""
-        own = vars(owner).get(name, MISSING)
-        setattr(owner, name, make(getattr(owner, name) if own is MISSING or callable(own) else own))
-        self._undo.callback(_put_back, owner, name, own)
+        self._undo.enter(_Patched(owner, name, make))
 
 
 def _key(finding: Finding) -> tuple:
@@ -93,8 +95,21 @@ def _key(finding: Finding) -> tuple:
     return (finding.rule, finding.title) if place is None else (finding.rule, place.file, place.line)
 
 
-def _put_back(owner, name: str, own) -> None:
-    if own is MISSING:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, own)
+class _Patched(Block):
+    """A block in which `make(original)` stands in the place of an attribute."""
+
+    def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]):
+        self.owner, self.name, self.make = owner, name, make
+
+    def _block_state(self):
+        return vars(self.owner).get(self.name, MISSING)
+
+    def _block_change(self, own) -> None:
+        original = getattr(self.owner, self.name) if own is MISSING or callable(own) else own
+        setattr(self.owner, self.name, self.make(original))
+
+    def _block_restore(self, own) -> None:
+        if own is not MISSING:
+            setattr(self.owner, self.name, own)
+        elif self.name in vars(self.owner):
+            delattr(self.owner, self.name)

@@ -4,6 +4,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable
 
+from backlight.kernels.blocks import Block
 from backlight.lens.doctor.detectors import DETECTORS
 from backlight.lens.doctor.exceptions import diagnose
 from backlight.lens.doctor.notices import Notices
@@ -14,7 +15,7 @@ from backlight.lens.doctor.source import Spot
 from backlight.lens.engines import Engine, loaded_engines
 
 
-class Visit:
+class Visit(Block):
     """A context manager and decorator; see `doctor`.
 
     Args:
@@ -27,25 +28,38 @@ class Visit:
         self.options = {"strict": strict, "notes": notes, "engines": engines}
         self.annotate = annotate
         self.session: Session | None = None
+        self.notices: Notices | None = None
         self.report: Report | None = None  # of the last block
 
-    def __enter__(self) -> Report:
+    def _block_state(self) -> set:
+        self.session = self.notices = None
+        return set()  # what has been done of leaving it
+
+    def _block_change(self, done: set) -> Report:
         engines = self.options["engines"]
         watched = loaded_engines() if engines is None else engines
+        self.report = None
         self.session = Session(**{**self.options, "engines": watched})
         self.notices = Notices(self._warned, self.session.engines)
-        self.notices.__enter__()
+        self.notices.begin()
         self.session.begin(DETECTORS)
         self.report = Report(self.session)
         return self.report
 
-    def __exit__(self, kind, problem: BaseException | None, trace) -> None:
+    def _block_restore(self, done: set) -> None:
+        problem = self._block_problem
         try:
-            if problem is not None:
+            if problem is not None and "diagnosed" not in done:
+                done.add("diagnosed")
                 self._diagnose(problem)
         finally:
+            if self.session is not None:
+                self.session.let_go()
+            if self.notices is not None:
+                self.notices.end()
+        if "ended" not in done and self.session is not None and self.report is not None:
+            done.add("ended")
             self.session.end(problem)
-            self.notices.__exit__(kind, problem, trace)
 
     def _diagnose(self, problem: BaseException) -> None:
         """Keep what an exception is the sign of, and tell it."""

@@ -3,9 +3,9 @@
 import functools
 import sys
 import warnings
-from contextlib import ExitStack
 
 from backlight.errors import InputError
+from backlight.kernels.blocks import Block, Several
 from backlight.lens.engines import engine_named, engine_of, loaded_engines
 from backlight.lens.guarding import Guarded
 from backlight.lens.records.building import Options
@@ -16,7 +16,7 @@ OPEN: list["Watch"] = []  # those that watch now, in any thread
 VALUES = ("summary", "none", "full")
 
 
-class Watch:
+class Watch(Block):
     """Records what the program does inside a `with` block, or in a function that it decorates; see `watch`."""
 
     def __init__(self, options: Options, engine: str | None, models: tuple, steps: int | None):
@@ -24,7 +24,6 @@ class Watch:
         self.engine = engine
         self.models = models
         self.steps = steps
-        self.blocks = ExitStack()
         self.recordings: list[Recording] = []
 
     @property
@@ -48,19 +47,22 @@ class Watch:
         for one in self.recordings:
             one.split(sys._getframe(1))
 
-    def __enter__(self) -> "Watch":
+    def _block_state(self) -> Several:
         if self.recordings and self.recordings[0].watches:
             raise InputError("watch must not be entered again while it watches: make another one with lens.watch()")
+        return Several()
+
+    def _block_change(self, blocks: Several) -> "Watch":
         engines = loaded_engines() if self.engine is None else [engine_named(self.engine)]
         self.recordings = [Recording(one, self.options, self.models, self.steps) for one in engines]
         for one in self.recordings:
-            self.blocks.enter_context(one.engine.observe(Guarded(one, one.give_up)))
+            blocks.enter(one.engine.observe(Guarded(one, one.give_up)))
         OPEN.append(self)
         return self
 
-    def __exit__(self, *problem) -> None:
-        OPEN.remove(self)
-        self.blocks.close()
+    def _block_restore(self, blocks: Several) -> None:
+        OPEN[:] = [one for one in OPEN if one is not self]
+        blocks.leave()
         for one in self.recordings:
             one.end(sys._getframe(1))
             if one.record.problem is not None:
