@@ -125,6 +125,10 @@ static PyObject *random_poisson(PyObject *const *args, Py_ssize_t count) {
   npy_intp size = state ? count_of(args[1]) : -1;
   PyArrayObject *rates = size < 0 ? NULL : plain_of(args[2], NPY_DOUBLE);
   if (!rates || PyArray_SIZE(rates) != size) return DECLINED;
+  for (npy_intp i = 0; i < size; i++) {
+    const double rate = ((const double *)PyArray_DATA(rates))[i];
+    if (!(rate >= 0 && rate <= 0x1p62)) return DECLINED; /* drawing would not end */
+  }
   PyObject *found = PyArray_EMPTY(1, &size, NPY_INT64, 0);
   if (found) kernels_of_float->random_poisson(state, PyArray_DATA(rates), PyArray_DATA((PyArrayObject *)found), size);
   return found;

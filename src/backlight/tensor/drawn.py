@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 MOST_CATEGORIES = 2**24
+MOST_RATE = 2.0**62
 
 
 def rand(
@@ -237,12 +238,14 @@ def poisson(input, generator=None):
     """Make a tensor of counts of the Poisson distribution, with the rates in `input`.
 
     Raises:
-        RuntimeError: a rate is negative.
+        RuntimeError: a rate is negative, or above 2⁶².
     """
     rates = np.asarray(input._data)
     require_float("poisson_cpu", rates.dtype)
     if not (rates >= 0).all():
         raise ShapeError("invalid Poisson rate, expected rate to be non-negative")
+    if (rates > MOST_RATE).any():
+        raise ShapeError("a Poisson rate must be at most 2**62, so that counts fit 64 bits")
     return drawing.drawn_poisson(input, draws.poisson(twister_of(generator), rates).astype(rates.dtype))
 
 
