@@ -1,6 +1,9 @@
 """Builds the native kernels where a C compiler is there; without one backlight works on NumPy alone.
 
 csrc/kernels.c is compiled once for each level of instruction set and each type; which level runs is chosen at import.
+
+The environment variable BACKLIGHT_SANITIZE (address, thread or undefined) builds with that sanitizer of GCC: see
+tools/sanitize.py.
 """
 
 import os
@@ -39,6 +42,23 @@ FLAGS = [
 if ON_WINDOWS:  # clang-cl takes clang's own options after /clang:
     FLAGS = ["/clang:" + flag for flag in FLAGS if flag != "-pthread"]
     LEVELS = {name: (width, ["/clang:" + flag for flag in flags]) for name, (width, flags) in LEVELS.items()}
+MODULE_FLAGS = [] if ON_WINDOWS else ["-O2", "-g0", "-std=gnu11", "-pthread"]
+LINK_FLAGS = [] if ON_WINDOWS else ["-pthread", "-Wl,-s"] if sys.platform == "linux" else ["-pthread"]
+
+
+def sanitized(flags: list[str], sanitizer: str) -> list[str]:
+    """Return the flags with a sanitizer's in the place of the optimiser's and the linker's that drop what it reports."""
+    if not sanitizer:
+        return flags
+    if sanitizer not in ("address", "thread", "undefined"):
+        raise SystemExit(f"BACKLIGHT_SANITIZE must be address, thread or undefined, got {sanitizer}")
+    kept = [flag for flag in flags if flag not in ("-O2", "-g0", "-Wl,-s")]
+    return [*kept, "-O1", "-g", "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}"]
+
+
+FLAGS, MODULE_FLAGS, LINK_FLAGS = (
+    sanitized(flags, os.environ.get("BACKLIGHT_SANITIZE", "")) for flags in (FLAGS, MODULE_FLAGS, LINK_FLAGS)
+)
 
 
 class build_native(build_ext):  # noqa: N801 - setuptools names commands so
@@ -86,8 +106,8 @@ native = Extension(
         for path in sorted(SOURCES.glob(name + ".c"))
     ],
     depends=[str(path) for path in sorted(SOURCES.glob("*"))],
-    extra_compile_args=[] if ON_WINDOWS else ["-O2", "-g0", "-std=gnu11", "-pthread"],
-    extra_link_args=[] if ON_WINDOWS else ["-pthread", "-Wl,-s"] if sys.platform == "linux" else ["-pthread"],
+    extra_compile_args=MODULE_FLAGS,
+    extra_link_args=LINK_FLAGS,
     optional=True,
 )
 
