@@ -47,7 +47,7 @@ LINK_FLAGS = [] if ON_WINDOWS else ["-pthread", "-Wl,-s"] if sys.platform == "li
 
 
 def sanitized(flags: list[str], sanitizer: str) -> list[str]:
-    """Return the flags with a sanitizer's in the place of the optimiser's and the linker's that drop what it reports."""
+    """Return the flags for a sanitizer: less optimised, and with the names that its reports need."""
     if not sanitizer:
         return flags
     if sanitizer not in ("address", "thread", "undefined"):

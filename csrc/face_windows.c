@@ -23,11 +23,11 @@ struct convolution {
 
 /* Read one or two numbers, for the height and the width; one dim is a plane of height 1. */
 static int take_sizes(PyObject *object, int dims, long missing, long *found) {
-  PyObject *list = PySequence_Fast(object, "");
-  int good = list && PySequence_Fast_GET_SIZE(list) == dims;
+  PyObject *list = PySequence_Tuple(object); /* a list of its own: to read a number may run Python */
+  int good = list && PyTuple_GET_SIZE(list) == dims;
   found[0] = missing;
   for (int i = 0; good && i < dims; i++) {
-    found[2 - dims + i] = PyLong_AsLong(PySequence_Fast_GET_ITEM(list, i));
+    found[2 - dims + i] = PyLong_AsLong(PyTuple_GET_ITEM(list, i));
     good = !PyErr_Occurred() && found[2 - dims + i] >= 0;
   }
   PyErr_Clear();
