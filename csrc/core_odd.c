@@ -104,7 +104,9 @@ static int odd_array(PyArrayObject *array) {
   if (!at) return 0;
   if (of.dims != 1 || of.stride[0] != of.size) return odd_dims(&of, 0, at);
   struct odd_job job = {.kind = kind, .size = of.size, .at = at};
+  Py_INCREF(array); /* its tensor may be given other data meanwhile */
   run_parts(odd_part, &job, of.count[0], PART, of.count[0]);
+  Py_DECREF(array);
   return job.found;
 }
 

@@ -146,7 +146,8 @@ static PyObject *number_beside(PyObject *number, int kind) {
 static PyObject *run_op(struct plan *plan, PyObject *const *args) {
   const int count = plan->inputs;
   struct numbers numbers[MOST_INPUTS];
-  PyObject *inputs[MOST_INPUTS], *held[MOST_INPUTS] = {NULL}, *made = NULL, *data = NULL, *out = NULL;
+  PyObject *inputs[MOST_INPUTS], *held[MOST_INPUTS] = {NULL}; /* held: another thread, or a finaliser, may replace them */
+  PyObject *made = NULL, *data = NULL, *out = NULL;
   const void *sources[MOST_INPUTS];
   int kind = -1, widest = -1, late = -1;
   for (int i = 0; i < count; i++) {
@@ -156,10 +157,9 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
       late = i;
       continue;
     }
-    PyObject *own = SLOT(args[i], core.data);
-    if (!own || !read_numbers(own, &numbers[i])) goto done;
-    held[i] = Py_NewRef(own);
-    if (kind >= 0 && kind != numbers[i].kind) goto done;
+    if (!SLOT(args[i], core.data)) goto done;
+    held[i] = Py_NewRef(SLOT(args[i], core.data));
+    if (!read_numbers(held[i], &numbers[i]) || (kind >= 0 && kind != numbers[i].kind)) goto done;
     kind = numbers[i].kind;
   }
   if (kind < 0) goto done;
@@ -254,7 +254,9 @@ static PyObject *tell(OpFunction *self, PyObject *told, PyObject *const *args, s
 /* Call, and look at what comes out in anomaly mode: see NOTE [Anomalies] in graph/anomaly.py. */
 static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *out = quiet_call(self, args, flags, names);
-  if (!core.odd_op || !core.ready || !out || !is_tensor(out) || !(odd_numbers(SLOT(out, core.data)) & core.odd_wanted)) return out;
+  if (!core.odd_op || !core.ready || !out || !is_tensor(out)) return out;
+  int odd = odd_numbers(SLOT(out, core.data));
+  if (!core.odd_op || !(odd & core.odd_wanted)) return out;
   return tell(self, Py_NewRef(core.odd_op), args, flags, names, out);
 }
 

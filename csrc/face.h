@@ -26,6 +26,11 @@ struct face {
   face_function call;
 };
 
+/* NOTE [Arrays that change]
+   Another thread may write an array while a kernel reads it: whenever the interpreter is not locked, and in code that
+   calls Python. The values may then be anything, but no place that a kernel reads or writes may depend on them unchecked.
+   So an index is read once, into a variable or a buffer of the kernel's own, and what was read is checked and used.
+   Memory does not go away: the caller holds references to the arguments, and NumPy resizes no array with others. */
 #define DECLINED NULL
 #define SMALL 4096 /* numbers; less work than this is done by one thread, with the interpreter locked */
 

@@ -5,13 +5,13 @@ struct groups_job {
   const struct table *kernels;
   const char *rows, *index;
   char *total;
-  long count, size;
+  long groups, count, size;
 };
 
 /* Threads share the columns, so that each number is added up by one of them, in order. */
 static void sums_part(void *job, long begin, long end) {
   struct groups_job *j = job;
-  j->kernels->sums_by_index(j->rows, j->index, j->total, j->count, j->size, begin, end);
+  j->kernels->sums_by_index(j->rows, j->index, j->total, j->groups, j->count, j->size, begin, end);
 }
 
 /* sums_by_index(rows, index, count) -> zeros with each row added at its index */
@@ -26,12 +26,12 @@ static PyObject *sums_by_index(PyObject *const *args, Py_ssize_t count) {
   if (groups < 0 || PyArray_SIZE(index) != number) return PyErr_Clear(), DECLINED;
   const npy_int64 *at = PyArray_DATA(index);
   for (long i = 0; i < number; i++)
-    if (at[i] < 0 || at[i] >= groups) return DECLINED;
+    if (at[i] < 0 || at[i] >= groups) return DECLINED; /* and again in the kernel: NOTE [Arrays that change] */
   memcpy(dims, PyArray_DIMS(rows), (size_t)PyArray_NDIM(rows) * sizeof *dims);
   dims[0] = groups;
   PyArrayObject *total = (PyArrayObject *)PyArray_ZEROS(PyArray_NDIM(rows), dims, kind, 0);
   if (!total) return NULL;
-  struct groups_job job = {table_of(kind), PyArray_DATA(rows), (const char *)at, PyArray_DATA(total), number,
+  struct groups_job job = {table_of(kind), PyArray_DATA(rows), (const char *)at, PyArray_DATA(total), groups, number,
                            PyArray_SIZE(rows) / number};
   run_parts(sums_part, &job, job.size, 64, PyArray_SIZE(rows));
   return (PyObject *)total;

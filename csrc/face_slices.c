@@ -42,20 +42,23 @@ static long around(PyArrayObject *array, long dim, long *size, long *inner) {
   return outer;
 }
 
-/* Read an index whose numbers all lie below `size`, and its runs: whoever asks frees them. */
+/* Read an index whose numbers all lie below `size` as runs, which the caller frees: see NOTE [Arrays that change]. */
 static int read_index(struct slicing *s, PyObject *object, long size) {
   if (!PyArray_CheckExact(object)) return 0;
   PyArrayObject *index = (PyArrayObject *)object;
   if (PyArray_NDIM(index) != 1 || PyArray_TYPE(index) != NPY_INT64 || !PyArray_ISCARRAY_RO(index)) return 0;
-  s->index = PyArray_DATA(index), s->count = PyArray_DIM(index, 0);
-  for (long i = 0; i < s->count; i++)
-    if (s->index[i] < 0 || s->index[i] >= size) return 0;
-  long *run = malloc((size_t)(s->count + 1) * sizeof *run);
+  const npy_int64 *from = PyArray_DATA(index);
+  s->count = PyArray_DIM(index, 0);
+  struct run_of_slices *run = malloc((size_t)(s->count + 1) * sizeof *run), *last = run - 1;
   if (!run) return 0;
-  s->run = run, s->runs = 0;
-  for (long i = 0; i < s->count; i++)
-    if (i && s->index[i] == s->index[i - 1] + 1) run[s->runs - 1]++;
-    else run[s->runs++] = 1;
+  for (long i = 0, before = -2; i < s->count; i++) {
+    const long at = read_once(from + i);
+    if (at < 0 || at >= size) return free(run), 0;
+    if (at == before + 1) last->length++;
+    else *++last = (struct run_of_slices){at, 1};
+    before = at;
+  }
+  s->run = run, s->runs = last + 1 - run;
   return 1;
 }
 

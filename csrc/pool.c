@@ -24,7 +24,8 @@ int pool_threads(void) { return threads; }
 static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;  /* held by the thread whose job runs */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* guards sleeping and waking */
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
-static int wanted = 1, running = 0, sleeping = 0;
+static atomic_int wanted = 1; /* threads; set while workers read it */
+static int running = 0, sleeping = 0;
 static atomic_long ticket; /* counts jobs; a worker that sees it change looks for work */
 static atomic_long joined; /* workers inside the present job; negative: closed */
 

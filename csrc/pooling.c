@@ -231,8 +231,9 @@ static int N(numbers_placed)(const void *values_, const int64_t *places, void *o
   const real *values = values_;
   real *out = out_;
   for (long i = 0; i < count; i++) {
-    if (places[i] < 0 || places[i] >= size) return 0;
-    out[places[i]] += values[i];
+    const long at = read_once(places + i); /* NOTE [Arrays that change] */
+    if (at < 0 || at >= size) return 0;
+    out[at] += values[i];
   }
   return 1;
 }

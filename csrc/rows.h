@@ -48,6 +48,7 @@
                              long end, long size))
 
 #define GROUPS(K) \
-  K(sums_by_index, void, (const void *rows, const void *index, void *total, long count, long size, long begin, long end))
+  K(sums_by_index, void, (const void *rows, const void *index, void *total, long groups, long count, long size, long begin, \
+                           long end))
 
 #endif

@@ -5,11 +5,11 @@ static void N(slices_taken)(const struct slicing *s, const void *from_, void *to
     const real *from = (const real *)from_ + outer * s->size * s->inner;
     real *to = (real *)to_ + outer * s->count * s->inner;
     for (long at = 0, run = 0, n; run < s->runs; run++, at += n) {
-      n = s->run[run];
+      n = s->run[run].length;
       if (n * s->inner == 1)
-        to[at] = from[s->index[at]];
+        to[at] = from[s->run[run].first];
       else
-        memcpy(to + at * s->inner, from + s->index[at] * s->inner, (size_t)(n * s->inner) * sizeof(real));
+        memcpy(to + at * s->inner, from + s->run[run].first * s->inner, (size_t)(n * s->inner) * sizeof(real));
     }
   }
 }
@@ -19,11 +19,11 @@ static void N(slices_added)(const struct slicing *s, const void *from_, void *to
     const real *from = (const real *)from_ + outer * s->count * s->inner;
     real *to = (real *)to_ + outer * s->size * s->inner;
     for (long at = 0, run = 0, n; run < s->runs; run++, at += n) {
-      n = s->run[run];
+      n = s->run[run].length;
       if (n * s->inner == 1)
-        to[s->index[at]] += from[at];
+        to[s->run[run].first] += from[at];
       else
-        add_row(to + s->index[at] * s->inner, from + at * s->inner, n * s->inner);
+        add_row(to + s->run[run].first * s->inner, from + at * s->inner, n * s->inner);
     }
   }
 }

@@ -2,12 +2,13 @@
 #ifndef SLICES_H
 #define SLICES_H
 
-/* An array seen as (outer, size, inner); `index` names `count` of the `size` slices. Indices that follow each other are a
-   run, whose slices lie side by side in both arrays: `run` says how long each is. */
+/* An array seen as (outer, size, inner), `count` of whose `size` slices are named. Indices that follow each other are a
+   run, whose slices lie side by side in both arrays. */
 struct slicing {
   long size, inner, count, runs;
-  const int64_t *index;
-  const long *run;
+  const struct run_of_slices {
+    long first, length;
+  } *run;
 };
 
 /* For outer begin to end. `slices_added` adds to what is there. A scan runs from the end where `reverse`.

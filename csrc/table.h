@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* An int64 that another thread may write meanwhile: what is checked is what is used. */
+static inline int64_t read_once(const void *at) { return __atomic_load_n((const int64_t *)at, __ATOMIC_RELAXED); }
+
 #include "arithmetic.h"
 #include "distances.h"
 #include "draws.h"

@@ -18,10 +18,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SUPPRESSIONS = ROOT / "tests" / "tsan_suppressions.txt"
 REPORTED = 66  # the exit code of a process whose sanitizer reported something
 # What each sanitizer's run time is given. Address: Python does not free all of its memory at its end, and GCC 12's fake
-# stack misaligns stores of vectors.
+# stack misaligns stores of vectors. Thread: tests fork while workers run.
 OPTIONS = {
     "address": ("ASAN_OPTIONS", f"detect_leaks=0:detect_stack_use_after_return=0:exitcode={REPORTED}"),
-    "thread": ("TSAN_OPTIONS", f"exitcode={REPORTED}:suppressions={SUPPRESSIONS}:history_size=5"),
+    "thread": ("TSAN_OPTIONS", f"exitcode={REPORTED}:suppressions={SUPPRESSIONS}:history_size=5:die_after_fork=0"),
     "undefined": ("UBSAN_OPTIONS", f"print_stacktrace=1:halt_on_error=1:exitcode={REPORTED}"),
 }
 LIBRARIES = {"address": "libasan.so", "thread": "libtsan.so", "undefined": "libubsan.so"}

@@ -71,7 +71,8 @@ class Directions(Level):
             return super().view_of(whole, base, tensor)
         below, model = whole.physical, writable(base)
         array, count = writable(below), self.batching.size
-        if not (model.flags.c_contiguous and (array.size == 0 or array[0].flags.c_contiguous)):
+        whole_rows = model.flags.c_contiguous and array.size == count * model.size
+        if not whole_rows or (array.size and not array[0].flags.c_contiguous):
             raise GraphError(
                 "forward mode along several directions needs tensors whose elements lie row by row, where memory is "
                 "shown again (as_strided), or written to after views of it were made: call .contiguous() on it first"

@@ -81,7 +81,7 @@ class PackedSequence(PackedFields):
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """Return the permutation that undoes another one."""
-    return None if permutation is None else wrap(np.argsort(permutation._data, kind="stable"))
+    return None if permutation is None else wrap(np.argsort(permutation._data.copy(), kind="stable"))
 
 
 # --- packing ----------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def pack_padded_sequence(
     Raises:
         RuntimeError: lengths do not fit the batch, are not above 0, or not sorted though they must be.
     """
-    counts = np.asarray(lengths._data if isinstance(lengths, TensorState) else lengths, np.int64)
+    counts = np.array(lengths._data if isinstance(lengths, TensorState) else lengths, np.int64)
     order = None
     if not enforce_sorted:
         order = np.argsort(-counts, kind="stable")

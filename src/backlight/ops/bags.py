@@ -7,7 +7,7 @@ from backlight.graph.state import wrap
 from backlight.kernels.halves import is_half
 from backlight.ops.copying import cast
 from backlight.ops.embedding import embedding, shorten_rows
-from backlight.ops.selecting import index_add
+from backlight.ops.selecting import index_add, owned
 
 __all__ = []
 
@@ -72,6 +72,7 @@ def bags_of(indices: np.ndarray, offsets: np.ndarray | None, include_last: bool)
     if offsets is None:
         count, size = indices.shape
         return indices.reshape(-1), np.repeat(np.arange(count), size), count
+    offsets = owned(offsets)
     if offsets.size and offsets[0] != 0:
         raise ShapeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "

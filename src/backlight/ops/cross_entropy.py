@@ -21,6 +21,7 @@ from backlight.ops.linear import linear
 from backlight.ops.losses import reduction_of
 from backlight.ops.products import not_a_tensor
 from backlight.ops.promotion import is_float
+from backlight.ops.selecting import owned
 from backlight.ops.softmax import check_float, log_softmax
 
 __all__ = []
@@ -234,6 +235,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 
 def _nll_forward(xp, input, target, weight, reduction, ignore_index):
+    target = owned(target)
     check_classes(input, target, weight, ignore_index)
     flat = class_rows(widened(input))
     classes, weights = class_weights(target, weight, ignore_index, flat.shape[1], flat.dtype)

@@ -9,6 +9,7 @@ from backlight.graph.watching import count_write
 from backlight.kernels.groups import sums_by_index
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
+from backlight.ops.selecting import owned
 
 __all__ = ["embedding", "embedding_dense_backward"]
 
@@ -36,7 +37,7 @@ def embedding_weight(grad, indices, weight_shape, padding_idx, scale_grad_by_fre
 @op(tangent="linear")
 def embedding_dense_backward(xp, grad_output, indices, num_weights: int, padding_idx: int, scale_grad_by_freq: bool):
     """Return a table of zeros with each gradient added at its row."""
-    flat = xp.reshape(indices, -1).astype(xp.int64, copy=False)
+    flat = xp.reshape(owned(indices), -1).astype(xp.int64, copy=False)
     rows = xp.ascontiguousarray(widened(grad_output)).reshape(flat.size, grad_output.shape[-1])
     if scale_grad_by_freq:
         rows = rows / xp.bincount(flat, minlength=num_weights)[flat][:, None].astype(rows.dtype)
@@ -54,6 +55,7 @@ def embedding_dense_backward_grad_output(grad, indices, num_weights, padding_idx
 @op(name="weighted_rows", node="IndexSelectBackward0", tangent="linear")
 def weighted_rows(xp, weight, indices, padding_idx: int, scale_grad_by_freq: bool):
     """Rows as `embedding` takes them, each times what its gradient is multiplied with."""
+    indices = owned(indices)
     out = xp.take(weight, indices, axis=0)
     if scale_grad_by_freq:
         out = out / xp.bincount(xp.reshape(indices, -1))[indices][..., None].astype(out.dtype)

@@ -6,7 +6,7 @@ from backlight.errors import ShapeError
 from backlight.graph.state import TensorState, wrap
 from backlight.ops.declare import op
 from backlight.ops.operands import sum_to_shape
-from backlight.ops.selecting import check_same_dtype
+from backlight.ops.selecting import check_same_dtype, owned
 from backlight.sizes import broadcast
 
 __all__ = ["argwhere", "masked_fill", "masked_scatter", "masked_select", "nonzero", "nonzero_static"]
@@ -74,6 +74,7 @@ def masked_fill(input, mask, value):
 def masked_select(xp, input, mask):
     """The elements where the mask is true, in one dim, row by row; input and mask broadcast."""
     _check_mask("masked_select: expected BoolTensor for mask", mask)
+    mask = owned(mask)
     if input.shape == mask.shape:
         return input[mask] if input.ndim else input.reshape(1)[mask.reshape(1)]
     shape = broadcast(mask.shape, input.shape)
@@ -90,7 +91,7 @@ def masked_unselect(xp, input, mask, shape: tuple):
     """Zeros of `shape` with the elements of `input` added where `masked_select` found them."""
     whole = broadcast(tuple(shape), mask.shape)
     out = xp.zeros(whole, input.dtype)
-    out[xp.broadcast_to(mask, whole)] = input
+    out[xp.broadcast_to(owned(mask), whole)] = input
     return sum_to_shape(out, tuple(shape))
 
 
@@ -105,7 +106,7 @@ def masked_scatter(xp, input, mask, source):
     shape = broadcast(mask.shape, input.shape)
     _check_mask("masked_scatter_ only supports boolean masks, but got mask with dtype " + str(mask.dtype), mask)
     check_same_dtype("masked_scatter: expected self and source to have same dtypes but got {0} and {1}", input, source)
-    mask = xp.broadcast_to(mask, shape)
+    mask = xp.broadcast_to(owned(mask), shape)
     out = xp.array(xp.broadcast_to(input, shape), order="C")
     count = int(mask.sum())
     if count > source.size:
@@ -154,7 +155,7 @@ def first_elements_input(grad, input_shape, ops):
 
 def nonzero(input, *, as_tuple: bool = False):
     """Return the places of the elements that are not zero: one row each, or with `as_tuple` one tensor for each dim."""
-    data = input._data
+    data = owned(input._data)
     if as_tuple:
         return tuple(wrap(places) for places in np.nonzero(data if data.ndim else data.reshape(1)))
     return wrap(np.argwhere(data))
@@ -162,7 +163,7 @@ def nonzero(input, *, as_tuple: bool = False):
 
 def nonzero_static(input, *, size, fill_value=-1):
     """Return the places of the first `size` elements that are not zero, one row each; rows of `fill_value` if fewer."""
-    found = np.argwhere(input._data)[:size]
+    found = np.argwhere(owned(input._data))[:size]
     out = np.full((size, found.shape[1]), fill_value, np.int64)
     out[: len(found)] = found
     return wrap(out)

@@ -11,6 +11,7 @@ from backlight.kernels.slices import add_slices
 from backlight.ops.declare import Arrays, op
 from backlight.ops.inplace import count_write, inplace, refuse_writing, will_record
 from backlight.ops.overlaps import refuse_overlaps
+from backlight.ops.selecting import owned
 
 __all__: list[str] = []
 
@@ -21,7 +22,7 @@ def numpy_key(indices, places, ndim: int) -> tuple:
     """Return index arrays as an index for NumPy."""
     key = [WHOLE] * ndim
     for place, index in zip(places, indices):
-        key[place] = index
+        key[place] = owned(index)
     return tuple(key)
 
 

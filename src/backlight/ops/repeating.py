@@ -9,7 +9,7 @@ from backlight.ops.copying import clone
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.operands import sum_to_shape
-from backlight.ops.selecting import index_select
+from backlight.ops.selecting import index_select, owned
 from backlight.ops.shaping import flatten, reshape, unsqueeze
 from backlight.sizes import Size, broadcast, check_storage, sizes_given, storage_errors
 
@@ -237,6 +237,7 @@ def _counts(repeats) -> np.ndarray:
         raise ArgumentError(f"repeats has to be Long or Int tensor; got {repeats.dtype}")
     if data.ndim > 1:
         raise ShapeError("repeat_interleave only accept 1D vector as repeat")
+    data = owned(data)
     if (data < 0).any():
         raise ShapeError("repeats can not be negative")
     return data

@@ -14,7 +14,7 @@ from backlight.graph.state import TensorState, wrap
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.repeating import expand
-from backlight.ops.selecting import INDEX_KINDS, check_range, check_same_dtype
+from backlight.ops.selecting import INDEX_KINDS, check_range, check_same_dtype, owned
 from backlight.ops.shaping import reshape
 from backlight.sizes import broadcast
 
@@ -93,6 +93,7 @@ def corner(source, shape):
 @op(tangent="linear")
 def gather(xp, input, dim: int, index, *, sparse_grad: bool = False):
     """The elements that an index along `dim` names, in the shape of the index."""
+    index = owned(index)
     dim = _checked("gather", input, dim, index)
     if not index.size:
         return xp.empty(index.shape, input.dtype)
@@ -147,6 +148,7 @@ def gathered_as_input(grad, dim, index, input_shape, ops):
 @op(node="ScatterBackward0", tangent="linear")
 def scatter_tensor(xp, input, dim: int, index, src):
     """`input` with the elements at the places that an index along `dim` names replaced by those of `src`."""
+    index = owned(index)
     dim = _checked("scatter", input, dim, index, src)
     check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype; got {0} and {1}", input, src)
     return _written(xp, input, dim, index, corner(src, index.shape) if index.size else src)
@@ -165,6 +167,7 @@ def scatter_tensor_src(grad, dim, index, src_shape, ops):
 @op(node="ScatterBackward1", tangent="symmetric")
 def scatter_number(xp, input, dim: int, index, value: float):
     """`input` with the elements at the places that an index along `dim` names replaced by a number."""
+    index = owned(index)
     return _written(xp, input, _checked("scatter", input, dim, index), index, value)
 
 

@@ -1,4 +1,11 @@
-"""Slices named by a vector of indices, and elements named by their place: index_select, index_add, take, put …"""
+"""Slices named by a vector of indices, and elements named by their place: index_select, index_add, take, put …
+
+NOTE [Indices that another thread writes]
+NumPy checks index arrays and masks first and reads them again when it uses them, for large ones without the
+interpreter's lock, and sorts by places that it takes from the array itself. If another thread writes them in between,
+memory is read and written outside of the arrays. So NumPy gets a copy that no other thread knows (`owned`), made before
+anything is checked. `np.take` and the compiled kernels check what they use, and need none.
+"""
 
 import numpy as np
 
@@ -14,6 +21,11 @@ from backlight.sizes import check_storage, storage_errors
 __all__ = ["index_add", "index_copy", "index_fill", "index_select", "put", "take", "unravel_index"]
 
 INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32))
+
+
+def owned(index):
+    """Return a copy of indices or of a mask: see NOTE [Indices that another thread writes]."""
+    return index.copy()
 
 
 def check_range(index, size: int, message: str, error=DimError, lowest: int = 0) -> None:
@@ -110,7 +122,7 @@ def index_copy(xp, input, dim: int, index, source):
     check_vector("index_copy", index)
     message = "index_copy_(): self and source expected to have the same dtype, but got (self) {0} and (source) {1}"
     check_same_dtype(message, input, source)
-    shape, rows = input.shape, index.reshape(-1)
+    shape, rows = input.shape, owned(index).reshape(-1)
     _check_copied_slices(shape, source.shape, dim, rows)
     message = f"index_copy_(): index {{index}} is out of bounds for dimension {dim} with size {{size}}"
     check_range(rows, shape[dim] if shape else 1, message)
@@ -180,6 +192,7 @@ def _filled(xp, input, dim, index, value):
     dim = normalise_dim(dim, input.ndim)
     if index.dtype != INDEX_KINDS[0]:
         raise DimError("index_fill_(): Expected dtype int64 for index.; convert it with .long()")
+    index = owned(index)
     size = input.shape[dim] if input.ndim else 1
     check_range(index, size, f"index {{index}} is out of bounds for dimension {dim} with size {{size}}", lowest=-size)
     out = xp.array(input.reshape(1) if not input.ndim else input)
@@ -206,7 +219,7 @@ def _check_places(input, index, name: str) -> None:
 def take(xp, input, index):
     """The elements at places counted row by row, in the shape of `index`."""
     _check_places(input, index, "take")
-    return input.reshape(-1)[index]
+    return xp.take(input.reshape(-1), index)
 
 
 @take.derivative("input", formula="grad, added at the places taken")
@@ -217,6 +230,7 @@ def take_input(grad, index, input_shape, ops):
 @op(tangent="linear")
 def put(xp, input, index, source, accumulate: bool = False):
     """`input` with the elements at places counted row by row replaced by those of `source`, or these added to them."""
+    index = owned(index)
     _check_places(input, index, "put_")
     message = "put_(): self and source expected to have the same dtype, but got self.dtype = {0} and source.dtype = {1}"
     check_same_dtype(message, input, source)

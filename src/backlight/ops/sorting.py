@@ -13,6 +13,7 @@ from backlight.ops.declare import Array, op
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.extremes import ordered_tangent, picked_tangent
 from backlight.ops.promotion import INT64, common_dtype, is_float
+from backlight.ops.selecting import owned
 
 __all__ = [
     "argsort",
@@ -250,7 +251,7 @@ def places_in(boundaries, values, right: bool):
 @op(name="searchsorted")
 def search(xp, sorted_sequence, input, sorter: Array | None = None, *, right: bool = False, out_int32: bool = False):
     """Where each value belongs in a sorted sequence."""
-    sequence = sorted_sequence if sorter is None else xp.take_along_axis(sorted_sequence, sorter, -1)
+    sequence = sorted_sequence if sorter is None else xp.take_along_axis(sorted_sequence, owned(sorter), -1)
     if sequence.ndim == 0 or (sequence.ndim > 1 and sequence.shape[:-1] != input.shape[:-1]):
         raise ShapeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
@@ -320,6 +321,7 @@ def histc(xp, input, bins: int = 100, min: float = 0, max: float = 0):
 @op
 def bincount(xp, input, weights: Array | None = None, minlength: int = 0):
     """Count how often each number from 0 up occurs, or add up `weights` there."""
+    input = owned(input)
     if input.ndim != 1 or is_float(input.dtype) or (input.size and input.min() < 0):
         raise ShapeError(
             "bincount only supports 1-d non-negative integral inputs.\n"

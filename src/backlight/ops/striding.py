@@ -11,7 +11,7 @@ from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.filling import fill_into
 from backlight.ops.slicing import at, check_slice
-from backlight.ops.views import positions_in, same_part
+from backlight.ops.views import positions_in, same_part, shown_by_strides
 from backlight.sizes import storage_errors
 
 __all__ = ["as_strided", "as_strided_scatter", "unfold_copy"]
@@ -126,7 +126,8 @@ def strided_memory(input, size, stride, storage_offset):
         raise ShapeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if any(one < 0 for one in size):
         raise ShapeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
-    memory, itemsize = memory_of(input), input._data.itemsize
+    memory, kind = memory_of(input), input._data.dtype  # read once: another thread may replace them
+    itemsize = kind.itemsize
     offset = storage_offset_of(input) if storage_offset is None else storage_offset
     last = offset + sum((one - 1) * step for one, step in zip(size, stride))
     if 0 not in size and (offset < 0 or (last + 1) * itemsize > memory.nbytes):
@@ -138,7 +139,7 @@ def strided_memory(input, size, stride, storage_offset):
     flat = memory.ravel(order="K")
     if memory.size and not np.shares_memory(flat, memory):
         raise ShapeError("as_strided needs a base whose elements lie without gaps in memory; call .contiguous() first")
-    return strided(flat.view(input._data.dtype)[offset:], size, [step * itemsize for step in stride])
+    return shown_by_strides(flat.view(kind)[offset:], size, [step * itemsize for step in stride])
 
 
 def storage_offset_of(tensor) -> int:

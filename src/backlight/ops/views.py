@@ -5,7 +5,7 @@ import weakref
 import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
-from backlight.errors import GraphError
+from backlight.errors import GraphError, ShapeError
 from backlight.graph.captures import is_leaf_inside, opened
 from backlight.graph.modes import modes
 from backlight.graph.node import Node, next_sequence, origin
@@ -155,12 +155,27 @@ def _places(whole: np.ndarray) -> np.ndarray:
     return places
 
 
+def shown_by_strides(flat: np.ndarray, shape, strides) -> np.ndarray:
+    """Return a view of a 1-d array by size and by strides in bytes, of which none is negative.
+
+    Raises:
+        RuntimeError: it would reach beyond the array: another thread gave the tensor other memory meanwhile.
+    """
+    reach = sum((size - 1) * step for size, step in zip(shape, strides)) + flat.itemsize
+    if reach > flat.nbytes and 0 not in shape:
+        raise ShapeError(
+            f"setStorage: sizes {list(shape)} need {reach} bytes and are out of bounds for storage of size "
+            f"{flat.nbytes}: the tensor was given other memory while this ran"
+        )
+    return strided(flat, shape, strides)
+
+
 def same_part(other: np.ndarray, whole: np.ndarray, part: np.ndarray) -> np.ndarray:
     """Return the part of `other`, which is laid out in memory as `whole`, that `part` is of `whole`."""
     start, first = (array.__array_interface__["data"][0] for array in (part, whole))
     steps = [step // whole.itemsize * other.itemsize for step in part.strides]
     flat = other.ravel(order="K")
-    return strided(flat[(start - first) // whole.itemsize :] if part.size else flat, part.shape, steps)
+    return shown_by_strides(flat[(start - first) // whole.itemsize :] if part.size else flat, part.shape, steps)
 
 
 class StaleView(Node):

@@ -276,7 +276,7 @@ class GraphMethods:
         return writable(self).__array_interface__["data"][0]
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """Return the memory as a NumPy array, not copied.
+        """Return the memory as a NumPy array, not copied; NumPy cannot resize it.
 
         Raises:
             RuntimeError: the tensor requires grad and recording is on; NumPy could not follow the graph.
@@ -286,7 +286,7 @@ class GraphMethods:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead." + origin(self)
             )
         storage_of(self)
-        return writable(self)
+        return writable(self).view()
 
     __hash__ = object.__hash__
 
