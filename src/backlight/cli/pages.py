@@ -94,7 +94,10 @@ def exposition_of(
         if "layers" in views:
             layers[ranked.index] = build_up(reranker.scorer, [pair])[0].after
         if "matrix" in views:
-            matrices[ranked.index] = [joint_occlusion(reranker.scorer, pair)]
+            try:
+                matrices[ranked.index] = [joint_occlusion(reranker.scorer, pair)]
+            except InputError as problem:  # it takes too many passes: the rest of the page is made all the same
+                print(f"backlight: the page has no matrix of {ranked.name}: {problem}", file=sys.stderr)
     comparisons = []
     if "compare" in views and len(best) > 1:
         first, second = best[:2]

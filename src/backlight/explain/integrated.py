@@ -33,6 +33,9 @@ BASELINES = {
 MOVED = {"both": (QUERY, DOCUMENT), "query": (QUERY,), "document": (DOCUMENT,)}
 
 
+LARGEST_STEPS = 10_000
+
+
 def midpoint(steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Return points and weights of the midpoint rule on [0, 1].
 
@@ -156,6 +159,8 @@ def _check(baseline: str, moved: str, rule: str, steps: int, max_steps: int) -> 
             raise InputError(f"{name} must be one of {', '.join(known)}, got {value}")
     if not 1 <= steps <= max_steps:
         raise InputError(f"steps must be from 1 to max_steps, got {steps} and {max_steps}")
+    if max_steps > LARGEST_STEPS:
+        raise InputError(f"max_steps must be {LARGEST_STEPS:,} or less, got {max_steps:,}: each step takes two passes")
 
 
 def _ways(ranker, batch: PairBatch, stand_in: np.ndarray, sides: tuple[int, ...], ordinary) -> list[_Way]:

@@ -5,6 +5,7 @@ arXiv:2002.04138 (integrated Hessians); Grabisch, Roubens, An axiomatic approach
 players in cooperative games, 1999 (the interaction of two players, which joint occlusion takes beside all others).
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ from backlight.explain.notebook import interactions_html
 from backlight.explain.parts import Part, part_words, word_parts
 from backlight.explain.tables import Tabular
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
+
+MOST = 10_000  # passes that a matrix may take unless more are allowed
 
 
 @dataclass(frozen=True)
@@ -98,23 +101,25 @@ class Interactions(Tabular):
         return interactions_html(self)
 
 
-def joint_occlusion(ranker, pair: Pair, *, by: str = "mask") -> Interactions:
+def joint_occlusion(ranker, pair: Pair, *, by: str = "mask", most: int = MOST) -> Interactions:
     """Return what two words bring together: score − score without i − score without j + score without both.
 
     Args:
         ranker: a scorer (see NOTE [A scorer]).
         pair: as `ranker.read` gives it.
         by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
+        most: how many passes it may take.
 
     Returns:
         In units of the score. With + the two need each other, with − one stands in for the other. The cost is a pass
         for each word and for each two words, one of the query and one of the document.
 
     Raises:
-        InputError: `by` is not a way, or the model does not know it.
+        InputError: `by` is not a way, the model does not know it, or the words need more passes than `most`.
         RuntimeError: no two words bring anything together, or a score is not finite.
     """
     query, document = word_parts(pair, QUERY), word_parts(pair, DOCUMENT)
+    _check_cost(ranker, pair, "joint-occlusion", (1 + len(query)) * (1 + len(document)), most)
     both = [[one, other] for one in query for other in document]
     removals = [[], *([part] for part in [*query, *document]), *both]
     (scores,) = score_groups(ranker, [way_called(by)(ranker, pair, removals)])
@@ -133,7 +138,7 @@ def joint_occlusion(ranker, pair: Pair, *, by: str = "mask") -> Interactions:
     )
 
 
-def hessian(ranker, pair: Pair) -> Interactions:
+def hessian(ranker, pair: Pair, *, most: int = MOST) -> Interactions:
     """Return embeddingᵢ · ∂²score/∂embeddingᵢ∂embeddingⱼ · embeddingⱼ, summed over the tokens of two words.
 
     That is by how much one word's gradient × input would change, were the change of its gradient linear, if the other
@@ -142,14 +147,17 @@ def hessian(ranker, pair: Pair) -> Interactions:
     Args:
         ranker: a scorer on backlight's own engine (see NOTE [A scorer]).
         pair: as `ranker.read` gives it.
+        most: how many passes it may take.
 
     Raises:
-        InputError: the model runs on another engine.
+        InputError: the model runs on another engine, or the words need more passes than `most`.
         RuntimeError: the second derivatives are zero everywhere, or not finite.
     """
     _check_curved(ranker, "hessian")
     batch = PairBatch.of([pair])
-    embeddings, query = ranker.embed(batch), word_parts(pair, QUERY)
+    query = word_parts(pair, QUERY)
+    _check_cost(ranker, pair, "hessian", 3 + 2 * len(query), most)
+    embeddings = ranker.embed(batch)
     scores, _, products = ranker.curvatures(batch, (direction(embeddings, part.tokens) for part in query))
     check_same_scores(scores, ranker.score(batch), [pair])
     rows = np.stack([(product * embeddings).sum(axis=1) for product in products])  # (query words, tokens)
@@ -173,6 +181,7 @@ def integrated_hessians(
     max_steps: int = 128,
     tolerance: float = 0.05,
     floor: float = 1e-4,
+    most: int = MOST,
 ) -> Interactions:
     """Return what two words bring together on the way from a baseline.
 
@@ -188,18 +197,22 @@ def integrated_hessians(
         tolerance: how large the gap may be, as a share of the sizes of all tokens' values; those of the two texts
             are often large and nearly cancel.
         floor: how large it may be at any rate, in units of the score.
+        most: how many passes the first `steps` may take.
 
     Returns:
         In units of the score. Each value counts twice in the sum that `gap` checks, once from each side. The settings
         tell how that sum is made up: what is shared out `within_query`, `between` the texts and `within_document`.
 
     Raises:
-        InputError: the model runs on another engine, has no such baseline, or the steps are none.
+        InputError: the model runs on another engine, has no such baseline, the steps are none, or the words need more
+            passes than `most`.
         RuntimeError: all values are zero, one is not finite, or the score is not that of an ordinary call.
     """
     _check_curved(ranker, "integrated-hessians")
     if not 1 <= steps <= max_steps:
         raise InputError(f"steps must be from 1 to max_steps, got {steps} and {max_steps}")
+    query = word_parts(pair, QUERY)
+    _check_cost(ranker, pair, "integrated-hessians", (3 + 2 * len(query)) * steps, most)
     batch = PairBatch.of([pair])
     embeddings = ranker.embed(batch)
     start = np.where((pair.sides == ADDED)[:, None], embeddings, ranker.baseline(baseline)).astype(embeddings.dtype)
@@ -207,7 +220,6 @@ def integrated_hessians(
     check_same_scores(np.array([again]), np.array([score]), [pair])
     way = CurvedWay(ranker, pair, start, embeddings - start)
     steps, gap, passed = _settled(way, score - least, steps, max_steps, tolerance, floor)
-    query = word_parts(pair, QUERY)
     rows, alone = way.walked(steps, [part.tokens for part in query])  # (query words, tokens)
     values = _by_word(rows, word_parts(pair, DOCUMENT))
     asked = pair.of_side(QUERY)
@@ -283,6 +295,23 @@ def _settled(
 def _by_word(rows: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
     """Sum values of tokens over words; (sources, tokens) -> (sources, words)."""
     return np.stack([rows[:, list(part.tokens)].sum(axis=1) for part in parts], axis=1)
+
+
+def _check_cost(ranker, pair: Pair, method: str, needed: int, most: int) -> None:
+    """Raise, before any work, if a matrix takes more passes than it may, with how long they would take."""
+    if needed <= most:
+        return
+    began = time.perf_counter()
+    ranker.score(PairBatch.of([pair]))
+    minutes = needed * (time.perf_counter() - began) / 60
+    words = " and ".join(f"{len(word_parts(pair, side))} words of the {name}" for side, name in SIDES.items())
+    raise InputError(
+        f"{method} may take {most:,} passes, and {words} need {needed:,} of {len(pair)} tokens, about {minutes:,.0f} "
+        f"minutes or more: shorten a text, or allow it with most={needed} (--option most={needed})"
+    )
+
+
+SIDES = {QUERY: "query", DOCUMENT: "document"}
 
 
 def _check_curved(ranker, method: str) -> None:

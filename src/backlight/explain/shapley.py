@@ -25,6 +25,7 @@ from backlight.explain.leaving_out import score_groups, way_called
 from backlight.explain.parts import Part, attribute_parts, word_parts
 from backlight.models.pairs import Pair
 
+LARGEST_BUDGET = 1_000_000
 BUDGET = 2000  # coalitions that are scored for a pair
 
 
@@ -94,6 +95,8 @@ def _explained(
     """Return explanations whose values an estimator makes of the scores of coalitions that it drew."""
     way = way_called(by)
     parts = [word_parts(pair) for pair in pairs]
+    if budget > LARGEST_BUDGET:
+        raise InputError(f"budget must be {LARGEST_BUDGET:,} or less, got {budget:,}: each is a pass through the model")
     exact = [2 ** len(own) <= budget for own in parts]
     drawn = [
         all_coalitions(len(own)) if whole else draw(len(own), budget, np.random.default_rng(seed), pair.name)

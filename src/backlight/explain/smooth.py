@@ -20,6 +20,8 @@ from backlight.explain.controls import generator_of
 from backlight.explain.points import slopes_at
 from backlight.models.pairs import Pair
 
+LARGEST_SAMPLES = 100_000
+
 
 def smoothgrad(
     ranker,
@@ -81,6 +83,8 @@ def _explained(
     """Return the L1 norm of the mean of a part of each gradient; part: (tokens, hidden) -> (tokens, …)."""
     if samples < 1 or not noise > 0:
         raise InputError(f"samples must be 1 or more and noise above 0, got {samples} and {noise}")
+    if samples > LARGEST_SAMPLES:
+        raise InputError(f"samples must be {LARGEST_SAMPLES:,} or less, got {samples:,}: each takes two passes")
     done = []
     for batch, ordinary in ordinary_passes(ranker, pairs, scores):
         embeddings = ranker.embed(batch)

@@ -10,6 +10,8 @@ from backlight.errors import InputError
 from backlight.training.rules import check_config, require
 from backlight.training.settings import TrainingConfig
 
+LARGEST = 1 << 16  # bytes of a file; the parser's time grows with the square of a key's dots
+
 
 def read_config(file: Path | str, changes: Sequence[str] = ()) -> TrainingConfig:
     """Return what a TOML or JSON file says; what it leaves out has its default.
@@ -23,9 +25,16 @@ def read_config(file: Path | str, changes: Sequence[str] = ()) -> TrainingConfig
     file = Path(file)
     try:
         content = file.read_bytes()
-        found = json.loads(content) if file.suffix == ".json" else tomllib.loads(content.decode("utf-8"))
     except OSError as problem:
         raise InputError(f"cannot read {file}: {problem.strerror}") from problem
+    if len(content) > LARGEST:
+        raise InputError(f"{file} must be settings, of {LARGEST:,} bytes or less, and has {len(content):,}")
+    try:
+        found = json.loads(content) if file.suffix == ".json" else tomllib.loads(content.decode("utf-8"))
+    except RecursionError as problem:
+        raise InputError(
+            f"{file} must be nested less deeply: no setting has more than one table around it"
+        ) from problem
     except ValueError as problem:  # both kinds of parser, and bytes that are no text
         raise InputError(f"{file} is not {'JSON' if file.suffix == '.json' else 'TOML'}: {problem}") from problem
     if not isinstance(found, dict):
@@ -76,7 +85,7 @@ def _value_of(text: str):
     """Return what a text means in TOML, or the text itself."""
     try:
         found = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return found["value"] if len(found) == 1 else text
 

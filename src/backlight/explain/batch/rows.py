@@ -84,6 +84,14 @@ def rows_of(record: object, line: int, columns: Columns) -> Iterator[Row | BadRo
         line: its number, from 1.
     """
     try:
+        found = list(_rows_of(record, line, columns))
+    except RecursionError:  # in showing what it holds
+        found = [bad_row(line, Unusable("not JSON", "must be nested less deeply"), "")]
+    yield from found
+
+
+def _rows_of(record: object, line: int, columns: Columns) -> Iterator[Row | BadRow]:
+    try:
         if not isinstance(record, Mapping):
             raise Unusable("wrong type", f"a line must be an object with fields, got {kind_of(record)}")
         several = columns.document not in record and columns.documents in record
