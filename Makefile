@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*)
 QUERY ?= how did the romans make concrete that lasts
 
-.PHONY: demo demo-train test bench bench-check bench-reranker faithfulness lint docs lessons seeds clean
+.PHONY: demo demo-train test test-lowest-numpy bench bench-check bench-reranker faithfulness lint docs lessons seeds clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,10 @@ demo-train: $(VENV)/.demo
 
 test: $(VENV)/.test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
+
+# Builds with the lowest NumPy declared and with the newest, each in an environment of its own, and runs both with both.
+test-lowest-numpy:
+	$(PYTHON) tools/lowest_numpy.py
 
 # Takes about twenty minutes on an idle machine; writes benchmarks/results.json and the tables of docs/performance.md.
 # The lens's rivals need Graphviz's program dot; a row says so where it is missing.
