@@ -7,7 +7,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := setup.py $(wildcard csrc/*)
 QUERY ?= how did the romans make concrete that lasts
 
-.PHONY: demo demo-train machine test soak bench bench-check bench-reranker faithfulness lint docs lessons seeds clean
+.PHONY: demo demo-train machine test test-lowest-numpy asan tsan soak bench bench-check bench-reranker faithfulness lint docs \
+	lessons seeds clean
 
 $(BIN)/python:
 	@$(PYTHON) tools/prepare_machine.py venv compiler
@@ -50,6 +51,10 @@ SECONDS ?= 300
 SEED ?= 0
 soak: $(VENV)/.test
 	$(BIN)/python tests/soak/run_all.py --seconds $(SECONDS) --seed $(SEED)
+
+# Builds with the lowest NumPy declared and with the newest, each in an environment of its own, and runs both with both.
+test-lowest-numpy:
+	$(PYTHON) tools/lowest_numpy.py
 
 # Takes about twenty minutes on an idle machine; writes benchmarks/results.json and the tables of docs/performance.md.
 # The lens's rivals need Graphviz's program dot; a row says so where it is missing.

@@ -321,7 +321,8 @@ def forks_of(name: str, forks: int, seed: int, seconds: float = float("inf")) ->
     while done < forks and time.monotonic() < deadline:
         more, found_here = _one_process(name, forks - done, seed + done, deadline)
         done += more
-        failures += [f"{name}: {line}" for line in found_here]
+        failures += (lines := [f"{name}: {line}" for line in found_here])
+        print("".join(f"{line}\n" for line in lines), end="", flush=True)  # at once: whoever waits may give up
         if failures and not more:
             break
     return done, failures
@@ -397,7 +398,6 @@ def main() -> int:
         done, found_here = forks_of(name, options.forks or sys.maxsize, options.seed, limit)
         print(f"{name}: {done} forks, {len(found_here)} failures", flush=True)
         failures += found_here
-    print(*failures, sep="\n")
     return bool(failures)
 
 
