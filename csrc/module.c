@@ -142,6 +142,8 @@ static PyMethodDef methods[] = {
     {"core_report", core_report, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk without hooks."},
     {"core_override", core_override, METH_O, "Ask this with (function, args, kwargs) before each function with `out`."},
+    {"core_explain", core_explain, METH_O, "Call this with (function, args, kwargs, exception) after a failed call."},
+    {"checked_function", checked_function, METH_O, "Return a function whose failed calls are explained."},
     {"out_function", out_function, METH_VARARGS, "Return a function that hands calls with `out` to another one."},
     {"next_sequence", core_next_sequence, METH_NOARGS, "Return the next node's sequence number."},
     {NULL, NULL, 0, NULL}};
@@ -162,7 +164,7 @@ static int add_instructions(PyObject *module) {
 PyMODINIT_FUNC PyInit__native(void) {
   import_array();
   if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 ||
-      PyType_Ready(&OutFunction_Type) < 0 || !choose_level(NULL))
+      PyType_Ready(&OutFunction_Type) < 0 || PyType_Ready(&CheckedFunction_Type) < 0 || !choose_level(NULL))
     return NULL;
   PyObject *module = PyModule_Create(&definition);
   if (module && add_instructions(module) < 0) Py_CLEAR(module);
