@@ -6,28 +6,34 @@ import random
 from hostile.call import Call, Tree
 from hostile.names import parameters
 
-NUMBERS = """
-0 1 -1 2 7 -7 100 2**31 2**31-1 -2**31 2**32 2**53+1 2**62 2**63-1 2**63 -2**63 -2**63-1 2**64 10**30 -10**30 True False
-0.0 -0.0 1.5 -2.5 1e-320 1e30 -1e30 1e308 float('nan') float('inf') -float('inf') 1j
-""".split()
+_NUMBERS = """
+0 1 -1 2 7 -7 100 2**31 2**31-1 -2**31 2**32 2**53+1 2**62 2**63-1 2**63 -2**63 -2**63-1 2**64 10**30 -10**30
+True False 0.0 -0.0 1.5 -2.5 1e-320 1e30 -1e30 1e308 float('nan') float('inf') -float('inf') 1j
+"""
+NUMBERS = _NUMBERS.split()
 
-PLAIN = """
-None ... '' 'x' 'mean' 'sum' 'none' 'cpu' 'cuda' b'x' [] () {} set() {'a':1} [[]] [[[]]] ((),) [None] ['x'] (1,'x')
-[1,[2]] [2**63] (2**63-1,) (-1,) (-1,-1) (0,0) [0,0,0] [1.5] [float('nan')] [True] (2,)*70 [1]*1000 range(3) slice(None)
-slice(2**63) iter([1]) lambda*a:a type object() torch NotImplemented torch.float32 torch.int8 torch.bool torch.Tensor
-torch.float16 torch.bfloat16 torch.device('cpu') torch.strided torch.channels_last torch.Size([2]) Exception
-""".split()
+_PLAIN = """
+None ... '' 'x' 'mean' 'sum' 'none' 'cpu' 'cuda' b'x' [] () {} set() {'a':1} [[]] [[[]]] ((),) [None] ['x']
+(1,'x') [1,[2]] [2**63] (2**63-1,) (-1,) (-1,-1) (0,0) [0,0,0] [1.5] [float('nan')] [True] (2,)*70 [1]*1000
+range(3) slice(None) slice(2**63) iter([1]) lambda*a:a type object() torch NotImplemented torch.float32
+torch.int8 torch.bool torch.Tensor torch.float16 torch.bfloat16 torch.device('cpu') torch.strided
+torch.channels_last torch.Size([2]) Exception
+"""
+PLAIN = _PLAIN.split()
 
-NUMPY = """
-np.int64(3) np.float32(2.5) np.bool_(True) np.uint64(2**64-1) np.array(2) np.ones((2,3)) np.ones((2,3),'float32')
-np.array(['a']) np.array([object()]) np.zeros((0,3)) np.array([1+2j]) np.ones((2,3))[::-1] np.datetime64('2020-01-01')
-""".split()
+_NUMPY = """
+np.int64(3) np.float32(2.5) np.bool_(True) np.uint64(2**64-1) np.array(2) np.ones((2,3))
+np.ones((2,3),'float32') np.array(['a']) np.array([object()]) np.zeros((0,3)) np.array([1+2j])
+np.ones((2,3))[::-1] np.datetime64('2020-01-01')
+"""
+NUMPY = _NUMPY.split()
 
-OBJECTS = """
-RaisingIndex() WrongIndex() ChangingIndex() HugeIndex() RaisingLen() NegativeLen() HugeLen() RaisingIter() LyingLen()
-RaisingEq() RaisingFloat() WrongFloat() RaisingBool() RaisingHash() RaisingGetattr() RaisingRepr() OddInt(2) OddFloat(2.5)
-OddStr('sum') OddTuple((2,3)) OddList([2,3]) Foreign()
-""".split()
+_OBJECTS = """
+RaisingIndex() WrongIndex() ChangingIndex() HugeIndex() RaisingLen() NegativeLen() HugeLen() RaisingIter()
+LyingLen() RaisingEq() RaisingFloat() WrongFloat() RaisingBool() RaisingHash() RaisingGetattr() RaisingRepr()
+OddInt(2) OddFloat(2.5) OddStr('sum') OddTuple((2,3)) OddList([2,3]) Foreign()
+"""
+OBJECTS = _OBJECTS.split()
 
 SHAPES = [
     "()",

@@ -56,7 +56,7 @@ def verdict(target: str, ours: dict, theirs: dict | None) -> Verdict:
             if kind == "hang" and theirs is not None and kind in theirs:
                 return Verdict("slow in both", target, "")
             return Verdict(kind, target, str(ours[kind]))
-    if "unbuildable" in ours or theirs is not None and theirs.keys() & {"unbuildable", "crash", "hang"}:
+    if "unbuildable" in ours or (theirs is not None and theirs.keys() & {"unbuildable", "crash", "hang"}):
         return Verdict("not compared", target, "")
     if "error" in ours:
         return _of_error(target, ours["error"], theirs)

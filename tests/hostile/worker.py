@@ -51,7 +51,7 @@ def main(package: str) -> None:
 def environment(module, foreign) -> dict:
     """Return the names that arguments are made of."""
 
-    def T(shape, dtype="float32", grad=False, seed=0):
+    def T(shape, dtype="float32", grad=False, seed=0):  # noqa: N802 - short, in thousands of calls
         numbers = np.random.RandomState(seed)
         if dtype.startswith(("float", "bfloat")):
             found = module.from_numpy(np.asarray(numbers.uniform(-2, 2, shape), np.float32))
@@ -60,10 +60,10 @@ def environment(module, foreign) -> dict:
             found = module.from_numpy(np.asarray(numbers.randint(low, high, shape), np.int64))
         return found.to(getattr(module, dtype)).requires_grad_(grad)
 
-    def V(values, dtype, grad=False):
+    def V(values, dtype, grad=False):  # noqa: N802 - short, in thousands of calls
         return module.tensor(values, dtype=getattr(module, dtype), requires_grad=grad)
 
-    def P(shape):
+    def P(shape):  # noqa: N802 - short, in thousands of calls
         return module.nn.Parameter(T(shape))
 
     class Sub(module.Tensor):

@@ -42,7 +42,7 @@ class Worker:
 
     def __init__(self, package: str):
         self.package, self.process = package, None
-        self.errors = tempfile.TemporaryFile()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
 
     def start(self) -> None:
         """Start the process and wait until it has imported all it needs."""

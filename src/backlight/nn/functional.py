@@ -341,7 +341,7 @@ def instance_norm(
     """
     shape = input._data.shape
     if use_input_stats:
-        check_several((1, shape[0] * shape[1], *shape[2:]), "spatial element", shape)
+        check_several((1, 1, *shape[2:]), "spatial element", shape)
     return normalise_instances(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 

@@ -12,10 +12,10 @@ from backlight.errors import BacklightError
 from backlight.kernels.native import core
 from backlight.later import function_later
 
-wrong_kinds = function_later("backlight.ops.arguments.parsing", "wrong_kinds")
+better_error = function_later("backlight.ops.arguments.wording", "better_error")
 
 UNFORESEEN = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError, NameError)
-UNFORESEEN += (RecursionError, SystemError)
+UNFORESEEN += (RecursionError, SystemError, MemoryError)
 OUR_FILES = tuple(str(Path(module.__file__).parent) for module in (ml_dtypes, np))
 OUR_FILES += (str(Path(__file__).parent.parent.parent), "<backlight ", "<__array_function__")
 UNCHECKED = frozenset({"is_tensor", "numel", "is_floating_point", "is_complex", "dim", "ndimension", "size", "item"})
@@ -31,7 +31,14 @@ def explained(function, args: tuple, kwargs: dict, problem: Exception) -> Except
         return problem
     if isinstance(problem, BacklightError) and not str(problem).startswith("argument '"):
         return problem
-    return wrong_kinds(name, args, kwargs) or problem
+    return better_error(name, args, kwargs, problem)
+
+
+def explained_module(module, args: tuple, kwargs: dict, problem: Exception) -> Exception:
+    """Return PyTorch's error for a failed call of a module, as `explained` does for functions."""
+    if isinstance(problem, BacklightError) or not _is_ours(problem.__traceback__):
+        return problem
+    return better_error(f"nn.{type(module).__name__}.forward", args, kwargs, problem)
 
 
 def _is_ours(trace: TracebackType | None) -> bool:

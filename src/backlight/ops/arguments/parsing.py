@@ -26,6 +26,8 @@ OTHER_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input",
 ALWAYS_TAKEN = {"out", "requires_grad", "generator", "memory_format", "names", "pin_memory"}
 NUMBER_FIRST = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"])
 LARGEST = 2**63 - 1
+PREFIXED = ("linalg", "fft", "special")
+PYTHONS = "set_anomaly_enabled=bool enabled,bool check_nan="  # of functions that no schema names
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,14 @@ class Parameter:
 @cache
 def signatures(name: str) -> list[tuple[Parameter, ...]]:
     """Return PyTorch's signatures of a public name (of methods `.name`), or none."""
-    found = _listed().get(name) or _listed().get(name.removeprefix("."), "")
+    bare = name.removeprefix("array_api.").removeprefix(".")
+    found = _listed().get(name) or _listed().get(bare, "")
     return [_parameters(text) for text in found.split("|")] if found else []
 
 
 @cache
 def _listed() -> dict[str, str]:
-    lines = f"{FUNCTIONS};{METHODS}".replace("\n", " ").split(";")
+    lines = f"{FUNCTIONS};{METHODS};{PYTHONS}".replace("\n", " ").split(";")
     return dict(line.strip().split("=", 1) for line in lines if line.strip())
 
 
@@ -73,11 +76,11 @@ def _parameters(text: str) -> tuple[Parameter, ...]:
 
 
 def _is_int(value) -> bool:
-    if isinstance(value, (bool, np.bool_, float, str)):
+    if isinstance(value, bool):
         return False
     if isinstance(value, TensorState):
         return value._data.ndim == 0 and value._data.dtype.kind in "iu"
-    return hasattr(type(value), "__index__") and not isinstance(value, np.ndarray)
+    return isinstance(value, (int, np.integer))
 
 
 def _is_float(value) -> bool:
@@ -145,7 +148,7 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict) -> Exception | None:
     if len(known) == 1 or len(fitting) == 1:
         return fitting[0] if fitting else problems[0]
     first = 1 if name.startswith(".") else 0
-    got = [_kind_of(value) for value in args[first:]] + [f"{key}={_kind_of(value)}" for key, value in kwargs.items()]
+    got = [kind_of(value) for value in args[first:]] + [f"{key}={kind_of(value)}" for key, value in kwargs.items()]
     expected = "".join(f"\n * ({', '.join(_written(part) for part in one[first:])})" for one in known)
     start = f"{shown}() received an invalid combination of arguments - got ({', '.join(got)})"
     return ArgumentError(f"{start}, but expected one of:{expected}")
@@ -154,7 +157,7 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict) -> Exception | None:
 def shown_name(name: str) -> str:
     """Return what PyTorch calls a function in its errors: `linalg_norm` for linalg.norm."""
     *spaces, last = name.split(".")
-    return f"{spaces[0]}_{last}" if spaces and spaces[0] in ("linalg", "fft", "special") else last
+    return f"{spaces[0]}_{last}" if spaces and spaces[0] in PREFIXED else last
 
 
 def _problem(shown: str, parameters, args: tuple, kwargs: dict, method: bool) -> Exception | None:
@@ -200,19 +203,19 @@ def _wrong_kind(shown: str, one: Parameter, value, where: str, place: int) -> Ex
     """Return PyTorch's error for a value that a parameter does not take."""
     start = f"{shown}(): argument '{one.name}'{where} must be"
     if not one.kind.endswith("[]"):
-        return ArgumentError(f"{start} {KINDS[one.kind][1]}, not {_kind_of(value)}")
+        return ArgumentError(f"{start} {KINDS[one.kind][1]}, not {kind_of(value)}")
     expected = f"tuple of {ELEMENTS.get(one.kind, 'Tensors')}"
     check = KINDS[one.kind[:-2].rstrip("?")][0]
     if not isinstance(value, (tuple, list)):
-        return ArgumentError(f"{start} {expected}, not {_kind_of(value)}")
+        return ArgumentError(f"{start} {expected}, not {kind_of(value)}")
     at, odd = next((at, element) for at, element in enumerate(value) if not check(element))
     if one.kind.startswith("Tensor"):
-        return ArgumentError(f"expected Tensor as element {at} in argument {place}, but got {_kind_of(odd)}")
+        return ArgumentError(f"expected Tensor as element {at} in argument {place}, but got {kind_of(odd)}")
     if at == 0:
-        return ArgumentError(f"{start} {expected}, but found element of type {_kind_of(odd)} at pos 0")
+        return ArgumentError(f"{start} {expected}, but found element of type {kind_of(odd)} at pos 0")
     return ArgumentError(
         f"{shown}(): argument '{one.name}' failed to unpack the object at pos {at + 1} with error "
-        f'"type must be {expected},but got {_kind_of(odd)}"'
+        f'"type must be {expected},but got {kind_of(odd)}"'
     )
 
 
@@ -239,7 +242,7 @@ def _number(value: int) -> str:
     return f"{value}" if abs(value) < 2**300 else f"an int of {value.bit_length()} bits"
 
 
-def _kind_of(value) -> str:
+def kind_of(value) -> str:
     """Return the name that PyTorch gives the type of a value."""
     if isinstance(value, TensorState):
         return type(value).__name__
