@@ -104,6 +104,9 @@ def pack_padded_sequence(
     Raises:
         RuntimeError: lengths do not fit the batch, are not above 0, or not sorted though they must be.
     """
+    if not isinstance(input, TensorState):
+        got = type(input).__name__
+        raise ArgumentError(f"_pack_padded_sequence(): argument 'input' (position 1) must be Tensor, not {got}")
     counts = np.asarray(lengths._data if isinstance(lengths, TensorState) else lengths, np.int64)
     order = None
     if not enforce_sorted:

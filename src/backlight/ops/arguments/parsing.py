@@ -8,6 +8,7 @@ raised in place of the other. What the namespaces show and methods explain their
 csrc/core_out.c), so do the core's ops (csrc/core_op.c) and modules (nn/modules/module.py).
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,7 @@ OTHER_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input",
 ALWAYS_TAKEN = {"out", "requires_grad", "generator", "memory_format", "names", "pin_memory"}
 NUMBER_FIRST = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"])
 LARGEST = 2**63 - 1
+COUNTED = re.compile(r"\(\) (takes \d+ positional|got an unexpected keyword|missing \d)")
 PREFIXED = ("linalg", "fft", "special")
 PYTHONS = "set_anomaly_enabled=bool enabled,bool check_nan="  # of functions that no schema names
 
@@ -134,8 +136,12 @@ def takes(parameter: Parameter, value) -> bool:
 # --- a call -----------------------------------------------------------------------------------------------------------
 
 
-def wrong_kinds(name: str, args: tuple, kwargs: dict) -> Exception | None:
-    """Return PyTorch's error for the kinds of a call's arguments; None if it takes them, or has no such name."""
+def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exception | None:
+    """Return PyTorch's error for the kinds of a call's arguments; None if it takes them, or has no such name.
+
+    Args:
+        binding: whether Python refused the arguments for their number or names; else our function takes more of them.
+    """
     known = signatures(name)
     if not known:
         return None
@@ -143,6 +149,8 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict) -> Exception | None:
     problems = [_problem(shown, one, args, kwargs, name.startswith(".")) for one in known]
     if None in problems:
         return _too_large(shown, args, kwargs)
+    if not binding and any(COUNTED.search(str(problem)) for problem in problems):
+        return None
     count = len(args) + len(kwargs)
     fitting = [problem for one, problem in zip(known, problems) if len(one) >= count]
     if len(known) == 1 or len(fitting) == 1:

@@ -31,8 +31,7 @@ storage_offset=;as_strided_copy=Tensor input,int[] size,int[] stride,int? storag
 input,Tensor src,int[] size,int[] stride,int? storage_offset=;as_tensor=Tensor data,*,ScalarType? dtype=,Device?
 device=|int t,*,ScalarType? dtype=,Device? device=;asin=Tensor input;asin_=Tensor input;asinh=Tensor input;asinh_=Tensor
 input;atan=Tensor input;atan2=Tensor input,Tensor other;atan_=Tensor input;atanh=Tensor input;atanh_=Tensor
-input;atleast_1d=Tensor input|Tensor[] tensors;atleast_2d=Tensor input|Tensor[] tensors;atleast_3d=Tensor input|Tensor[]
-tensors;avg_pool1d=Tensor input,int[1] kernel_size,int[1] stride=,int[1] padding=,bool ceil_mode=,bool
+input;avg_pool1d=Tensor input,int[1] kernel_size,int[1] stride=,int[1] padding=,bool ceil_mode=,bool
 count_include_pad=;baddbmm=Tensor input,Tensor batch1,Tensor batch2,*,Scalar beta=,Scalar alpha=|Tensor input,Tensor
 batch1,Tensor batch2,ScalarType out_dtype,*,Scalar beta=,Scalar alpha=;bartlett_window=int window_length,*,ScalarType?
 dtype=,Layout? layout=,Device? device=,bool? pin_memory=|int window_length,bool periodic,*,ScalarType? dtype=,Layout?
@@ -47,31 +46,29 @@ other|Tensor input,Tensor other;bitwise_not=Tensor input;bitwise_or=Scalar input
 other|Tensor input,Tensor other;bitwise_right_shift=Scalar input,Tensor other|Tensor input,Scalar other|Tensor
 input,Tensor other;bitwise_xor=Scalar input,Tensor other|Tensor input,Scalar other|Tensor input,Tensor
 other;blackman_window=int window_length,*,ScalarType? dtype=,Layout? layout=,Device? device=,bool? pin_memory=|int
-window_length,bool periodic,*,ScalarType? dtype=,Layout? layout=,Device? device=,bool? pin_memory=;block_diag=Tensor[]
-tensors;bmm=Tensor input,Tensor mat2|Tensor input,Tensor mat2,ScalarType out_dtype;broadcast_tensors=Tensor[]
-tensors;broadcast_to=Tensor input,int[] size;bucketize=Scalar input,Tensor boundaries,*,bool out_int32=,bool
-right=|Tensor input,Tensor boundaries,*,bool out_int32=,bool right=;can_cast=ScalarType from_,ScalarType
-to;cartesian_prod=Tensor[] tensors;cat=Tensor[] tensors,int dim=;cdist=Tensor x1,Tensor x2,object p=,object
+window_length,bool periodic,*,ScalarType? dtype=,Layout? layout=,Device? device=,bool? pin_memory=;bmm=Tensor
+input,Tensor mat2|Tensor input,Tensor mat2,ScalarType out_dtype;broadcast_to=Tensor input,int[] size;bucketize=Scalar
+input,Tensor boundaries,*,bool out_int32=,bool right=|Tensor input,Tensor boundaries,*,bool out_int32=,bool
+right=;can_cast=ScalarType from_,ScalarType to;cat=Tensor[] tensors,int dim=;cdist=Tensor x1,Tensor x2,object p=,object
 compute_mode=;ceil=Tensor input;ceil_=Tensor input;celu=Tensor input,Scalar alpha=;celu_=Tensor input,Scalar
-alpha=;chain_matmul=Tensor[] matrices;channel_shuffle=Tensor input,int groups;cholesky=Tensor input,bool
-upper=;cholesky_inverse=Tensor input,bool upper=;cholesky_solve=Tensor input,Tensor input2,bool upper=;chunk=Tensor
-input,int chunks,int dim=;clamp=Tensor input,Scalar? min=,Scalar? max=|Tensor input,Tensor? min=,Tensor?
-max=;clamp_=Tensor input,Scalar? min=,Scalar? max=|Tensor input,Tensor? min=,Tensor? max=;clamp_max=Tensor input,Scalar
-max|Tensor input,Tensor max;clamp_max_=Tensor input,Scalar max|Tensor input,Tensor max;clamp_min=Tensor input,Scalar
-min|Tensor input,Tensor min;clamp_min_=Tensor input,Scalar min|Tensor input,Tensor min;clip=Tensor input,Scalar?
-min=,Scalar? max=|Tensor input,Tensor? min=,Tensor? max=;clip_=Tensor input,Scalar? min=,Scalar? max=|Tensor
-input,Tensor? min=,Tensor? max=;clone=Tensor input,*,MemoryFormat? memory_format=;column_stack=Tensor[]
-tensors;combinations=Tensor input,int r=,bool with_replacement=;complex=Tensor real,Tensor imag;concat=Tensor[]
-tensors,int dim=;concatenate=Tensor[] tensors,int dim=;conj=Tensor input;conj_physical=Tensor
-input;conj_physical_=Tensor input;constant_pad_nd=Tensor input,int[] pad,Scalar value=;conv1d=Tensor input,Tensor
-weight,Tensor? bias=,int[1] stride=,int[1] padding=,int[1] dilation=,int groups=|Tensor input,Tensor weight,Tensor?
-bias=,int[1] stride=,str padding=,int[1] dilation=,int groups=;conv2d=Tensor input,Tensor weight,Tensor? bias=,int[2]
-stride=,int[2] padding=,int[2] dilation=,int groups=|Tensor input,Tensor weight,Tensor? bias=,int[2] stride=,str
-padding=,int[2] dilation=,int groups=;conv3d=Tensor input,Tensor weight,Tensor? bias=,int[3] stride=,int[3]
-padding=,int[3] dilation=,int groups=|Tensor input,Tensor weight,Tensor? bias=,int[3] stride=,str padding=,int[3]
-dilation=,int groups=;conv_tbc=Tensor input,Tensor weight,Tensor bias,int pad=;conv_transpose1d=Tensor input,Tensor
-weight,Tensor? bias=,int[1] stride=,int[1] padding=,int[1] output_padding=,int groups=,int[1]
-dilation=;conv_transpose2d=Tensor input,Tensor weight,Tensor? bias=,int[2] stride=,int[2] padding=,int[2]
+alpha=;channel_shuffle=Tensor input,int groups;cholesky=Tensor input,bool upper=;cholesky_inverse=Tensor input,bool
+upper=;cholesky_solve=Tensor input,Tensor input2,bool upper=;chunk=Tensor input,int chunks,int dim=;clamp=Tensor
+input,Scalar? min=,Scalar? max=|Tensor input,Tensor? min=,Tensor? max=;clamp_=Tensor input,Scalar? min=,Scalar?
+max=|Tensor input,Tensor? min=,Tensor? max=;clamp_max=Tensor input,Scalar max|Tensor input,Tensor max;clamp_max_=Tensor
+input,Scalar max|Tensor input,Tensor max;clamp_min=Tensor input,Scalar min|Tensor input,Tensor min;clamp_min_=Tensor
+input,Scalar min|Tensor input,Tensor min;clip=Tensor input,Scalar? min=,Scalar? max=|Tensor input,Tensor? min=,Tensor?
+max=;clip_=Tensor input,Scalar? min=,Scalar? max=|Tensor input,Tensor? min=,Tensor? max=;clone=Tensor
+input,*,MemoryFormat? memory_format=;column_stack=Tensor[] tensors;combinations=Tensor input,int r=,bool
+with_replacement=;complex=Tensor real,Tensor imag;concat=Tensor[] tensors,int dim=;concatenate=Tensor[] tensors,int
+dim=;conj=Tensor input;conj_physical=Tensor input;conj_physical_=Tensor input;constant_pad_nd=Tensor input,int[]
+pad,Scalar value=;conv1d=Tensor input,Tensor weight,Tensor? bias=,int[1] stride=,int[1] padding=,int[1] dilation=,int
+groups=|Tensor input,Tensor weight,Tensor? bias=,int[1] stride=,str padding=,int[1] dilation=,int groups=;conv2d=Tensor
+input,Tensor weight,Tensor? bias=,int[2] stride=,int[2] padding=,int[2] dilation=,int groups=|Tensor input,Tensor
+weight,Tensor? bias=,int[2] stride=,str padding=,int[2] dilation=,int groups=;conv3d=Tensor input,Tensor weight,Tensor?
+bias=,int[3] stride=,int[3] padding=,int[3] dilation=,int groups=|Tensor input,Tensor weight,Tensor? bias=,int[3]
+stride=,str padding=,int[3] dilation=,int groups=;conv_tbc=Tensor input,Tensor weight,Tensor bias,int
+pad=;conv_transpose1d=Tensor input,Tensor weight,Tensor? bias=,int[1] stride=,int[1] padding=,int[1] output_padding=,int
+groups=,int[1] dilation=;conv_transpose2d=Tensor input,Tensor weight,Tensor? bias=,int[2] stride=,int[2] padding=,int[2]
 output_padding=,int groups=,int[2] dilation=;conv_transpose3d=Tensor input,Tensor weight,Tensor? bias=,int[3]
 stride=,int[3] padding=,int[3] output_padding=,int groups=,int[3] dilation=;convolution=Tensor input,Tensor
 weight,Tensor? bias,int[] stride,int[] padding,int[] dilation,bool transposed,int[] output_padding,int
@@ -93,20 +90,20 @@ rounding_mode|Tensor input,Tensor other|Tensor input,Tensor other,*,str? roundin
 other|Tensor input,Scalar other,*,str? rounding_mode|Tensor input,Tensor other|Tensor input,Tensor other,*,str?
 rounding_mode;dot=Tensor input,Tensor tensor;dropout=Tensor input,float p,bool train;dropout_=Tensor input,float p,bool
 train;dsplit=Tensor input,int sections|Tensor input,int[] indices;dstack=Tensor[] tensors;eig=Tensor input,bool
-eigenvectors=,*,object e=,object v=;einsum=Tensor a,... |str equation,Tensor[] tensors,*,int[]? path=;embedding=Tensor
-weight,Tensor indices,int padding_idx=,bool scale_grad_by_freq=,bool sparse=;embedding_bag=Tensor weight,Tensor
-indices,Tensor offsets,bool scale_grad_by_freq,int mode,bool sparse,Tensor? per_sample_weights,bool
-include_last_offset,int? padding_idx|Tensor weight,Tensor indices,Tensor offsets,bool scale_grad_by_freq=,int mode=,bool
-sparse=,Tensor? per_sample_weights=,bool include_last_offset=;embedding_renorm_=Tensor input,Tensor indices,float
-max_norm,float norm_type;empty=int[] size,*,ScalarType? dtype=,Layout? layout=,Device? device=,bool?
-pin_memory=,MemoryFormat? memory_format=;empty_like=Tensor input,*,ScalarType? dtype=,Layout? layout=,Device?
-device=,bool? pin_memory=,MemoryFormat? memory_format=;empty_strided=int[] size,int[] stride,*,ScalarType?
-dtype=,Layout? layout=,Device? device=,bool? pin_memory=;eq=AnyEnumType a,AnyEnumType b|Device a,Device b|Tensor
-input,Scalar other|Tensor input,Tensor other|Tensor[] a,Tensor[] b;equal=Tensor input,Tensor other;erf=Tensor
-input;erf_=Tensor input;erfc=Tensor input;erfc_=Tensor input;erfinv=Tensor input;exp=Tensor input;exp2=Tensor
-input;exp2_=Tensor input;exp_=Tensor input;expand_copy=Tensor input,int[] size,*,bool implicit=;expm1=Tensor
-input;expm1_=Tensor input;eye=int n,*,ScalarType? dtype=,Layout? layout=,Device? device=,bool? pin_memory=|int n,int
-m,*,ScalarType? dtype=,Layout? layout=,Device? device=,bool? pin_memory=;feature_alpha_dropout=Tensor input,float p,bool
+eigenvectors=,*,object e=,object v=;embedding=Tensor weight,Tensor indices,int padding_idx=,bool
+scale_grad_by_freq=,bool sparse=;embedding_bag=Tensor weight,Tensor indices,Tensor offsets,bool scale_grad_by_freq,int
+mode,bool sparse,Tensor? per_sample_weights,bool include_last_offset,int? padding_idx|Tensor weight,Tensor
+indices,Tensor offsets,bool scale_grad_by_freq=,int mode=,bool sparse=,Tensor? per_sample_weights=,bool
+include_last_offset=;embedding_renorm_=Tensor input,Tensor indices,float max_norm,float norm_type;empty=int[]
+size,*,ScalarType? dtype=,Layout? layout=,Device? device=,bool? pin_memory=,MemoryFormat?
+memory_format=;empty_like=Tensor input,*,ScalarType? dtype=,Layout? layout=,Device? device=,bool?
+pin_memory=,MemoryFormat? memory_format=;empty_strided=int[] size,int[] stride,*,ScalarType? dtype=,Layout?
+layout=,Device? device=,bool? pin_memory=;eq=AnyEnumType a,AnyEnumType b|Device a,Device b|Tensor input,Scalar
+other|Tensor input,Tensor other|Tensor[] a,Tensor[] b;equal=Tensor input,Tensor other;erf=Tensor input;erf_=Tensor
+input;erfc=Tensor input;erfc_=Tensor input;erfinv=Tensor input;exp=Tensor input;exp2=Tensor input;exp2_=Tensor
+input;exp_=Tensor input;expand_copy=Tensor input,int[] size,*,bool implicit=;expm1=Tensor input;expm1_=Tensor
+input;eye=int n,*,ScalarType? dtype=,Layout? layout=,Device? device=,bool? pin_memory=|int n,int m,*,ScalarType?
+dtype=,Layout? layout=,Device? device=,bool? pin_memory=;feature_alpha_dropout=Tensor input,float p,bool
 train;feature_alpha_dropout_=Tensor input,float p,bool train;feature_dropout=Tensor input,float p,bool
 train;feature_dropout_=Tensor input,float p,bool train;fill=Tensor input,Scalar value|Tensor input,Tensor
 value;fill_=Tensor input,Scalar value|Tensor input,Tensor value;fix=Tensor input;fix_=Tensor input;flatten=Tensor
@@ -200,19 +197,19 @@ padding=,int[1] dilation=,bool ceil_mode=;max_pool2d=Tensor input,int[2] kernel_
 padding=,int[2] dilation=,bool ceil_mode=;max_pool3d=Tensor input,int[3] kernel_size,int[3] stride=,int[3]
 padding=,int[3] dilation=,bool ceil_mode=;maximum=Tensor input,Tensor other;mean=Tensor input,*,ScalarType?
 dtype=|Tensor input,int[1]? dim,bool keepdim=,*,ScalarType? dtype=;median=Tensor input|Tensor input,int dim,bool
-keepdim=|Tensor input,int dim,bool keepdim=,*,Tensor values,Tensor indices;meshgrid=Tensor[] tensors|Tensor[]
-tensors,*,str indexing;min=Tensor input|Tensor input,Tensor other|Tensor input,int dim,bool keepdim=|Tensor input,int
-dim,bool keepdim=,*,Tensor min,Tensor min_indices;minimum=Tensor input,Tensor other;mm=Tensor input,Tensor mat2|Tensor
-input,Tensor mat2,ScalarType out_dtype;mode=Tensor input,int dim=,bool keepdim=|Tensor input,int dim=,bool
-keepdim=,*,Tensor values,Tensor indices;moveaxis=Tensor input,int source,int destination|Tensor input,int[] source,int[]
-destination;movedim=Tensor input,int source,int destination|Tensor input,int[] source,int[] destination;msort=Tensor
-input;mul=Tensor input,Scalar other|Tensor input,Tensor other;multinomial=Tensor input,int num_samples,bool
-replacement=,*,Generator? generator=;multiply=Tensor input,Scalar other|Tensor input,Tensor other;mv=Tensor input,Tensor
-vec;mvlgamma=Tensor input,int p;nan_to_num=Tensor input,float? nan=,float? posinf=,float? neginf=;nan_to_num_=Tensor
-input,float? nan=,float? posinf=,float? neginf=;nanmean=Tensor input,int[1]? dim=,bool keepdim=,*,ScalarType?
-dtype=;nanmedian=Tensor input|Tensor input,int dim,bool keepdim=|Tensor input,int dim,bool keepdim=,*,Tensor
-values,Tensor indices;nanquantile=Tensor input,Tensor q,int? dim=,bool keepdim=,*,str interpolation=|Tensor input,float
-q,int? dim=,bool keepdim=,*,str interpolation=;nansum=Tensor input,int[1]? dim=,bool keepdim=,*,ScalarType?
+keepdim=|Tensor input,int dim,bool keepdim=,*,Tensor values,Tensor indices;min=Tensor input|Tensor input,Tensor
+other|Tensor input,int dim,bool keepdim=|Tensor input,int dim,bool keepdim=,*,Tensor min,Tensor
+min_indices;minimum=Tensor input,Tensor other;mm=Tensor input,Tensor mat2|Tensor input,Tensor mat2,ScalarType
+out_dtype;mode=Tensor input,int dim=,bool keepdim=|Tensor input,int dim=,bool keepdim=,*,Tensor values,Tensor
+indices;moveaxis=Tensor input,int source,int destination|Tensor input,int[] source,int[] destination;movedim=Tensor
+input,int source,int destination|Tensor input,int[] source,int[] destination;msort=Tensor input;mul=Tensor input,Scalar
+other|Tensor input,Tensor other;multinomial=Tensor input,int num_samples,bool replacement=,*,Generator?
+generator=;multiply=Tensor input,Scalar other|Tensor input,Tensor other;mv=Tensor input,Tensor vec;mvlgamma=Tensor
+input,int p;nan_to_num=Tensor input,float? nan=,float? posinf=,float? neginf=;nan_to_num_=Tensor input,float?
+nan=,float? posinf=,float? neginf=;nanmean=Tensor input,int[1]? dim=,bool keepdim=,*,ScalarType? dtype=;nanmedian=Tensor
+input|Tensor input,int dim,bool keepdim=|Tensor input,int dim,bool keepdim=,*,Tensor values,Tensor
+indices;nanquantile=Tensor input,Tensor q,int? dim=,bool keepdim=,*,str interpolation=|Tensor input,float q,int?
+dim=,bool keepdim=,*,str interpolation=;nansum=Tensor input,int[1]? dim=,bool keepdim=,*,ScalarType?
 dtype=;narrow=Tensor input,int dim,Tensor start,int length|Tensor input,int dim,int start,int length;narrow_copy=Tensor
 input,int dim,int start,int length;native_batch_norm=Tensor input,Tensor? weight,Tensor? bias,Tensor?
 running_mean,Tensor? running_var,bool training,float momentum,float eps;native_channel_shuffle=Tensor input,int

@@ -17,11 +17,11 @@ def better_error(name: str, args: tuple, kwargs: dict, problem: Exception) -> Ex
         name: the public name, `linalg.norm`; of a method `.name`, of a module `nn.Linear.forward`.
     """
     known = bool(signatures(name))
-    found = wrong_kinds(name, args, kwargs) if known else None
+    found = wrong_kinds(name, args, kwargs, problem.__traceback__ is None) if known else None
     if found is None and isinstance(problem, AttributeError):
         found = _no_tensor(name, args, kwargs, problem)
     if found is None and not isinstance(problem, BacklightError):
-        found = _of_value(name, args, kwargs, problem)
+        found = _tensor_as_number(name, args, kwargs) or _of_value(name, args, kwargs, problem)
     return found or problem
 
 
@@ -41,6 +41,17 @@ def _no_tensor(name: str, args: tuple, kwargs: dict, problem: AttributeError) ->
     for key, value in kwargs.items():
         if value is problem.obj and not isinstance(value, TensorState):
             return ArgumentError(f"{shown_name(name)}(): argument '{key}' must be Tensor, not {kind_of(value)}")
+    return None
+
+
+def _tensor_as_number(name: str, args: tuple, kwargs: dict) -> Exception | None:
+    """Return the error for a tensor where a function here takes a number only; PyTorch takes one of one element."""
+    for one in signatures(name):
+        given = dict(zip([part.name for part in one], args)) | kwargs
+        for part in one:
+            if part.kind in ("Scalar", "float", "int") and isinstance(given.get(part.name), TensorState):
+                start = f"{shown_name(name)}(): argument '{part.name}' must be {part.kind}, not Tensor"
+                return ArgumentError(f"{start}; pass {part.name}.item()")
     return None
 
 
