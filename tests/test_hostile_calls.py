@@ -62,6 +62,7 @@ torch.nn.utils.rnn.pack_padded_sequence(2, 1, 1)
 torch.permute(x, (2**62, 0))
 x.swapaxes(0, -2**62)
 torch.nonzero_static(x, size=-5)
+torch.index_add(x.long()[0], 0, torch.tensor([0]), torch.tensor([6]), alpha=float('nan'))
 """.strip().splitlines()
 
 # modules say which module it was, PyTorch which function inside; the rest of these lines is alike

@@ -63,7 +63,9 @@ def _of_value(name: str, args: tuple, kwargs: dict, problem: Exception) -> Excep
     shown, text = shown_name(name), str(problem)
     if isinstance(problem, ValueError) and text.startswith("negative dimensions"):
         return ShapeError(f"{shown}(): Trying to create tensor with negative dimension; sizes are 0 or more")
-    if isinstance(problem, OverflowError):
+    if isinstance(problem, OverflowError) or (
+        isinstance(problem, ValueError) and text.startswith("cannot convert float")
+    ):
         return ShapeError(
             f"value cannot be converted without overflow; {shown}() got a number that is too large: {text}"
         )
