@@ -1,5 +1,6 @@
 /* `OpFunction`: an op's public function. Plain small tensors are computed and recorded here; all else in Python. */
 #include "core.h"
+#include "core_out.h"
 #include "kernel.h"
 #include <stddef.h>
 
@@ -376,6 +377,11 @@ static PyObject *function_bind(PyObject *self, PyObject *object, PyObject *type)
 
 static PyObject *function_repr(OpFunction *self) { return repr_of_reference(&self->base); }
 
+static PyObject *explained_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  PyObject *found = function_call(object, args, flags, names);
+  return found ? found : failed_call(object, args, PyVectorcall_NARGS(flags), names);
+}
+
 PyTypeObject OpFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OpFunction",
     .tp_basicsize = sizeof(OpFunction),
@@ -400,7 +406,7 @@ PyObject *core_function(PyObject *self, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OO", &function, &op)) return NULL;
   OpFunction *made = PyObject_GC_New(OpFunction, &OpFunction_Type);
   if (!made) return NULL;
-  made->base.vectorcall = function_call;
+  made->base.vectorcall = explained_call;
   made->base.reference = Py_NewRef(function);
   made->op = Py_NewRef(op);
   made->plan = NULL;

@@ -32,6 +32,46 @@ static PyObject *hand_over(PyObject *to, PyObject *function, PyObject *const *ar
   return found;
 }
 
+static PyObject *explains; /* called with (function, args, kwargs, exception) after a call failed; raised is what it returns */
+
+PyObject *core_explain(PyObject *self, PyObject *explain) {
+  (void)self;
+  Py_XSETREF(explains, explain == Py_None ? NULL : Py_NewRef(explain));
+  Py_RETURN_NONE;
+}
+
+/* Raise in place of the exception of a failed call the one that fits its arguments (NOTE [Failed calls] in
+   ops/arguments/parsing.py); always NULL. */
+PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+  PyObject *type, *problem, *trace, *given = NULL, *options = NULL, *better = NULL;
+  if (!explains || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+  PyErr_Fetch(&type, &problem, &trace);
+  PyErr_NormalizeException(&type, &problem, &trace);
+  if (trace) PyException_SetTraceback(problem, trace);
+  PyObject *explain = Py_NewRef(explains);
+  given = PyTuple_New(count);
+  options = PyDict_New();
+  int failed = !given || !options;
+  for (Py_ssize_t i = 0; !failed && i < count; i++) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; !failed && names && i < PyTuple_GET_SIZE(names); i++)
+    failed = PyDict_SetItem(options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
+  if (!failed) better = PyObject_CallFunctionObjArgs(explain, function, given, options, problem, NULL);
+  Py_DECREF(explain);
+  Py_XDECREF(given);
+  Py_XDECREF(options);
+  if (better && better != problem && PyExceptionInstance_Check(better)) {
+    PyErr_SetObject((PyObject *)Py_TYPE(better), better);
+    Py_XDECREF(type);
+    Py_XDECREF(problem);
+    Py_XDECREF(trace);
+  } else {
+    PyErr_Clear();
+    PyErr_Restore(type, problem, trace);
+  }
+  Py_XDECREF(better);
+  return NULL;
+}
+
 PyObject *core_override(PyObject *self, PyObject *ask) {
   (void)self;
   Py_XSETREF(asks, ask == Py_None ? NULL : Py_NewRef(ask));
@@ -49,8 +89,9 @@ static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags,
   }
   PyObject *reference = reference_of(&self->base);
   if (!reference) return NULL;
-  if (names && names_out(names)) return hand_over(self->written, reference, args, count, names);
-  return PyObject_Vectorcall(reference, args, flags, names);
+  PyObject *found = names && names_out(names) ? hand_over(self->written, reference, args, count, names)
+                                              : PyObject_Vectorcall(reference, args, flags, names);
+  return found ? found : failed_call(object, args, count, names);
 }
 
 static int out_traverse(OutFunction *self, visitproc visit, void *arg) {
@@ -124,6 +165,71 @@ PyObject *out_function(PyObject *self, PyObject *args) {
   made->written = Py_NewRef(written);
   made->module = Py_NewRef(module);
   made->name = Py_NewRef(name);
+  PyObject_GC_Track(made);
+  return (PyObject *)made;
+}
+
+/* --- functions and methods without `out` -------------------------------------------------------------------------- */
+
+typedef struct {
+  struct stand_in base;
+} CheckedFunction;
+
+static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  PyObject *found = PyObject_Vectorcall(((CheckedFunction *)object)->base.reference, args, flags, names);
+  return found ? found : failed_call(object, args, PyVectorcall_NARGS(flags), names);
+}
+
+static int checked_traverse(CheckedFunction *self, visitproc visit, void *arg) {
+  Py_VISIT(self->base.reference);
+  return 0;
+}
+
+static int checked_clear(CheckedFunction *self) {
+  Py_CLEAR(self->base.reference);
+  return 0;
+}
+
+static void checked_dealloc(CheckedFunction *self) {
+  PyObject_GC_UnTrack(self);
+  checked_clear(self);
+  PyObject_GC_Del(self);
+}
+
+static int checked_setattro(PyObject *self, PyObject *name, PyObject *value) {
+  return PyObject_SetAttr(((CheckedFunction *)self)->base.reference, name, value);
+}
+
+static PyObject *checked_bind(PyObject *self, PyObject *object, PyObject *type) {
+  (void)type;
+  return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+static PyObject *checked_repr(CheckedFunction *self) { return PyObject_Repr(self->base.reference); }
+
+PyTypeObject CheckedFunction_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.CheckedFunction",
+    .tp_basicsize = sizeof(CheckedFunction),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(struct stand_in, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_traverse = (traverseproc)checked_traverse,
+    .tp_clear = (inquiry)checked_clear,
+    .tp_dealloc = (destructor)checked_dealloc,
+    .tp_getattro = stand_in_getattro,
+    .tp_setattro = checked_setattro,
+    .tp_descr_get = checked_bind,
+    .tp_repr = (reprfunc)checked_repr,
+    .tp_methods = stand_in_methods,
+    .tp_getset = stand_in_getset,
+};
+
+PyObject *checked_function(PyObject *self, PyObject *function) {
+  (void)self;
+  CheckedFunction *made = PyObject_GC_New(CheckedFunction, &CheckedFunction_Type);
+  if (!made) return NULL;
+  made->base.vectorcall = checked_call;
+  made->base.reference = Py_NewRef(function);
   PyObject_GC_Track(made);
   return (PyObject *)made;
 }

@@ -7,6 +7,14 @@ extern PyTypeObject OutFunction_Type;
 /* Return an OutFunction for (the function, what is called where `out` is given, its module's name, its name there). */
 PyObject *out_function(PyObject *self, PyObject *args);
 
+/* A function without `out` whose failed calls are explained; it binds as a method. */
+extern PyTypeObject CheckedFunction_Type;
+PyObject *checked_function(PyObject *self, PyObject *function);
+
+/* core_explain(explain or None): what is called with (function, args, kwargs, exception) after a call has failed. */
+PyObject *core_explain(PyObject *self, PyObject *explain);
+PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
+
 /* core_override(ask or None): what every OutFunction asks before a call. */
 PyObject *core_override(PyObject *self, PyObject *ask);
 #endif

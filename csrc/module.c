@@ -143,6 +143,8 @@ static PyMethodDef methods[] = {
     {"core_report", core_report, METH_O, "Call this with (op, args, kwargs, out) after each op; None: call nothing."},
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk without hooks."},
     {"core_override", core_override, METH_O, "Ask this with (function, args, kwargs) before each function with `out`."},
+    {"core_explain", core_explain, METH_O, "Call this with (function, args, kwargs, exception) after a failed call."},
+    {"checked_function", checked_function, METH_O, "Return a function whose failed calls are explained."},
     {"out_function", out_function, METH_VARARGS, "Return a function that hands calls with `out` to another one."},
     {"grad_setup", grad_setup, METH_VARARGS, "Say what holds the modes, and what says whether all threads record."},
     {"set_recording", grad_set_recording, METH_O, "Switch recording in this thread; return whether it was asked for."},
@@ -169,7 +171,7 @@ PyMODINIT_FUNC PyInit__native(void) {
   if (!pool_is_set_up && pool_setup()) return PyErr_NoMemory();
   pool_is_set_up = 1;
   if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 ||
-      PyType_Ready(&OutFunction_Type) < 0 || !choose_level(NULL))
+      PyType_Ready(&OutFunction_Type) < 0 || PyType_Ready(&CheckedFunction_Type) < 0 || !choose_level(NULL))
     return NULL;
   PyObject *module = PyModule_Create(&definition);
   if (module && (add_instructions(module) < 0 || blocks_add(module) < 0)) Py_CLEAR(module);

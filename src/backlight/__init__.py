@@ -24,6 +24,8 @@ from backlight.layouts import *
 from backlight.notices import is_warn_always_enabled, set_warn_always
 from backlight.ops.activations import *
 from backlight.ops.adaptive_pooling import *
+from backlight.ops.arguments.checked import checked as _checked
+from backlight.ops.arguments.checked import with_checks as _with_checks
 from backlight.ops.arithmetic import *
 from backlight.ops.channel_norms import *
 from backlight.ops.cholesky import *
@@ -131,6 +133,7 @@ if _TYPE_CHECKING:
     from backlight.tensor.dlpack import asarray, from_dlpack
 
 globals().update(_with_out(globals()))
+globals().update(_with_checks(globals(), [*globals()]))
 
 newaxis = None
 
@@ -182,4 +185,7 @@ def __getattr__(name: str):
         module = _import_unforked("backlight.tensor.foreach")
         if name in module.NAMES:
             return globals().setdefault(name, module.foreach(name))
-    return _find(name)
+    found = _find(name)
+    if callable(found):
+        found = globals()[name] = _checked(found, name)
+    return found

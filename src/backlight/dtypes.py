@@ -150,11 +150,21 @@ def to_numpy_dtype(kind) -> np.dtype | None:
 _PYTHON_TYPES = {builtins.float: float64, builtins.int: int64, builtins.bool: bool}
 
 
+def _dtype_given(function: str, kind) -> dtype:
+    if isinstance(kind, type) and kind in _PYTHON_TYPES:
+        return _PYTHON_TYPES[kind]
+    if not isinstance(kind, dtype):
+        raise ArgumentError(
+            f"{function}(): argument 'type' (position 1) must be torch.dtype, not {type(kind).__name__}"
+        )
+    return kind
+
+
 class finfo:  # noqa: N801 - PyTorch's name
     """Machine limits of a floating point dtype: `eps`, `max`, `min`, `tiny`, `bits`, `resolution`."""
 
     def __init__(self, kind: dtype | None = None):
-        kind = kind or _default
+        kind = _dtype_given("finfo", _default if kind is None else kind)
         if not kind.is_floating_point:
             raise ArgumentError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.{kind.name}'"
@@ -176,6 +186,7 @@ class iinfo:  # noqa: N801 - PyTorch's name
     """Limits of an integer dtype: `max`, `min`, `bits`."""
 
     def __init__(self, kind: dtype):
+        kind = _dtype_given("iinfo", kind)
         if kind.kind != INTEGERS:
             raise ArgumentError(
                 f"torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.{kind.name}'"

@@ -2,6 +2,7 @@
 
 from backlight.dtypes import get_default_dtype
 from backlight.errors import DimError
+from backlight.ops.arguments.checked import with_checks
 from backlight.ops.complex_numbers import refusing
 from backlight.ops.dims import normalise_dims
 from backlight.ops.flipping import roll
@@ -123,3 +124,4 @@ def rfftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, requires_grad=Fa
 
 _REAL = ("irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn", "fftfreq", "rfftfreq")
 globals().update(with_out(globals(), _REAL, __name__))
+globals().update(with_checks(globals(), __all__, __name__))

@@ -1,6 +1,7 @@
 """PyTorch's `torch.linalg`: factors, solutions, determinants, eigenvalues, norms of matrices."""
 
 from backlight.errors import LinAlgError
+from backlight.ops.arguments.checked import with_checks
 from backlight.ops.cholesky import linalg_cholesky as cholesky
 from backlight.ops.cholesky import linalg_cholesky_ex as cholesky_ex
 from backlight.ops.contractions import linalg_cross as cross
@@ -89,3 +90,4 @@ __all__ = [
 ]
 
 globals().update(with_out(globals(), {*__all__} - {"LinAlgError", "diagonal", "vander"}, __name__))
+globals().update(with_checks(globals(), __all__, __name__))

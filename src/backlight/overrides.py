@@ -15,6 +15,7 @@ from backlight.kernels.blocks import Block
 from backlight.kernels.native import core
 from backlight.nn import functional, init
 from backlight.nn.parameter import answer_as_parameters
+from backlight.ops.arguments.checked import undone
 from backlight.tensor.tensor import Tensor
 
 __all__ = [
@@ -184,8 +185,17 @@ def _functions() -> Iterator[tuple[str, str, Public]]:
         for name in sorted({*names} - {"Reranker"}):  # asking for that class would import it
             function = getattr(module, name)
             if name[0] != "_" and name not in IGNORED and callable(function) and not isinstance(function, type):
-                overriding.names.setdefault(function, f"{space}.{name}")
-                yield space, name, function
+                yield space, name, _noted(function, f"{space}.{name}")
+
+
+def _noted(function: Public, name: str) -> Public:
+    """Note how a function is called; return the Python function that does its work."""
+    overriding.names.setdefault(function, name)
+    behind = undone(function)
+    if behind is not function:
+        overriding.shown.setdefault(behind, function)
+        overriding.names.setdefault(behind, name)
+    return behind
 
 
 def _methods() -> Iterator[tuple[str, str, Public]]:
@@ -199,7 +209,7 @@ def _methods() -> Iterator[tuple[str, str, Public]]:
             yield from _accessors(name, value)
         elif callable(value):
             _note_method(name, value)
-            yield "torch.Tensor", name, value
+            yield "torch.Tensor", name, _noted(value, f"torch.Tensor.{name}")
 
 
 def _accessors(name: str, value: property) -> Iterator[tuple[str, str, Public]]:

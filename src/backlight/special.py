@@ -1,6 +1,7 @@
 """PyTorch's `torch.special`: special functions under their scientific names."""
 
 from backlight.ops.activations import sigmoid as expit
+from backlight.ops.arguments.checked import with_checks
 from backlight.ops.out_variants import with_out
 from backlight.ops.pointwise import exp2, expm1, log1p, sinc
 from backlight.ops.rare_functions import (
@@ -94,3 +95,4 @@ globals().update(POLYNOMIALS)
 __all__ += POLYNOMIALS
 
 globals().update(with_out(globals(), {*__all__} - {"softmax", "log_softmax"}, __name__))
+globals().update(with_checks(globals(), __all__, __name__))

@@ -1,6 +1,6 @@
 """`Variable`: what tensors that may require grad were called before PyTorch 0.4."""
 
-from backlight.errors import GraphError
+from backlight.errors import ArgumentError, GraphError
 from backlight.graph.state import TensorState
 from backlight.tensor.tensor import Tensor
 
@@ -12,6 +12,8 @@ class VariableMeta(type):
 
     def __call__(cls, data: Tensor, requires_grad: bool = False) -> Tensor:
         """Return a tensor over the same memory that begins a graph of its own."""
+        if not isinstance(data, TensorState):
+            raise ArgumentError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.detach().requires_grad_(requires_grad)
 
     def __instancecheck__(cls, value) -> bool:

@@ -83,7 +83,9 @@ class AskNothing(DisableTorchFunction):
 
 
 def overloads(cls: type) -> bool:
-    """Tell whether a class answers calls itself: exact tensors and parameters do not."""
+    """Tell whether a class answers calls itself: exact tensors, parameters and PyTorch's own classes do not."""
+    if cls.__module__.partition(".")[0] == "torch":
+        return False
     answer = getattr(cls, "__torch_function__", None)
     return answer is not None and answer is not disabled and cls is not the_tensor_class()
 

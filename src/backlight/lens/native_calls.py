@@ -9,6 +9,7 @@ from backlight.graph.interception import Interception, add_interception, rename_
 from backlight.graph.watching import local, tell_call
 from backlight.nn.modules.module import Module
 from backlight.ops import masking, selecting
+from backlight.ops.arguments.checked import undone
 from backlight.ops.declare import TABLE
 from backlight.tensor import creation, drawn, filled, ranges
 from backlight.tensor.tensor import Tensor
@@ -32,7 +33,7 @@ def note_functions() -> None:
     named = {getattr(module, name): name for module in (creation, drawn, filled, ranges) for name in module.__all__}
     named |= {getattr(Tensor, name): name for name in (*METHODS, *writes)}
     named |= {data.fget: "data", data.fset: "data", masking.nonzero: "nonzero", selecting.one_hot: "one_hot"}
-    for function, name in named.items():
+    for function, name in ((undone(function), name) for function, name in named.items()):
         if isinstance(function, FunctionType) and function.__code__.co_name not in REPORT_THEMSELVES:
             add_interception(Interception(function, name))
     add_interception(_ModuleCall(Module.__call__))

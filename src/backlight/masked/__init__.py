@@ -3,6 +3,7 @@
 from backlight.masked.normalisations import cumprod, cumsum, log_softmax, normalize, softmax, softmin
 from backlight.masked.reductions import amax, amin, argmax, argmin, logaddexp, logsumexp, median, norm, prod, sum
 from backlight.masked.statistics import mean, std, var
+from backlight.ops.arguments.checked import with_checks
 
 __all__ = [
     "amax",
@@ -25,3 +26,5 @@ __all__ = [
     "sum",
     "var",
 ]
+
+globals().update(with_checks(globals(), __all__, __name__))

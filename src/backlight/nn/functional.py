@@ -43,6 +43,7 @@ from backlight.ops.adaptive_pooling import (
     max_unpool2d,
     max_unpool3d,
 )
+from backlight.ops.arguments.checked import with_checks
 from backlight.ops.attention import scaled_dot_product_attention
 from backlight.ops.bags import embedding_bag
 from backlight.ops.channel_norms import batch_norm as normalise_batch
@@ -340,7 +341,7 @@ def instance_norm(
     """
     shape = input._data.shape
     if use_input_stats:
-        check_several((1, shape[0] * shape[1], *shape[2:]), "spatial element", shape)
+        check_several((1, 1, *shape[2:]), "spatial element", shape)
     return normalise_instances(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
@@ -383,3 +384,4 @@ _TAKING_OUT = (
     "softshrink",
 )
 globals().update(with_out(globals(), _TAKING_OUT, __name__))
+globals().update(with_checks(globals(), __all__, __name__))

@@ -7,6 +7,7 @@ import numpy as np
 
 from backlight.errors import ValueProblem
 from backlight.graph.modes import no_grad
+from backlight.ops.arguments.checked import with_checks
 from backlight.ops.selection import where
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.drawn import randperm
@@ -300,3 +301,5 @@ kaiming_uniform = _under_old_name(kaiming_uniform_)
 kaiming_normal = _under_old_name(kaiming_normal_)
 orthogonal = _under_old_name(orthogonal_)
 sparse = _under_old_name(sparse_)
+
+globals().update(with_checks(globals(), __all__, __name__))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backlight.errors import ShapeError, ValueProblem
+from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.graph.state import TensorState, wrap
 from backlight.ops.joining import cat
 from backlight.ops.selecting import index_copy, index_select
@@ -81,6 +81,9 @@ class PackedSequence(PackedFields):
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """Return the permutation that undoes another one."""
+    if permutation is not None and not isinstance(permutation, TensorState):
+        got = type(permutation).__name__
+        raise ArgumentError(f"empty_like(): argument 'input' (position 1) must be Tensor, not {got}")
     return None if permutation is None else wrap(np.argsort(permutation._data.copy(), kind="stable"))
 
 
@@ -101,6 +104,9 @@ def pack_padded_sequence(
     Raises:
         RuntimeError: lengths do not fit the batch, are not above 0, or not sorted though they must be.
     """
+    if not isinstance(input, TensorState):
+        got = type(input).__name__
+        raise ArgumentError(f"_pack_padded_sequence(): argument 'input' (position 1) must be Tensor, not {got}")
     counts = np.array(lengths._data if isinstance(lengths, TensorState) else lengths, np.int64)
     order = None
     if not enforce_sorted:

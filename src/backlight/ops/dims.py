@@ -6,7 +6,7 @@ from operator import index
 
 import numpy as np
 
-from backlight.errors import ArgumentError, DimError, ShapeError
+from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
 
 
 def normalise_dim(dim, ndim: int) -> int:
@@ -25,6 +25,8 @@ def normalise_dim(dim, ndim: int) -> int:
         return number
     if -count <= number < 0:
         return number + count
+    if not -(2**63) <= number < 2**63:
+        raise ValueProblem("Overflow when unpacking long long: a dim has at most 64 bits")
     raise DimError(
         f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {number})\n"
         f"  The tensor has {ndim} dims: count them from 0, or from -1 backwards"

@@ -10,7 +10,7 @@ for one operand is the contraction of the incoming gradient with the other opera
 import functools
 from collections import Counter
 
-from backlight.errors import ShapeError, ValueProblem
+from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.graph.state import TensorState
 from backlight.kernels.contraction import contract
 from backlight.kernels.halves import rounded, widened
@@ -89,6 +89,8 @@ def _arguments(args) -> tuple[str, list]:
     if isinstance(args[0], TensorState):
         return _from_lists(args)
     equation, *operands = args
+    if not isinstance(equation, str):
+        raise ArgumentError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = list(operands[0])
     return equation, operands

@@ -163,6 +163,8 @@ def nonzero(input, *, as_tuple: bool = False):
 
 def nonzero_static(input, *, size, fill_value=-1):
     """Return the places of the first `size` elements that are not zero, one row each; rows of `fill_value` if fewer."""
+    if size < 0:
+        raise ShapeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
     found = np.argwhere(owned(input._data))[:size]
     out = np.full((size, found.shape[1]), fill_value, np.int64)
     out[: len(found)] = found

@@ -129,7 +129,10 @@ def broadcast_shapes(*shapes) -> Size:
     """Return the shape that tensors of these shapes broadcast to."""
     found = ()
     for place, shape in enumerate(shapes):
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        shape = (shape,) if isinstance(shape, int) else shape
+        if not isinstance(shape, (tuple, list)) or not all(isinstance(size, int) for size in shape):
+            raise ShapeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
+        shape = tuple(shape)
         try:
             found = broadcast(found, shape)
         except ShapeError:

@@ -97,6 +97,7 @@ def real_signal(name: str, input, sizes, dims, norm, inverse: bool):
 def _checked(name: str, input, sizes, dims) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the dims, counted from the start, and the sizes of the signal along them."""
     ndim = input._data.ndim
+    sizes, dims = ((one,) if isinstance(one, int) else one for one in (sizes, dims))
     if sizes is not None and dims is not None and len(sizes) != len(dims):
         raise ShapeError(
             "When given, dim and shape arguments must have the same length\n"

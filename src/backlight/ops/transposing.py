@@ -14,7 +14,7 @@ def transpose(xp, input, dim0: int, dim1: int):
     """Swap two dims."""
     try:
         return input.swapaxes(dim0, dim1)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         normalise_dim(dim0, input.ndim)
         normalise_dim(dim1, input.ndim)
         return input[...]
@@ -45,7 +45,7 @@ def permuted(xp, input, dims: tuple):
     """The dims in another order."""
     try:
         return input.transpose(dims)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         _check_permutation(dims, input.ndim)
         raise
 

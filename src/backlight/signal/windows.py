@@ -1,6 +1,7 @@
 """PyTorch's `torch.signal.windows`: weights that fall off to both sides, computed in float64 and rounded once."""
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.kernels import bessel
 from backlight.kernels.blocks import silent_floats
+from backlight.ops.arguments.checked import with_checks
 from backlight.ops.promotion import is_float
 from backlight.sizes import storage_errors
 from backlight.tensor.creation import made
@@ -41,6 +43,10 @@ def _window(name: str, length: int, sym: bool, weights: Callable, options: dict)
         wrong = sorted(set(options) - known)[0]
         raise ArgumentError(f"{name}() got an unexpected keyword argument '{wrong}'")
     kind = float_dtype(options.get("dtype"))
+    if not isinstance(length, Integral):
+        raise ArgumentError(
+            f"linspace() received an invalid combination of arguments: M must be int, not {type(length).__name__}"
+        )
     if length < 0:
         raise ValueProblem(f"{name} requires non-negative window length, got M={length}")
     if not is_float(kind):
@@ -137,3 +143,6 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options)
 def nuttall(M: int, *, sym: bool = True, **options) -> Tensor:  # noqa: N803
     """Return Nuttall's sum of four cosines; the other arguments are those of `exponential`."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **options)
+
+
+globals().update(with_checks(globals(), __all__, __name__))

@@ -3,6 +3,7 @@
 import backlight.ops.generate  # noqa: F401 - declares how ops become code
 from backlight.graph.state import TensorState, tensor_class
 from backlight.ops import compiled
+from backlight.ops.arguments.checked import check_methods
 from backlight.tensor.conversion_methods import ConversionMethods
 from backlight.tensor.copy_methods import CopyMethods
 from backlight.tensor.creation_methods import CreationMethods
@@ -51,3 +52,4 @@ class Tensor(
 
 
 compiled.start(Tensor)
+check_methods(Tensor)

@@ -2,6 +2,8 @@
 
 import enum
 
+from backlight.errors import ArgumentError
+from backlight.graph.state import TensorState
 from backlight.tensor.dlpack import export, from_dlpack
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
@@ -29,4 +31,6 @@ class DLDeviceType(enum.IntEnum):
 
 def to_dlpack(tensor):
     """Return a capsule over a tensor's memory, which `from_dlpack` can read once."""
+    if not isinstance(tensor, TensorState):
+        raise ArgumentError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {type(tensor).__name__}")
     return export(tensor)

@@ -1,8 +1,7 @@
 """Convolution layers, plain and transposed."""
 
 import math
-from collections.abc import Sequence
-from numbers import Integral
+from collections.abc import Iterable, Sequence
 
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
@@ -19,7 +18,7 @@ PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 def for_each_dim(value, dims: int) -> tuple:
     """Return an option given for all dims at once as a tuple with one value for each."""
-    return (value,) * dims if isinstance(value, Integral) else tuple(value)
+    return tuple(value) if isinstance(value, Iterable) else (value,) * dims
 
 
 class _Convolution(Module):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
+from backlight.nn.modules.convolution import for_each_dim
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
 
@@ -27,17 +28,17 @@ class _Fractional(Module):
             raise ValueProblem(f"kernel_size must be greater than 0, but got {kernel_size}")
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
-        self.output_size = None if output_size is None else self._for_each_dim(output_size)
-        self.output_ratio = None if output_ratio is None else self._for_each_dim(output_ratio)
         if output_size is None and output_ratio is None:
             raise ValueProblem(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:
             raise ValueProblem("only one of output_size and output_ratio may be specified")
+        self.output_size = None if output_size is None else self._for_each_dim(output_size)
+        self.output_ratio = None if output_ratio is None else self._for_each_dim(output_ratio)
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueProblem(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def _for_each_dim(self, value) -> tuple:
-        return (value,) * self.dims if isinstance(value, (int, float)) else tuple(value)
+        return for_each_dim(value, self.dims)
 
     def forward(self, input: Tensor):
         """Return the largest element of each window, with `return_indices` also where it lies."""

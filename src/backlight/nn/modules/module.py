@@ -15,6 +15,7 @@ from backlight.nn.modules.hooks import register_module_full_backward_pre_hook as
 from backlight.nn.modules.registry import Registry
 from backlight.nn.modules.tree import Tree
 from backlight.nn.skeletons import is_skeleton, skeleton_of, with_memory
+from backlight.ops.arguments.checked import UNFORESEEN, explained_module
 from backlight.settings import compile as compiled
 
 __all__ = ["Module"]
@@ -42,9 +43,15 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
     training: bool
 
     def __call__(self, *args, **kwargs):
-        if self._hooks is None:
-            return self.forward(*args, **kwargs)
-        return self._hooks.call(self, args, kwargs)
+        try:
+            if self._hooks is None:
+                return self.forward(*args, **kwargs)
+            return self._hooks.call(self, args, kwargs)
+        except UNFORESEEN as problem:
+            better = explained_module(self, args, kwargs, problem)
+            if better is problem:
+                raise
+        raise better
 
     def forward(self, *args, **kwargs):
         """Compute the output; every subclass has its own.

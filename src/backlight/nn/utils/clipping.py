@@ -57,6 +57,8 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scale all gradients by max_norm / total_norm, in place, if that makes them smaller."""
     gradients = _gradients(_listed(parameters))
+    if not gradients:
+        return
     with no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         if _plain_dtype([*gradients, total_norm]) is None:

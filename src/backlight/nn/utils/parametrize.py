@@ -162,8 +162,8 @@ def _property(name: str) -> property:
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Return whether a module has a parametrization: any, or one of this name."""
-    parts = module._modules.get("parametrizations")
-    return parts is not None and (tensor_name is None or tensor_name in parts)
+    parts = getattr(module, "parametrizations", None)
+    return isinstance(parts, Module) and (tensor_name is None or tensor_name in parts)
 
 
 def type_before_parametrizations(module: Module) -> type:

@@ -1,0 +1,116 @@
+"""Functions whose failed calls are explained (NOTE [Failed calls] in ops/arguments/parsing.py)."""
+
+import functools
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import FunctionType, TracebackType
+
+import ml_dtypes
+import numpy as np
+
+from backlight.errors import BacklightError
+from backlight.kernels.native import core
+from backlight.later import function_later
+
+better_error = function_later("backlight.ops.arguments.wording", "better_error")
+
+UNFORESEEN = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError, NameError)
+UNFORESEEN += (RecursionError, SystemError, MemoryError)
+OUR_FILES = tuple(str(Path(module.__file__).parent) for module in (ml_dtypes, np))
+OUR_FILES += (str(Path(__file__).parent.parent.parent), "<backlight ", "<__array_function__")
+UNCHECKED = frozenset({"is_tensor", "numel", "is_floating_point", "is_complex", "dim", "ndimension", "size", "item"})
+
+_names: dict[object, str] = {}  # a function that the namespaces show -> its public name
+_doors: dict[FunctionType, object] = {}  # a Python function -> what stands before it
+
+
+def explained(function, args: tuple, kwargs: dict, problem: Exception) -> Exception:
+    """Return PyTorch's error for a failed call whose arguments are of the wrong kinds, else what it ended in."""
+    name = _names.get(function)
+    if name is None or not isinstance(problem, UNFORESEEN) or not _is_ours(problem.__traceback__):
+        return problem
+    if isinstance(problem, BacklightError) and not str(problem).startswith("argument '"):
+        return problem
+    return better_error(name, args, kwargs, problem)
+
+
+def explained_module(module, args: tuple, kwargs: dict, problem: Exception) -> Exception:
+    """Return PyTorch's error for a failed call of a module, as `explained` does for functions."""
+    if isinstance(problem, BacklightError) or not _is_ours(problem.__traceback__):
+        return problem
+    return better_error(f"nn.{type(module).__name__}.forward", args, kwargs, problem)
+
+
+def _is_ours(trace: TracebackType | None) -> bool:
+    """Tell whether an error was raised by our code or NumPy's, or for the arguments themselves."""
+    if trace is None:
+        return True
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame.f_code.co_filename.startswith(OUR_FILES)
+
+
+def checked(function, name: str):
+    """Return what a namespace shows for a function: the same function, with its failed calls explained.
+
+    Args:
+        name: its public name, `linalg.norm`; of a method `.name`.
+    """
+    if type(function) is not FunctionType:
+        if core is not None and not isinstance(function, type) and type(function).__module__ == core.__name__:
+            _names.setdefault(function, name)
+        return function
+    if function.__name__ in UNCHECKED:
+        return function
+    if function not in _doors:
+        _doors[function] = _door(function)
+        _names[_doors[function]] = name
+    elif _names[_doors[function]][0] == ".":
+        _names[_doors[function]] = name
+    return _doors[function]
+
+
+def _door(function: FunctionType):
+    if core is not None:
+        return core.checked_function(function)
+
+    @functools.wraps(function)
+    def door(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except UNFORESEEN as problem:
+            problem.__traceback__ = problem.__traceback__.tb_next
+            better = explained(door, args, kwargs, problem)
+            if better is problem:
+                raise
+        raise better
+
+    return door
+
+
+def undone(function):
+    """Return the Python function behind one that a namespace shows."""
+    return function.__wrapped__ if _doors.get(getattr(function, "__wrapped__", None)) is function else function
+
+
+def with_checks(namespace: dict, names: Iterable[str], module: str = "backlight") -> dict[str, Callable]:
+    """Return those functions of a namespace that are among `names`, with their failed calls explained."""
+    start = module.removeprefix("backlight").removeprefix(".")
+    found = {name: namespace.get(name) for name in names if name[0] != "_"}
+    return {
+        name: checked(value, f"{start}.{name}" if start else name) for name, value in found.items() if callable(value)
+    }
+
+
+def check_methods(cls: type) -> None:
+    """Let a class show its methods, those that it inherits too, with their failed calls explained."""
+    for owner in cls.__mro__:
+        for name, value in list(vars(owner).items()):
+            if name[0] != "_" and name not in vars(cls) and type(value) is FunctionType:
+                setattr(cls, name, checked(value, f".{name}"))
+            elif name[0] != "_" and callable(value):
+                checked(value, f".{name}")
+
+
+if core is not None:
+    core.core_explain(explained)

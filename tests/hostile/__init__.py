@@ -1,0 +1,1 @@
+"""Calls of public names with hostile arguments: what is called, with what, in which process, and how it is judged."""
