@@ -72,10 +72,11 @@ def _number_lines(op: Op, singles) -> list[str]:
     if not op.promote or len(singles) != 2 or len(op.arrays) != 2:
         return []
     first, second = [param.name for param in singles]
+    beside = "float_beside" if op.promote == "float" else "number_beside"
     return [
         f"kind = {second}.__class__",
         "if kind is not Tensor and (kind is float or kind is int):",
-        f"    {second} = operands.number_beside({first}, {second})",
+        f"    {second} = operands.{beside}({first}, {second})",
     ]
 
 

@@ -17,7 +17,7 @@ from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
 from backlight.graph.storage import Storage
 from backlight.ops.overlaps import refuse_overlaps
-from backlight.ops.promotion import category
+from backlight.ops.promotion import LONG, category
 from backlight.ops.tangents import copy_tangents, has_tangents, write_tangents
 from backlight.ops.view_history import edge_of_values, rewrite_history
 from backlight.ops.views import check_may_write, has_history
@@ -77,6 +77,8 @@ def written_directly(target, operand, ufunc) -> bool:
             return False
         edge = edge or operand._edge
         operand = values
+    elif operand.__class__ is int and not -LONG <= operand < LONG:
+        return False
     if (edge is not None or target._view is not None) and modes.grad_enabled:
         return False
     refuse_writing(target)

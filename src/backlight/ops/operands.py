@@ -13,7 +13,7 @@ from backlight.graph.state import TensorState, wrap
 from backlight.graph.storage import new_storage
 from backlight.kernels.arithmetic import summed
 from backlight.kernels.halves import is_half, widened
-from backlight.ops.promotion import as_float, common_dtype
+from backlight.ops.promotion import LONG, as_float, check_scalar, common_dtype, is_float
 from backlight.ops.views import NO_GRAD
 
 ndarray = np.ndarray
@@ -54,7 +54,7 @@ def coerce(op, flavour, values):
         if isinstance(value, TensorState):
             continue
         if op.promote and tensors and is_number(value):
-            made[place] = _scalar_tensor(value, tensors)
+            made[place] = _scalar_tensor(value, tensors, op.promote == "float")
         elif flavour == "operator" and op.rules and isinstance(value, ndarray):
             return NotImplemented  # NumPy's reflected operator asks __array_ufunc__, and has the result's dtype right
         elif op.promote and tensors and isinstance(value, ndarray):
@@ -66,7 +66,7 @@ def coerce(op, flavour, values):
     return made
 
 
-def _scalar_tensor(value, tensors):
+def _scalar_tensor(value, tensors, floating: bool = False):
     """Return a number as a 0-d tensor of the dtype that it has beside these tensors."""
     first = tensors[0]._data
     if len(tensors) == 1 and first.dtype.kind == "f" and not isinstance(value, np.generic):
@@ -74,6 +74,7 @@ def _scalar_tensor(value, tensors):
     else:
         value = value.item() if isinstance(value, np.generic) else value
         kind = common_dtype([tensor._data for tensor in tensors], [value])
+        kind = as_float(kind) if floating else kind
     return wrap(_number(value, kind) if first.__class__ is ndarray else _number(value, kind)[()])
 
 
@@ -85,11 +86,24 @@ def number_beside(tensor, value):
     kind = data.dtype
     if kind.kind != "f" and (value.__class__ is float or kind.kind != "i"):
         return _scalar_tensor(value, [tensor])
-    return wrap(_number(value, kind) if data.__class__ is ndarray else kind.type(value))
+    if data.__class__ is not ndarray:
+        return wrap(kind.type(value) if value.__class__ is float else _number(value, kind)[()])
+    return wrap(_number(value, kind))
+
+
+def float_beside(tensor, value):
+    """The same as `number_beside`, for an op that computes with floats whatever it is given."""
+    data = getattr(tensor, "_data", None)
+    if data is None or data.dtype.kind == "f":
+        return number_beside(tensor, value)
+    return _scalar_tensor(value, [tensor], True)
 
 
 def _number(value, kind):
     """Return a number as an array of a dtype; integers too large for it wrap round, as in PyTorch."""
+    if value.__class__ is int and not -LONG <= value < LONG:
+        check_scalar(value)
+        return np.array(float(value) if is_float(kind) else value).astype(kind)
     try:
         return np.array(value, kind)
     except OverflowError:

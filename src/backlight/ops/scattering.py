@@ -14,6 +14,7 @@ from backlight.graph.state import TensorState, wrap
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.repeating import expand
+from backlight.ops.scalars import element
 from backlight.ops.selecting import INDEX_KINDS, check_range, check_same_dtype
 from backlight.ops.shaping import reshape
 from backlight.sizes import broadcast
@@ -165,7 +166,7 @@ def scatter_tensor_src(grad, dim, index, src_shape, ops):
 @op(node="ScatterBackward1", tangent="symmetric")
 def scatter_number(xp, input, dim: int, index, value: float):
     """`input` with the elements at the places that an index along `dim` names replaced by a number."""
-    return _written(xp, input, _checked("scatter", input, dim, index), index, value)
+    return _written(xp, input, _checked("scatter", input, dim, index), index, element(value, input.dtype))
 
 
 @scatter_number.derivative("input", formula="grad, 0 at the places replaced")
@@ -206,8 +207,8 @@ def _scatter_reduce(input, dim, index, written, reduce):
     if reduce not in ("add", "multiply"):
         raise ShapeError(f"reduce argument must be either add or multiply., got {reduce!r}")
     if not isinstance(written, TensorState):
-        zero = input.detach().reshape(-1)[:1].mul(0) if input._data.size else input.detach().reshape(-1)
-        written = expand(reshape(zero.add(written).to(input.dtype), (1,) * index._data.ndim), index._data.shape)
+        number = wrap(np.full((1,) * index._data.ndim, element(written, input._data.dtype)))
+        written = expand(number, index._data.shape)
     if reduce == "add":
         return scatter_add(input, dim, index, written)
     return scatter_reduce(input, dim, index, written, "prod")

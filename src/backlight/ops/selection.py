@@ -2,6 +2,8 @@
 
 import warnings
 
+import numpy as np
+
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState, wrap
@@ -9,6 +11,9 @@ from backlight.kernels import choice
 from backlight.ops.declare import Array, Mask, op
 from backlight.ops.masking import nonzero
 from backlight.ops.numbers import beside, like
+from backlight.ops.operands import is_number
+from backlight.ops.promotion import common_dtype
+from backlight.ops.scalars import element, element_like
 
 __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum", "minimum", "where"]
 
@@ -56,7 +61,17 @@ def where(condition, input=None, other=None):
         return nonzero(condition, as_tuple=True)
     if condition._data.dtype.kind != "b":
         condition = _as_mask(condition)
+    if not (isinstance(input, TensorState) and isinstance(other, TensorState)):
+        input, other = _as_branch(input, other), _as_branch(other, input)
     return chosen(condition, input, other)
+
+
+def _as_branch(value, beside):
+    """Return a number as a 0-d tensor of the dtype that it has beside a tensor, if the dtype can hold it."""
+    if isinstance(value, TensorState) or not isinstance(beside, TensorState) or not is_number(value):
+        return value
+    kind = common_dtype([beside._data], [value.item() if isinstance(value, np.generic) else value])
+    return wrap(np.asarray(element(value, kind, checks_halves=False)))
 
 
 def _as_mask(condition):
@@ -164,8 +179,8 @@ def fmin_other(grad, input, other, ops):
 @op(node="ClampBackward1", tangent="symmetric")
 def clamp_to_numbers(xp, input, min: float | None, max: float | None):
     """The input brought between two numbers, each of which may be None."""
-    out = input if min is None else xp.maximum(input, like(input, min))
-    return out if max is None else xp.minimum(out, like(input, max))
+    out = input if min is None else xp.maximum(input, element_like(input, min))
+    return out if max is None else xp.minimum(out, element_like(input, max))
 
 
 @clamp_to_numbers.derivative("input", formula="grad where min ≤ input ≤ max, else 0")
@@ -177,7 +192,7 @@ def clamp_to_numbers_input(grad, input, min, max, ops):
 @op(node="ClampMinBackward0", tangent="symmetric")
 def clamp_min_number(xp, input, min: float):
     """The input, raised to a number where it is below."""
-    return xp.maximum(input, like(input, min))
+    return xp.maximum(input, element_like(input, min))
 
 
 @clamp_min_number.derivative("input", formula="grad where input ≥ min, else 0")
@@ -188,7 +203,7 @@ def clamp_min_number_input(grad, input, min, ops):
 @op(node="ClampMaxBackward0", tangent="symmetric")
 def clamp_max_number(xp, input, max: float):
     """The input, lowered to a number where it is above."""
-    return xp.minimum(input, like(input, max))
+    return xp.minimum(input, element_like(input, max))
 
 
 @clamp_max_number.derivative("input", formula="grad where input ≤ max, else 0")

@@ -12,7 +12,8 @@ from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels.fused import multiply_add
 from backlight.ops.operands import is_number
-from backlight.ops.promotion import INT64, category
+from backlight.ops.promotion import INT64, category, check_scalar
+from backlight.ops.scalars import element
 from backlight.tensor.creation import converted, made
 from backlight.tensor.filled import float_dtype
 
@@ -127,7 +128,7 @@ def linspace(
         RuntimeError: `steps` is negative.
     """
     kind = float_dtype(dtype)
-    limits = _number("linspace", "start", start), _number("linspace", "end", end)
+    limits = _limits("linspace", start, end, kind)
     array = _between(*limits, _count(steps), kind).astype(kind)
     return made(array, requires_grad, device, layout, pin_memory)
 
@@ -146,9 +147,19 @@ def logspace(
 ):
     """Make `steps` powers of `base` with evenly spaced exponents, from `start` up to `end` itself."""
     kind = float_dtype(dtype)
-    limits = _number("logspace", "start", start), _number("logspace", "end", end)
+    limits = _limits("logspace", start, end, kind)
     exponents = _between(*limits, _count(steps), kind).astype(np.float64)
     return made(converted(np.power(base, exponents), kind), requires_grad, device, layout, pin_memory)
+
+
+def _limits(function: str, start, end, kind: np.dtype) -> tuple:
+    """Return both ends as elements of a dtype, which must hold them."""
+    limits = _number(function, "start", start), _number(function, "end", end)
+    for limit in limits:
+        check_scalar(limit)
+    if kind.kind == "b":
+        raise UnsupportedError(f"\"{function}_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64")
+    return tuple([element(limit, kind) for limit in limits])
 
 
 def _count(steps) -> int:
@@ -164,7 +175,7 @@ def _count(steps) -> int:
 def _between(start, end, steps: int, kind: np.dtype) -> np.ndarray:
     """Return evenly spaced numbers, counted from the nearer end and rounded as PyTorch rounds them."""
     if category(kind) == 1:
-        start, end, kind = _whole(start), _whole(end), np.dtype(np.float64)
+        start, end, kind = int(start), int(end), np.dtype(np.float64)
     start, end = kind.type(start), kind.type(end)
     if steps <= 1:
         return np.full(steps, start)
