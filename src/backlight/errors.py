@@ -42,6 +42,10 @@ class ShapeError(BacklightError, RuntimeError):
     """Shapes, sizes or dtypes of the arguments do not fit together."""
 
 
+class StorageError(BacklightError, RuntimeError, MemoryError):
+    """An array needs more bytes than can be counted, or than there are."""
+
+
 class LinAlgError(BacklightError, RuntimeError):
     """A matrix is singular, not positive-definite, or of a kind that an algorithm does not converge on."""
 

@@ -3,7 +3,10 @@
 from math import prod
 from operator import index
 
-from backlight.errors import ArgumentError, ShapeError
+from backlight.errors import ArgumentError, ShapeError, StorageError
+
+MOST_BYTES = 2**63 - 1
+TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
 
 
 class Size(tuple):
@@ -103,3 +106,50 @@ def broadcast(*shapes: tuple) -> tuple:
                 )
         found = tuple(b if a == 1 else a for a, b in zip(left, right))
     return found
+
+
+def check_storage(shape, itemsize: int) -> None:
+    """Raise PyTorch's error where an array of this shape has more bytes than 64 bits count.
+
+    Raises:
+        RuntimeError: that many.
+    """
+    if prod(shape) * itemsize > MOST_BYTES:
+        raise storage_error(shape, itemsize)
+
+
+def storage_error(shape, itemsize: int) -> StorageError:
+    """Return PyTorch's error for an array of this shape that NumPy could not make."""
+    count = prod(size or 1 for size in shape) * itemsize
+    if count > MOST_BYTES:
+        return StorageError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    return StorageError(
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
+        f"allocate {count} bytes. Error code 12 (Cannot allocate memory)\n  The shape is {list(shape)}"
+    )
+
+
+def allocated(make, shape, kind, *options):
+    """Return `make(shape, kind, *options)`, one of NumPy's functions that make an array.
+
+    Raises:
+        RuntimeError: the array is too large.
+    """
+    try:
+        return make(shape, kind, *options)
+    except (MemoryError, ValueError, OverflowError):
+        raise storage_error(shape, kind.itemsize) from None
+
+
+def as_storage_error(problem: Exception) -> Exception:
+    """Return PyTorch's error for NumPy's about an array that is too large, or the problem itself if it is another."""
+    if isinstance(problem, StorageError):
+        return problem
+    if isinstance(problem, MemoryError):
+        shape, kind = getattr(problem, "shape", None), getattr(problem, "dtype", None)
+        if shape is not None and kind is not None:
+            return storage_error(shape, kind.itemsize)
+        return StorageError(f"DefaultCPUAllocator: can't allocate memory: {problem or 'it has run out'}")
+    if isinstance(problem, ValueError) and str(problem).startswith(TOO_LARGE):
+        return StorageError(f"Storage size calculation overflowed: {problem}")
+    return problem

@@ -14,7 +14,7 @@ from backlight.layouts import numpy_order
 from backlight.ops.operands import is_number
 from backlight.ops.promotion import check_scalar, scalar_dtype
 from backlight.ops.scalars import element
-from backlight.sizes import size_from
+from backlight.sizes import allocated, size_from
 from backlight.tensor.creation import made
 
 __all__ = [
@@ -38,19 +38,19 @@ def float_dtype(dtype) -> np.dtype:
 
 def unwritten(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
     """Return an array to be written to; of bools, whose bytes must be 0 or 1, a cleared one."""
-    return np.zeros(shape, kind) if kind.kind == "b" else np.empty(shape, kind)
+    return allocated(np.zeros if kind.kind == "b" else np.empty, shape, kind)
 
 
 def zeros(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor filled with 0."""
     shape = size_from("zeros", sizes if size is None else (size,))
-    return made(np.zeros(shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+    return made(allocated(np.zeros, shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
 
 
 def ones(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor filled with 1."""
     shape = size_from("ones", sizes if size is None else (size,))
-    return made(np.ones(shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+    return made(allocated(np.ones, shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
 
 
 def empty(
