@@ -5,7 +5,7 @@ from backlight.graph.state import TensorState
 from backlight.kernels.arithmetic import minus, plus, times
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
-from backlight.ops.numbers import beside, like, no_integers
+from backlight.ops.numbers import beside, like, no_bools, no_integers
 from backlight.ops.products import small_name
 from backlight.ops.promotion import category
 from backlight.ops.scalars import element_like
@@ -158,7 +158,7 @@ multiply = mul
 # --- several at once -------------------------------------------------------------------------------------------------
 
 
-@op(promote="same", tangent="symmetric")
+@op(promote="same", tangent="symmetric", refuse=no_bools("addcmul_cpu_out"))
 def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
     product = widened(tensor1) * widened(tensor2)

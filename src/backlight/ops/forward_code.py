@@ -62,6 +62,10 @@ def _operand_lines(plan: Plan) -> list[str]:
     if op.view:
         first = plan.arrays[0].name
         lines += [f"if d_{first}.__class__ is not ndarray:", f"    d_{first} = writable({first})"]
+    if op.refuse is not None:
+        listed = "".join(f"d_{p.name}, " for p in (singles if op.promote else singles[:1]))
+        first = next(p.name for p in singles if p.promoted)
+        lines += [f"if d_{first}.dtype not in op.taken:", f"    operands.check_dtypes(op, ({listed}))"]
     if op.promote:
         lines += _promotion_lines(plan, singles)
     return lines

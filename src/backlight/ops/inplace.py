@@ -180,11 +180,22 @@ def refuse_writing(target, name: str = "") -> None:
 
     What must be copied before the memory is written to is copied now.
     """
+    _prepare_storage(target)
+    if name not in FILLING:
+        refuse_expanded(target)
+
+
+def _prepare_storage(target) -> None:
     storage = storage_of(target)
     if storage.__class__ is not Storage:
         storage.before_write()
-    if name not in FILLING:
-        refuse_expanded(target)
+
+
+def count_unchanged(target, name: str) -> None:
+    """Check and count a write that leaves a tensor and its history as they are."""
+    will_record(target)  # raises if it may not be written to
+    _prepare_storage(target)
+    count_write(target, name)
 
 
 def refuse_expanded(target) -> None:
@@ -265,6 +276,7 @@ def inplace_view(public, name: str):
         recording = modes.grad_enabled
         if recording and has_history(self):
             check_may_write(self)
+        _prepare_storage(self)
         out = public(as_it_is(self, name, args), *args, **kwargs)
         self._data, self._edge = out._data, _inplace_form(out._edge) if recording else self._edge
         self._tangents = out._tangents

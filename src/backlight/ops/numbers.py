@@ -61,6 +61,42 @@ def no_floats(kernel: str):
     return refuse
 
 
+def no_bools(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's error for bools, in the name of its kernel."""
+
+    def refuse(*kinds) -> UnsupportedError | None:
+        kind = _common(kinds)
+        return no_kernel(kernel, kind, "convert it with .long()") if kind.kind == "b" else None
+
+    return refuse
+
+
+def floats_of_four_bytes(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's error for float16 and bfloat16, in the name of its kernel."""
+
+    def refuse(*kinds) -> UnsupportedError | None:
+        kind = _common(kinds)
+        halves = category(kind) == 2 and kind.itemsize == 2
+        return no_kernel(kernel, kind, "convert it with .float()") if halves else None
+
+    return refuse
+
+
+def require_floats(kernel: str, *tensors, halves: bool = True) -> None:
+    """Raise PyTorch's error, in the name of its kernel, unless tensors hold floats; `halves`: also those of 2 bytes."""
+    for tensor in tensors:
+        kind = getattr(tensor, "_data", tensor).dtype
+        if category(kind) < 2 or (kind.itemsize == 2 and not halves):
+            raise no_kernel(kernel, kind, "convert it with .float()")
+
+
+def require_no_bools(kernel: str, tensor) -> None:
+    """Raise PyTorch's error, in the name of its kernel, for a tensor of bools."""
+    kind = getattr(tensor, "_data", tensor).dtype
+    if kind.kind == "b":
+        raise no_kernel(kernel, kind, "convert it with .long()")
+
+
 def _common(kinds):
     found = kinds[0]
     for kind in kinds[1:]:

@@ -126,6 +126,15 @@ def refused(op, problem: Exception | None, arrays) -> Exception | None:
     return problem if found is None else ShapeError(found) if isinstance(found, str) else found
 
 
+def check_dtypes(op, arrays) -> None:
+    """Raise PyTorch's error for dtypes that an op does not take; those that it does are asked about only once."""
+    problem = refused(op, None, arrays)
+    if problem is not None:
+        raise problem
+    if len({array.dtype for array in arrays}) == 1:
+        op.taken.add(arrays[0].dtype)
+
+
 def unify(op, arrays):
     """Return the arrays in their common dtype (a float one where the op asks for it), None where one is missing."""
     present = [array for array in arrays if array is not None]

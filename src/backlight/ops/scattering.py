@@ -13,6 +13,7 @@ from backlight.errors import ShapeError
 from backlight.graph.state import TensorState, wrap
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
+from backlight.ops.numbers import require_no_bools
 from backlight.ops.repeating import expand
 from backlight.ops.scalars import element
 from backlight.ops.selecting import INDEX_KINDS, check_range, check_same_dtype
@@ -319,6 +320,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     """
     if reduce not in REDUCTIONS[1:]:
         raise ShapeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    require_no_bools("index_func_", source)
     shape = source._data.shape
     if not shape:
         return scatter_reduce(input, dim, reshape(index, ()), source, reduce, include_self=include_self)

@@ -10,7 +10,7 @@ from backlight.graph.state import TensorState, wrap
 from backlight.kernels import choice
 from backlight.ops.declare import Array, Mask, op
 from backlight.ops.masking import nonzero
-from backlight.ops.numbers import beside, like
+from backlight.ops.numbers import beside, like, no_bools, no_kernel
 from backlight.ops.operands import is_number
 from backlight.ops.promotion import common_dtype
 from backlight.ops.scalars import element, element_like
@@ -179,6 +179,9 @@ def fmin_other(grad, input, other, ops):
 @op(node="ClampBackward1", tangent="symmetric")
 def clamp_to_numbers(xp, input, min: float | None, max: float | None):
     """The input brought between two numbers, each of which may be None."""
+    if input.dtype.kind == "b":
+        end = "_min_scalar" if max is None else "_max_scalar" if min is None else "_scalar"
+        raise no_kernel(f"clamp{end}_cpu", input.dtype, "use logical_and or logical_or")
     out = input if min is None else xp.maximum(input, element_like(input, min))
     return out if max is None else xp.minimum(out, element_like(input, max))
 
@@ -189,7 +192,7 @@ def clamp_to_numbers_input(grad, input, min, max, ops):
     return ops.kept(grad, inside if max is None else inside & (input <= max))
 
 
-@op(node="ClampMinBackward0", tangent="symmetric")
+@op(node="ClampMinBackward0", tangent="symmetric", refuse=no_bools("clamp_min_scalar_cpu"))
 def clamp_min_number(xp, input, min: float):
     """The input, raised to a number where it is below."""
     return xp.maximum(input, element_like(input, min))
@@ -200,7 +203,7 @@ def clamp_min_number_input(grad, input, min, ops):
     return ops.kept(grad, input >= min)
 
 
-@op(node="ClampMaxBackward0", tangent="symmetric")
+@op(node="ClampMaxBackward0", tangent="symmetric", refuse=no_bools("clamp_max_scalar_cpu"))
 def clamp_max_number(xp, input, max: float):
     """The input, lowered to a number where it is above."""
     return xp.minimum(input, element_like(input, max))

@@ -8,6 +8,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.kernels import bessel
 from backlight.ops.promotion import is_float
+from backlight.sizes import require_memory
 from backlight.tensor.creation import made
 from backlight.tensor.filled import float_dtype
 from backlight.tensor.tensor import Tensor
@@ -40,8 +41,9 @@ def _window(name: str, length: int, sym: bool, weights: Callable, options: dict)
     kind = float_dtype(options.get("dtype"))
     if length < 0:
         raise ValueProblem(f"{name} requires non-negative window length, got M={length}")
-    if not is_float(kind):
-        raise ValueProblem(f"{name} expects floating point dtypes, got: {from_numpy_dtype(kind)}")
+    if not is_float(kind) or kind.itemsize == 2:
+        raise ValueProblem(f"{name} expects float32 or float64 dtypes, got: {from_numpy_dtype(kind)}")
+    require_memory((length,), kind)
     with np.errstate(all="ignore"):
         last = length - 1 if sym and length > 1 else length
         values = weights(np.arange(length, dtype=np.float64), last) if length != 1 else np.ones(1)

@@ -12,8 +12,9 @@ from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels.fused import multiply_add
 from backlight.ops.operands import is_number
-from backlight.ops.promotion import INT64, category, check_scalar
+from backlight.ops.promotion import INT64, LONG, category, check_scalar
 from backlight.ops.scalars import element
+from backlight.sizes import require_memory
 from backlight.tensor.creation import converted, made
 from backlight.tensor.filled import float_dtype
 
@@ -93,7 +94,7 @@ def _whole(limit):
 
 def _steps(start, end, step):
     """Return how many steps lead from `start` to `end`."""
-    if step == 0:
+    if not (step > 0 or step < 0):
         raise ShapeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise ShapeError(f"unsupported range: {start} -> {end}")
@@ -101,11 +102,15 @@ def _steps(start, end, step):
         raise ShapeError(
             f"upper bound and lower bound inconsistent with step sign: {start} to {end} in steps of {step}"
         )
-    return (end - start) / step
+    steps = (end - start) / step
+    if abs(steps) >= LONG:
+        raise ShapeError(f"invalid size, possible overflow? There are {steps:g} steps of {step} from {start} to {end}")
+    return steps
 
 
 def _spaced(start, step, count: int, kind: np.dtype) -> np.ndarray:
     """Return start + i · step for i < count."""
+    require_memory((count,), kind)
     if category(kind) == 1:
         return (_whole(start) + _whole(step) * np.arange(count)).astype(kind)
     return (start + step * np.arange(count, dtype=np.float64)).astype(kind)
@@ -129,6 +134,7 @@ def linspace(
     """
     kind = float_dtype(dtype)
     limits = _limits("linspace", start, end, kind)
+    require_memory((_count(steps),), kind)
     array = _between(*limits, _count(steps), kind).astype(kind)
     return made(array, requires_grad, device, layout, pin_memory)
 
@@ -148,6 +154,7 @@ def logspace(
     """Make `steps` powers of `base` with evenly spaced exponents, from `start` up to `end` itself."""
     kind = float_dtype(dtype)
     limits = _limits("logspace", start, end, kind)
+    require_memory((_count(steps),), kind)
     exponents = _between(*limits, _count(steps), kind).astype(np.float64)
     return made(converted(np.power(base, exponents), kind), requires_grad, device, layout, pin_memory)
 

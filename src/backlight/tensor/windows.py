@@ -6,6 +6,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.kernels import bessel
 from backlight.ops.promotion import is_float
+from backlight.sizes import require_memory
 from backlight.tensor.creation import made
 from backlight.tensor.filled import float_dtype
 
@@ -27,6 +28,7 @@ def _window(name: str, length: int, periodic: bool, weights, dtype, requires_gra
         raise ShapeError(f"{name} requires non-negative window_length, got window_length={length}")
     if length < 2:
         return made(np.ones(length, kind), requires_grad, device, layout, pin_memory)
+    require_memory((length + bool(periodic),), kind)
     places = np.arange(length) / (length if periodic else length - 1)
     return made(weights(places).astype(kind), requires_grad, device, layout, pin_memory)
 
