@@ -1,5 +1,6 @@
 """Norms and distances."""
 
+import functools
 import math
 
 import numpy as np
@@ -140,7 +141,20 @@ def check_not_narrower(name: str, x, dtype) -> None:
 # --- distances -------------------------------------------------------------------------------------------------------
 
 
-@op(promote="same", node="DistBackward0")
+def _refuse_distances(*kinds):
+    kind = functools.reduce(promote_types, kinds)
+    if kind.kind == "b":
+        return (
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if not is_float(kind):
+        name = from_numpy_dtype(kind).old_name
+        return f"norm(): input dtype should be either floating point or complex. Got {name} instead."
+    return None
+
+
+@op(promote="same", node="DistBackward0", refuse=_refuse_distances)
 def dist(xp, input, other, p: float = 2):
     """Return the p-norm of input − other."""
     return rounded(length_of(xp, widened(input - other), p, None, False), input.dtype)

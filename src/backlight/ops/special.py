@@ -183,7 +183,11 @@ def polygamma(n: int, input):
     return polygamma_of(input, n)
 
 
-@op(name="mvlgamma", promote="float", tangent="symmetric")
+def _refuse_bools(kind):
+    return "The input tensor may not be a boolean tensor.; convert it with .float()" if kind.kind == "b" else None
+
+
+@op(name="mvlgamma", refuse=_refuse_bools, promote="float", tangent="symmetric")
 def mvlgamma_of(xp, input, p: int):
     """The logarithm of the gamma function of p dimensions."""
     x = widened(input)

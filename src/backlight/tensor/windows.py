@@ -28,7 +28,7 @@ def _window(name: str, length: int, periodic: bool, weights, dtype, requires_gra
         raise ShapeError(f"{name} requires non-negative window_length, got window_length={length}")
     if length < 2:
         return made(np.ones(length, kind), requires_grad, device, layout, pin_memory)
-    require_memory((length + bool(periodic),), kind)
+    require_memory((length,), kind)
     places = np.arange(length) / (length if periodic else length - 1)
     return made(weights(places).astype(kind), requires_grad, device, layout, pin_memory)
 
