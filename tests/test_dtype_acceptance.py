@@ -90,7 +90,7 @@ torch.true_divide(x, s)
 torch.result_type(x, s)
 """)
 
-# Both refuse, for two reasons of which PyTorch names the other one first: the dtype of the result, or the number's size.
+# Both refuse, for two reasons of which PyTorch names the other one first: the result's dtype, or the number's size.
 OTHER_REASON_FIRST = {("x.clone().clamp_(s)", "bool"), ("x.clone().clamp_(max=s)", "bool")}
 
 
