@@ -78,5 +78,7 @@ def _overflow(name: str, remedy: str) -> GraphError:
 
 def element_like(array, value):
     """Return a number as an `element` of an array's dtype: as a 0-d array beside an array, else as a NumPy scalar."""
+    if is_plain(value, array.dtype):
+        return np.array(value, array.dtype) if array.__class__ is np.ndarray else array.dtype.type(value)
     found = element(value, array.dtype)
     return np.asarray(found) if array.__class__ is np.ndarray else found

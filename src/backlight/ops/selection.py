@@ -13,7 +13,7 @@ from backlight.ops.masking import nonzero
 from backlight.ops.numbers import beside, like, no_bools, no_kernel
 from backlight.ops.operands import is_number
 from backlight.ops.promotion import common_dtype
-from backlight.ops.scalars import element, element_like
+from backlight.ops.scalars import HALF_MAX, element
 
 __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum", "minimum", "where"]
 
@@ -179,11 +179,8 @@ def fmin_other(grad, input, other, ops):
 @op(node="ClampBackward1", tangent="symmetric")
 def clamp_to_numbers(xp, input, min: float | None, max: float | None):
     """The input brought between two numbers, each of which may be None."""
-    if input.dtype.kind == "b":
-        end = "_min_scalar" if max is None else "_max_scalar" if min is None else "_scalar"
-        raise no_kernel(f"clamp{end}_cpu", input.dtype, "use logical_and or logical_or")
-    out = input if min is None else xp.maximum(input, element_like(input, min))
-    return out if max is None else xp.minimum(out, element_like(input, max))
+    out = input if min is None else xp.maximum(input, like(input, min))
+    return out if max is None else xp.minimum(out, like(input, max))
 
 
 @clamp_to_numbers.derivative("input", formula="grad where min ≤ input ≤ max, else 0")
@@ -195,7 +192,7 @@ def clamp_to_numbers_input(grad, input, min, max, ops):
 @op(node="ClampMinBackward0", tangent="symmetric", refuse=no_bools("clamp_min_scalar_cpu"))
 def clamp_min_number(xp, input, min: float):
     """The input, raised to a number where it is below."""
-    return xp.maximum(input, element_like(input, min))
+    return xp.maximum(input, like(input, min))
 
 
 @clamp_min_number.derivative("input", formula="grad where input ≥ min, else 0")
@@ -206,7 +203,7 @@ def clamp_min_number_input(grad, input, min, ops):
 @op(node="ClampMaxBackward0", tangent="symmetric", refuse=no_bools("clamp_max_scalar_cpu"))
 def clamp_max_number(xp, input, max: float):
     """The input, lowered to a number where it is above."""
-    return xp.minimum(input, element_like(input, max))
+    return xp.minimum(input, like(input, max))
 
 
 @clamp_max_number.derivative("input", formula="grad where input ≤ max, else 0")
@@ -275,7 +272,22 @@ def clamp(input, min=None, max=None):
         raise ShapeError("torch.clamp: At least one of 'min' or 'max' must not be None; give one of the two")
     if isinstance(min, TensorState) or isinstance(max, TensorState):
         return clamp_to_tensors(input, _as_bound(input, min), _as_bound(input, max))
-    return clamp_to_numbers(beside(input, min, max), min, max)
+    return clamp_to_numbers(_taken(input, min, max), min, max)
+
+
+def _taken(input, min, max):
+    """Return the input in the dtype that it takes on beside its bounds, which that dtype must hold."""
+    kind = input._data.dtype.kind
+    if kind == "f" and -HALF_MAX <= (min or 0) <= HALF_MAX and -HALF_MAX <= (max or 0) <= HALF_MAX:
+        return input
+    found = beside(input, min, max)
+    for bound in (min, max):
+        if bound is not None:
+            element(bound, found._data.dtype)
+    if found._data.dtype.kind == "b":
+        end = "_min_scalar" if max is None else "_max_scalar" if min is None else "_scalar"
+        raise no_kernel(f"clamp{end}_cpu", found._data.dtype, "use logical_and or logical_or")
+    return found
 
 
 def _as_bound(input, bound):
@@ -289,9 +301,17 @@ clip = clamp
 
 def clamp_min(input, min):
     """Raise each element to at least `min`, a number or a tensor."""
-    return clamp_min_tensor(input, min) if isinstance(min, TensorState) else clamp_min_number(beside(input, min), min)
+    return (
+        clamp_min_tensor(input, min)
+        if isinstance(min, TensorState)
+        else clamp_min_number(_taken(input, min, None), min)
+    )
 
 
 def clamp_max(input, max):
     """Lower each element to at most `max`, a number or a tensor."""
-    return clamp_max_tensor(input, max) if isinstance(max, TensorState) else clamp_max_number(beside(input, max), max)
+    return (
+        clamp_max_tensor(input, max)
+        if isinstance(max, TensorState)
+        else clamp_max_number(_taken(input, None, max), max)
+    )
