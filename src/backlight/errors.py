@@ -66,6 +66,10 @@ class ValueProblem(BacklightError, ValueError):
     """An argument is of the right kind and has a value that cannot be used."""
 
 
+class NumberOverflow(BacklightError, OverflowError):
+    """A Python int is larger than any number that PyTorch takes."""
+
+
 class ExportError(BacklightError, BufferError):
     """A tensor's memory cannot be handed to another library, or taken from one."""
 

@@ -4,9 +4,12 @@ from functools import wraps
 from math import prod
 from operator import index
 
+import numpy as np
+
 from backlight.errors import ArgumentError, ShapeError, StorageError
 
 MOST_BYTES = 2**63 - 1
+FEW = 2**20  # an array of so many elements is simply made
 TOO_LARGE = (
     "array is too big",
     "Maximum allowed dimension exceeded",
@@ -145,6 +148,27 @@ def allocated(make, shape, kind, *options):
         return make(shape, kind, *options)
     except (MemoryError, ValueError, OverflowError):
         raise storage_error(shape, kind.itemsize) from None
+
+
+def require_memory(shape, kind) -> None:
+    """Raise PyTorch's error for an array that could not be made, before anything is computed for it.
+
+    Raises:
+        RuntimeError: the array is too large.
+    """
+    if prod(shape) > FEW:
+        check_storage(shape, kind.itemsize)
+        allocated(np.empty, shape, kind)
+
+
+def check_work(shape, kind, most: int = 2**27) -> None:
+    """Raise PyTorch's error for lack of memory where Python would make these many elements one by one, for minutes.
+
+    Raises:
+        RuntimeError: there are more than `most`.
+    """
+    if prod(shape) > most:
+        raise storage_error(shape, kind.itemsize)
 
 
 def storage_errors(function):

@@ -83,8 +83,8 @@ def _one(count: float, probability: float, draw: Callable[[], float]) -> float:
         return 0.0
     if probability >= 1:
         return count
-    if math.isnan(probability):
-        return math.nan
+    if math.isnan(probability) or math.isinf(count):
+        return math.nan if math.isnan(probability) else count
     rarer = min(probability, 1 - probability) if probability > 0.5 else probability
     found = (_by_rejection if count * rarer >= 10 else _by_geometric)(count, rarer, draw)
     return found if probability <= 0.5 else count - found

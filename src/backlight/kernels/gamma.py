@@ -119,10 +119,17 @@ def zeta(s: int, q):
         pole, far_below = (x <= 0) & np.isfinite(x) & (x == np.rint(x)), x < -FAR
         total = zeta_sum(s, np.where(pole, 1.0, np.where(far_below, 1 - x, x)), FAR)
         if far_below.any():  # as many terms as x is below 0 would take for ever
-            total = np.where(far_below, (-1) ** (s - 1) * (_slope_of_cotangent(s - 1, x) + total), total)
+            mirrored = _nearest_poles(s, x) if s > 40 else (-1) ** (s - 1) * (_slope_of_cotangent(s - 1, x) + total)
+            total = np.where(far_below, mirrored, total)
         return np.where(pole, np.inf, total)
 
     return in_float64(of_flat)(q)
+
+
+def _nearest_poles(s: int, x):
+    """Return Σ 1 / (x + k)^s over all whole k, for s so large that only the two nearest to 0 count."""
+    nearest = x - np.rint(x)
+    return nearest ** -float(s) + (nearest - np.copysign(1, nearest)) ** -float(s)
 
 
 def _slope_of_cotangent(n: int, x):
@@ -138,4 +145,6 @@ def polygamma(n: int, x):
     """Return the n-th derivative of digamma, n ≥ 0."""
     if n == 0:
         return digamma(x)
-    return zeta(n + 1, x) * x.dtype.type((-1) ** (n + 1) * math.factorial(n))
+    factorial = math.factorial(n) if n < 171 else math.inf
+    with np.errstate(all="ignore"):
+        return zeta(n + 1, x) * x.dtype.type(factorial if n % 2 else -factorial)

@@ -6,15 +6,20 @@ from backlight.kernels import curves
 from backlight.kernels.choice import chosen
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
-from backlight.ops.numbers import like, no_integers
+from backlight.ops.numbers import no_bools, no_integers, require_no_bools
 from backlight.ops.pointwise import tanh
+from backlight.ops.scalars import element_like
 
 __all__ = ["celu", "hardshrink", "prelu", "relu", "selu", "sigmoid", "threshold"]
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@op(tangent="symmetric", resting=("out",))
+def _no_bools(message: str):
+    return lambda kind: ShapeError(message + "; convert the input with .long()") if kind.kind == "b" else None
+
+
+@op(tangent="symmetric", resting=("out",), refuse=_no_bools("Boolean inputs not supported for relu"))
 def relu(xp, input):
     """The input where it is positive, else 0."""
     return curves.relu(input)
@@ -138,7 +143,7 @@ def prelu(input, weight):
     return prelu_weighted(input, weight)
 
 
-@op(tangent="symmetric", resting=("input",))
+@op(tangent="symmetric", resting=("input",), refuse=_no_bools("Bool inputs not supported for hardtanh"))
 def hardtanh(xp, input, min_val: float = -1.0, max_val: float = 1.0):
     """The input brought between min_val and max_val."""
     return curves.hardtanh(input, min_val, max_val)
@@ -240,10 +245,10 @@ def hardshrink_input(grad, input, lambd, ops):
     return ops.hardshrink_backward(grad, input, lambd)
 
 
-@op(tangent="symmetric", resting=("input",))
+@op(tangent="symmetric", resting=("input",), refuse=no_bools("threshold_cpu"))
 def threshold(xp, input, threshold: float, value: float):
     """The input where it is above the threshold, else `value`."""
-    return chosen(input <= threshold, like(input, value), input)
+    return chosen(input <= threshold, element_like(input, value), input)
 
 
 @threshold.derivative("input", formula="grad where input > threshold, else 0")
@@ -381,6 +386,7 @@ def log_sigmoid_backward_input(grad, arrived, input, ops):
 
 def softsign(input):
     """Return input / (1 + |input|)."""
+    require_no_bools("abs_cpu", input)
     return input / (input.abs() + 1)
 
 

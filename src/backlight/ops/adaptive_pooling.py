@@ -11,7 +11,7 @@ from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels import pools
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
-from backlight.ops.numbers import no_kernel
+from backlight.ops.numbers import no_kernel, require_floats
 from backlight.ops.pooling import largest_as, stacked
 from backlight.ops.pooling_sizes import check_dims, check_unpooled, numbers_of
 from backlight.sizes import check_storage
@@ -244,14 +244,17 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
         RuntimeError: `indices` has another shape than the input, or names a place that does not exist.
         ValueError: `output_size` could not have been pooled to this input.
     """
+    require_floats("max_unpool2d", input)
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Put the results of `max_pool2d` back where they came from; see `max_unpool1d`."""
+    require_floats("max_unpool2d", input)
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Put the results of `max_pool3d` back where they came from; see `max_unpool1d`."""
+    require_floats("max_unpool3d", input)
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)

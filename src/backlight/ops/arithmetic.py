@@ -5,9 +5,10 @@ from backlight.graph.state import TensorState
 from backlight.kernels.arithmetic import minus, plus, times
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
-from backlight.ops.numbers import beside, like, no_integers
+from backlight.ops.numbers import beside, like, no_bools, no_integers
 from backlight.ops.products import small_name
 from backlight.ops.promotion import category
+from backlight.ops.scalars import element_like
 
 __all__ = [
     "add",
@@ -42,7 +43,7 @@ def _scaled(array, factor):
             "For integral input tensors, argument alpha must not be a floating point number. "
             "Convert the tensors with .float() first"
         )
-    return array * like(array, factor)
+    return array * element_like(array, factor)
 
 
 @op(promote="same", symbol="+", tangent="symmetric")
@@ -157,11 +158,11 @@ multiply = mul
 # --- several at once -------------------------------------------------------------------------------------------------
 
 
-@op(promote="same", tangent="symmetric")
+@op(promote="same", tangent="symmetric", refuse=no_bools("addcmul_cpu_out"))
 def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
     """input + value · tensor1 · tensor2."""
     product = widened(tensor1) * widened(tensor2)
-    return rounded(widened(input) + (product if value == 1 else product * like(product, value)), input.dtype)
+    return rounded(widened(input) + (product if value == 1 else product * element_like(product, value)), input.dtype)
 
 
 @addcmul.derivative("input", formula="grad")

@@ -12,6 +12,7 @@ from backlight.kernels import channels
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.normalisation import check_parameter_dtypes
+from backlight.ops.numbers import no_integers
 from backlight.sizes import Size
 
 __all__ = ["group_norm"]
@@ -31,7 +32,13 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
     return native_group_norm(input, weight, bias, int(num_groups), float(eps))
 
 
-@op(name="group_norm", node="NativeGroupNormBackward0", keeps=("mean", "inverse"), resting={"weight": ("weight",)})
+@op(
+    name="group_norm",
+    node="NativeGroupNormBackward0",
+    keeps=("mean", "inverse"),
+    resting={"weight": ("weight",)},
+    refuse=no_integers("GroupNormKernelImpl"),
+)
 def native_group_norm(xp, input, weight: Array | None, bias: Array | None, num_groups: int, eps: float):
     """(x − mean) / √(variance + eps) within a group of channels, · weight + bias of the channel."""
     check_groups(input, weight, bias, num_groups)
@@ -141,7 +148,14 @@ def move_towards(running, found: np.ndarray, momentum: float) -> None:
     count_write(running, "batch_norm", user_place(1))
 
 
-@op(outputs=3, differentiable=(0,), keeps=("mean", "inverse"), name="native_batch_norm", resting=("input", "weight"))
+@op(
+    outputs=3,
+    differentiable=(0,),
+    keeps=("mean", "inverse"),
+    name="native_batch_norm",
+    resting=("input", "weight"),
+    refuse=no_integers("batch_norm"),
+)
 def native_batch_norm(
     xp,
     input,

@@ -4,7 +4,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
-from backlight.ops.numbers import no_floats
+from backlight.ops.numbers import no_bools, no_floats
 from backlight.ops.promotion import BOOL, category
 
 __all__ = [
@@ -123,13 +123,19 @@ def bitwise_xor(xp, input, other):
     return xp.bitwise_xor(input, other)
 
 
-@op(promote="same", symbol="<<", refuse=no_floats("lshift_cpu"))
+def _integers_only(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's error for floats and bools, in the name of its kernel."""
+    floats, bools = no_floats(kernel), no_bools(kernel)
+    return lambda *kinds: floats(*kinds) or bools(*kinds)
+
+
+@op(promote="same", symbol="<<", refuse=_integers_only("lshift_cpu"))
 def bitwise_left_shift(xp, input, other):
     """Shift bits to the left."""
     return xp.left_shift(input, other)
 
 
-@op(promote="same", symbol=">>", refuse=no_floats("rshift_cpu"))
+@op(promote="same", symbol=">>", refuse=_integers_only("rshift_cpu"))
 def bitwise_right_shift(xp, input, other):
     """Shift bits to the right."""
     return xp.right_shift(input, other)

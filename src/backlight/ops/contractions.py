@@ -4,12 +4,15 @@ import warnings
 from itertools import pairwise
 from math import prod
 
+import numpy as np
+
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.products import matrix_product
+from backlight.ops.promotion import category
 
 __all__ = ["chain_matmul", "cross", "ger", "inner", "kron", "outer", "tensordot"]
 
@@ -115,6 +118,11 @@ def kron(input, other):
 
 def vecdot(x, y, *, dim=-1):
     """Return the sum of x · y along `dim`; other dims broadcast."""
+    if category(x._data.dtype) < 2:
+        raise ShapeError(
+            "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+            f"{from_numpy_dtype(x._data.dtype).old_name}; convert it with .float()"
+        )
     return (x * y).sum(dim)
 
 
@@ -236,14 +244,15 @@ def _check_chain(tensors) -> None:
 def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     """Return where to split each stretch of a chain; matrix i is (sizes[i], sizes[i + 1]) (dynamic programming)."""
     count = len(sizes) - 1
-    cost, splits = {(i, i): 0 for i in range(count)}, {}
+    widths = np.array(sizes, np.float64)
+    cost, splits = np.zeros((count, count)), {}
     for length in range(1, count):
         for first in range(count - length):
             last = first + length
-            cost[first, last], splits[first, last] = min(
-                (cost[first, at] + cost[at + 1, last] + sizes[first] * sizes[at + 1] * sizes[last + 1], at)
-                for at in range(first, last)
-            )
+            between = widths[first] * widths[first + 1 : last + 1] * widths[last + 1]
+            total = cost[first, first:last] + cost[first + 1 : last + 1, last] + between
+            best = int(np.argmin(total))
+            cost[first, last], splits[first, last] = total[best], first + best
     return splits
 
 

@@ -19,6 +19,7 @@ from backlight.ops.class_targets import (
 from backlight.ops.declare import Array, op
 from backlight.ops.linear import linear
 from backlight.ops.losses import reduction_of
+from backlight.ops.numbers import no_integers
 from backlight.ops.products import not_a_tensor
 from backlight.ops.promotion import is_float
 from backlight.ops.selecting import owned
@@ -243,7 +244,14 @@ def _nll_forward(xp, input, target, weight, reduction, ignore_index):
     return rounded(out, input.dtype), factors
 
 
-@op(name="nll_loss", node="NllLossBackward0", keeps=("factors",), tangent="linear", resting=("input",))
+@op(
+    name="nll_loss",
+    node="NllLossBackward0",
+    keeps=("factors",),
+    tangent="linear",
+    resting=("input",),
+    refuse=no_integers("nll_loss_out_frame"),
+)
 def nll(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)
@@ -254,7 +262,14 @@ def nll_input(grad, target, input_shape, factors, ignore_index, ops):
     return ops.spread_over_classes(grad, target, factors, input_shape, ignore_index)
 
 
-@op(name="nll_loss2d", node="NllLoss2DBackward0", keeps=("factors",), tangent="linear", resting=("input",))
+@op(
+    name="nll_loss2d",
+    node="NllLoss2DBackward0",
+    keeps=("factors",),
+    tangent="linear",
+    resting=("input",),
+    refuse=no_integers("nll_loss2d_forward_out_frame"),
+)
 def nll_of_maps(xp, input, target, weight: Array | None, reduction: str, ignore_index: int):
     """−weight · input at the target, classes in dim 1."""
     return _nll_forward(xp, input, target, weight, reduction, ignore_index)

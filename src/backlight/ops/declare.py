@@ -118,6 +118,7 @@ class Op:
         self.returns = returns
         self.symbol = symbol
         self.refuse = refuse
+        self.taken = set()  # the dtypes that `refuse` is known to let pass
         self.explain = explain
         self.tangent_form = LINEAR if view else tangent
         self.tangent_with = tangent_with or {}
@@ -213,8 +214,7 @@ def op(forward=None, **options):
         returns: a class to wrap several outputs in.
         symbol: the Python operator, for the error message of a wrong operand.
         refuse: a function of the inputs' dtypes that returns PyTorch's error, or the text of a RuntimeError, where it
-            does not take them, else None. It is asked only where dtypes differ, must become floats, or NumPy refuses
-            them too.
+            does not take them, else None.
         tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
         tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
         resting: inputs, or the output, that gradients are said to depend on though these never change, all gradients

@@ -4,7 +4,7 @@ from backlight.errors import GraphError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.kernels.arithmetic import over, times
 from backlight.ops.declare import op
-from backlight.ops.numbers import beside, like, no_floats
+from backlight.ops.numbers import beside, like, no_bools, no_floats, require_no_bools
 from backlight.ops.promotion import category
 
 __all__ = ["div", "divide", "floor_divide", "fmod", "gcd", "lcm", "remainder", "true_divide"]
@@ -32,11 +32,13 @@ def _refuse_zeros(xp, other) -> None:
 
 
 def _floored(xp, input, other):
+    require_no_bools("div_floor_cpu", input)
     _refuse_zeros(xp, other)
     return xp.floor_divide(input, other)
 
 
 def _truncated(xp, input, other):
+    require_no_bools("div_trunc_cpu", input)
     _refuse_zeros(xp, other)
     if category(input.dtype) == 2:
         return xp.trunc(input / other)
@@ -85,7 +87,14 @@ def floor_divide_inputs(grad):
     )
 
 
-@op(name="remainder", promote="same", symbol="%", node="RemainderBackward1", tangent="symmetric")
+@op(
+    name="remainder",
+    promote="same",
+    symbol="%",
+    node="RemainderBackward1",
+    tangent="symmetric",
+    refuse=no_bools("remainder_cpu"),
+)
 def remainder_tensor(xp, input, other):
     """What is left of a division rounded down: it has the sign of `other`."""
     _refuse_zeros(xp, other)
@@ -102,7 +111,7 @@ def remainder_tensor_other(grad, input, other, ops):
     return -grad * ops.div_rounded(input, other, rounding_mode="floor")
 
 
-@op(node="RemainderBackward0", tangent="symmetric")
+@op(node="RemainderBackward0", tangent="symmetric", refuse=no_bools("remainder_cpu"))
 def remainder_number(xp, input, other: float):
     """What is left of a division by a number."""
     divisor = like(input, other)
@@ -126,7 +135,7 @@ def remainder(input, other):
     return remainder_number(beside(input, other), other)
 
 
-@op(name="fmod", promote="same", node="FmodBackward1", tangent="symmetric")
+@op(name="fmod", promote="same", node="FmodBackward1", tangent="symmetric", refuse=no_bools("fmod_cpu"))
 def fmod_tensor(xp, input, other):
     """What is left of a division rounded towards zero: it has the sign of `input`."""
     _refuse_zeros(xp, other)
@@ -143,7 +152,7 @@ def fmod_tensor_other(grad, input, other, ops):
     return -grad * ops.div_rounded(input, other, rounding_mode="trunc")
 
 
-@op(node="FmodBackward0", tangent="symmetric")
+@op(node="FmodBackward0", tangent="symmetric", refuse=no_bools("fmod_cpu"))
 def fmod_number(xp, input, other: float):
     """What is left of a division by a number, rounded towards zero."""
     divisor = like(input, other)

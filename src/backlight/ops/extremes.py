@@ -260,6 +260,11 @@ aminmax = with_numpy_names(both_extremes)
 # --- where they are --------------------------------------------------------------------------------------------------
 
 
+def _refuse_bools(name: str, input) -> None:
+    if input.dtype.kind == "b":
+        raise ShapeError(f"{name}(): does not support bool input; convert it with .long()")
+
+
 def place_of(name, find, input, dim, keepdim):
     """Return where an extreme is, counted row by row without `dim`: the first among equals, NaN before all."""
     if dim is None:
@@ -273,12 +278,14 @@ def place_of(name, find, input, dim, keepdim):
 @op(name="argmax")
 def place_of_max(xp, input, dim: int | None = None, keepdim: bool = False):
     """Return where the largest element is, of all (counted row by row) or along `dim`: the first among equals."""
+    _refuse_bools("argmax", input)
     return place_of("argmax", xp.argmax, input, dim, keepdim)
 
 
 @op(name="argmin")
 def place_of_min(xp, input, dim: int | None = None, keepdim: bool = False):
     """Return where the smallest element is, of all (counted row by row) or along `dim`: the first among equals."""
+    _refuse_bools("argmin", input)
     return place_of("argmin", xp.argmin, input, dim, keepdim)
 
 

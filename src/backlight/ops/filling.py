@@ -7,6 +7,7 @@ from backlight.graph.state import TensorState
 from backlight.ops.declare import op
 from backlight.ops.inplace import store, will_record, write_over
 from backlight.ops.repeating import repeated_view
+from backlight.ops.scalars import element, is_plain
 
 __all__ = ["fill"]
 
@@ -14,7 +15,7 @@ __all__ = ["fill"]
 @op(node="FillBackward0", tangent="symmetric")
 def fill_number(xp, input, value: float):
     """A tensor like `input`, filled with a number."""
-    return xp.full_like(input, _element(xp, value, input.dtype))
+    return xp.full_like(input, element(value, input.dtype))
 
 
 @op(node="FillBackward1", tangent="linear")
@@ -27,7 +28,7 @@ def fill_tensor(xp, input, value):
 @op(node="FillBackward2", tangent="symmetric")
 def filling_number(xp, input, value: float):
     """One number in the shape of `input`, not yet copied: `fill_into` writes it."""
-    return repeated_view(xp, _element(xp, value, input.dtype), input.shape)
+    return repeated_view(xp, np.asarray(element(value, input.dtype)), input.shape)
 
 
 @op(node="FillBackward3", tangent="linear")
@@ -58,11 +59,6 @@ def filled_value(grad, value_dtype, ops):
     return ops.to_copy(grad.sum(), value_dtype)
 
 
-def _element(xp, value, kind):
-    """Return a Python number as an element of a dtype; integers drop what is behind the point."""
-    return xp.array(value).astype(kind)
-
-
 def _check_single(value) -> None:
     if value.ndim:
         raise ShapeError(
@@ -86,9 +82,15 @@ def fill_into(self, value):
     elif will_record(self):
         write_over(self, filling_number, (value,), "fill_")
     else:
-        kind = self._data.dtype
-        store(self, value if kind.kind == "f" else _element(np, value, kind), "fill_")
+        store(self, _filling(self._data, value), "fill_")
     return self
+
+
+def _filling(data, value):
+    """Return a number as what `fill_` writes; PyTorch checks float16 and bfloat16 only where there are several."""
+    if is_plain(value, data.dtype):
+        return value
+    return element(value, data.dtype, checks_halves=data.size != 1)
 
 
 def zero_into(self):

@@ -62,6 +62,10 @@ def _operand_lines(plan: Plan) -> list[str]:
     if op.view:
         first = plan.arrays[0].name
         lines += [f"if d_{first}.__class__ is not ndarray:", f"    d_{first} = writable({first})"]
+    if op.refuse is not None:
+        listed = "".join(f"d_{p.name}, " for p in (singles if op.promote else singles[:1]))
+        first = next(p.name for p in singles if p.promoted)
+        lines += [f"if d_{first}.dtype not in op.taken:", f"    operands.check_dtypes(op, ({listed}))"]
     if op.promote:
         lines += _promotion_lines(plan, singles)
     return lines
@@ -72,10 +76,11 @@ def _number_lines(op: Op, singles) -> list[str]:
     if not op.promote or len(singles) != 2 or len(op.arrays) != 2:
         return []
     first, second = [param.name for param in singles]
+    beside = "float_beside" if op.promote == "float" else "number_beside"
     return [
         f"kind = {second}.__class__",
         "if kind is not Tensor and (kind is float or kind is int):",
-        f"    {second} = operands.number_beside({first}, {second})",
+        f"    {second} = operands.{beside}({first}, {second})",
     ]
 
 

@@ -136,7 +136,7 @@ def hardswish_backward_input(grad, arrived, input, ops):
 # --- halves ---------------------------------------------------------------------------------------------------------
 
 
-@op(name="glu", promote="float")
+@op(name="glu", promote="float", refuse=no_integers("glu_cpu"))
 def gated(xp, input, dim: int):
     """The first half of the input along `dim`, times the sigmoid of the second."""
     first, second = xp.split(widened(input), 2, dim)

@@ -8,7 +8,7 @@ from backlight import return_types
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError, UnsupportedError
 from backlight.graph.state import TensorState, wrap
-from backlight.sizes import storage_errors
+from backlight.sizes import require_memory, storage_errors
 
 __all__ = ["histogram", "histogramdd"]
 
@@ -72,6 +72,10 @@ def _counted(points: np.ndarray, bins: list, limits, weights, density: bool) -> 
     kind = points.dtype
     if kind not in (np.float32, np.float64):
         raise UnsupportedError(f"\"histogramdd\" not implemented for '{from_numpy_dtype(kind).old_name}'")
+    shape = [one if isinstance(one, int) else one._data.size for one in bins]
+    for one in shape:
+        require_memory((max(one, 0) + 1,), kind)
+    require_memory(shape, kind)
     edges = [_edges(one, points[:, dim], limits, dim) for dim, one in enumerate(bins)]
     inside, places = np.ones(len(points), bool), []
     for dim, borders in enumerate(edges):

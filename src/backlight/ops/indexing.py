@@ -20,7 +20,9 @@ from backlight.ops.copying import cast, copy_into
 from backlight.ops.filling import fill_into
 from backlight.ops.inplace import count_write, inplace, refuse_expanded, refuse_writing, will_record
 from backlight.ops.placing import index_at, put_at, put_into
+from backlight.ops.promotion import LONG
 from backlight.ops.repeating import check_expands, expand
+from backlight.ops.scalars import element, is_plain
 from backlight.ops.selecting import INDEX_KINDS
 from backlight.ops.shaping import alias, reshape, unsqueeze
 from backlight.ops.shaping import view as view_of
@@ -272,14 +274,16 @@ def set_item(input, index, value) -> None:
         copy_into(view, _fitted(value, view))
     else:
         refuse_expanded(view)
-        if not isinstance(value, TensorState) and will_record(view):
+        if not isinstance(value, TensorState) and (not is_plain(value, view._data.dtype) or will_record(view)):
             value = _as_element(value, view._data.dtype)
         fill_into(view, value)
 
 
 def _as_element(value, kind):
     """Return a number as a 0-d tensor of a dtype; integers drop what is behind the point."""
-    return wrap(np.asarray(value).astype(kind))
+    if isinstance(value, int) and not -LONG <= value < LONG:
+        raise ValueProblem(f"Overflow when unpacking long long; an int must be -2**63 to 2**63 - 1, got {value}")
+    return wrap(np.asarray(element(value, kind, checks_halves=False)))
 
 
 def set_where(input, mask, value) -> None:

@@ -17,7 +17,7 @@ from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
 from backlight.graph.storage import Storage
 from backlight.ops.overlaps import refuse_overlaps
-from backlight.ops.promotion import category
+from backlight.ops.promotion import LONG, category
 from backlight.ops.tangents import copy_tangents, has_tangents, write_tangents
 from backlight.ops.view_history import edge_of_values, rewrite_history
 from backlight.ops.views import check_may_write, has_history
@@ -77,6 +77,8 @@ def written_directly(target, operand, ufunc) -> bool:
             return False
         edge = edge or operand._edge
         operand = values
+    elif operand.__class__ is int and not -LONG <= operand < LONG:
+        return False
     if (edge is not None or target._view is not None) and modes.grad_enabled:
         return False
     refuse_writing(target)
@@ -178,11 +180,22 @@ def refuse_writing(target, name: str = "") -> None:
 
     What must be copied before the memory is written to is copied now.
     """
+    _prepare_storage(target)
+    if name not in FILLING:
+        refuse_expanded(target)
+
+
+def _prepare_storage(target) -> None:
     storage = storage_of(target)
     if storage.__class__ is not Storage:
         storage.before_write()
-    if name not in FILLING:
-        refuse_expanded(target)
+
+
+def count_unchanged(target, name: str) -> None:
+    """Check and count a write that leaves a tensor and its history as they are."""
+    will_record(target)  # raises if it may not be written to
+    _prepare_storage(target)
+    count_write(target, name)
 
 
 def refuse_expanded(target) -> None:
@@ -263,6 +276,7 @@ def inplace_view(public, name: str):
         recording = modes.grad_enabled
         if recording and has_history(self):
             check_may_write(self)
+        _prepare_storage(self)
         out = public(as_it_is(self, name, args), *args, **kwargs)
         self._data, self._edge = out._data, _inplace_form(out._edge) if recording else self._edge
         self._tangents = out._tangents

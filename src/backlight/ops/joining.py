@@ -2,6 +2,7 @@
 
 from itertools import combinations as chosen
 from itertools import combinations_with_replacement as chosen_again
+from math import comb
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from backlight.ops.promotion import promote_types
 from backlight.ops.repeating import expand
 from backlight.ops.selecting import take
 from backlight.ops.shaping import atleast_1d, atleast_2d, atleast_3d, flatten, reshape
-from backlight.sizes import sizes_given, storage_errors
+from backlight.sizes import check_work, sizes_given, storage_errors
 
 __all__ = [
     "block_diag",
@@ -293,6 +294,13 @@ def cartesian_prod(*tensors):
     return stack([flatten(grid) for grid in meshgrid(*tensors, indexing="ij")], 1)
 
 
+def _count_of_rows(size: int, r: int, with_replacement: bool) -> int:
+    """Return how many combinations there are, or so many that there are too many."""
+    size = size + r - 1 if with_replacement and size else size
+    fewer = min(r, size - r)
+    return 0 if fewer < 0 else 2**64 if fewer > 64 and size > 2 * 64 else comb(size, fewer)
+
+
 @storage_errors
 def combinations(input, r=2, with_replacement=False):
     """Return all combinations of `r` elements of a vector, in order, one a row.
@@ -305,5 +313,8 @@ def combinations(input, r=2, with_replacement=False):
         raise ShapeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return wrap(np.empty(0, input._data.dtype))
+    size, kind = input._data.size, input._data.dtype
+    check_work((r,), kind)
+    check_work((_count_of_rows(size, r, with_replacement), r), kind)
     rows = list((chosen_again if with_replacement else chosen)(range(input._data.size), r))
     return take(input, wrap(np.array(rows, np.int64).reshape(len(rows), r)))

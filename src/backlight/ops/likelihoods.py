@@ -12,7 +12,8 @@ from backlight.graph.modes import modes
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.losses import reduced, reduced_and_rounded, reduction_of, share
-from backlight.ops.promotion import is_float
+from backlight.ops.numbers import no_integers
+from backlight.ops.promotion import category, is_float
 from backlight.ops.special import xlogy
 from backlight.sizes import Size
 
@@ -37,7 +38,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return binary_entropy(input, target, weight, reduction)
 
 
-@op(name="binary_cross_entropy")
+@op(name="binary_cross_entropy", refuse=no_integers("binary_cross_entropy"))
 def binary_entropy(xp, input, target, weight: Array | None, reduction: str):
     """The cross-entropy of probabilities, reduced."""
     if target.dtype != input.dtype:
@@ -151,6 +152,10 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
             "The function 'soft_margin_loss' is not differentiable with respect to argument 'target'. This input "
             "cannot have requires_grad True. Give it target.detach()"
         )
+    if target._data.dtype.kind == "b":
+        return -target  # raises
+    if category(input._data.dtype) < 2:
+        raise _not_cast(input)
     return logistic_margin(input, target, reduction_of(reduction, size_average, reduce))
 
 
@@ -177,6 +182,12 @@ def logistic_margin_composed(input, target, reduction):
     return reduced((-product).clamp_min(0) + (-product.abs()).exp().log1p(), reduction)
 
 
+def _not_cast(input) -> ShapeError:
+    """Return PyTorch's error for integers or bools where the loss, a float, would be written."""
+    kind = from_numpy_dtype(input._data.dtype).old_name
+    return ShapeError(f"result type Float can't be cast to the desired output type {kind}; convert it with .float()")
+
+
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """Return target · (log(target) − input), where input holds logarithms: the Kullback-Leibler divergence.
 
@@ -192,6 +203,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             UserWarning,
             stacklevel=2,
         )
+    if category(input._data.dtype) < 2 and category(target._data.dtype) < 2:
+        raise ShapeError("kl_div: Integral inputs not supported.; convert them with .float()")
     by_batch = reduction == "batchmean"
     reduction = reduction_of("sum" if by_batch else reduction, size_average, reduce)
     if log_target:
@@ -239,6 +252,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
             raise ValueProblem(f"var is of incorrect size; it is {list(found)} and the input {list(shape)}")
     if reduction not in ("none", "mean", "sum"):
         raise ValueProblem(f"{reduction} is not valid; reduction must be 'mean', 'sum' or 'none'")
+    if category(var._data.dtype) < 2:
+        raise _not_cast(var)
     raised = var + (var.detach().clamp_min(eps) - var.detach())
     losses = 0.5 * (raised.log() + (input - target) ** 2 / raised)
     if full:

@@ -11,6 +11,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
+from backlight.ops.numbers import no_integers
 from backlight.ops.promotion import is_float
 from backlight.ops.repeating import broadcast_tensors
 from backlight.sizes import Size
@@ -158,7 +159,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return smooth_absolute_error(input, target, reduction, float(beta))
 
 
-@op(name="smooth_l1_loss", promote="same", node="SmoothL1LossBackward0")
+@op(name="smooth_l1_loss", promote="same", node="SmoothL1LossBackward0", refuse=no_integers("smooth_l1_cpu"))
 def smooth_absolute_error(xp, input, target, reduction: str, beta: float):
     """d² / (2 · beta) or d − beta / 2; both are c · (d − c / 2) / beta with c = min(d, beta)."""
     distance = xp.abs(widened(input) - widened(target))
@@ -191,7 +192,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     return reduced(huber_error(input, target, "none", float(delta)) * weight, reduction)
 
 
-@op(name="huber_loss", promote="same")
+@op(name="huber_loss", promote="same", refuse=no_integers("huber_cpu"))
 def huber_error(xp, input, target, reduction: str, delta: float):
     """d² / 2 or delta · (d − delta / 2); both are c · (d − c / 2) with c = min(d, delta)."""
     distance = xp.abs(widened(input) - widened(target))

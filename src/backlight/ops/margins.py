@@ -4,6 +4,7 @@ from backlight.errors import ShapeError, ValueProblem
 from backlight.ops.activations import logsigmoid, relu
 from backlight.ops.distances import pairwise_distance
 from backlight.ops.losses import reduced, reduction_of
+from backlight.ops.numbers import require_floats
 from backlight.ops.selection import where
 
 __all__ = []
@@ -131,6 +132,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     reduction = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueProblem(f"only p == 1 and p == 2 supported, got {p}")
+    require_floats("multi_margin_loss_cpu_kernel", input, halves=False)
     rows = input if input._data.ndim == 2 else input.reshape((1, -1))
     count, classes = rows._data.shape
     if target._data.size != count:
@@ -166,6 +168,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     Shapes: input (classes,) or (n, classes), target the same
     """
     reduction = reduction_of(reduction, size_average, reduce)
+    require_floats("multilabel_margin_loss_forward_out_frame", input, halves=False)
     rows = input if input._data.ndim == 2 else input.reshape((1, -1))
     if target._data.shape != input._data.shape:
         raise ShapeError(

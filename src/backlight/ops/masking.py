@@ -6,6 +6,7 @@ from backlight.errors import ShapeError
 from backlight.graph.state import TensorState, wrap
 from backlight.ops.declare import op
 from backlight.ops.operands import sum_to_shape
+from backlight.ops.scalars import element
 from backlight.ops.selecting import check_same_dtype, owned
 from backlight.sizes import broadcast
 
@@ -21,7 +22,7 @@ def _check_mask(message: str, mask) -> None:
 def masked_fill_number(xp, input, mask, value: float):
     """`input` with a number where the mask is true."""
     _check_fill(input, mask)
-    return xp.where(mask, _as_element(value, input.dtype), input)
+    return xp.where(mask, element(value, input.dtype), input)
 
 
 @masked_fill_number.derivative("input", formula="grad, 0 where the mask is true")
@@ -56,11 +57,6 @@ def _check_fill(input, mask) -> None:
     if mask.shape != input.shape:
         broadcast(mask.shape, input.shape)
     _check_mask("masked_fill_ only supports boolean masks, but got mask with dtype " + str(mask.dtype), mask)
-
-
-def _as_element(value, kind: np.dtype):
-    """Return a Python number as an element of a dtype; integers drop what is behind the point."""
-    return np.array(value).astype(kind) if kind.kind in "iu" else kind.type(value)
 
 
 def masked_fill(input, mask, value):

@@ -12,6 +12,7 @@ from backlight.ops.joining import cat, stack
 from backlight.ops.matrices import check_float, check_square, identity, plain, zeros
 from backlight.ops.slicing import diagonal
 from backlight.ops.solves import inversion, linalg_inv, linalg_solve
+from backlight.sizes import check_work
 
 __all__ = ["matrix_exp", "matrix_power", "vander"]
 
@@ -151,6 +152,7 @@ def vander(x, N=None, increasing=False):  # noqa: N803 - PyTorch's name
     if x.ndim != 1:
         raise ShapeError(f"x must be a one-dimensional tensor.\n  It has shape {list(x.shape)}")
     count = x.shape[0] if N is None else N
+    check_work((x.shape[0], count), x._data.dtype)
     unwritten = x.new_empty((x.shape[0], count))  # refused here where it is too large
     powers = [x**power for power in range(count)]
     if not powers:

@@ -9,6 +9,7 @@ from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels import norms
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
+from backlight.ops.numbers import no_integers
 from backlight.ops.padding import constant_pad_nd
 from backlight.ops.softmax import check_float
 
@@ -166,7 +167,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return native_rms_norm(input, weight, tuple(shape), float(eps))
 
 
-@op(name="rms_norm", node="MulBackward0", keeps=("inverse",))
+@op(name="rms_norm", node="MulBackward0", keeps=("inverse",), refuse=no_integers("rms_norm"))
 def native_rms_norm(xp, input, weight: Array | None, normalized_shape: tuple, eps: float):
     """x / √(mean(x²) + eps) · weight over the last dims."""
     x = ascontiguousarray(widened(input))

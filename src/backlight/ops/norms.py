@@ -1,5 +1,6 @@
 """Norms and distances."""
 
+import functools
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from backlight.kernels import distances
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import kept_shape, normalise_dim, normalise_dims, reduced_dims
+from backlight.ops.numbers import require_floats
 from backlight.ops.operands import sum_to_shape
 from backlight.ops.promotion import is_float, promote_types
 from backlight.ops.reductions import in_dtype
@@ -139,7 +141,20 @@ def check_not_narrower(name: str, x, dtype) -> None:
 # --- distances -------------------------------------------------------------------------------------------------------
 
 
-@op(promote="same", node="DistBackward0")
+def _refuse_distances(*kinds):
+    kind = functools.reduce(promote_types, kinds)
+    if kind.kind == "b":
+        return (
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if not is_float(kind):
+        name = from_numpy_dtype(kind).old_name
+        return f"norm(): input dtype should be either floating point or complex. Got {name} instead."
+    return None
+
+
+@op(promote="same", node="DistBackward0", refuse=_refuse_distances)
 def dist(xp, input, other, p: float = 2):
     """Return the p-norm of input − other."""
     return rounded(length_of(xp, widened(input - other), p, None, False), input.dtype)
@@ -216,6 +231,9 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
     Shapes: x1 (..., n, d), x2 (..., m, d) -> (..., n, m)
     """
     for name, points in (("X1", x1), ("X2", x2)):
+        if not is_float(points._data.dtype):
+            old = from_numpy_dtype(points._data.dtype).old_name
+            raise ShapeError(f"cdist only supports floating-point dtypes, {name} got: {old}; convert it with .float()")
         if points.ndim < 2:
             raise ShapeError(f"cdist only supports at least 2D tensors, {name} got: {points.ndim}D")
     if x1.shape[-1] != x2.shape[-1]:
@@ -224,6 +242,7 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
         raise ShapeError(f"cdist only supports non-negative p values, got {p}")
     if x1.shape[-1] == 0:
         p = 0.0  # between points of no coordinates all distances are 0; a maximum of nothing would be none
+    require_floats("cdist", x1, halves=False)
     if p in (1, 2) and x1.dtype == x2.dtype and x1._data.dtype.char in "fd":
         return pairwise_near(x1, x2, float(p))
     return pairwise(x1, x2, p)

@@ -5,7 +5,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import UnsupportedError
 from backlight.ops.copying import cast
-from backlight.ops.promotion import category, common_dtype, promote_types
+from backlight.ops.promotion import LONG, category, check_scalar, common_dtype, is_float, promote_types
 
 ndarray = np.ndarray
 
@@ -23,6 +23,9 @@ def like(array, number):
 
     Integers too large for the dtype wrap round, as in PyTorch.
     """
+    if number.__class__ is int and not -LONG <= number < LONG:
+        check_scalar(number)
+        number = float(number) if is_float(array.dtype) else number
     try:
         return np.array(number, array.dtype) if array.__class__ is ndarray else array.dtype.type(number)
     except OverflowError:
@@ -56,6 +59,42 @@ def no_floats(kernel: str):
         return no_kernel(kernel, kind, "compare, or convert with .long()")
 
     return refuse
+
+
+def no_bools(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's error for bools, in the name of its kernel."""
+
+    def refuse(*kinds) -> UnsupportedError | None:
+        kind = _common(kinds)
+        return no_kernel(kernel, kind, "convert it with .long()") if kind.kind == "b" else None
+
+    return refuse
+
+
+def floats_of_four_bytes(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's error for float16 and bfloat16, in the name of its kernel."""
+
+    def refuse(*kinds) -> UnsupportedError | None:
+        kind = _common(kinds)
+        halves = category(kind) == 2 and kind.itemsize == 2
+        return no_kernel(kernel, kind, "convert it with .float()") if halves else None
+
+    return refuse
+
+
+def require_floats(kernel: str, *tensors, halves: bool = True) -> None:
+    """Raise PyTorch's error, in the name of its kernel, unless tensors hold floats; `halves`: also those of 2 bytes."""
+    for tensor in tensors:
+        kind = getattr(tensor, "_data", tensor).dtype
+        if category(kind) < 2 or (kind.itemsize == 2 and not halves):
+            raise no_kernel(kernel, kind, "convert it with .float()")
+
+
+def require_no_bools(kernel: str, tensor) -> None:
+    """Raise PyTorch's error, in the name of its kernel, for a tensor of bools."""
+    kind = getattr(tensor, "_data", tensor).dtype
+    if kind.kind == "b":
+        raise no_kernel(kernel, kind, "convert it with .long()")
 
 
 def _common(kinds):

@@ -14,7 +14,7 @@ from backlight.graph.storage import new_storage
 from backlight.kernels.arithmetic import summed
 from backlight.kernels.blocks import silent_floats
 from backlight.kernels.halves import is_half, widened
-from backlight.ops.promotion import as_float, common_dtype
+from backlight.ops.promotion import LONG, as_float, check_scalar, common_dtype, is_float
 from backlight.ops.views import NO_GRAD
 from backlight.sizes import as_storage_error
 
@@ -56,7 +56,7 @@ def coerce(op, flavour, values):
         if isinstance(value, TensorState):
             continue
         if op.promote and tensors and is_number(value):
-            made[place] = _scalar_tensor(value, tensors)
+            made[place] = _scalar_tensor(value, tensors, op.promote == "float")
         elif flavour == "operator" and op.rules and isinstance(value, ndarray):
             return NotImplemented  # NumPy's reflected operator asks __array_ufunc__, and has the result's dtype right
         elif op.promote and tensors and isinstance(value, ndarray):
@@ -68,7 +68,7 @@ def coerce(op, flavour, values):
     return made
 
 
-def _scalar_tensor(value, tensors):
+def _scalar_tensor(value, tensors, floating: bool = False):
     """Return a number as a 0-d tensor of the dtype that it has beside these tensors."""
     first = tensors[0]._data
     if len(tensors) == 1 and first.dtype.kind == "f" and not isinstance(value, np.generic):
@@ -76,6 +76,7 @@ def _scalar_tensor(value, tensors):
     else:
         value = value.item() if isinstance(value, np.generic) else value
         kind = common_dtype([tensor._data for tensor in tensors], [value])
+        kind = as_float(kind) if floating else kind
     return wrap(_number(value, kind) if first.__class__ is ndarray else _number(value, kind)[()])
 
 
@@ -87,11 +88,24 @@ def number_beside(tensor, value):
     kind = data.dtype
     if kind.kind != "f" and (value.__class__ is float or kind.kind != "i"):
         return _scalar_tensor(value, [tensor])
-    return wrap(_number(value, kind) if data.__class__ is ndarray else kind.type(value))
+    if data.__class__ is not ndarray:
+        return wrap(kind.type(value) if value.__class__ is float else _number(value, kind)[()])
+    return wrap(_number(value, kind))
+
+
+def float_beside(tensor, value):
+    """The same as `number_beside`, for an op that computes with floats whatever it is given."""
+    data = getattr(tensor, "_data", None)
+    if data is None or data.dtype.kind == "f":
+        return number_beside(tensor, value)
+    return _scalar_tensor(value, [tensor], True)
 
 
 def _number(value, kind):
     """Return a number as an array of a dtype; integers too large for it wrap round, as in PyTorch."""
+    if value.__class__ is int and not -LONG <= value < LONG:
+        check_scalar(value)
+        return np.array(float(value) if is_float(kind) else value).astype(kind)
     try:
         return np.array(value, kind)
     except OverflowError:
@@ -112,6 +126,15 @@ def refused(op, problem: Exception | None, arrays) -> Exception | None:
     """Return PyTorch's error for dtypes that an op does not take, or NumPy's if PyTorch has none."""
     found = op.refuse(*[array.dtype for array in arrays])
     return problem if found is None else ShapeError(found) if isinstance(found, str) else found
+
+
+def check_dtypes(op, arrays) -> None:
+    """Raise PyTorch's error for dtypes that an op does not take; those that it does are asked about only once."""
+    problem = refused(op, None, arrays)
+    if problem is not None:
+        raise problem
+    if len({array.dtype for array in arrays}) == 1:
+        op.taken.add(arrays[0].dtype)
 
 
 def unify(op, arrays):

@@ -7,6 +7,7 @@ import numpy as np
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.slices import add_slices, slices_taken
 from backlight.ops.declare import op
+from backlight.ops.scalars import element
 
 __all__ = ["constant_pad_nd"]
 
@@ -25,8 +26,7 @@ def constant_pad_nd(xp, input, pad: tuple, value: float = 0):
             f"narrow(): length must be non-negative.; the padding {list(pad)} of a tensor of size {list(input.shape)} "
             f"resulted in a negative output size, {list(shape)}"
         )
-    filling = xp.asarray(value).astype(input.dtype) if input.dtype.kind in "iu" else value
-    out = xp.full(shape, filling, input.dtype)
+    out = xp.full(shape, element(value, input.dtype), input.dtype)
     inner = tuple(slice(max(before, 0), size - max(behind, 0)) for size, (before, behind) in zip(shape, pairs))
     read = tuple(slice(max(-before, 0), size - max(-behind, 0)) for size, (before, behind) in zip(input.shape, pairs))
     out[inner] = input[read] if input.ndim else input

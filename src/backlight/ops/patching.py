@@ -7,6 +7,7 @@ from backlight.kernels import patches
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.convolution_sizes import places_of
 from backlight.ops.declare import op
+from backlight.ops.numbers import no_integers
 from backlight.ops.pooling_sizes import numbers_of
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
@@ -15,7 +16,11 @@ __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_
 # --- patches ----------------------------------------------------------------------------------------------------------
 
 
-@op(node="Im2ColBackward0", tangent="linear")
+def _refuse_whole_numbers(kind):
+    return None if kind.kind == "b" else no_integers("im2col_out_cpu")(kind)
+
+
+@op(node="Im2ColBackward0", tangent="linear", refuse=_refuse_whole_numbers)
 def im2col(xp, input, kernel_size: tuple, dilation: tuple, padding: tuple, stride: tuple):
     """Return what a kernel sees at each place, a column a place."""
     stack = input.reshape((-1, *input.shape[-3:])) if input.size else input

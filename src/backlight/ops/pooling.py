@@ -12,7 +12,7 @@ from backlight.errors import ShapeError
 from backlight.kernels import pools
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
-from backlight.ops.numbers import no_kernel
+from backlight.ops.numbers import no_kernel, require_floats
 from backlight.ops.pooling_sizes import Windows, check_dims, checked_places, numbers_of, windows_of
 
 __all__ = [
@@ -250,6 +250,7 @@ def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
     """Return the mean of each window over the last three dims; see `avg_pool2d`."""
+    require_floats("avg_pool3d_out_frame", input, halves=False)
     return _mean(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 

@@ -9,7 +9,7 @@ from backlight.graph.state import TensorState
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.copying import cast
 from backlight.ops.declare import op
-from backlight.ops.numbers import beside, like
+from backlight.ops.numbers import beside, like, no_integers
 from backlight.ops.operands import is_number
 from backlight.ops.promotion import category
 
@@ -168,7 +168,7 @@ def rsqrt_input(grad, out):
     return grad * (out * out * out) * -0.5
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", refuse=no_integers("hypot_cpu"))
 def hypot(xp, input, other):
     """√(input² + other²), without overflow."""
     return xp.hypot(input, other)
@@ -200,7 +200,7 @@ def ldexp_other(grad, out):
     return grad * out * LN2
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp_cpu"))
 def logaddexp(xp, input, other):
     """log(exp(input) + exp(other)), without overflow."""
     return xp.logaddexp(input, other)
@@ -216,7 +216,7 @@ def logaddexp_other(grad, input, other, ops):
     return grad / (1 + ops.exp(input - other))
 
 
-@op(promote="float", tangent="symmetric")
+@op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp2_cpu"))
 def logaddexp2(xp, input, other):
     """log₂(2^input + 2^other), without overflow."""
     return xp.logaddexp2(input, other)

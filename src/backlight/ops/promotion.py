@@ -4,12 +4,15 @@ import ml_dtypes
 import numpy as np
 
 from backlight import dtypes
+from backlight.errors import GraphError, NumberOverflow
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
 BOOL = np.dtype(np.bool_)
 INT64 = np.dtype(np.int64)
+
+LONG, UNSIGNED_LONG = 2**63, 2**64  # where PyTorch's int64 and uint64 end
 
 _FLOAT, _INTEGER, _BOOL = 2, 1, 0
 _CATEGORY = {"f": _FLOAT, "V": _FLOAT, "i": _INTEGER, "u": _INTEGER, "b": _BOOL}
@@ -37,6 +40,17 @@ def promote_types(a: np.dtype, b: np.dtype) -> np.dtype:
     return np.promote_types(a, b)
 
 
+def check_scalar(value) -> None:
+    """Raise unless a number is one that PyTorch takes: an int from −2⁶³ to 2⁶⁴ − 1, or any float.
+
+    Raises:
+        OverflowError: the int is too large.
+    """
+    if isinstance(value, int) and not -LONG <= value < UNSIGNED_LONG:
+        message = "int too big to convert" if value > 0 else "can't convert negative int to unsigned"
+        raise NumberOverflow(f"{message}; a number beside a tensor must be -2**63 to 2**64 - 1: use a float")
+
+
 def scalar_dtype(value) -> np.dtype:
     """Return the dtype that a Python number stands for."""
     if isinstance(value, bool):
@@ -62,9 +76,22 @@ def common_dtype(arrays=(), scalars=()) -> np.dtype:
         else:
             without_dims = array.dtype if without_dims is None else promote_types(without_dims, array.dtype)
     for number in scalars:
+        if number.__class__ is int and not -LONG <= number < LONG:
+            _check_unsigned_long(number, with_dims, without_dims)
         kind = scalar_dtype(number)
         numbers = kind if numbers is None else promote_types(numbers, kind)
     return _combine(with_dims, _combine(without_dims, numbers))
+
+
+def _check_unsigned_long(number: int, *kinds) -> None:
+    """Raise for an int that only PyTorch's uint64 holds, beside bools: it would have to become the result's dtype."""
+    check_scalar(number)
+    present = [kind for kind in kinds if kind is not None]
+    if present and all(kind == BOOL for kind in present):
+        raise GraphError(
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote Bool and UInt64; "
+            f"{number} is larger than int64 holds: use a float"
+        )
 
 
 def as_float(kind: np.dtype) -> np.dtype:

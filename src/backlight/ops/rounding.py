@@ -302,6 +302,8 @@ def nan_to_num(input, nan: float | None = 0.0, posinf: float | None = None, negi
 @op(outputs=2, differentiable=(0,), keeps=("exponent",), returns=return_types.frexp)
 def frexp(xp, input):
     """Mantissa and exponent: input = mantissa · 2^exponent, with ½ ≤ |mantissa| < 1."""
+    if input.dtype.kind not in FLOATS:
+        raise ShapeError("torch.frexp() only supports floating-point dtypes; convert the input with .float()")
     mantissa, exponent = xp.frexp(input)
     return (mantissa, exponent.astype(xp.int32)), exponent.astype(input.dtype)
 

@@ -13,7 +13,7 @@ from backlight.ops.declare import op
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.extremes import ordered_tangent
 from backlight.ops.joining import cat
-from backlight.ops.numbers import no_kernel
+from backlight.ops.numbers import no_integers, no_kernel
 from backlight.ops.promotion import INT64, is_float
 from backlight.ops.reductions import computed_in, has_zero
 
@@ -152,7 +152,7 @@ def _check_scanned(name: str, dtype) -> None:
 # --- logcumsumexp ----------------------------------------------------------------------------------------------------
 
 
-@op(name="logcumsumexp", promote="float")
+@op(name="logcumsumexp", promote="float", refuse=no_integers("logcumsumexp_out_cpu"))
 def running_logsumexp(xp, input, dim: int):
     """Running log Σ exp along `dim`."""
     return scan(lambda values, dim, _: xp.logaddexp.accumulate(values, dim), input, dim)

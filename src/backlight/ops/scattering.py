@@ -13,7 +13,9 @@ from backlight.errors import ShapeError
 from backlight.graph.state import TensorState, wrap
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
+from backlight.ops.numbers import require_no_bools
 from backlight.ops.repeating import expand
+from backlight.ops.scalars import element
 from backlight.ops.selecting import INDEX_KINDS, check_range, check_same_dtype, owned
 from backlight.ops.shaping import reshape
 from backlight.sizes import broadcast
@@ -168,7 +170,7 @@ def scatter_tensor_src(grad, dim, index, src_shape, ops):
 def scatter_number(xp, input, dim: int, index, value: float):
     """`input` with the elements at the places that an index along `dim` names replaced by a number."""
     index = owned(index)
-    return _written(xp, input, _checked("scatter", input, dim, index), index, value)
+    return _written(xp, input, _checked("scatter", input, dim, index), index, element(value, input.dtype))
 
 
 @scatter_number.derivative("input", formula="grad, 0 at the places replaced")
@@ -209,8 +211,8 @@ def _scatter_reduce(input, dim, index, written, reduce):
     if reduce not in ("add", "multiply"):
         raise ShapeError(f"reduce argument must be either add or multiply., got {reduce!r}")
     if not isinstance(written, TensorState):
-        zero = input.detach().reshape(-1)[:1].mul(0) if input._data.size else input.detach().reshape(-1)
-        written = expand(reshape(zero.add(written).to(input.dtype), (1,) * index._data.ndim), index._data.shape)
+        number = wrap(np.full((1,) * index._data.ndim, element(written, input._data.dtype)))
+        written = expand(number, index._data.shape)
     if reduce == "add":
         return scatter_add(input, dim, index, written)
     return scatter_reduce(input, dim, index, written, "prod")
@@ -321,6 +323,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     """
     if reduce not in REDUCTIONS[1:]:
         raise ShapeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    require_no_bools("index_func_", source)
     shape = source._data.shape
     if not shape:
         return scatter_reduce(input, dim, reshape(index, ()), source, reduce, include_self=include_self)

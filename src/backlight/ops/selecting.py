@@ -15,7 +15,7 @@ from backlight.graph.state import TensorState, wrap
 from backlight.kernels.slices import add_slices, slices_taken
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
-from backlight.ops.numbers import like
+from backlight.ops.scalars import element, element_like
 from backlight.sizes import check_storage, storage_errors
 
 __all__ = ["index_add", "index_copy", "index_fill", "index_select", "put", "take", "unravel_index"]
@@ -96,7 +96,7 @@ def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
         ShapeError,
     )
     if alpha != 1:
-        source = source * like(source, alpha)
+        source = source * element_like(source, alpha)
     if not shape:
         return input + source.reshape(-1).sum(dtype=source.dtype)
     out = xp.array(input, order="C")
@@ -160,7 +160,7 @@ def index_copy_source(grad, dim, index, source_shape, ops):
 @op(name="index_fill", node="IndexFillBackward0", tangent="symmetric")
 def index_fill_number(xp, input, dim: int, index, value: float):
     """`input` with the slices at the indices along `dim` filled with a number."""
-    return _filled(xp, input, dim, index, value)
+    return _filled(xp, input, dim, index, element(value, input.dtype))
 
 
 @index_fill_number.derivative("input", formula="grad, 0 at the indices")

@@ -2,13 +2,18 @@
 
 import warnings
 
+import numpy as np
+
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels import choice
 from backlight.ops.declare import Array, Mask, op
 from backlight.ops.masking import nonzero
-from backlight.ops.numbers import beside, like
+from backlight.ops.numbers import beside, like, no_bools, no_kernel
+from backlight.ops.operands import is_number
+from backlight.ops.promotion import common_dtype
+from backlight.ops.scalars import HALF_MAX, element
 
 __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum", "minimum", "where"]
 
@@ -56,7 +61,17 @@ def where(condition, input=None, other=None):
         return nonzero(condition, as_tuple=True)
     if condition._data.dtype.kind != "b":
         condition = _as_mask(condition)
+    if not (isinstance(input, TensorState) and isinstance(other, TensorState)):
+        input, other = _as_branch(input, other), _as_branch(other, input)
     return chosen(condition, input, other)
+
+
+def _as_branch(value, beside):
+    """Return a number as a 0-d tensor of the dtype that it has beside a tensor, if the dtype can hold it."""
+    if isinstance(value, TensorState) or not isinstance(beside, TensorState) or not is_number(value):
+        return value
+    kind = common_dtype([beside._data], [value.item() if isinstance(value, np.generic) else value])
+    return wrap(np.asarray(element(value, kind, checks_halves=False)))
 
 
 def _as_mask(condition):
@@ -174,7 +189,7 @@ def clamp_to_numbers_input(grad, input, min, max, ops):
     return ops.kept(grad, inside if max is None else inside & (input <= max))
 
 
-@op(node="ClampMinBackward0", tangent="symmetric")
+@op(node="ClampMinBackward0", tangent="symmetric", refuse=no_bools("clamp_min_scalar_cpu"))
 def clamp_min_number(xp, input, min: float):
     """The input, raised to a number where it is below."""
     return xp.maximum(input, like(input, min))
@@ -185,7 +200,7 @@ def clamp_min_number_input(grad, input, min, ops):
     return ops.kept(grad, input >= min)
 
 
-@op(node="ClampMaxBackward0", tangent="symmetric")
+@op(node="ClampMaxBackward0", tangent="symmetric", refuse=no_bools("clamp_max_scalar_cpu"))
 def clamp_max_number(xp, input, max: float):
     """The input, lowered to a number where it is above."""
     return xp.minimum(input, like(input, max))
@@ -257,7 +272,22 @@ def clamp(input, min=None, max=None):
         raise ShapeError("torch.clamp: At least one of 'min' or 'max' must not be None; give one of the two")
     if isinstance(min, TensorState) or isinstance(max, TensorState):
         return clamp_to_tensors(input, _as_bound(input, min), _as_bound(input, max))
-    return clamp_to_numbers(beside(input, min, max), min, max)
+    return clamp_to_numbers(_taken(input, min, max), min, max)
+
+
+def _taken(input, min, max):
+    """Return the input in the dtype that it takes on beside its bounds, which that dtype must hold."""
+    kind = input._data.dtype.kind
+    if kind == "f" and -HALF_MAX <= (min or 0) <= HALF_MAX and -HALF_MAX <= (max or 0) <= HALF_MAX:
+        return input
+    found = beside(input, min, max)
+    for bound in (min, max):
+        if bound is not None:
+            element(bound, found._data.dtype)
+    if found._data.dtype.kind == "b":
+        end = "_min_scalar" if max is None else "_max_scalar" if min is None else "_scalar"
+        raise no_kernel(f"clamp{end}_cpu", found._data.dtype, "use logical_and or logical_or")
+    return found
 
 
 def _as_bound(input, bound):
@@ -271,9 +301,17 @@ clip = clamp
 
 def clamp_min(input, min):
     """Raise each element to at least `min`, a number or a tensor."""
-    return clamp_min_tensor(input, min) if isinstance(min, TensorState) else clamp_min_number(beside(input, min), min)
+    return (
+        clamp_min_tensor(input, min)
+        if isinstance(min, TensorState)
+        else clamp_min_number(_taken(input, min, None), min)
+    )
 
 
 def clamp_max(input, max):
     """Lower each element to at most `max`, a number or a tensor."""
-    return clamp_max_tensor(input, max) if isinstance(max, TensorState) else clamp_max_number(beside(input, max), max)
+    return (
+        clamp_max_tensor(input, max)
+        if isinstance(max, TensorState)
+        else clamp_max_number(_taken(input, None, max), max)
+    )

@@ -8,6 +8,7 @@ from backlight.kernels import rows
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
+from backlight.ops.numbers import no_integers
 from backlight.ops.promotion import is_float
 
 __all__ = ["_log_softmax_backward_data", "_safe_softmax", "_softmax_backward_data", "log_softmax", "softmax"]
@@ -34,7 +35,7 @@ def along_input(grad, out, dim, ops):
     return ops._softmax_backward_data(grad, out, dim)
 
 
-@op(name="_softmax_backward_data")
+@op(name="_softmax_backward_data", refuse=no_integers("softmax_backward_lastdim_kernel_impl"))
 def _softmax_backward_data(xp, grad_output, output, dim: int, input_dtype: object = None):
     """Return softmax's gradient, `output` being its result."""
     wide = rows.softmax_gradient(widened(grad_output), widened(output), normalise_dim(dim, output.ndim))

@@ -12,6 +12,7 @@ from backlight.kernels.halves import widened
 from backlight.ops.declare import Array, op
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
 from backlight.ops.extremes import ordered_tangent, picked_tangent
+from backlight.ops.numbers import no_bools, no_kernel, require_no_bools
 from backlight.ops.promotion import INT64, common_dtype, is_float
 from backlight.ops.selecting import owned
 
@@ -95,6 +96,8 @@ def argsort(input, dim=-1, descending=False, stable=False):
 @op(name="topk", node="TopkBackward0", outputs=2, differentiable=(0,), keeps=("indices",), returns=return_types.topk)
 def topk_dim(xp, input, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     """The k largest (or smallest) elements along `dim` in order, and where they are."""
+    if input.dtype.kind == "b":
+        raise ShapeError("topk does not support bool dtypes on CPU; convert the input with .long()")
     dim = normalise_dim(dim, input.ndim)
     length = input.shape[dim] if input.ndim else 1
     if not 0 <= k <= length:
@@ -129,6 +132,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
     differentiable=(0,),
     keeps=("indices",),
     returns=return_types.kthvalue,
+    refuse=no_bools("kthvalue_cpu"),
 )
 def kthvalue_dim(xp, input, k: int, dim: int = -1, keepdim: bool = False):
     """The k-th smallest elements along `dim`, and where they are."""
@@ -225,6 +229,9 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 @op(name="isin")
 def is_member(xp, elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
     """Whether each element is among `test_elements`."""
+    for array in (elements, test_elements):
+        if array.dtype.kind == "b":
+            raise ShapeError("Unsupported input type encountered for isin(): Bool; convert it with .long()")
     return xp.asarray(xp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert))
 
 
@@ -251,6 +258,7 @@ def places_in(boundaries, values, right: bool):
 @op(name="searchsorted")
 def search(xp, sorted_sequence, input, sorter: Array | None = None, *, right: bool = False, out_int32: bool = False):
     """Where each value belongs in a sorted sequence."""
+    require_no_bools("searchsorted_out_cpu", sorted_sequence)
     sequence = sorted_sequence if sorter is None else xp.take_along_axis(sorted_sequence, owned(sorter), -1)
     if sequence.ndim == 0 or (sequence.ndim > 1 and sequence.shape[:-1] != input.shape[:-1]):
         raise ShapeError(
@@ -323,10 +331,13 @@ def bincount(xp, input, weights: Array | None = None, minlength: int = 0):
     """Count how often each number from 0 up occurs, or add up `weights` there."""
     input = owned(input)
     if input.ndim != 1 or is_float(input.dtype) or (input.size and input.min() < 0):
+        if input.ndim == 1 and is_float(input.dtype):
+            raise no_kernel("bincount_cpu", input.dtype, "convert it with .long()")
         raise ShapeError(
             "bincount only supports 1-d non-negative integral inputs.\n"
             f"  Got {from_numpy_dtype(input.dtype)} of shape {list(input.shape)}"
         )
+    require_no_bools("bincount_cpu", input)
     if minlength < 0:
         raise ShapeError(f"minlength should be >= 0, got {minlength}")
     if weights is not None and weights.shape != input.shape:

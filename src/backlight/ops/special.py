@@ -2,7 +2,9 @@
 
 import math
 
-from backlight.errors import ShapeError
+import numpy as np
+
+from backlight.errors import ShapeError, ValueProblem
 from backlight.graph.state import TensorState
 from backlight.kernels import bessel as bessel_kernels
 from backlight.kernels import erf as erf_kernels
@@ -10,8 +12,10 @@ from backlight.kernels import gamma as gamma_kernels
 from backlight.kernels.halves import rounded, widened
 from backlight.kernels.memory_order import over_memory
 from backlight.ops.declare import op
-from backlight.ops.numbers import like
+from backlight.ops.numbers import floats_of_four_bytes, like
 from backlight.ops.operands import is_number
+from backlight.ops.promotion import LONG
+from backlight.sizes import require_memory, storage_error
 
 __all__ = [
     "digamma",
@@ -26,6 +30,8 @@ __all__ = [
     "xlogy",
 ]
 
+MOST_DERIVATIVES = 2**31 - 1
+MOST_GAMMAS = 2**27  # numbers that mvlgamma computes in some seconds
 TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 SQRT_TWO_PI = math.sqrt(2 * math.pi)
 
@@ -71,7 +77,7 @@ def erfc_input(grad, input, ops):
     return grad * ops.exp(-(input * input)) * -TWO_OVER_SQRT_PI
 
 
-@op(promote="float", name="special_erfcx", tangent="symmetric")
+@op(promote="float", name="special_erfcx", tangent="symmetric", refuse=floats_of_four_bytes("erfcx_cpu"))
 def erfcx(xp, input):
     """exp(input²) · erfc(input)."""
     return erf_kernels.erfcx(input)
@@ -104,7 +110,7 @@ def ndtr_input(grad, input, ops):
     return grad * ops.exp(input * input * -0.5) * (1 / SQRT_TWO_PI)
 
 
-@op(promote="float", name="special_log_ndtr", tangent="symmetric")
+@op(promote="float", name="special_log_ndtr", tangent="symmetric", refuse=floats_of_four_bytes("log_ndtr_cpu"))
 def log_ndtr(xp, input):
     """The logarithm of `ndtr`, exact far below zero."""
     return erf_kernels.log_ndtr(input)
@@ -115,7 +121,7 @@ def log_ndtr_input(grad, input, ops):
     return grad / ops.special_erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
 
 
-@op(promote="float", name="special_ndtri", tangent="symmetric")
+@op(promote="float", name="special_ndtri", tangent="symmetric", refuse=floats_of_four_bytes("ndtri_cpu"))
 def ndtri(xp, input):
     """The number below which a standard normal variable stays with probability `input`."""
     return erf_kernels.ndtri(input)
@@ -170,14 +176,28 @@ def polygamma(n: int, input):
     """
     if n < 0:
         raise ShapeError("polygamma(n, x) does not support negative n.")
+    if n >= MOST_DERIVATIVES:
+        if n >= LONG:
+            raise ValueProblem(f"Overflow when unpacking long long; n must be less than {MOST_DERIVATIVES}, got {n}")
+        raise ShapeError(f"polygamma(n, x) does not support n of 2**31 - 1 or more, got {n}")
     return polygamma_of(input, n)
 
 
-@op(name="mvlgamma", promote="float", tangent="symmetric")
+def _refuse_bools(kind):
+    return "The input tensor may not be a boolean tensor.; convert it with .float()" if kind.kind == "b" else None
+
+
+@op(name="mvlgamma", refuse=_refuse_bools, promote="float", tangent="symmetric")
 def mvlgamma_of(xp, input, p: int):
     """The logarithm of the gamma function of p dimensions."""
     x = widened(input)
-    total = sum(gamma_kernels.lgamma(x - j / 2) for j in range(p))
+    require_memory((*x.shape, p), x.dtype)
+    if x.size * p > MOST_GAMMAS:
+        raise storage_error((*x.shape, p), x.dtype.itemsize)
+    total = x.dtype.type(0)
+    for start in range(0, p, 4096):
+        halves = np.arange(start, min(p, start + 4096)).astype(x.dtype) / 2
+        total = total + gamma_kernels.lgamma(x[..., None] - halves).sum(-1)
     return rounded(total + p * (p - 1) / 4 * math.log(math.pi), input.dtype)
 
 

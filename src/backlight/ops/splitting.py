@@ -5,6 +5,7 @@ from backlight.graph.state import TensorState
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.slicing import at, sliced
+from backlight.sizes import check_work
 
 __all__ = [
     "chunk",
@@ -197,6 +198,7 @@ def tensor_split(input, indices_or_sections, dim=0):
     if isinstance(indices_or_sections, TensorState):
         indices_or_sections = _numbers(indices_or_sections)
     if isinstance(indices_or_sections, int):
+        check_work((indices_or_sections,), input._data.dtype, 2**24)
         ends = _even_ends(shape[dim], indices_or_sections)
     else:
         ends = [*indices_or_sections, shape[dim]]

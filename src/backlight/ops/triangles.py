@@ -10,9 +10,11 @@ from backlight.kernels.slices import triangle_kept
 from backlight.layouts import require_strided
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
+from backlight.ops.numbers import no_bools, no_kernel
+from backlight.ops.selecting import INDEX_KINDS
 from backlight.ops.shaping import flatten
 from backlight.ops.slicing import diagonal
-from backlight.sizes import storage_errors
+from backlight.sizes import require_memory, storage_errors
 
 __all__ = ["diag", "diag_embed", "diagflat", "diagonal_copy", "trace", "tril", "tril_indices", "triu", "triu_indices"]
 
@@ -61,6 +63,15 @@ def triu_indices(row, col, offset=0, *, dtype=int64, device=None, layout=None):
     return _indices(row, col, offset - 1, dtype, device, layout, upper=True)
 
 
+def _places(row: int, col: int, offset: int, upper: bool) -> int:
+    """Return how many places of a matrix lie on or below a diagonal, or with `upper` above it."""
+    first = min(max(-offset, 0), row)  # rows before this have none
+    whole = min(max(col - offset - 1, first), row)  # rows from this on have all
+    starts, ends = first + offset + 1, whole + offset
+    below = (starts + ends) * (whole - first) // 2 + (row - whole) * col
+    return row * col - below if upper else below
+
+
 @storage_errors
 def _indices(row, col, offset, dtype, device, layout, *, upper: bool):
     require_cpu(device)
@@ -68,8 +79,16 @@ def _indices(row, col, offset, dtype, device, layout, *, upper: bool):
     for name, size in (("row", row), ("col", col)):
         if size < 0:
             raise ShapeError(f"{name} must be non-negative, got{size}")
+    kind = to_numpy_dtype(dtype) or np.dtype(np.int64)
+    if kind not in INDEX_KINDS:
+        name = f"tri{'u' if upper else 'l'}_indices"
+        raise no_kernel(name, kind, "make them int64 and convert them")
+    if upper:
+        row = min(row, max(0, col - 1 - offset))  # the rows behind have no such places
+    require_memory((2, _places(row, col, offset, upper)), kind)
+    require_memory((row, col), np.dtype(bool))
     mask = lower_mask((row, col), offset)
-    return wrap(np.stack(np.nonzero(~mask if upper else mask)).astype(to_numpy_dtype(dtype)))
+    return wrap(np.stack(np.nonzero(~mask if upper else mask)).astype(kind))
 
 
 @op(tangent="linear")
@@ -123,7 +142,7 @@ def diagflat(input, offset=0):
     return diag_embed(flatten(input), offset)
 
 
-@op(tangent="linear")
+@op(tangent="linear", refuse=no_bools("trace"))
 def trace(xp, input):
     """The sum of a matrix's diagonal."""
     if input.ndim != 2:

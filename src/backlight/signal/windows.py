@@ -11,7 +11,7 @@ from backlight.kernels import bessel
 from backlight.kernels.blocks import silent_floats
 from backlight.ops.arguments.checked import with_checks
 from backlight.ops.promotion import is_float
-from backlight.sizes import storage_errors
+from backlight.sizes import require_memory, storage_errors
 from backlight.tensor.creation import made
 from backlight.tensor.filled import float_dtype
 from backlight.tensor.tensor import Tensor
@@ -49,8 +49,9 @@ def _window(name: str, length: int, sym: bool, weights: Callable, options: dict)
         )
     if length < 0:
         raise ValueProblem(f"{name} requires non-negative window length, got M={length}")
-    if not is_float(kind):
-        raise ValueProblem(f"{name} expects floating point dtypes, got: {from_numpy_dtype(kind)}")
+    if not is_float(kind) or kind.itemsize == 2:
+        raise ValueProblem(f"{name} expects float32 or float64 dtypes, got: {from_numpy_dtype(kind)}")
+    require_memory((length,), kind)
     with silent_floats():
         last = length - 1 if sym and length > 1 else length
         values = weights(np.arange(length, dtype=np.float64), last) if length != 1 else np.ones(1)

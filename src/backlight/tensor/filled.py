@@ -12,9 +12,10 @@ from backlight.graph.state import TensorState
 from backlight.kernels.memory_order import model_of
 from backlight.layouts import numpy_order
 from backlight.ops.operands import is_number
+from backlight.ops.promotion import check_scalar, scalar_dtype
+from backlight.ops.scalars import element
 from backlight.sizes import allocated, size_from
 from backlight.tensor.creation import made
-from backlight.tensor.nested import array_from
 
 __all__ = [
     "empty",
@@ -84,18 +85,25 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
     return made(array, requires_grad, device, layout, pin_memory)
 
 
-def _filling(function: str, value, kind: np.dtype | None) -> np.ndarray:
+def _filling(function: str, value, kind: np.dtype | None, checks_halves: bool = True) -> np.ndarray:
     """Return the number to fill with as an array of 0 dims."""
     if not is_number(value) and not (isinstance(value, TensorState) and value._data.ndim == 0):
         raise ArgumentError(
             f"{function}(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}"
         )
-    return array_from(value, kind)
+    if isinstance(value, TensorState):
+        kind, value = kind or value._data.dtype, value.item()
+    else:
+        check_scalar(value)
+        kind = kind or scalar_dtype(value.item() if isinstance(value, np.generic) else value)
+    return np.asarray(element(value, kind, checks_halves=checks_halves))
 
 
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor of 0 dims that holds the number `s`, by default in the default dtype."""
-    return made(_filling("scalar_tensor", s, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+    return made(
+        _filling("scalar_tensor", s, float_dtype(dtype), checks_halves=False), requires_grad, device, layout, pin_memory
+    )
 
 
 def _model(function: str, input) -> np.ndarray:

@@ -168,6 +168,8 @@ def _stored(flat: list, kind: np.dtype) -> np.ndarray:
 def _stored_integers(flat: list, kind: np.dtype) -> np.ndarray:
     limits = np.iinfo(kind)
     lowest = limits.min or -limits.max  # PyTorch lets -1 wrap round in uint8
+    if any(value.__class__ is float and not limits.min <= value <= float(limits.max) for value in flat):
+        raise GraphError(f"value cannot be converted to type {kind.name} without overflow; {_held(limits)}")
     try:
         whole = np.array([int(value) for value in flat], np.int64)
     except (ValueError, OverflowError):
@@ -175,7 +177,9 @@ def _stored_integers(flat: list, kind: np.dtype) -> np.ndarray:
             raise ValueProblem("Overflow when unpacking long long; int64 ends at 2**63 - 1") from None
         raise GraphError(f"value cannot be converted to type {kind.name} without overflow") from None
     if whole.size and (whole.min() < lowest or whole.max() > limits.max):
-        raise GraphError(
-            f"value cannot be converted to type {kind.name} without overflow; it holds {limits.min} to {limits.max}"
-        )
+        raise GraphError(f"value cannot be converted to type {kind.name} without overflow; {_held(limits)}")
     return whole.astype(kind)
+
+
+def _held(limits) -> str:
+    return f"it holds {limits.min} to {limits.max}"

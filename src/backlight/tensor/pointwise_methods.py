@@ -8,6 +8,7 @@ from backlight.ops import (
     activations,
     arithmetic,
     comparisons,
+    complex_numbers,
     division,
     pointwise,
     powers,
@@ -199,7 +200,7 @@ class UnaryMethods:
         return _polygamma_(self, n)
 
     abs_ = absolute_ = inplace(rounding.abs)
-    conj_physical_ = rounding.conj
+    conj_physical_ = complex_numbers.conj_physical_
     sign_ = inplace(rounding.sign)
     sgn_ = inplace(rounding.sgn)
     floor_ = inplace(rounding.floor)

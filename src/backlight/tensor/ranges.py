@@ -12,8 +12,9 @@ from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels.fused import multiply_add
 from backlight.ops.operands import is_number
-from backlight.ops.promotion import INT64, category
-from backlight.sizes import check_storage, storage_errors
+from backlight.ops.promotion import INT64, LONG, category, check_scalar
+from backlight.ops.scalars import element
+from backlight.sizes import check_storage, require_memory, storage_errors
 from backlight.tensor.creation import converted, made
 from backlight.tensor.filled import float_dtype
 
@@ -93,7 +94,7 @@ def _whole(limit):
 
 def _steps(start, end, step):
     """Return how many steps lead from `start` to `end`."""
-    if step == 0:
+    if not (step > 0 or step < 0):
         raise ShapeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise ShapeError(f"unsupported range: {start} -> {end}")
@@ -101,13 +102,16 @@ def _steps(start, end, step):
         raise ShapeError(
             f"upper bound and lower bound inconsistent with step sign: {start} to {end} in steps of {step}"
         )
-    return (end - start) / step
+    steps = (end - start) / step
+    if abs(steps) >= LONG:
+        raise ShapeError(f"invalid size, possible overflow? There are {steps:g} steps of {step} from {start} to {end}")
+    return steps
 
 
 @storage_errors
 def _spaced(start, step, count: int, kind: np.dtype) -> np.ndarray:
     """Return start + i · step for i < count."""
-    check_storage((count,), kind.itemsize)
+    require_memory((count,), kind)
     if category(kind) == 1:
         return (_whole(start) + _whole(step) * np.arange(count)).astype(kind)
     return (start + step * np.arange(count, dtype=np.float64)).astype(kind)
@@ -130,7 +134,8 @@ def linspace(
         RuntimeError: `steps` is negative.
     """
     kind = float_dtype(dtype)
-    limits = _number("linspace", "start", start), _number("linspace", "end", end)
+    limits = _limits("linspace", start, end, kind)
+    require_memory((_count(steps),), kind)
     array = _between(*limits, _count(steps), kind).astype(kind)
     return made(array, requires_grad, device, layout, pin_memory)
 
@@ -149,9 +154,20 @@ def logspace(
 ):
     """Make `steps` powers of `base` with evenly spaced exponents, from `start` up to `end` itself."""
     kind = float_dtype(dtype)
-    limits = _number("logspace", "start", start), _number("logspace", "end", end)
+    limits = _limits("logspace", start, end, kind)
+    require_memory((_count(steps),), kind)
     exponents = _between(*limits, _count(steps), kind).astype(np.float64)
     return made(converted(np.power(base, exponents), kind), requires_grad, device, layout, pin_memory)
+
+
+def _limits(function: str, start, end, kind: np.dtype) -> tuple:
+    """Return both ends as elements of a dtype, which must hold them."""
+    limits = _number(function, "start", start), _number(function, "end", end)
+    for limit in limits:
+        check_scalar(limit)
+    if kind.kind == "b":
+        raise UnsupportedError(f"\"{function}_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64")
+    return tuple([element(limit, kind) for limit in limits])
 
 
 def _count(steps) -> int:
@@ -169,7 +185,7 @@ def _between(start, end, steps: int, kind: np.dtype) -> np.ndarray:
     """Return evenly spaced numbers, counted from the nearer end and rounded as PyTorch rounds them."""
     check_storage((steps,), kind.itemsize)
     if category(kind) == 1:
-        start, end, kind = _whole(start), _whole(end), np.dtype(np.float64)
+        start, end, kind = int(start), int(end), np.dtype(np.float64)
     start, end = kind.type(start), kind.type(end)
     if steps <= 1:
         return np.full(steps, start)

@@ -6,14 +6,13 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.kernels import bessel
 from backlight.ops.promotion import is_float
-from backlight.sizes import check_storage, storage_errors
+from backlight.sizes import require_memory
 from backlight.tensor.creation import made
 from backlight.tensor.filled import float_dtype
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
 
-@storage_errors
 def _window(name: str, length: int, periodic: bool, weights, dtype, requires_grad, device, layout, pin_memory):
     """Return `weights` of the places 0 … 1 of a window: the whole, or all but the last of one that is longer by one.
 
@@ -27,9 +26,9 @@ def _window(name: str, length: int, periodic: bool, weights, dtype, requires_gra
         )
     if length < 0:
         raise ShapeError(f"{name} requires non-negative window_length, got window_length={length}")
-    check_storage((length,), kind.itemsize)
     if length < 2:
         return made(np.ones(length, kind), requires_grad, device, layout, pin_memory)
+    require_memory((length,), kind)
     places = np.arange(length) / (length if periodic else length - 1)
     return made(weights(places).astype(kind), requires_grad, device, layout, pin_memory)
 
