@@ -10,7 +10,7 @@ import backlight
 ROOT = Path(backlight.__file__).parent
 FLOORS = [
     {"errors", "dtypes", "sizes", "devices", "later", "layouts", "notices"}
-    | {"return_types", "settings", "svg_text", "types"},
+    | {"plain_data", "return_types", "schema", "settings", "svg_text", "types"},
     {"kernels"},
     {"graph"},
     {"ops", "linalg", "special", "masked"},
