@@ -10,7 +10,7 @@ import backlight
 ROOT = Path(backlight.__file__).parent
 FLOORS = [
     {"errors", "dtypes", "sizes", "devices", "later", "layouts", "notices"}
-    | {"plain_data", "return_types", "schema", "settings", "svg_text", "types"},
+    | {"page_policy", "plain_data", "return_types", "schema", "settings", "stored_arrays", "svg_text", "types"},
     {"kernels"},
     {"graph"},
     {"ops", "linalg", "special", "masked"},

@@ -21,11 +21,16 @@ LARGEST = 2**63 - 1  # of PyTorch's sizes and indices
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a number may be, in an `Annotated` field: at least `ge`, more than `gt`, at most `le`."""
+    """What a number may be, in an `Annotated` field: at least `ge`, more than `gt`, at most `le`.
+
+    Args:
+        words: the same for a message: "must be …".
+    """
 
     ge: float | None = None
     gt: float | None = None
     le: float | None = None
+    words: str = ""
 
 
 Whole = Annotated[int, Bounds(-LARGEST - 1, le=LARGEST)]
@@ -34,8 +39,11 @@ Positive = Annotated[int, Bounds(1, le=LARGEST)]
 AtLeast0 = Annotated[float, Bounds(0)]
 
 
-def parse_json(content: bytes | str) -> object:
+def parse_json(content: bytes | str, *, finite: bool = True) -> object:
     """Return what a JSON text says (see NOTE [Strict JSON]).
+
+    Args:
+        finite: whether numbers must be; else NaN and Infinity are read as Python writes them.
 
     Raises:
         ValueError: it is no such text; the message says where and why.
@@ -44,8 +52,8 @@ def parse_json(content: bytes | str) -> object:
     try:
         found = json.loads(
             raw.decode("utf-8"),
-            parse_constant=_no_constant,
-            parse_float=_finite,
+            parse_constant=_no_constant if finite else float,
+            parse_float=_finite if finite else float,
             object_pairs_hook=_without_doubles,
         )
         if SURROGATE.search(raw):

@@ -1,6 +1,6 @@
 """Files that were damaged at random: each is refused in one line, or can be used without an internal error.
 
-    python tests/soak/damaged_files.py --seconds 60 --seed 1 [--kind records]
+    python tests/soak/damaged_files.py --seconds 60 --seed 1 [--kind records --kind models …]
 
 A child process plays one kind with a bound on its memory; one that crashes, hangs or takes too much is a failure.
 """
@@ -19,10 +19,19 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from damage import play_records
+from damage_models import play_models
+from damage_runs import play_data, play_flows, play_runs, play_settings
 
 MEMORY = 3 << 30  # bytes a child may have
 SLOW = 20.0  # seconds a case may take
-KINDS: dict[str, Callable[[random.Random, Path], tuple[str, bool]]] = {"records": play_records}
+KINDS: dict[str, Callable[[random.Random, Path], tuple[str, bool]]] = {
+    "records": play_records,
+    "models": play_models,
+    "flows": play_flows,
+    "runs": play_runs,
+    "data": play_data,
+    "settings": play_settings,
+}
 
 
 def run(seconds: float, seed: int, kinds: list[str] | None = None) -> list[str]:

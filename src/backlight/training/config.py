@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.plain_data import parse_json
 from backlight.training.rules import check_config, require
 from backlight.training.settings import TrainingConfig
 
@@ -23,9 +24,11 @@ def read_config(file: Path | str, changes: Sequence[str] = ()) -> TrainingConfig
     file = Path(file)
     try:
         content = file.read_bytes()
-        found = json.loads(content) if file.suffix == ".json" else tomllib.loads(content.decode("utf-8"))
+        found = parse_json(content) if file.suffix == ".json" else tomllib.loads(content.decode("utf-8"))
     except OSError as problem:
         raise InputError(f"cannot read {file}: {problem.strerror}") from problem
+    except RecursionError as problem:
+        raise InputError(f"{file} is nested too deeply to be read") from problem
     except ValueError as problem:  # both kinds of parser, and bytes that are no text
         raise InputError(f"{file} is not {'JSON' if file.suffix == '.json' else 'TOML'}: {problem}") from problem
     if not isinstance(found, dict):

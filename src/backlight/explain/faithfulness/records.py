@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.plain_data import parse_json
 
 
 class Records:
@@ -36,7 +37,7 @@ class Records:
         if lines:
             if lines[0] != first:
                 raise InputError(f"{self.file} holds the results of another study ({_differences(lines[0], first)})")
-            self._found = {record["key"]: record["result"] for record in map(json.loads, lines[1:])}
+            self._found = dict(_result_in(line, f"{self.file}, line {n}") for n, line in enumerate(lines[1:], 2))
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self._stream = self.file.open("a", encoding="utf-8")
@@ -76,13 +77,30 @@ def _whole_lines(file: Path) -> list[str]:
     whole = content[: content.rfind(b"\n") + 1]
     if len(whole) < len(content):
         os.truncate(file, len(whole))
-    return whole.decode("utf-8").split("\n")[:-1]
+    try:
+        return whole.decode("utf-8").split("\n")[:-1]
+    except UnicodeDecodeError as problem:
+        raise InputError(
+            f"{file} must be UTF-8, and byte {problem.start} is not: it is damaged, remove it"
+        ) from problem
+
+
+def _result_in(line: str, source: str) -> tuple[str, dict]:
+    """Return the key and the result that a line holds."""
+    try:
+        found = parse_json(line)
+    except ValueError as problem:
+        raise InputError(f"{source} is damaged: {problem}; remove the file to measure anew") from problem
+    whole = isinstance(found, dict) and isinstance(found.get("key"), str) and isinstance(found.get("result"), dict)
+    if not whole:
+        raise InputError(f"{source} is damaged: it must hold a key and a result; remove the file to measure anew")
+    return found["key"], found["result"]
 
 
 def _differences(line: str, other: str) -> str:
     """Say which settings of two first lines differ."""
     try:
-        there, here = json.loads(line), json.loads(other)
+        there, here = parse_json(line), json.loads(other)
     except ValueError:
         return "its first line is not a study's"
     keys = [key for key in here if not isinstance(there, dict) or there.get(key) != here[key]]
