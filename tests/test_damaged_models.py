@@ -216,6 +216,8 @@ def stored(file, kind: str, shape: list[int], size: int):
         ("F4", [2], 1),
         ("F6_E2M3", [4], 3),
         ("C64", [1], 8),
+        ("U16", [1], 2),
+        ("U64", [1], 8),
         ("NEW", [2], 2),
     ],
 )
@@ -228,7 +230,7 @@ def test_a_dtype_that_backlight_has_not_is_named(kind, shape, size, tmp_path):
         read_weights(tmp_path)
 
 
-@pytest.mark.parametrize("kind, size", [("F16", 4), ("BF16", 4), ("U16", 4), ("I8", 2), ("U64", 16), ("BOOL", 2)])
+@pytest.mark.parametrize("kind, size", [("F16", 4), ("BF16", 4), ("I16", 4), ("I8", 2), ("I64", 16), ("BOOL", 2)])
 def test_other_dtypes_are_read_as_pytorch_reads_them(kind, size, tmp_path):
     file = stored(tmp_path / "a.safetensors", kind, [2], size)
     (ours,), (theirs,) = (list(read(file).values()) for read in (load_ours, load_file))

@@ -10,7 +10,7 @@ import safetensors
 
 from backlight.errors import InputError
 
-KINDS = frozenset(["BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "BF16", "F32", "F64"])
+KINDS = frozenset(["BOOL", "U8", "I8", "I16", "I32", "I64", "F16", "BF16", "F32", "F64"])
 
 
 @dataclass(frozen=True)
