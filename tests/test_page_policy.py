@@ -90,7 +90,7 @@ def batch_of_pairs(folder) -> str:
 
 def evaluated(folder) -> str:
     means = {"comprehensiveness": Mean(0.5, 0.4, 0.6, 3), "deletion_area": Mean(0.5, 0.4, 0.6, 3)}
-    row = Row(HOSTILE, HOSTILE, 3, 1, True, means, None, tuple(number / 10 for number in range(11)))
+    row = Row(HOSTILE, HOSTILE, True, 3, 1, means, None, tuple(number / 10 for number in range(11)))
     told = {"model": HOSTILE, "data": HOSTILE, "held_out": [HOSTILE]}
     return evaluation_page([row], [], told, HOSTILE, WHEN)
 
