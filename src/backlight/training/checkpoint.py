@@ -39,7 +39,7 @@ def load_checkpoint(file: Path) -> dict:
     Raises:
         InputError: the file is missing, damaged or no checkpoint.
     """
-    arrays, texts = read_arrays(file)
+    arrays, texts = read_arrays(file, "the checkpoint ")
     if KEY not in texts:
         raise InputError(f"{file} must be a checkpoint of a run, and is a plain safetensors file: load its weights")
     try:
