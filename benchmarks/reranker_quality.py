@@ -16,7 +16,7 @@ import numpy as np
 
 from backlight.explain.faithfulness.bootstrap import mean_of
 from backlight.models.bi_encoder import BiEncoder
-from backlight.models.checkpoint import BUILTIN, find_model, read_json
+from backlight.models.checkpoint import BUILTIN, find_model, read_settings
 from backlight.models.ranker import load_ranker
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
@@ -43,7 +43,7 @@ def main():
     options.add_argument("--json", type=Path, metavar="FILE", help="write the figures, and each question's ranks")
     given = options.parse_args()
 
-    titles = tuple(read_json(find_model(BUILTIN) / HELD_OUT)["articles"])
+    titles = tuple(read_settings(find_model(BUILTIN) / HELD_OUT)["articles"])
     held_out = Candidates.of(read_paragraphs(given.data, titles), given.sample, SEED)
     searched = Candidates.of(read_searched(given.data), min(given.sample or SEARCHED, SEARCHED), SEED)
     folders = {name: find_model(name) for name in given.model}

@@ -62,7 +62,7 @@ class Browser:
         tabs = self.call("Target.getTargets")["targetInfos"]
         tab = next(one["targetId"] for one in tabs if one["type"] == "page")
         self._session = self.call("Target.attachToTarget", targetId=tab, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network"):
+        for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters) -> dict:
@@ -109,13 +109,15 @@ class Browser:
             assert time.monotonic() < end, f"not true in {PATIENCE} seconds: {expression}"
 
     def problems(self) -> list[str]:
-        """Return the exceptions that nobody caught and the errors on the console."""
+        """Return the exceptions that nobody caught and the errors on the console, breaches of the page's policy too."""
         self.run("0")
         thrown = [
             one["params"]["exceptionDetails"] for one in self.events if one.get("method") == "Runtime.exceptionThrown"
         ]
         said = [one["params"] for one in self.events if one.get("method") == "Runtime.consoleAPICalled"]
-        return [json.dumps(one) for one in thrown] + [json.dumps(one) for one in said if one["type"] == "error"]
+        logged = [one["params"]["entry"] for one in self.events if one.get("method") == "Log.entryAdded"]
+        errors = [one for one in said if one["type"] == "error"] + [one for one in logged if one["level"] == "error"]
+        return [json.dumps(one) for one in (*thrown, *errors)]
 
     def requests(self) -> list[str]:
         """Return the addresses that the page asked for."""

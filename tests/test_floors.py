@@ -10,7 +10,7 @@ import backlight
 ROOT = Path(backlight.__file__).parent
 FLOORS = [
     {"errors", "dtypes", "sizes", "devices", "fork_safety", "later", "layouts", "notices"}
-    | {"return_types", "settings", "svg_text", "types"},
+    | {"page_policy", "plain_data", "return_types", "schema", "settings", "stored_arrays", "svg_text", "types"},
     {"kernels"},
     {"graph"},
     {"ops", "linalg", "special", "masked"},

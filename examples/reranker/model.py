@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from backlight.models.bert import Bert, BertConfig, BertHead
-from backlight.models.checkpoint import WEIGHTS, read_json, read_weights
+from backlight.models.checkpoint import WEIGHTS, read_settings, read_weights
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.pairs import PairReader
 from backlight.models.tokens import Tokenizer
@@ -27,7 +27,7 @@ def starting_model(source: Path, max_length: int, seed: int) -> CrossEncoder:
         max_length: tokens of a pair that are read; the longer of the two texts is cut.
         seed: of the head's weights.
     """
-    config, weights = BertConfig.of(read_json(source / "config.json")), read_weights(source)
+    config, weights = BertConfig.of(read_settings(source / "config.json")), read_weights(source)
     head = weights if "classifier.weight" in weights else _head(config.hidden_size, seed)
     return CrossEncoder(
         name="reranker",
@@ -53,7 +53,7 @@ def scores_of(model: CrossEncoder, pairs: Sequence[tuple[str, str]]) -> np.ndarr
 
 def write_model(model: CrossEncoder, source: Path, folder: Path) -> None:
     """Write a model as BertForSequenceClassification in Hugging Face's layout, with the source's tokeniser."""
-    settings = read_json(source / "config.json") | {
+    settings = read_settings(source / "config.json") | {
         "architectures": ["BertForSequenceClassification"],
         "id2label": {"0": "LABEL_0"},
         "label2id": {"LABEL_0": 0},

@@ -5,7 +5,7 @@ from pathlib import Path
 from string import Template
 
 from backlight.errors import InputError
-from backlight.models.checkpoint import WEIGHTS, read_json
+from backlight.models.checkpoint import WEIGHTS, read_settings
 from backlight.models.conversion import export_int8
 from backlight.training.charts import Series, curves
 from backlight.training.run_folder import RunFolder
@@ -82,7 +82,7 @@ def picture_of(stages: list[dict]) -> str:
 
 def card_of(folder: Path, stages: list[dict], split: dict, figures: Path | None) -> str:
     """Return the model card."""
-    recipe, settings = stages[-1]["recipe"], read_json(folder / "config.json")
+    recipe, settings = stages[-1]["recipe"], read_settings(folder / "config.json")
     return Template((HERE / "card.md").read_text(encoding="utf-8")).substitute(
         recipe,
         layers=settings["num_hidden_layers"],
@@ -139,7 +139,7 @@ def figures_of(file: Path | None) -> str:
     """Return what was measured on the held-out articles, as text."""
     if file is None:
         return "\nNot measured yet."
-    sections = read_json(file)["sections"]
+    sections = read_settings(file)["sections"]
     return "\n".join(line for one in sections for line in ("", f"{one['about']}.", "", *one["lines"]))
 
 

@@ -17,13 +17,12 @@ import numpy as np
 from backlight.adapters.rectangles import Rectangle, rectangles
 from backlight.errors import GraphError, InputError
 from backlight.fork_safety import cached_property
-from backlight.models.checkpoint import read_settings
 from backlight.models.cross_encoder import ACTIVATIONS
 from backlight.models.families import FAMILIES
 from backlight.models.pairs import Pair, PairBatch
-from backlight.models.ranker import activation_of, chosen_label, labels_of, reader_of, tokenizer_of
-from backlight.models.scoring import Inside, PairScorer
-from backlight.models.tokens import Tokenizer
+from backlight.models.ranker import activation_of, chosen_label, labels_of, model_settings, reader_of, tokenizer_of
+from backlight.models.scoring import Inside, PairScorer, finite_scores
+from backlight.models.tokens import Tokenizer, tokenizer_settings
 
 LONGEST = 8192  # tokens that are read where neither the model nor its tokeniser has a limit
 
@@ -61,16 +60,16 @@ class TorchRanker(PairScorer):
     ):
         self._torch, self._transformers = _libraries()
         self._folder = Path(folder)
-        settings = read_settings(self._folder / "config.json")
+        settings = model_settings(self._folder)
         self._model = self._loaded()
         labels = labels_of(settings)
         self._label = chosen_label(label, labels, self._folder)
         self._activation = activation_of(settings)
         self._takes = set(inspect.signature(self._model.forward).parameters)
         self._pad = settings.get("pad_token_id") or 0
-        says = read_settings(self._folder / "tokenizer_config.json")
-        self._left = says.get("padding_side") == "left"
-        self._segments = "token_type_ids" in says.get("model_input_names", ["token_type_ids"]) and any(
+        says = tokenizer_settings(self._folder)
+        self._left = says.padding_side == "left"
+        self._segments = "token_type_ids" in (says.model_input_names or ["token_type_ids"]) and any(
             "token_type_embed" in weight or "seg_embed" in weight for weight, _ in self._model.named_parameters()
         )
         family = FAMILIES.get(settings.get("model_type"))
@@ -126,14 +125,14 @@ class TorchRanker(PairScorer):
         Shapes: -> (pairs,)
 
         Raises:
-            InputError: the model takes no word embeddings.
+            InputError: the model takes no word embeddings, or a score is not finite.
         """
         found = np.empty(len(batch.pairs), np.float32)
         for part in self._parts(batch):
             words = None if inputs_embeds is None else self._torch.tensor(inputs_embeds[part.tokens])
             with self._torch.no_grad():
                 found[part.pairs] = self._run(part, words)[0].numpy()
-        return found
+        return finite_scores(found, [pair.name for pair in batch.pairs])
 
     def slopes(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.

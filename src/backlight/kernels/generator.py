@@ -67,7 +67,7 @@ class MersenneTwister:
         """Continue from a state that `state()`, or PyTorch, returned.
 
         Raises:
-            RuntimeError: it is not of that length.
+            RuntimeError: it is not of that length, or not a state.
         """
         if len(state) != _STATE.size:
             raise GraphError(
@@ -75,7 +75,12 @@ class MersenneTwister:
                 f"{len(state)}: pass what get_rng_state() returned"
             )
         seed, left, _, following, *rest = _STATE.unpack(state)
-        words, (_, spare, _, has_spare, _, _) = rest[:WORDS], rest[WORDS:]
+        words, (_, spare, _, has_spare, _, _) = [word % 2**32 for word in rest[:WORDS]], rest[WORDS:]
+        if not (1 <= left <= WORDS and 0 <= following <= WORDS):
+            raise GraphError(
+                f"Invalid mt19937 state: of {WORDS} words it has {left} left, and the next is {following}; pass what "
+                "get_rng_state() returned"
+            )
         with self.lock:
             self.initial_seed = seed
             self._words = None if (left, following) == (1, 0) else state_of(words, following)

@@ -13,13 +13,15 @@ from backlight.errors import InputError
 from backlight.models.checkpoint import Weights
 from backlight.models.encoder import (
     Encoder,
+    Epsilon,
+    Layers,
+    Size,
     Trace,
     Weighted,
     check_activation,
     check_heads,
     check_positions,
-    check_said,
-    check_sizes,
+    config_from,
 )
 from backlight.models.tokens import Batch
 from backlight.ops.attention import ragged_attention
@@ -38,15 +40,15 @@ class BertConfig:
     names: ClassVar[Mapping[str, str]] = {}  # parts of BERT's names of weights, and what the family says instead
     first_position: ClassVar[int] = 0  # the row of the first token's position
 
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 2
+    vocab_size: Size
+    hidden_size: Size
+    num_hidden_layers: Layers
+    num_attention_heads: Size
+    intermediate_size: Size
+    max_position_embeddings: Size = 512
+    type_vocab_size: Size = 2
     hidden_act: str = "gelu"
-    layer_norm_eps: float = 1e-12
+    layer_norm_eps: Epsilon = 1e-12
 
     @property
     def segments(self) -> int:
@@ -76,13 +78,11 @@ class BertConfig:
         Raises:
             InputError: a size is missing, or asks for something that this encoder does not do.
         """
-        check_said(settings, cls.__match_args__[:5], cls.family)
-        config = cls(**{name: settings[name] for name in cls.__match_args__ if name in settings})
+        config = config_from(cls, settings, cls.__match_args__[:5], cls.family)
         config._check(settings)
         return config
 
     def _check(self, settings: Mapping) -> None:
-        check_sizes(self, BertConfig.__match_args__[:7])
         check_activation(self.hidden_act)
         check_heads(self.hidden_size, self.num_attention_heads)
         kind = settings.get("position_embedding_type") or "absolute"

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from backlight.errors import InputError
 from backlight.models.bert import BertConfig
-from backlight.models.encoder import check_sizes
+from backlight.models.encoder import Size
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,7 @@ class ElectraConfig(BertConfig):
     prefix: ClassVar[str] = "electra."
     head: ClassVar[tuple[str, str, str]] = ("classifier.dense", "gelu", "classifier.out_proj")
 
-    embedding_size: int = 128
-
-    def _check(self, settings: Mapping) -> None:
-        super()._check(settings)
-        check_sizes(self, ["embedding_size"])
+    embedding_size: Size = 128
 
 
 @dataclass(frozen=True)
@@ -49,8 +45,9 @@ class RobertaConfig(BertConfig):
     def _check(self, settings: Mapping) -> None:
         super()._check(settings)
         last = self.max_position_embeddings - 2
-        if not isinstance(self.pad_token_id, int) or not 0 <= self.pad_token_id <= last:
-            raise InputError(f"pad_token_id must be a whole number from 0 to {last}, got {self.pad_token_id!r}")
+        said = settings.get("pad_token_id", self.pad_token_id)
+        if said is None or not 0 <= self.pad_token_id <= last:
+            raise InputError(f"pad_token_id must be a whole number from 0 to {last}, got {said!r}")
 
 
 @dataclass(frozen=True)

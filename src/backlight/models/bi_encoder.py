@@ -12,7 +12,7 @@ from backlight.graph.modes import no_grad
 from backlight.models.encoder import Trace
 from backlight.models.pairs import ApartReader, Pair
 from backlight.models.pooling import READ_ALONE, pooled, weights_of
-from backlight.models.scoring import PairScorer, passes
+from backlight.models.scoring import PairScorer, finite_scores, passes
 from backlight.models.tokens import Batch, Tokenizer
 from backlight.tensor.tensor import Tensor
 
@@ -100,7 +100,8 @@ class BiEncoder(PairScorer):
             for some in passes(self.tokenizer.all_of(documents)):
                 found.append(self.embed_texts(Batch.of(some)).numpy() @ asked)
                 advance(len(some))
-        return np.concatenate(found) if found else np.empty(0, np.float32)
+        scores = np.concatenate(found) if found else np.empty(0, np.float32)
+        return finite_scores(scores, [f"document {number}" for number in range(1, len(scores) + 1)])
 
 
 def _unit(embeddings: Tensor) -> Tensor:

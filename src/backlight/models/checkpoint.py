@@ -1,17 +1,18 @@
 """A model folder in Hugging Face's layout: where it is, what its files say, its weights."""
 
 import importlib.util
-import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-import safetensors
-from safetensors.numpy import load_file
 
 from backlight.errors import InputError
 from backlight.models.quantised import restored
+from backlight.plain_data import read_json_file
+from backlight.schema import with_checked_fields
+from backlight.stored_arrays import read_arrays, read_header
 
 WEIGHTS = "model.safetensors"
 BUILTIN = "builtin"  # the reranker that comes with backlight
@@ -57,30 +58,41 @@ def _folders_in_package(name: str) -> list[Path]:
     )
 
 
-def read_json(file: Path) -> dict | list:
-    """Return what a JSON file of a model folder says.
-
-    Raises:
-        InputError: the file cannot be read or is not JSON.
-    """
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise InputError(f"cannot read {file}: {problem.strerror}") from problem
-    except ValueError as problem:
-        raise InputError(f"{file} is not JSON: {problem}") from problem
-
-
 def read_settings(file: Path) -> dict:
-    """Return what an optional JSON file says: nothing, if it is missing.
+    """Return what an optional JSON file says: nothing, if it is missing (see NOTE [Strict JSON] in plain_data.py).
 
     Raises:
         InputError: the file is there and is not a JSON object.
     """
-    found = read_json(file) if file.is_file() else {}
+    found = read_json_file(file) if file.is_file() else {}
     if not isinstance(found, dict):
         raise InputError(f"{file} must hold a JSON object, got {type(found).__name__}")
     return found
+
+
+def checked_settings(kind: type, settings: Mapping, file: Path):
+    """Return settings as a dataclass, each of the kind that its field asks for; null, and what is no field, left out.
+
+    Raises:
+        InputError: a value is of another kind.
+    """
+    said = {one.name: settings[one.name] for one in fields(kind) if settings.get(one.name) is not None}
+    try:
+        return with_checked_fields(kind, said)
+    except InputError as problem:
+        raise InputError(f"{file}: {problem}") from None
+
+
+def object_in(settings: Mapping, name: str) -> dict:
+    """Return an object that stands in settings by a name: an empty one for null, or where there is none.
+
+    Raises:
+        InputError: something else stands there.
+    """
+    found = settings.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise InputError(f"{name} must be an object, got {str(found)[:60]!r}")
+    return found or {}
 
 
 def read_weights(folder: Path) -> dict[str, np.ndarray]:
@@ -91,22 +103,53 @@ def read_weights(folder: Path) -> dict[str, np.ndarray]:
     Raises:
         InputError: there are no such files, or they cannot be read.
     """
+    weights = {}
+    for part in _parts_of(folder):
+        weights.update(read_arrays(part, WHERE)[0])
+    return restored(weights, read_settings(folder / "config.json"))
+
+
+def check_header(folder: Path, config, words: str) -> None:
+    """Raise unless the headers of a model's weights say what its config does: before anything is read or built.
+
+    Args:
+        config: of the model, as its family reads config.json.
+        words: the weight that holds the word embeddings, without a prefix.
+
+    Raises:
+        InputError: there are more or fewer layers or words than config.json states, or the weights cannot be read.
+    """
+    stored = {name: one for part in _parts_of(folder) for name, one in read_header(part, WHERE).items()}
+    layers = [int(found[1]) for name in stored if (found := LAYER.search(name))]
+    if layers and max(layers) + 1 != config.num_hidden_layers:
+        raise InputError(
+            f"num_hidden_layers must be {max(layers) + 1}, as many layers as the weights in {folder} have, got "
+            f"{config.num_hidden_layers}"
+        )
+    width = getattr(config, "embedding_size", None) or config.hidden_size
+    for name, one in stored.items():
+        if name.endswith(words) and one.shape != (config.vocab_size, width):
+            asked = (config.vocab_size, width)
+            raise InputError(f"{name} must have the shape {asked} that config.json asks for, got {one.shape}")
+
+
+WHERE = "the weights in "
+LAYER = re.compile(r"(?:^|\.)layers?\.(\d{1,9})\.")
+
+
+def _parts_of(folder: Path) -> list[Path]:
+    """Return the files that a folder's weights are in."""
     index = folder / f"{WEIGHTS}.index.json"
     if (folder / WEIGHTS).is_file():
-        parts = [WEIGHTS]
-    elif index.is_file():
-        parts = sorted(set(read_settings(index).get("weight_map", {}).values()))
-    else:
+        return [folder / WEIGHTS]
+    if not index.is_file():
         raise InputError(
             f"{folder} has no {WEIGHTS}: save the model with save_pretrained(folder, safe_serialization=True)"
         )
-    weights = {}
-    for part in parts:
-        try:
-            weights.update(load_file(folder / part))
-        except (OSError, safetensors.SafetensorError) as problem:
-            raise InputError(f"cannot read the weights in {folder / part}: {problem}") from problem
-    return restored(weights, read_settings(folder / "config.json"))
+    listed = object_in(read_settings(index), "weight_map").values()
+    if not listed or not all(isinstance(part, str) and part == Path(part).name for part in listed):
+        raise InputError(f"{index} must name a file of the folder for each weight in weight_map, and does not")
+    return [folder / part for part in sorted(set(listed))]
 
 
 _FLOATS = ("float32", "float64", "float16", "bfloat16")

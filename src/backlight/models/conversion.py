@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from backlight.errors import InputError
-from backlight.models.checkpoint import WEIGHTS, read_json, read_weights
+from backlight.models.checkpoint import WEIGHTS, read_settings, read_weights
 from backlight.models.quantised import KEY, PER_ROW, quantised
 
 COPIED = (
@@ -31,7 +31,7 @@ def export_float32(folder: Path, out: Path) -> None:
     Raises:
         InputError: a file is missing or damaged, or the two folders are one.
     """
-    settings = {name: value for name, value in read_json(folder / "config.json").items() if name != KEY}
+    settings = {name: value for name, value in read_settings(folder / "config.json").items() if name != KEY}
     weights = {name: np.asarray(weight, np.float32) for name, weight in read_weights(folder).items()}
     _write(folder, out, settings, weights)
 
@@ -46,7 +46,7 @@ def export_int8(folder: Path, out: Path) -> None:
     Raises:
         InputError: a file is missing or damaged, or the two folders are one.
     """
-    _write(folder, out, read_json(folder / "config.json") | {KEY: PER_ROW}, quantised(read_weights(folder)))
+    _write(folder, out, read_settings(folder / "config.json") | {KEY: PER_ROW}, quantised(read_weights(folder)))
 
 
 def _write(folder: Path, out: Path, settings: Mapping, weights: Mapping[str, np.ndarray]) -> None:

@@ -5,8 +5,8 @@ He, Gao, Chen, DeBERTaV3, 2021, arXiv:2111.09543.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from backlight.models.checkpoint import Weights
 from backlight.models.disentangled import distance_bias, relative_rows
 from backlight.models.encoder import (
     ACTIVATIONS,
+    Epsilon,
+    Layers,
+    Size,
     Trace,
     check_activation,
     check_heads,
     check_positions,
-    check_said,
-    check_sizes,
+    config_from,
     picked,
 )
 from backlight.models.tokens import Batch
@@ -30,8 +32,11 @@ from backlight.ops.embedding import embedding
 from backlight.ops.joining import cat
 from backlight.ops.linear import linear
 from backlight.ops.selecting import index_select
+from backlight.plain_data import Bounds
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
+
+SizeOrNone = Annotated[int, Bounds(-(2**31), le=2**31 - 1)]  # 0 or less is none
 
 
 @dataclass(frozen=True)
@@ -41,25 +46,25 @@ class DebertaConfig:
     family: ClassVar[str] = "DeBERTa"
     prefix: ClassVar[str] = "deberta."
 
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 0
+    vocab_size: Size
+    hidden_size: Size
+    num_hidden_layers: Layers
+    num_attention_heads: Size
+    intermediate_size: Size
+    max_position_embeddings: Size = 512
+    type_vocab_size: SizeOrNone = 0
     hidden_act: str = "gelu"
-    layer_norm_eps: float = 1e-7
+    layer_norm_eps: Epsilon = 1e-7
     relative_attention: bool = False
-    max_relative_positions: int = -1
-    position_buckets: int = -1
+    max_relative_positions: SizeOrNone = -1
+    position_buckets: SizeOrNone = -1
     pos_att_type: tuple[str, ...] = ()
     share_att_key: bool = False
     norm_rel_ebd: str = "none"
     position_biased_input: bool = True
-    embedding_size: int | None = None  # hidden_size by default
-    conv_kernel_size: int = 0
-    conv_groups: int = 1
+    embedding_size: Size | None = None  # hidden_size by default
+    conv_kernel_size: SizeOrNone = 0
+    conv_groups: Size = 1
     conv_act: str = "tanh"
     pooler_hidden_act: str = "gelu"
 
@@ -70,11 +75,10 @@ class DebertaConfig:
         Raises:
             InputError: a size is missing, or asks for something that this encoder does not do.
         """
-        said = {name: settings[name] for name in cls.__match_args__ if settings.get(name) is not None}
-        check_said(settings, cls.__match_args__[:5], cls.family)
-        kinds = said.get("pos_att_type", ())
-        kinds = kinds.lower().split("|") if isinstance(kinds, str) else kinds
-        config = cls(**said | {"pos_att_type": tuple(kind.strip() for kind in kinds)})
+        kinds = settings.get("pos_att_type")
+        listed = kinds.lower().split("|") if isinstance(kinds, str) else kinds
+        config = config_from(cls, {**settings, "pos_att_type": listed}, cls.__match_args__[:5], cls.family)
+        config = replace(config, pos_att_type=tuple(kind.strip() for kind in config.pos_att_type))
         config._check(settings)
         return config
 
@@ -110,7 +114,6 @@ class DebertaConfig:
         return "layer_norm" in [part.strip() for part in self.norm_rel_ebd.lower().split("|")]
 
     def _check(self, settings: Mapping) -> None:
-        check_sizes(self, DebertaConfig.__match_args__[:6])
         for name in ("hidden_act", "pooler_hidden_act", "conv_act"):
             check_activation(getattr(self, name), name)
         check_heads(self.hidden_size, self.num_attention_heads)

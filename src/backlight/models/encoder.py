@@ -13,8 +13,8 @@ are. A head turns the states of the tokens that it reads into logits, (texts, la
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, fields
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from backlight.ops.pointwise import tanh
 from backlight.ops.selecting import index_select
 from backlight.ops.selection import clamp
 from backlight.ops.softmax import softmax
+from backlight.plain_data import Bounds
+from backlight.schema import with_checked_fields
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
@@ -157,8 +159,17 @@ class Encoder(Weighted, ABC):
         """Return what the model looks up for tokens, before positions, segments, norms and projections.
 
         Shapes: ids (tokens,) -> (tokens, hidden), or (tokens, embedding) where embeddings have a size of their own
+
+        Raises:
+            InputError: an id is beyond the vocabulary.
         """
-        return embedding(self._weights[self.words], from_numpy(ids))
+        words = self._weights[self.words]
+        if ids.max(initial=0) >= len(words):
+            raise InputError(
+                f"the tokeniser's ids must be below the model's {len(words)} words, got {ids.max()}: tokenizer.json "
+                "and the weights are not of one model"
+            )
+        return embedding(words, from_numpy(ids))
 
     def __call__(
         self,
@@ -232,19 +243,27 @@ def check_positions(batch: Batch, limit: int) -> None:
         raise InputError(f"a text must have at most {limit} tokens, got {batch.positions.max() + 1}: cut it first")
 
 
-def check_said(settings: Mapping, names: Sequence[str], family: str) -> None:
-    """Raise unless a config.json says all of these."""
-    missing = [name for name in names if settings.get(name) is None]
+Size = Annotated[int, Bounds(1, le=2**31 - 1, words="a whole number, 1 or more")]
+Layers = Annotated[int, Bounds(1, le=10_000, words="a whole number, 1 or more")]
+Epsilon = Annotated[float, Bounds(0, le=1, words="a number from 0 to 1")]
+
+
+def config_from(kind: type, settings: Mapping, needed: Sequence[str], family: str):
+    """Return the config of a family as a config.json states it: every value of the kind that its field asks for.
+
+    Args:
+        kind: the config, whose annotations are the rules.
+        settings: what config.json says; what is null, or no field, is left out.
+        needed: fields that it must name.
+
+    Raises:
+        InputError: one is missing, or breaks the rule of its field.
+    """
+    missing = [name for name in needed if settings.get(name) is None]
     if missing:
         raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a {family}'s")
-
-
-def check_sizes(config, names: Sequence[str]) -> None:
-    """Raise unless each of these settings is a whole number, 1 or more."""
-    for name in names:
-        size = getattr(config, name)
-        if not isinstance(size, int) or size < 1:
-            raise InputError(f"{name} must be a whole number, 1 or more, got {size!r}")
+    said = {field.name: settings[field.name] for field in fields(kind) if settings.get(field.name) is not None}
+    return with_checked_fields(kind, said)
 
 
 def check_heads(hidden: int, heads: int) -> None:

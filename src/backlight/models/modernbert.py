@@ -5,13 +5,23 @@ and Long Context Finetuning and Inference, 2024, arXiv:2412.13663.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.models.checkpoint import Weights
-from backlight.models.encoder import Encoder, Trace, Weighted, check_activation, check_heads, check_said, check_sizes
+from backlight.models.checkpoint import Weights, object_in
+from backlight.models.encoder import (
+    Encoder,
+    Epsilon,
+    Layers,
+    Size,
+    Trace,
+    Weighted,
+    check_activation,
+    check_heads,
+    config_from,
+)
 from backlight.models.nearby import Band, bands_of, seen_nearby, walls_of
 from backlight.models.rotary import Rotation, theta_of
 from backlight.models.tokens import Batch
@@ -26,16 +36,16 @@ GLOBAL, LOCAL = "full_attention", "sliding_attention"
 class ModernBertConfig:
     """The sizes of a ModernBERT, as `config.json` names them."""
 
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-    max_position_embeddings: int = 8192
-    local_attention: int = 128  # positions to both sides together
-    global_attn_every_n_layers: int = 3
+    vocab_size: Size
+    hidden_size: Size
+    num_hidden_layers: Layers
+    num_attention_heads: Size
+    intermediate_size: Size
+    max_position_embeddings: Size = 8192
+    local_attention: Size = 128  # positions to both sides together
+    global_attn_every_n_layers: Size = 3
     hidden_activation: str = "gelu"
-    norm_eps: float = 1e-5
+    norm_eps: Epsilon = 1e-5
     norm_bias: bool = False
     attention_bias: bool = False
     mlp_bias: bool = False
@@ -68,11 +78,8 @@ class ModernBertConfig:
         Raises:
             InputError: a size is missing, or asks for something that this encoder does not do.
         """
-        said = {field.name: settings[field.name] for field in fields(cls) if settings.get(field.name) is not None}
-        check_said(settings, cls.__match_args__[:5], "ModernBERT")
-        plain = cls(**said)
-        check_sizes(plain, cls.__match_args__[:8])
-        config = cls(**said | _thetas_of(settings, plain) | {"layer_types": _layer_types_of(plain)})
+        plain = config_from(cls, settings, cls.__match_args__[:5], "ModernBERT")
+        config = replace(plain, **_thetas_of(settings, plain), layer_types=_layer_types_of(plain))
         config._check()
         return config
 
@@ -89,10 +96,10 @@ class ModernBertConfig:
 
 def _thetas_of(settings: Mapping, plain: ModernBertConfig) -> dict[str, float]:
     """Return the bases of both rotations."""
-    by_kind, scaling = settings.get("rope_parameters") or {}, settings.get("rope_scaling") or {}
+    by_kind, scaling = object_in(settings, "rope_parameters"), object_in(settings, "rope_scaling")
     return {
-        "global_rope_theta": theta_of({**(by_kind.get(GLOBAL) or {}), **scaling}, plain.global_rope_theta),
-        "local_rope_theta": theta_of({**(by_kind.get(LOCAL) or {}), **scaling}, plain.local_rope_theta),
+        "global_rope_theta": theta_of({**object_in(by_kind, GLOBAL), **scaling}, plain.global_rope_theta),
+        "local_rope_theta": theta_of({**object_in(by_kind, LOCAL), **scaling}, plain.local_rope_theta),
     }
 
 

@@ -6,26 +6,29 @@ Embedding and Reranking Through Foundation Models, 2025, arXiv:2506.05176.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.models.checkpoint import Weights
+from backlight.models.checkpoint import Weights, object_in
 from backlight.models.encoder import (
     Encoder,
+    Epsilon,
+    Layers,
+    Size,
     Trace,
     Weighted,
     check_activation,
     check_positions,
-    check_said,
-    check_sizes,
+    config_from,
 )
 from backlight.models.rotary import Rotation, theta_of
 from backlight.models.tokens import Batch
 from backlight.ops.attention import scaled_dot_product_attention
 from backlight.ops.joining import cat
 from backlight.ops.normalisation import rms_norm
+from backlight.schema import with_checked_fields
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
@@ -36,16 +39,16 @@ TOKENS_READ = 8192  # at most, where a caller says nothing else: what the rerank
 class Qwen3Config:
     """The sizes of a Qwen3, as `config.json` names them."""
 
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-    num_key_value_heads: int
-    head_dim: int
-    max_position_embeddings: int = 32768
+    vocab_size: Size
+    hidden_size: Size
+    num_hidden_layers: Layers
+    num_attention_heads: Size
+    intermediate_size: Size
+    num_key_value_heads: Size
+    head_dim: Size
+    max_position_embeddings: Size = 32768
     hidden_act: str = "silu"
-    rms_norm_eps: float = 1e-6
+    rms_norm_eps: Epsilon = 1e-6
     attention_bias: bool = False
     tie_word_embeddings: bool = False
     rope_theta: float = 10_000.0
@@ -58,13 +61,12 @@ class Qwen3Config:
         Raises:
             InputError: a size is missing, or asks for something that this encoder does not do.
         """
-        said = {name: settings[name] for name in cls.__match_args__ if settings.get(name) is not None}
-        check_said(settings, cls.__match_args__[:7], "Qwen3")
-        rope = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
-        said["rope_theta"] = theta_of(rope, said.get("rope_theta", cls.rope_theta))
-        config = cls(**said)
+        said = {name: value for name, value in settings.items() if name != "windows"}  # which is ours
+        config = config_from(cls, said, cls.__match_args__[:7], "Qwen3")
         config._check()
-        return cls(**said | {"windows": _windows(settings, config.num_hidden_layers)})
+        rope = object_in(settings, "rope_parameters") or object_in(settings, "rope_scaling")
+        windows = _windows(with_checked_fields(_Sliding, _named_in(settings)), config.num_hidden_layers)
+        return replace(config, rope_theta=theta_of(rope, config.rope_theta), windows=windows)
 
     @property
     def max_tokens(self) -> int:
@@ -72,7 +74,6 @@ class Qwen3Config:
         return min(self.max_position_embeddings, TOKENS_READ)
 
     def _check(self) -> None:
-        check_sizes(self, Qwen3Config.__match_args__[:8])
         check_activation(self.hidden_act)
         heads, groups = self.num_attention_heads, self.num_key_value_heads
         if heads % groups:
@@ -81,14 +82,28 @@ class Qwen3Config:
             raise InputError(f"head_dim must be even, got {self.head_dim}: values are turned in pairs")
 
 
-def _windows(settings: Mapping, layers: int) -> tuple[int | None, ...]:
+@dataclass(frozen=True)
+class _Sliding:
+    """What config.json says of layers whose tokens look back over a window only."""
+
+    use_sliding_window: bool = False
+    sliding_window: int | None = None
+    max_window_layers: int = 28
+    layer_types: tuple[str, ...] = ()
+
+
+def _named_in(settings: Mapping) -> dict:
+    return {one.name: settings[one.name] for one in fields(_Sliding) if settings.get(one.name) is not None}
+
+
+def _windows(said: _Sliding, layers: int) -> tuple[int | None, ...]:
     """Return how far back the tokens of each layer look."""
-    window = settings.get("sliding_window") if settings.get("use_sliding_window") else None
-    first = layers if window is None else settings.get("max_window_layers", 28)
-    kinds = settings.get("layer_types") or [_SLIDING if number >= first else _FULL for number in range(layers)]
+    window = said.sliding_window if said.use_sliding_window else None
+    first = layers if window is None else said.max_window_layers
+    kinds = said.layer_types or tuple(_SLIDING if number >= first else _FULL for number in range(layers))
     if len(kinds) != layers or not {*kinds} <= {_SLIDING, _FULL}:
-        raise InputError(f"layer_types must say {_FULL} or {_SLIDING} for each of {layers} layers, got {kinds}")
-    if _SLIDING in kinds and (not isinstance(window, int) or window < 1):
+        raise InputError(f"layer_types must say {_FULL} or {_SLIDING} for each of {layers} layers, got {list(kinds)}")
+    if _SLIDING in kinds and (window is None or window < 1):
         raise InputError(f"sliding_window must be 1 or more where layers slide, and be in use, got {window}")
     return tuple(window if kind == _SLIDING else None for kind in kinds)
 

@@ -1,17 +1,20 @@
 """From a model folder to a model that scores pairs: what its files say it is, and how it reads texts."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from backlight.errors import InputError
 from backlight.models.bi_encoder import BiEncoder
-from backlight.models.checkpoint import read_json, read_settings, read_weights
+from backlight.models.checkpoint import check_header, checked_settings, object_in, read_settings, read_weights
 from backlight.models.cross_encoder import ACTIVATIONS, CrossEncoder
 from backlight.models.families import Family, family_of
 from backlight.models.pairs import PairReader
 from backlight.models.pooling import POOLINGS, READ_ALONE
 from backlight.models.prompts import INSTRUCTION, Prompt, PromptReader
-from backlight.models.tokens import Tokenizer
+from backlight.models.tokens import Tokenizer, tokenizer_settings
+from backlight.plain_data import Bounds, read_json_file
 
 
 def load_ranker(
@@ -30,9 +33,10 @@ def load_ranker(
         InputError: a file is missing or damaged, or the model is of a kind that backlight does not know.
     """
     folder = Path(folder)
-    settings = read_settings(folder / "config.json")
+    settings = model_settings(folder)
     family = family_of(folder, settings)
     config = family.config.of(settings)
+    check_header(folder, config, family.encoder.words)
     name = name or folder.resolve().name
     if family.has_head(settings) and "Pooling" not in _modules_of(folder):
         reader = reader_of(folder, family.prompt, tokenizer_of(folder, config.max_tokens), instruction)
@@ -82,8 +86,8 @@ def reader_of(
         if instruction is not None:
             raise InputError(f"instruction must be left out: the model in {folder} reads none")
         return PairReader(tokenizer)
-    says = read_settings(folder / "config_sentence_transformers.json")
-    said = (says.get("prompts") or {}).get(says.get("default_prompt_name"))
+    says = _checked(PromptSettings, folder / "config_sentence_transformers.json")
+    said = says.prompts.get(says.default_prompt_name or "")
     return PromptReader(tokenizer, prompt(instruction or said or INSTRUCTION))
 
 
@@ -101,10 +105,13 @@ def _answers_of(folder: Path, reader: PromptReader) -> tuple[int, int]:
 
 def labels_of(settings: dict) -> list[str]:
     """Return the names of a classifier's labels."""
-    named = settings.get("id2label")
-    if named:
-        return [str(named[key]) for key in sorted(named, key=int)]
-    return [f"LABEL_{number}" for number in range(settings.get("num_labels") or 2)]
+    named = object_in(settings, "id2label")
+    try:
+        return [str(named[key]) for key in sorted(named, key=int)] or [
+            f"LABEL_{number}" for number in range(settings.get("num_labels") or 2)
+        ]
+    except ValueError as problem:
+        raise InputError(f"id2label must name each label by its number, got {str(list(named))[:60]}") from problem
 
 
 def chosen_label(label: int | None, labels: list[str], folder: Path) -> int:
@@ -121,8 +128,10 @@ def chosen_label(label: int | None, labels: list[str], folder: Path) -> int:
 
 def activation_of(settings: dict) -> str:
     """Return what the model's owners show of a logit, by the keys that sentence-transformers writes."""
-    said = (settings.get("sentence_transformers") or {}).get("activation_fn")
+    said = object_in(settings, "sentence_transformers").get("activation_fn")
     said = said or settings.get("sbert_ce_default_activation_function") or "Sigmoid"
+    if not isinstance(said, str):
+        raise InputError(f"activation_fn must be a text, got {str(said)[:60]!r}")
     name = said.split(".")[-1].lower()
     if name not in ACTIVATIONS:
         raise InputError(f"the model shows its score by {said}: backlight knows {', '.join(ACTIVATIONS)}")
@@ -131,19 +140,15 @@ def activation_of(settings: dict) -> str:
 
 def tokenizer_of(folder: Path, longest: int) -> Tokenizer:
     """Return the tokeniser of a folder, which cuts at `longest` tokens, or at fewer if one of the files says so."""
-    reading = read_settings(folder / "sentence_bert_config.json")
-    limits = (
-        longest,
-        reading.get("max_seq_length"),
-        read_settings(folder / "tokenizer_config.json").get("model_max_length"),
-    )
+    reading = _checked(ReadingSettings, folder / "sentence_bert_config.json")
+    limits = longest, reading.max_seq_length, tokenizer_settings(folder).model_max_length
     shortest = min(int(limit) for limit in limits if limit)
-    return Tokenizer(folder, shortest, lower_case=bool(reading.get("do_lower_case")))
+    return Tokenizer(folder, shortest, lower_case=reading.do_lower_case)
 
 
 def _check_prompt(folder: Path) -> None:
     """Raise if the model expects each text to begin with words that backlight would not put there."""
-    prompt = read_settings(folder / "config_sentence_transformers.json").get("default_prompt_name")
+    prompt = _checked(PromptSettings, folder / "config_sentence_transformers.json").default_prompt_name
     if prompt:
         raise InputError(
             f"the model in {folder} puts the prompt {prompt} before each text, which backlight does not do"
@@ -159,23 +164,71 @@ def _pooling_of(folder: Path) -> str:
     ]
     modes = [modes] if isinstance(modes, str) else modes or ["mean"]
     known = [*POOLINGS, *READ_ALONE]
-    if len(modes) != 1 or modes[0] not in known:
-        raise InputError(f"{folder} pools by {' and '.join(modes)}: backlight knows one of {', '.join(known)}")
+    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in known:
+        raise InputError(
+            f"{folder} pools by {' and '.join(map(str, modes))[:80]}: backlight knows one of {', '.join(known)}"
+        )
     return modes[0]
 
 
 def _modules_of(folder: Path) -> dict[str, str]:
     """Return the modules that sentence-transformers would run one after another, each with its folder."""
     file = folder / "modules.json"
-    listed = read_json(file) if file.is_file() else []
+    listed = read_json_file(file) if file.is_file() else []
     try:
         modules = {module["type"].split(".")[-1]: module["path"] for module in listed}
     except (AttributeError, KeyError, TypeError) as problem:
         raise InputError(f"{file} must list modules, each with a type and a path") from problem
+    if not all(isinstance(path, str) and path in ("", Path(path).name) for path in modules.values()):
+        raise InputError(f"{file} must name a folder of the model's for each module, got {list(modules.values())!r}")
     unknown = set(modules) - {"Transformer", "Pooling", "Normalize", "LogitScore"}
     if unknown:
         raise InputError(f"{folder} adds the module {', '.join(sorted(unknown))}, which backlight does not know")
     return modules
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What config.json says beside the sizes of an encoder, which its family checks."""
+
+    model_type: str = ""
+    architectures: tuple[str, ...] = ()
+    id2label: dict[str, str | int | float] = field(default_factory=dict)
+    num_labels: Annotated[int, Bounds(1, le=100_000, words="a whole number, 1 or more")] = 2
+    pad_token_id: int | None = None
+    is_decoder: bool = False
+    position_embedding_type: str = "absolute"
+
+
+@dataclass(frozen=True)
+class ReadingSettings:
+    """What sentence_bert_config.json says."""
+
+    max_seq_length: Annotated[int, Bounds(1, words="a whole number, 1 or more")] | None = None
+    do_lower_case: bool = False
+
+
+@dataclass(frozen=True)
+class PromptSettings:
+    """What config_sentence_transformers.json says."""
+
+    prompts: dict[str, str] = field(default_factory=dict)
+    default_prompt_name: str | None = None
+
+
+def model_settings(folder: Path) -> dict:
+    """Return what config.json says, once what it says of the model as a whole has been checked.
+
+    Raises:
+        InputError: it is no JSON object, or a value in it is of another kind.
+    """
+    settings = read_settings(folder / "config.json")
+    checked_settings(ModelSettings, settings, folder / "config.json")
+    return settings
+
+
+def _checked(kind: type, file: Path):
+    return checked_settings(kind, read_settings(file), file)
 
 
 _OLD_NAMES = {

@@ -14,6 +14,8 @@ from backlight.ops.joining import cat
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
+LARGEST = 1e300  # base of angles: beyond, powers of it leave float64
+
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
@@ -56,6 +58,6 @@ def theta_of(rope: Mapping, default: float) -> float:
     if kind != "default":
         raise InputError(f"rope_type must be default, got {kind}: backlight does not stretch rotary positions")
     theta = rope.get("rope_theta", default)
-    if not isinstance(theta, int | float) or not theta > 0:
+    if not isinstance(theta, int | float) or isinstance(theta, bool) or not 0 < theta < LARGEST:
         raise InputError(f"rope_theta must be a number above 0, got {theta!r}")
     return float(theta)

@@ -80,9 +80,13 @@ class PairScorer:
             inputs_embeds: word embeddings to use in place of those of `batch.ids`, (tokens, hidden).
 
         Shapes: -> (pairs,)
+
+        Raises:
+            InputError: a score is not finite.
         """
         with no_grad():
-            return self.pair_scores(batch, None if inputs_embeds is None else from_numpy(inputs_embeds)).numpy()
+            found = self.pair_scores(batch, None if inputs_embeds is None else from_numpy(inputs_embeds)).numpy()
+        return finite_scores(found, [pair.name for pair in batch.pairs])
 
     def slopes(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.
@@ -215,6 +219,24 @@ class PairScorer:
     ) -> np.ndarray:
         """Return the raw score of each document for a query."""
         return self.scores_of(self.read([(query, document) for document in documents]), advance)
+
+
+def finite_scores(scores: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Return raw scores, (pairs,).
+
+    Args:
+        names: of the pairs.
+
+    Raises:
+        InputError: one is NaN or infinite, so that it says nothing and cannot be ranked by.
+    """
+    if not np.isfinite(scores).all():
+        first = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise InputError(
+            f"the score of {names[first]} must be a finite number, got {scores[first]}: the model's weights are "
+            "damaged, or too large for their dtype"
+        )
+    return scores
 
 
 def _gradients(scores: Tensor, places: list[Tensor], what: str) -> list[np.ndarray]:

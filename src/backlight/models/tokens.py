@@ -5,15 +5,18 @@ Texts of different lengths are not padded into a rectangle. Their tokens follow 
 where each text begins. What a layer does to each token alone runs on the row; attention runs text by text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from backlight.errors import InputError
 from backlight.fork_safety import cached_property
-from backlight.models.checkpoint import read_settings
+from backlight.models.checkpoint import checked_settings, read_settings
+from backlight.plain_data import Bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,27 @@ class Tokens:
         return int(self.offsets[:, 1].max(initial=0)) if self.left_out else len(self.text)
 
 
+@dataclass(frozen=True)
+class TokenizerSettings:
+    """What tokenizer_config.json says."""
+
+    model_max_length: Annotated[float, Bounds(1, words="a number, 1 or more")] | None = None
+    model_input_names: tuple[str, ...] = ()
+    padding_side: str = "right"
+    pad_token: str | dict | None = None
+    mask_token: str | dict | None = None
+
+
+def tokenizer_settings(folder: Path) -> TokenizerSettings:
+    """Return what a folder's tokenizer_config.json says.
+
+    Raises:
+        InputError: it is no JSON object, or a value in it is of another kind.
+    """
+    file = folder / "tokenizer_config.json"
+    return checked_settings(TokenizerSettings, read_settings(file), file)
+
+
 class Tokenizer:
     """The tokeniser of a model folder (`tokenizer.json`), which cuts a text at `max_length` tokens.
 
@@ -50,7 +74,7 @@ class Tokenizer:
 
     def __init__(self, folder: Path, max_length: int, *, lower_case: bool = False):
         self.max_length = max_length
-        self._settings = read_settings(Path(folder) / "tokenizer_config.json")
+        self._settings = tokenizer_settings(Path(folder))
         self._tokenizer = _read_tokenizer(Path(folder) / "tokenizer.json", lower_case)
         self._room = max_length - self._tokenizer.num_special_tokens_to_add(False)
         if self._room < 1:
@@ -67,9 +91,9 @@ class Tokenizer:
         Raises:
             InputError: the tokeniser has none.
         """
-        said = self._settings.get(f"{use}_token")
+        said = self._settings.pad_token if use == "pad" else self._settings.mask_token
         said = said.get("content") if isinstance(said, dict) else said
-        spelt = [piece for piece in (said, f"[{use.upper()}]", f"<{use}>") if piece]
+        spelt = [piece for piece in (said, f"[{use.upper()}]", f"<{use}>") if piece and isinstance(piece, str)]
         found = [self._tokenizer.token_to_id(piece) for piece in spelt]
         known = [number for number in found if number is not None]
         if not known:
@@ -104,7 +128,8 @@ class Tokenizer:
 
     def encoded(self, texts: Sequence[str]) -> list:
         """Return the library's encoding of each text, without special tokens."""
-        return self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        with _in_library("the tokeniser cannot cut this text"):
+            return self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
 
     def joined(self, query, document):
         """Return two encodings as one, with the special tokens that belong around them."""
@@ -112,7 +137,7 @@ class Tokenizer:
 
     def segments_of(self, encoding) -> np.ndarray:
         """Return the segment of each token: 0 for all where the tokeniser's files keep segments from the model."""
-        told = self._settings.get("model_input_names") or ["token_type_ids"]
+        told = self._settings.model_input_names or ("token_type_ids",)
         return np.array(encoding.type_ids, np.int64) * ("token_type_ids" in told)
 
     def _cut(self, text: str, encoding) -> Tokens:
@@ -135,6 +160,17 @@ class Tokenizer:
         )
 
 
+@contextmanager
+def _in_library(what: str) -> Iterator[None]:
+    """Turn the library's errors into one: it raises bare Exception, and where Rust panics a BaseException."""
+    try:
+        yield
+    except BaseException as problem:
+        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+            raise
+        raise InputError(f"{what}: {problem}") from problem
+
+
 def _read_tokenizer(file: Path, lower_case: bool):
     """Return the library's tokeniser without the padding and truncation that the file may ask for."""
     try:
@@ -146,10 +182,10 @@ def _read_tokenizer(file: Path, lower_case: bool):
             f"{file.parent} has no tokenizer.json: save the model with its fast tokeniser, "
             "tokenizer.save_pretrained(folder)"
         )
-    try:
+    with _in_library(f"{file} is not a tokeniser that the tokenizers library can read"):
         found = tokenizers.Tokenizer.from_file(str(file))
-    except Exception as problem:  # the library raises bare Exception for every malformed file
-        raise InputError(f"{file} is not a tokeniser that the tokenizers library can read: {problem}") from problem
+    if not found.get_vocab_size():
+        raise InputError(f"{file} must have a vocabulary, and has none: no text has a token in it")
     found.no_padding()
     found.no_truncation()
     if lower_case:

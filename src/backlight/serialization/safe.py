@@ -3,10 +3,10 @@
 import os
 
 import safetensors.numpy
-from safetensors import SafetensorError, safe_open
 
-from backlight.errors import ArgumentError, ValueProblem
+from backlight.errors import ArgumentError, InputError, ValueProblem
 from backlight.graph.state import TensorState, wrap
+from backlight.stored_arrays import read_arrays
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["load_file", "save_file"]
@@ -35,10 +35,10 @@ def load_file(filename: str | os.PathLike) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file by name.
 
     Raises:
-        ValueError: the file is damaged, or of another format.
+        ValueError: the file is damaged, of another format, or holds a dtype that backlight has not: float8, complex.
     """
     try:
-        with safe_open(filename, framework="numpy") as file:
-            return {name: wrap(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no dict
-    except SafetensorError as problem:
-        raise ValueProblem(f"cannot read {filename}: {problem}; load reads what torch.save wrote") from problem
+        arrays, _ = read_arrays(filename)
+    except InputError as problem:
+        raise ValueProblem(f"{problem}; load reads what torch.save wrote") from problem
+    return {name: wrap(array) for name, array in arrays.items()}

@@ -91,7 +91,7 @@ def mark_at(x: float, bottom: float, text: str) -> str:
 
 
 def _logarithms(points: Sequence[tuple]) -> list[tuple]:
-    return [(x, math.log10(y) if y else None) for x, y in points]
+    return [(x, math.log10(y) if y and y > 0 else None) for x, y in points]
 
 
 def _limits(values: list[float], zero: bool) -> tuple[float, float]:
@@ -150,12 +150,15 @@ def short(value: float) -> str:
     return f"{digits.removesuffix('.0')}e{int(power)}"
 
 
+LARGEST_POWER = 308.0  # of ten, that float64 holds
+
+
 def _axes(ticks: list[float], last: float, place: Callable, log: bool) -> str:
     lines = []
     for tick in ticks:
         _, y = place(0, tick)
         lines.append(f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        name = short(10**tick if log else tick)
+        name = short(10 ** min(tick, LARGEST_POWER) if log else tick)
         lines.append(f'<text class="tick" x="{LEFT - 8}" y="{y + 3.5:.1f}" text-anchor="end">{name}</text>')
     return "".join(lines) + _steps_below(last, HEIGHT)
 

@@ -10,12 +10,13 @@ import json
 from pathlib import Path
 
 import numpy as np
-import safetensors
 from safetensors.numpy import save
 
 from backlight.dtypes import bfloat16
 from backlight.errors import InputError
 from backlight.graph.state import TensorState, wrap
+from backlight.plain_data import parse_json
+from backlight.stored_arrays import read_arrays
 from backlight.training.run_folder import write_whole
 
 KEY = "backlight"
@@ -38,15 +39,16 @@ def load_checkpoint(file: Path) -> dict:
     Raises:
         InputError: the file is missing, damaged or no checkpoint.
     """
-    try:
-        with safetensors.safe_open(file, framework="np") as found:
-            tree = (found.metadata() or {}).get(KEY)
-            arrays = {name: _own(found.get_tensor(name)) for name in found.keys()}  # noqa: SIM118 - it is no dict
-    except (OSError, safetensors.SafetensorError) as problem:
-        raise InputError(f"cannot read the checkpoint {file}: {problem}") from problem
-    if tree is None:
+    arrays, texts = read_arrays(file, "the checkpoint ")
+    if KEY not in texts:
         raise InputError(f"{file} must be a checkpoint of a run, and is a plain safetensors file: load its weights")
-    return _unpacked(json.loads(tree), arrays)
+    try:
+        state = _unpacked(parse_json(texts[KEY], finite=False), {name: _own(one) for name, one in arrays.items()})
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+        raise InputError(f"cannot read the checkpoint {file}: what stands beside its tensors is damaged") from problem
+    if not isinstance(state, dict):
+        raise InputError(f"cannot read the checkpoint {file}: it must hold a dict, got {type(state).__name__}")
+    return state
 
 
 def _own(array: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.plain_data import parse_json
 from backlight.training.rules import check_config, require
 from backlight.training.settings import TrainingConfig
 
@@ -30,7 +31,7 @@ def read_config(file: Path | str, changes: Sequence[str] = ()) -> TrainingConfig
     if len(content) > LARGEST:
         raise InputError(f"{file} must be settings, of {LARGEST:,} bytes or less, and has {len(content):,}")
     try:
-        found = json.loads(content) if file.suffix == ".json" else tomllib.loads(content.decode("utf-8"))
+        found = parse_json(content) if file.suffix == ".json" else tomllib.loads(content.decode("utf-8"))
     except RecursionError as problem:
         raise InputError(
             f"{file} must be nested less deeply: no setting has more than one table around it"

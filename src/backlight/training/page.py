@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+from backlight.page_policy import policy_element
 from backlight.training.charts import Mark, Series, curves
 from backlight.training.heat_map import LOG, SHARE, ends_of, heat_map
 
@@ -72,8 +73,12 @@ def page_of(*, kicker: str, title: str, facts: dict, notes: Sequence[str], secti
         sections: HTML, as the functions of this file make it; empty ones are left out.
         printed: texts to print as they are at the end.
     """
+    style = (HERE / "report.css").read_text(encoding="utf-8")
+    script = "\n".join(script.read_text(encoding="utf-8") for script in (THEME, HERE / "charts.js"))
     page = Template((HERE / "report.html").read_text(encoding="utf-8"))
-    told = "".join(f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>" for name, value in facts.items() if value)
+    told = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(str(value))}</dd></div>" for name, value in facts.items() if value
+    )
     return page.substitute(
         kicker=escape(kicker),
         title=escape(title),
@@ -81,8 +86,9 @@ def page_of(*, kicker: str, title: str, facts: dict, notes: Sequence[str], secti
         notes="".join(f'<p class="note">{escape(note)}</p>' for note in notes),
         sections="\n".join(filter(None, sections)) or '<p class="note">Nothing has been recorded yet.</p>',
         printed="".join(f"<pre>{escape(text)}</pre>" for text in printed),
-        style=(HERE / "report.css").read_text(encoding="utf-8"),
-        script="\n".join(script.read_text(encoding="utf-8") for script in (THEME, HERE / "charts.js")),
+        policy=policy_element(scripts=[script], styles=[style], style_attributes=True),
+        style=style,
+        script=script,
     )
 
 

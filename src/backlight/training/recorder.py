@@ -289,18 +289,19 @@ class Recorder:
 
     def _restore(self, file: Path) -> None:
         state = load_checkpoint(file)
+        _check_state(state, file)
         try:
             self.model.load_state_dict(state["model"])
             self._scheduled.load_state_dict(state)
         except InputError:
             raise
-        except (RuntimeError, ValueError) as problem:
+        except (RuntimeError, ValueError, KeyError, TypeError, IndexError, AttributeError) as problem:
             raise InputError(
                 f"{file} does not fit the model; {self.folder.path / CONFIG} says which one was trained: {problem}"
             ) from problem
         self.steps, self.epoch, self.batch = state["step"], state["epoch"], state["batch"]
         self._before = state["seconds"]
-        self._epoch_began, self._resumed = state["epoch_began"], state["generators"]
+        self._epoch_began, self._resumed = state.get("epoch_began"), state["generators"]
         default_generator.set_state(state["generators"][0])
 
     def _set_generators(self, states: list) -> None:
@@ -311,6 +312,18 @@ class Recorder:
             )
         for generator, state in zip(self._generators, states):
             generator.set_state(state)
+
+
+def _check_state(state: dict, file: Path) -> None:
+    """Raise unless a checkpoint holds what a run goes on from."""
+    for name, kind in STATE.items():
+        if not isinstance(state.get(name), kind) or isinstance(state[name], bool):
+            raise InputError(f"cannot read the checkpoint {file}: it holds no {name}, so it is damaged")
+    if not all(isinstance(one, TensorState) for one in state["generators"]) or not state["generators"]:
+        raise InputError(f"cannot read the checkpoint {file}: it holds no states of generators, so it is damaged")
+
+
+STATE = {"model": dict, "step": int, "epoch": int, "batch": int, "seconds": (int, float), "generators": (list, tuple)}
 
 
 def _generators_of(loader) -> list:

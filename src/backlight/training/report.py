@@ -1,6 +1,7 @@
 """A run as one HTML page that stands alone: curves and the flow of gradients, in the light of the reader's choice."""
 
 import datetime
+from html import escape
 
 from backlight.training.charts import EVALUATED, Mark, Series, curves, short
 from backlight.training.page import curve_section, flow_section, page_of, section
@@ -63,7 +64,7 @@ def _measured(
     ]
     shown = [series for series in (trained, *evaluated) if any(y is not None for _, y in series.points)]
     picture = curves(shown, f"{name} over steps", zero=zero, mark=mark)
-    key = "".join(f'<span class="key {series.look}">{series.name}</span>' for series in shown)
+    key = "".join(f'<span class="key {series.look}">{escape(series.name)}</span>' for series in shown)
     return section(name.replace("_", " ").capitalize(), picture, key, _last_words(shown))
 
 

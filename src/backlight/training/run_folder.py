@@ -16,9 +16,12 @@ import os
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.plain_data import read_json_file
+from backlight.training.stored_lines import run_line
 
 CONFIG, METRICS, REPORT, BEST = "config.json", "metrics.jsonl", "report.html", "best.safetensors"
 CHECKPOINTS = "checkpoints"
+CONFIG_KINDS = {"model": str, "optimizer": str, "schedule": str, "layers": dict, "parameters": int, "training": dict}
 
 
 def write_whole(file: Path, content: bytes) -> None:
@@ -77,9 +80,19 @@ class RunFolder:
         write_whole(self.path / CONFIG, (json.dumps(jsonable(config), indent=1, ensure_ascii=False) + "\n").encode())
 
     def config(self) -> dict:
-        """Return what config.json says: nothing, if it is missing."""
+        """Return what config.json says: nothing, if it is missing.
+
+        Raises:
+            InputError: it is no JSON object, or a value in it is of another kind.
+        """
         file = self.path / CONFIG
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        found = read_json_file(file) if file.is_file() else {}
+        if not isinstance(found, dict):
+            raise InputError(f"{file} must hold a JSON object, got {type(found).__name__}")
+        for name, kind in CONFIG_KINDS.items():
+            if name in found and not (found[name] is None or type(found[name]) is kind):
+                raise InputError(f"{file}: {name} must be {kind.__name__}, got {type(found[name]).__name__}")
+        return {name: value for name, value in found.items() if value is not None}
 
     # --- metrics ---------------------------------------------------------------------------------------------------
 
@@ -90,10 +103,14 @@ class RunFolder:
             out.write(line.encode())
 
     def records(self) -> list[dict]:
-        """Return the lines of metrics.jsonl, without one that was cut short."""
+        """Return the lines of metrics.jsonl, without one that was cut short.
+
+        Raises:
+            InputError: a line is damaged.
+        """
         file = self.path / METRICS
         lines = file.read_bytes().split(b"\n")[:-1] if file.is_file() else []
-        return [json.loads(line) for line in lines]
+        return [run_line(line, f"{file}, line {number}") for number, line in enumerate(lines, 1)]
 
     def evaluations(self, on: str | None = None) -> list[dict]:
         """Return the records of evaluations, or of those on the data of that name."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from backlight.errors import InputError
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.methods import METHODS
+from backlight.page_policy import policy_element
 from backlight.training.page import THEME
 
 HERE = Path(__file__).parent
@@ -27,6 +28,8 @@ def batch_page(folder: Path, version: str) -> str:
     method = METHODS.get(summary["job"]["settings"]["method"])
     rows = list(_rows(folder / SAMPLE))
     score = summary["score"]
+    style = "\n".join((HERE / name).read_text(encoding="utf-8") for name in ("report.css", "batch.css"))
+    script = "\n".join(script.read_text(encoding="utf-8") for script in (THEME, HERE / "batch.js"))
     return _template().render(
         summary=summary,
         job=summary["job"],
@@ -38,8 +41,9 @@ def batch_page(folder: Path, version: str) -> str:
         data=_as_script({"rows": rows, "signed": bool(method and method.signed)}),
         number=_number,
         version=version,
-        style="\n".join((HERE / name).read_text(encoding="utf-8") for name in ("report.css", "batch.css")),
-        script="\n".join(script.read_text(encoding="utf-8") for script in (THEME, HERE / "batch.js")),
+        policy=policy_element(scripts=[script], styles=[style], style_attributes=True),
+        style=style,
+        script=script,
     )
 
 

@@ -9,7 +9,8 @@ from backlight.explain.faithfulness.columns import PANELS, best_in, tables_of
 from backlight.explain.faithfulness.curves import TENTHS
 from backlight.explain.faithfulness.plan import ALWAYS
 from backlight.explain.faithfulness.table import LinkRow, Row
-from backlight.web.curves import curves
+from backlight.page_policy import policy_element
+from backlight.web.curves import STYLE, curves
 
 HERE = Path(__file__).parent
 
@@ -35,7 +36,10 @@ def page(
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
+    style = (HERE / "evaluation.css").read_text(encoding="utf-8")
     return environment.get_template("evaluation.html.jinja").render(
+        policy=policy_element(styles=[style, STYLE]),
+        style=style,
         told=told,
         pairs=max(row.pairs for row in rows),
         failed=[(row.title, row.failed) for row in rows if row.failed],

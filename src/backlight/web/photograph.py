@@ -11,6 +11,11 @@ from backlight.errors import InputError
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 FLAGS = ("--headless=new", "--disable-gpu", "--no-sandbox", "--hide-scrollbars", "--no-first-run", "--disable-sync")
 PATIENCE = 300  # seconds
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # it runs nothing and loads nothing
+PAGE = (
+    f'<!doctype html><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    "<style>body{margin:0}svg{display:block}</style><svg/>"
+)
 SCALE = 2  # pixels a unit, for screens of today
 
 
@@ -28,7 +33,7 @@ def png_of(svg: str) -> bytes:
     width, height = re.search(r'width="(\d+)" height="(\d+)"', svg).groups()
     with tempfile.TemporaryDirectory(prefix="backlight-", ignore_cleanup_errors=True) as folder:
         page, picture, said = (Path(folder, name) for name in ("picture.html", "picture.png", "said.txt"))
-        page.write_text(f"<!doctype html><style>body{{margin:0}}svg{{display:block}}</style>{svg}", encoding="utf-8")
+        page.write_text(PAGE.replace("<svg/>", svg), encoding="utf-8")
         size = f"--window-size={width},{height}", f"--force-device-scale-factor={SCALE}"
         command = [
             browser,

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.page_policy import policy_element
 from backlight.web.exposition import Exposition, island
 
 HERE = Path(__file__).parent
@@ -35,11 +36,13 @@ def report(page: Exposition, version: str, when: datetime.datetime | None = None
     """
     if not page.rankings and not page.comparisons:
         raise InputError("a page must show a ranking or a comparison, got neither")
+    style = (HERE / "report.css").read_text(encoding="utf-8")
     return _template().render(
+        policy=policy_element(scripts=[script()], styles=[style]),
         query=page.query,
         documents=page.rankings[0].documents if page.rankings else (),
         version=version,
-        style=(HERE / "report.css").read_text(encoding="utf-8"),
+        style=style,
         island=island(page, version, when or datetime.datetime.now().astimezone()),
         script=script(),
     )
@@ -49,10 +52,11 @@ def report(page: Exposition, version: str, when: datetime.datetime | None = None
 def script() -> str:
     """Return the page's script: its files, one after another."""
     begin = (
-        'const data = JSON.parse(document.getElementById("data").textContent);\n'
+        '"use strict";\n(() => {\nconst data = JSON.parse(document.getElementById("data").textContent);\n'
         'const state = { method: data.methods.length ? data.methods[0].name : null, view: "words" };\n'
     )
-    return begin + "\n".join((HERE / "page" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    files = ((HERE / "page" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return begin + "\n".join(files) + "\n})();\n"
 
 
 @cache

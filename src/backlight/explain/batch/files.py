@@ -13,6 +13,7 @@ from typing import BinaryIO
 from backlight.errors import InputError
 
 BLOCK = 1 << 20
+LONGEST_LINE = 1 << 28  # bytes
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,19 @@ def blocks(content: BinaryIO, file: Path) -> Iterator[bytes]:
         raise InputError(f"cannot read {file} to its end: {problem}") from problem
 
 
+def _bounded(content: BinaryIO, file: Path) -> Iterator[bytes]:
+    """Give lines; a line of gigabytes, as a packed file of little size can hold, is an error and fills no memory."""
+    while line := content.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise InputError(f"a line of {file} is longer than {LONGEST_LINE >> 20} MiB: it holds no pair to score")
+        yield line
+
+
 def lines_of(file: Path) -> Iterator[tuple[int, bytes]]:
     """Give the lines of a file with their numbers from 1, without their ends, empty ones left out."""
     with opened(file) as content:
         try:
-            for number, line in enumerate(content, 1):
+            for number, line in enumerate(_bounded(content, file), 1):
                 line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
                 if line.strip():
                     yield number, line.rstrip(b"\r\n")

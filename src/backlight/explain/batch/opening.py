@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from backlight.errors import InputError
 from backlight.explain.batch.collection import Collection
-from backlight.explain.batch.files import opened, remove_folder, replacing, suffix_of
+from backlight.explain.batch.files import BLOCK, opened, remove_folder, replacing, suffix_of
 from backlight.explain.batch.formats import JsonLines, PairFile, ParquetFiles, Table
 from backlight.explain.batch.rows import USUAL, Columns
 
@@ -113,7 +113,7 @@ def _format_of(path: Path) -> str:
 def _is_run(path: Path) -> bool:
     """Tell whether a file's first line has the six fields of a run."""
     with opened(path) as content:
-        return len(content.readline().split()) == 6
+        return len(content.readline(BLOCK).split()) == 6
 
 
 def _as_lines(records: Iterable[Mapping]) -> Iterable[bytes]:

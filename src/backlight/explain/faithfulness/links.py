@@ -10,7 +10,6 @@ Source: Lamm, Palomaki, Alberti, Andor, Choi, Soares, Collins, QED: A Framework 
 Answering, 2020, arXiv:2009.06354.
 """
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from backlight.explain.faithfulness.randomisation import ranks
 from backlight.explain.interactions import MATRICES
 from backlight.explain.parts import Part, word_parts
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+from backlight.plain_data import parse_json
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def read_links(file: Path) -> list[LinkedPair]:
         InputError: the file cannot be read as QED's.
     """
     try:
-        rows = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").split("\n") if line.strip()]
+        rows = [parse_json(line) for line in Path(file).read_text(encoding="utf-8").split("\n") if line.strip()]
         found = [_linked(row) for row in rows if row["annotation"].get("selected_sentence")]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise InputError(f"cannot read {file} as QED's links, lines of JSON: {problem}") from problem

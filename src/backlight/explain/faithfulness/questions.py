@@ -6,7 +6,6 @@ labels if they are known); JSON in SQuAD's format, whose paragraphs are ranked b
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.explain.faithfulness.candidates import best_by_bm25
+from backlight.plain_data import parse_json
 
 DEPTH = 20  # candidates of a question
 
@@ -190,7 +190,7 @@ def _json_lines(file: Path) -> list[Mapping]:
     for number, line in enumerate(_read(file).split("\n"), 1):
         if line.strip():
             try:
-                rows.append(json.loads(line))
+                rows.append(parse_json(line))
             except ValueError as problem:
                 raise InputError(f"{file.name}, line {number} is not JSON: {problem}") from problem
             if not isinstance(rows[-1], dict):
@@ -204,7 +204,7 @@ def _csv_rows(file: Path) -> list[Mapping]:
 
 def _json(file: Path) -> object:
     try:
-        return json.loads(_read(file))
+        return parse_json(_read(file))
     except ValueError as problem:
         raise InputError(f"{file} is not JSON: {problem}") from problem
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from backlight.errors import InputError
+from backlight.plain_data import parse_json
 
 
 class Records:
@@ -99,7 +100,7 @@ def _result_in(line: str) -> tuple[str, dict] | None:
 def _differences(line: str, other: str) -> str:
     """Say which settings of two first lines differ."""
     try:
-        there, here = json.loads(line), json.loads(other)
+        there, here = parse_json(line), json.loads(other)
     except ValueError:
         return "its first line is not a study's"
     keys = [key for key in here if not isinstance(there, dict) or there.get(key) != here[key]]

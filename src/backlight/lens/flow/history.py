@@ -12,11 +12,13 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from backlight.errors import InputError
 from backlight.training.step_meter import BY_LAYER
+from backlight.training.stored_lines import FlowAbout, FlowStep, object_of, validated
 
 FORMAT = 1
 DIGITS = 7
@@ -113,18 +115,30 @@ def read_history(path: Path | str, *, keep: int = 1000, until: int | None = None
         InputError: it is no such file.
     """
     try:
-        with open(path, encoding="utf-8") as lines:
-            about = json.loads(next(lines, ""))
-            if about.get("lens") != "flow" or about.get("format") != FORMAT:
-                raise ValueError(f"its first line has no format {FORMAT}")
-            history = History(about, keep)
-            for line in lines:
-                if line.endswith("\n") and (until is None or json.loads(line)["step"] <= until):
-                    history.append(_step_of(json.loads(line)))
+        with open(path, "rb") as lines:
+            return _history_in(lines, path, keep, until)
     except OSError as problem:
         raise InputError(f"cannot read {path}: {problem.strerror}") from problem
-    except (ValueError, AttributeError, KeyError, TypeError) as problem:
+    except InputError as problem:
         raise InputError(f"{path} must be a file that a lens.Recorder wrote, and is not: {problem}") from problem
+
+
+def _history_in(lines: BinaryIO, path: Path | str, keep: int, until: int | None) -> History:
+    about = object_of(next(lines, b""), "line 1")
+    if about.get("lens") != "flow" or about.get("format") != FORMAT:
+        raise InputError(f"its first line has no format {FORMAT}")
+    validated(FlowAbout, about, "line 1")
+    history, last = History(about, keep), -1
+    for number, line in enumerate(lines, 2):
+        if not line.endswith(b"\n"):
+            break
+        found = object_of(line, f"line {number}")
+        validated(FlowStep, found, f"line {number}", complete=False)
+        if found["step"] <= last:
+            raise InputError(f"line {number}: $.step must be above {last}, got {found['step']}")
+        last = found["step"]
+        if until is None or last <= until:
+            history.append(_step_of(found))
     return history
 
 

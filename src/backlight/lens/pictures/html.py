@@ -21,6 +21,7 @@ from backlight.lens.pictures.picture import Picture, picture_of
 from backlight.lens.pictures.render.tree import tree
 from backlight.lens.records.nodes import Place, Recorded, Summary
 from backlight.lens.replays.replay import NOTHING
+from backlight.page_policy import policy_element
 
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (  # in this order: each may use at once what stands before it
@@ -43,6 +44,7 @@ SCRIPTS = (  # in this order: each may use at once what stands before it
     "page",
 )
 STYLES = ("page", "replay")
+BEGIN = 'const data = JSON.parse(document.getElementById("data").textContent);'
 MOST_REPLAYED = 1000  # nodes of a record whose replay comes with every page
 EMPTY = (None, "", [], {}, ())
 AS_THEY_ARE = {str, int, bool, type(None)}
@@ -85,7 +87,8 @@ def page_of(
     return Template(_read("page.html")).substitute(
         title=escape(record.title or "graph"),
         versions=escape(" · ".join(f"{name} {version}" for name, version in record.versions.items())),
-        style="\n".join(_read(f"{name}.css") for name in STYLES),
+        policy=policy_element(scripts=[script()], styles=[style()]),
+        style=style(),
         script=script(),
         data=island(data),
         nothing="" if record.nodes else f'<p class="nothing">{NOTHING.capitalize()}.</p>\n',
@@ -114,7 +117,14 @@ def island(data) -> str:
 @cache
 def script() -> str:
     """Return the page's script: its files, one after another."""
-    return "\n".join(_read(f"{name}.js") for name in SCRIPTS)
+    files = "\n".join(_read(f"{name}.js") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{BEGIN}\n{files}\n}})();\n'
+
+
+@cache
+def style() -> str:
+    """Return the page's style: its files, one after another."""
+    return "\n".join(_read(f"{name}.css") for name in STYLES)
 
 
 @cache

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Protocol
+from typing import Literal, Protocol
+
+from backlight.plain_data import AtLeast0, Count, Positive, Whole
 
 LEAF, OP, GIVEN = "leaf", "op", "given"
+NotFinite = Literal["nan", "inf", "-inf"]
 
 
 @dataclass(slots=True)
@@ -19,16 +22,16 @@ class Summary:
         values: all of them, as nested lists, if they are few; NaN and inf as the strings "nan", "inf", "-inf".
     """
 
-    shape: tuple[int, ...]
+    shape: tuple[Count, ...]
     dtype: str
     least: float | None = None
     mean: float | None = None
     most: float | None = None
-    norm: float | None = None
-    nans: int | None = None
-    infs: int | None = None
-    zeros: int | None = None
-    values: list | float | str | None = None
+    norm: AtLeast0 | None = None
+    nans: Count | None = None
+    infs: Count | None = None
+    zeros: Count | None = None
+    values: list | float | int | bool | str | None = None
 
 
 @dataclass(slots=True)
@@ -36,7 +39,7 @@ class Place:
     """A line of the user's source."""
 
     file: str
-    line: int
+    line: Count
     function: str
     text: str
 
@@ -50,8 +53,8 @@ class Edge:
         formula: the derivative for this input: "grad · other".
     """
 
-    to: int
-    output: int = 0
+    to: Count
+    output: Count = 0
     name: str = ""
     formula: str = ""
 
@@ -70,11 +73,11 @@ class SavedTensor:
 
     name: str
     summary: Summary
-    bytes: int
-    memory: int
-    of: int | None = None
-    version: int = 0
-    written: int = 0
+    bytes: Count
+    memory: Whole
+    of: Count | None = None
+    version: Count = 0
+    written: Count = 0
 
 
 @dataclass(slots=True)
@@ -99,11 +102,12 @@ class Node:
         order: whether a node of a backward that was itself recorded (create_graph): 1 for the first forward, 2 …
         seconds: the time its op took in the forward, if it was measured.
         grad: what stands in a leaf's `.grad` when the record is closed; None if nothing does.
-        options: the numbers among what it keeps, by the same names: `exponent`, `alpha`, `dim` (see `options_of`).
+        options: the numbers among what it keeps, by the same names: `exponent`, `alpha`, `dim` (see `options_of`). In
+            JSON those that are not finite are strings.
     """
 
-    id: int
-    kind: str
+    id: Count
+    kind: Literal["leaf", "op", "given"]
     type: str
     label: str
     name: str | None = None
@@ -116,12 +120,12 @@ class Node:
     stack: list[Place] = field(default_factory=list)
     saved: list[SavedTensor] = field(default_factory=list)
     hooks: list[str] = field(default_factory=list)
-    version: int = 0
+    version: Count = 0
     root: bool = False
-    order: int = 1
-    seconds: float | None = None
+    order: Positive = 1
+    seconds: AtLeast0 | None = None
     grad: Summary | None = None
-    options: dict[str, float] = field(default_factory=dict)
+    options: dict[str, bool | Whole | float | NotFinite] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -129,7 +133,7 @@ class HookChange:
     """A user's hook that replaced a gradient."""
 
     hook: str
-    output: int
+    output: Count
     before: Summary | None
     after: Summary | None
 
@@ -149,21 +153,21 @@ class Step:
         seconds: the time it took, if it was measured.
     """
 
-    node: int
+    node: Count
     incoming: list[Summary | None]
     outgoing: list[Summary | None] = field(default_factory=list)
     grad_before: Summary | None = None
     grad_after: Summary | None = None
     changes: list[HookChange] = field(default_factory=list)
-    freed: int = 0
-    seconds: float | None = None
+    freed: Count = 0
+    seconds: AtLeast0 | None = None
 
 
 @dataclass(slots=True)
 class Backward:
     """One backward: its nodes in the order in which they fired."""
 
-    roots: list[int]
+    roots: list[Count]
     steps: list[Step] = field(default_factory=list)
     into_grad: bool = True
     keep_graph: bool = False
@@ -176,9 +180,9 @@ class Backward:
 class Write:
     """An in-place write: which line wrote to the output of which node (None: of a tensor without one)."""
 
-    node: int | None
+    node: Count | None
     op: str
-    version: int
+    version: Count
     place: Place | None = None
 
 
@@ -197,10 +201,10 @@ class Cut:
         into: the first node that what it gave, or what was computed from that, went into; None if none was seen.
     """
 
-    node: int
+    node: Count
     op: str
     reason: str
-    into: int | None = None
+    into: Count | None = None
     place: Place | None = None
 
 
@@ -224,7 +228,7 @@ def options_of(node) -> dict[str, float]:
         value = getattr(node, name)
         if isinstance(value, (int, float)):
             found[name[len("_saved_") :]] = _signed(value, node) if value >= SIGN else value
-    return found
+    return {name: value if -SIGN <= value < SIGN else float(value) for name, value in found.items()}
 
 
 SIGN = 2**63

@@ -9,8 +9,10 @@ None and never 0: `gradient is None` says that none arrived.
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from backlight.lens.records.faces import Faces
 from backlight.lens.records.nodes import (
@@ -31,6 +33,7 @@ from backlight.lens.records.nodes import (
 )
 from backlight.lens.replays.replay import Replay
 from backlight.lens.replays.replaying import replay_of
+from backlight.plain_data import Count
 
 __all__ = [
     "FORMAT",
@@ -72,13 +75,13 @@ class Record(Faces):
         modules: the class of each module that ran, by its dotted path, "" for the outermost: {"layer.0": "Linear"}.
     """
 
-    engine: str
+    engine: Literal["backlight", "torch"]
     nodes: list[Node] = field(default_factory=list)
     backwards: list[Backward] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
-    left_out: int = 0
-    unread: dict[str, int] = field(default_factory=dict)
+    left_out: Count = 0
+    unread: dict[str, Count] = field(default_factory=dict)
     problem: str | None = None
     title: str = ""
     modules: dict[str, str] = field(default_factory=dict)
@@ -117,7 +120,12 @@ class Record(Faces):
 
     def to_json(self, **options) -> str:
         """Return the record as JSON; NaN and infinities in it are strings."""
-        return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, allow_nan=False, **options)
+        plain = {"format": FORMAT, **dataclasses.asdict(self)}
+        for node in plain["nodes"]:
+            node["options"] = {
+                name: value if math.isfinite(value) else str(value) for name, value in node["options"].items()
+            }
+        return json.dumps(plain, allow_nan=False, **options)
 
     def save(self, path: Path | str) -> None:
         """Write the record to a file."""

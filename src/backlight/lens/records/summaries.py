@@ -45,10 +45,20 @@ def summary_of(array: np.ndarray, dtype: str, small: int) -> Summary:
     finite = flat.size - nans - infs
     if finite == 0:
         return Summary(array.shape, dtype, None, None, None, None, times * nans, times * infs, 0, values)
-    norm = math.sqrt(square * times)
-    return Summary(
-        array.shape, dtype, least, total / finite, most, norm, times * nans, times * infs, times * zeros, values
-    )
+    mean, norm = total / finite, math.sqrt(square * times)
+    if not (math.isfinite(total) and math.isfinite(square * times)):
+        mean, norm = _of_huge_numbers(flat, finite, times)
+    return Summary(array.shape, dtype, least, mean, most, norm, times * nans, times * infs, times * zeros, values)
+
+
+def _of_huge_numbers(flat: np.ndarray, finite: int, times: int) -> tuple[float, float]:
+    """Return mean and norm of finite numbers whose sum, or sum of squares, float64 cannot hold; the norm at most its
+    largest number."""
+    numbers = flat[np.isfinite(flat)].astype(np.float64)
+    largest = float(np.abs(numbers).max())
+    scaled = numbers / largest
+    mean = float(scaled.sum()) / finite * largest
+    return mean, min(largest * math.sqrt(float((scaled * scaled).sum()) * times), float(np.finfo(np.float64).max))
 
 
 def _uncommon(array: np.ndarray, dtype: str, values) -> Summary:

@@ -20,7 +20,7 @@ INLINE = 9  # elements that a matrix may have to be written in one line
 def given_of(summary: Summary) -> Given:
     """Return a summary as what a name in a formula stands for."""
     shape = tuple(summary.shape)
-    if summary.values is None:
+    if summary.values is None or summary.dtype.startswith("complex"):
         return Given(shape)
     return Given(shape, np.asarray(summary.values, dtype=float).reshape(shape))  # "nan" and "inf" become numbers
 

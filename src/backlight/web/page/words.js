@@ -71,6 +71,6 @@ const strongestWords = (text, found, isSigned, count) => {
 const unread = (truncation, maxTokens) => truncation.tokens_left_out
   ? make("p", { class: "unread" },
       make("strong", {}, "Read in part. "),
-      `The model reads ${many(maxTokens, "token")}; ${many(truncation.words_left_out, "word")} ` +
+      `${maxTokens === null ? "" : `The model reads ${many(maxTokens, "token")}; `}${many(truncation.words_left_out, "word")} ` +
       `(${many(truncation.tokens_left_out, "token")}) beyond this excerpt were left out of the score and of the explanation.`)
   : null;
