@@ -147,23 +147,25 @@ static PyObject *number_beside(PyObject *number, int kind) {
 static PyObject *run_op(struct plan *plan, PyObject *const *args) {
   const int count = plan->inputs;
   struct numbers numbers[MOST_INPUTS];
-  PyObject *inputs[MOST_INPUTS], *held[MOST_INPUTS] = {NULL}; /* held: another thread, or a finaliser, may replace them */
+  PyObject *inputs[MOST_INPUTS], *held[MOST_INPUTS]; /* held while Python may run: what it runs may replace the arrays */
   PyObject *made = NULL, *data = NULL, *out = NULL;
   const void *sources[MOST_INPUTS];
   int kind = -1, widest = -1, late = -1;
   for (int i = 0; i < count; i++) {
     inputs[i] = args[i];
     if (!is_tensor(args[i])) {
-      if (late >= 0 || !plan->fix_slot || count != 2) goto done;
+      if (late >= 0 || !plan->fix_slot || count != 2) return NULL;
       late = i;
       continue;
     }
-    if (!SLOT(args[i], core.data)) goto done;
-    held[i] = Py_NewRef(SLOT(args[i], core.data));
-    if (!read_numbers(held[i], &numbers[i]) || (kind >= 0 && kind != numbers[i].kind)) goto done;
+    PyObject *present = SLOT(args[i], core.data);
+    if (!present || !read_numbers(present, &numbers[i]) || (kind >= 0 && kind != numbers[i].kind)) return NULL;
     kind = numbers[i].kind;
   }
-  if (kind < 0) goto done;
+  if (kind < 0) return NULL;
+  const int python_runs = late >= 0 || SLOT(core.recording, core.everywhere) != Py_True;
+  if (python_runs)
+    for (int i = 0; i < count; i++) held[i] = i == late ? NULL : Py_NewRef(SLOT(args[i], core.data));
   if (late >= 0) {
     made = number_beside(args[late], kind);
     if (!made) {
@@ -208,7 +210,8 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
     if (any && record(plan, inputs, out, data) < 0) Py_CLEAR(out);
   }
 done:
-  for (int i = 0; i < count; i++) Py_XDECREF(held[i]);
+  if (python_runs)
+    for (int i = 0; i < count; i++) Py_XDECREF(held[i]);
   Py_XDECREF(data);
   Py_XDECREF(made);
   return out;
