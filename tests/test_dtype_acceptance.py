@@ -91,7 +91,7 @@ torch.result_type(x, s)
 """)
 
 # Both refuse, for two reasons of which PyTorch names the other one first: the result's dtype, or the number's size.
-OTHER_REASON_FIRST = {("x.clone().clamp_(s)", "bool"), ("x.clone().clamp_(max=s)", "bool")}
+OTHER_REASON_FIRST = ("x.clone().clamp_(s)", "x.clone().clamp_(max=s)")
 
 
 def put(x, key, value):
@@ -136,7 +136,7 @@ def test_a_number_meets_a_dtype_as_in_pytorch(expression):
         for dtype in DTYPES:
             for number in NUMBERS:
                 ours, theirs = [outcome(module, expression, dtype, number) for module in (backlight, torch)]
-                if (expression, dtype) in OTHER_REASON_FIRST and number in (1e39, -1e30):
+                if expression in OTHER_REASON_FIRST and "float" not in dtype and number in (1e39, -1e30):
                     assert isinstance(ours, RuntimeError) and isinstance(theirs, RuntimeError)
                     continue
                 assert_alike(ours, theirs, f"{expression} with s = {number!r} and x of {dtype}")

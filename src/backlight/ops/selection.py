@@ -301,17 +301,13 @@ clip = clamp
 
 def clamp_min(input, min):
     """Raise each element to at least `min`, a number or a tensor."""
-    return (
-        clamp_min_tensor(input, min)
-        if isinstance(min, TensorState)
-        else clamp_min_number(_taken(input, min, None), min)
-    )
+    if isinstance(min, TensorState):
+        return clamp_min_tensor(input, min)
+    return clamp_min_number(_taken(input, min, None), min)
 
 
 def clamp_max(input, max):
     """Lower each element to at most `max`, a number or a tensor."""
-    return (
-        clamp_max_tensor(input, max)
-        if isinstance(max, TensorState)
-        else clamp_max_number(_taken(input, None, max), max)
-    )
+    if isinstance(max, TensorState):
+        return clamp_max_tensor(input, max)
+    return clamp_max_number(_taken(input, None, max), max)
