@@ -52,6 +52,11 @@ SEED ?= 0
 soak: $(VENV)/.test
 	$(BIN)/python tests/soak/run_all.py --seconds $(SECONDS) --seed $(SEED)
 
+# The C code with GCC's sanitizers: the native tests, and random programs against PyTorch; see tools/sanitize.py.
+# SHORT=--short takes about five minutes.
+asan tsan: $(VENV)/.test
+	$(BIN)/python tools/sanitize.py $(SHORT) $(if $(filter asan,$@),address,thread)
+
 # Builds with the lowest NumPy declared and with the newest, each in an environment of its own, and runs both with both.
 test-lowest-numpy:
 	$(PYTHON) tools/lowest_numpy.py

@@ -54,6 +54,8 @@ def sanitized(flags: list[str], sanitizer: str) -> list[str]:
     if sanitizer not in ("address", "thread", "undefined"):
         raise SystemExit(f"BACKLIGHT_SANITIZE must be address, thread or undefined, got {sanitizer}")
     kept = [flag for flag in flags if flag not in ("-O2", "-g0", "-Wl,-s")]
+    if sanitizer == "undefined":  # also what Python's own flags define, and what GCC leaves out
+        kept += ["-fno-wrapv", "-fsanitize=float-cast-overflow"]
     return [*kept, "-O1", "-g", "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}"]
 
 

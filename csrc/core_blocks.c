@@ -44,7 +44,12 @@ static PyObject *own_dict(void) {
 }
 
 static int count_switched_off(int change) {
-  long count = PyLong_AsLong(SLOT(grad.recording, grad.switched_off)) + change;
+  PyObject *before = SLOT(grad.recording, grad.switched_off);
+  if (!before || !PyLong_CheckExact(before)) {
+    PyErr_SetString(PyExc_RuntimeError, "the count of blocks that have recording off must be an int");
+    return -1;
+  }
+  long count = PyLong_AsLong(before) + change;
   PyObject *number = PyLong_FromLong(count);
   if (!number) return -1;
   set_slot(grad.recording, grad.switched_off, number);
@@ -303,14 +308,25 @@ static int setting_init(Setting *self, PyObject *args, PyObject *kwargs) {
   return 0;
 }
 
+/* Set the attribute and return what it was. What is used is held: Python code that runs here may call __init__ again. */
+static PyObject *exchanged(Setting *self, PyObject *value, int wants_before) {
+  PyObject *target = Py_XNewRef(self->target), *name = Py_XNewRef(self->name), *before = NULL;
+  Py_XINCREF(value);
+  if (!target || !name || !value)
+    PyErr_SetString(PyExc_RuntimeError, "a Setting was used that was not initialised");
+  else
+    before = wants_before ? PyObject_GetAttr(target, name) : Py_NewRef(Py_None);
+  if (before && PyObject_SetAttr(target, name, value) < 0) Py_CLEAR(before);
+  Py_XDECREF(target);
+  Py_XDECREF(name);
+  Py_XDECREF(value);
+  return before;
+}
+
 static PyObject *setting_enter(Setting *self, PyObject *unused) {
   (void)unused;
-  PyObject *before = self->target ? PyObject_GetAttr(self->target, self->name) : NULL;
+  PyObject *before = exchanged(self, self->value, 1);
   if (!before) return NULL;
-  if (PyObject_SetAttr(self->target, self->name, self->value) < 0) {
-    Py_DECREF(before);
-    return NULL;
-  }
   Py_XSETREF(self->before, before);
   Py_RETURN_NONE;
 }
@@ -318,7 +334,9 @@ static PyObject *setting_enter(Setting *self, PyObject *unused) {
 static PyObject *setting_exit(Setting *self, PyObject *const *args, Py_ssize_t count) {
   (void)args, (void)count;
   if (!self->before) return PyErr_Format(PyExc_RuntimeError, "a Setting was left that had not been entered");
-  if (PyObject_SetAttr(self->target, self->name, self->before) < 0) return NULL;
+  PyObject *done = exchanged(self, self->before, 0);
+  if (!done) return NULL;
+  Py_DECREF(done);
   Py_CLEAR(self->before);
   Py_RETURN_NONE;
 }
@@ -375,13 +393,19 @@ static PyObject *generator_block_new(PyTypeObject *type, PyObject *args, PyObjec
   return type->tp_alloc(type, 0);
 }
 
+/* The generator, a new reference, for it may be replaced while it runs; NULL with an exception if there is none. */
+static PyObject *steps_of(GeneratorBlock *self) {
+  if (self->steps && PyIter_Check(self->steps)) return Py_NewRef(self->steps);
+  PyErr_SetString(PyExc_TypeError, "a block needs a generator");
+  return NULL;
+}
+
 static PyObject *generator_block_enter(GeneratorBlock *self, PyObject *unused) {
   (void)unused;
-  if (!self->steps || !PyIter_Check(self->steps)) {
-    PyErr_SetString(PyExc_TypeError, "a block needs a generator");
-    return NULL;
-  }
-  PyObject *given = Py_TYPE(self->steps)->tp_iternext(self->steps);
+  PyObject *steps = steps_of(self);
+  if (!steps) return NULL;
+  PyObject *given = Py_TYPE(steps)->tp_iternext(steps);
+  Py_DECREF(steps);
   if (!given && !PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "generator didn't yield");
   return given;
 }
@@ -393,8 +417,8 @@ static int has_stopped(void) {
   return 1;
 }
 
-static PyObject *generator_block_throw(GeneratorBlock *self, PyObject *problem, PyObject *trace) {
-  PyObject *given = PyObject_CallMethod(self->steps, "throw", "O", problem);
+static PyObject *generator_block_throw(PyObject *steps, PyObject *problem, PyObject *trace) {
+  PyObject *given = PyObject_CallMethod(steps, "throw", "(O)", problem);
   if (given) {
     Py_DECREF(given);
     PyErr_SetString(PyExc_RuntimeError, "generator didn't stop after throw()");
@@ -416,23 +440,30 @@ static PyObject *generator_block_throw(GeneratorBlock *self, PyObject *problem, 
   Py_XDECREF(type);
   Py_XDECREF(raised);
   Py_XDECREF(where);
-  if (same && trace != Py_None) PyException_SetTraceback(problem, trace);
+  if (same && trace != Py_None && PyException_SetTraceback(problem, trace) < 0) return NULL;
   return PyBool_FromLong(stopped);
 }
 
+static PyObject *generator_block_finish(PyObject *steps) {
+  PyObject *given = Py_TYPE(steps)->tp_iternext(steps);
+  if (!given && has_stopped()) Py_RETURN_FALSE;
+  if (given) PyErr_SetString(PyExc_RuntimeError, "generator didn't stop");
+  Py_XDECREF(given);
+  return NULL;
+}
+
 static PyObject *generator_block_exit(GeneratorBlock *self, PyObject *const *args, Py_ssize_t count) {
-  if (count != 3 || !self->steps) return PyErr_Format(PyExc_TypeError, "__exit__ takes an exception's type, value, trace");
+  if (count != 3) return PyErr_Format(PyExc_TypeError, "__exit__ takes an exception's type, value, trace");
+  PyObject *steps = steps_of(self), *problem, *found = NULL;
+  if (!steps) return NULL;
   if (args[0] == Py_None) {
-    PyObject *given = Py_TYPE(self->steps)->tp_iternext(self->steps);
-    if (!given && has_stopped()) Py_RETURN_FALSE;
-    if (!given) return NULL;
-    Py_DECREF(given);
-    PyErr_SetString(PyExc_RuntimeError, "generator didn't stop");
-    return NULL;
+    found = generator_block_finish(steps);
+  } else {
+    problem = args[1] == Py_None ? PyObject_CallNoArgs(args[0]) : Py_NewRef(args[1]);
+    if (problem) found = generator_block_throw(steps, problem, args[2]);
+    Py_XDECREF(problem);
   }
-  PyObject *problem = args[1] == Py_None ? PyObject_CallNoArgs(args[0]) : Py_NewRef(args[1]);
-  PyObject *found = problem ? generator_block_throw(self, problem, args[2]) : NULL;
-  Py_XDECREF(problem);
+  Py_DECREF(steps);
   return found;
 }
 
@@ -491,8 +522,10 @@ static int context_setting_init(ContextSetting *self, PyObject *args, PyObject *
 
 static PyObject *context_setting_enter(ContextSetting *self, PyObject *unused) {
   (void)unused;
-  PyObject *value = self->make ? PyObject_CallNoArgs(self->make) : NULL;
+  if (!self->make) return PyErr_Format(PyExc_RuntimeError, "a ContextSetting was used that was not initialised");
+  PyObject *make = Py_NewRef(self->make), *value = PyObject_CallNoArgs(make);
   PyObject *token = value ? PyContextVar_Set(self->variable, value) : NULL;
+  Py_DECREF(make);
   Py_XDECREF(value);
   if (!token) return NULL;
   Py_XSETREF(self->token, token);
@@ -501,7 +534,8 @@ static PyObject *context_setting_enter(ContextSetting *self, PyObject *unused) {
 
 static PyObject *context_setting_exit(ContextSetting *self, PyObject *const *args, Py_ssize_t count) {
   (void)args, (void)count;
-  if (!self->token || PyContextVar_Reset(self->variable, self->token) < 0) return NULL;
+  if (!self->token) return PyErr_Format(PyExc_RuntimeError, "a ContextSetting was left that had not been entered");
+  if (PyContextVar_Reset(self->variable, self->token) < 0) return NULL;
   Py_CLEAR(self->token);
   Py_RETURN_NONE;
 }

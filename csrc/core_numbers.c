@@ -61,7 +61,8 @@ PyObject *new_tensor(PyObject *data) {
 }
 
 int mark(PyObject *tensor) {
-  PyObject *storage = core.mark ? PyObject_CallNoArgs(core.mark) : Py_NewRef(Py_None);
+  PyObject *make = Py_XNewRef(core.mark), *storage = make ? PyObject_CallNoArgs(make) : Py_NewRef(Py_None);
+  Py_XDECREF(make);
   if (!storage) return -1;
   set_slot(tensor, core.storage_slot, storage);
   Py_DECREF(storage);

@@ -76,9 +76,10 @@ static PyObject *version_of(PyObject *tensor) {
 /* Make the node of an op and give it to the output; 0, or -1 with an exception. What the inputs' slots hold was there
    when they were looked at; the versions that are read here may be properties, after which anything may have changed. */
 static int record(struct plan *plan, PyObject *const *inputs, PyObject *out, PyObject *data) {
-  PyObject *edges = PyTuple_New(plan->differentiable), *node = edges ? plan->node_class->tp_alloc(plan->node_class, 0) : NULL;
-  if (!node) {
-    Py_XDECREF(edges);
+  PyObject *node = plan->node_class->tp_alloc(plan->node_class, 0);
+  PyObject *edges = node ? PyTuple_New(plan->differentiable) : NULL; /* last: the collector must not find it unfilled */
+  if (!edges) {
+    Py_XDECREF(node);
     return -1;
   }
   unsigned wanted = 0;
@@ -228,22 +229,10 @@ static PyObject *quiet_call(OpFunction *self, PyObject *const *args, size_t flag
   return call_reference(&self->base, args, flags, names);
 }
 
-/* The arguments of a vectorcall as a tuple and a dict. */
-static int gather(PyObject *const *args, size_t flags, PyObject *names, PyObject **given, PyObject **options) {
-  const Py_ssize_t count = PyVectorcall_NARGS(flags), named = names ? PyTuple_GET_SIZE(names) : 0;
-  *given = PyTuple_New(count);
-  *options = *given ? PyDict_New() : NULL;
-  int failed = !*options;
-  for (Py_ssize_t i = 0; !failed && i < count; i++) PyTuple_SET_ITEM(*given, i, Py_NewRef(args[i]));
-  for (Py_ssize_t i = 0; !failed && i < named; i++)
-    failed = PyDict_SetItem(*options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
-  return failed ? -1 : 0;
-}
-
 /* Call `told(op, args, kwargs, out)`, a new reference that is given back; `out`, or NULL if that failed. */
 static PyObject *tell(OpFunction *self, PyObject *told, PyObject *const *args, size_t flags, PyObject *names, PyObject *out) {
   PyObject *given = NULL, *options = NULL, *done = NULL;
-  if (!gather(args, flags, names, &given, &options)) {
+  if (!gather_arguments(args, PyVectorcall_NARGS(flags), names, &given, &options)) {
     PyObject *event[] = {self->op, given, options, out};
     done = PyObject_Vectorcall(told, event, 4, NULL);
   }
@@ -275,7 +264,7 @@ static PyObject *reported_call(OpFunction *self, PyObject *const *args, size_t f
 /* Ask this thread's interpreters first: see NOTE [Interpreters] in graph/interpreters.py. None: nobody wants the call. */
 static PyObject *interpreted_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *interpret = Py_NewRef(core.interpret), *given = NULL, *options = NULL, *out = NULL;
-  if (!gather(args, flags, names, &given, &options)) {
+  if (!gather_arguments(args, PyVectorcall_NARGS(flags), names, &given, &options)) {
     PyObject *asked[] = {self->op, (PyObject *)self, given, options};
     out = PyObject_Vectorcall(interpret, asked, 4, NULL);
   }

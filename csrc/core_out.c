@@ -21,12 +21,9 @@ static PyObject *asks; /* called with (function, args, kwargs) before each call;
 
 /* Call something with (function, args, kwargs). */
 static PyObject *hand_over(PyObject *to, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-  PyObject *given = PyTuple_New(count), *options = PyDict_New(), *found = NULL;
-  int failed = !given || !options;
-  for (Py_ssize_t i = 0; !failed && i < count; i++) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
-  for (Py_ssize_t i = 0; !failed && names && i < PyTuple_GET_SIZE(names); i++)
-    failed = PyDict_SetItem(options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
-  if (!failed) found = PyObject_CallFunctionObjArgs(to, function, given, options, NULL);
+  PyObject *given, *options, *found = NULL;
+  if (!gather_arguments(args, count, names, &given, &options))
+    found = PyObject_CallFunctionObjArgs(to, function, given, options, NULL);
   Py_XDECREF(given);
   Py_XDECREF(options);
   return found;
@@ -43,24 +40,20 @@ PyObject *core_explain(PyObject *self, PyObject *explain) {
 /* Raise in place of the exception of a failed call the one that fits its arguments (NOTE [Failed calls] in
    ops/arguments/parsing.py); always NULL. */
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-  PyObject *type, *problem, *trace, *given = NULL, *options = NULL, *better = NULL;
+  PyObject *type, *problem, *trace, *given, *options, *better = NULL;
   if (!explains || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
   PyErr_Fetch(&type, &problem, &trace);
   PyErr_NormalizeException(&type, &problem, &trace);
   if (trace) PyException_SetTraceback(problem, trace);
   PyObject *explain = Py_NewRef(explains);
-  given = PyTuple_New(count);
-  options = PyDict_New();
-  int failed = !given || !options;
-  for (Py_ssize_t i = 0; !failed && i < count; i++) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
-  for (Py_ssize_t i = 0; !failed && names && i < PyTuple_GET_SIZE(names); i++)
-    failed = PyDict_SetItem(options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
-  if (!failed) better = PyObject_CallFunctionObjArgs(explain, function, given, options, problem, NULL);
+  if (!gather_arguments(args, count, names, &given, &options))
+    better = PyObject_CallFunctionObjArgs(explain, function, given, options, problem, NULL);
   Py_DECREF(explain);
   Py_XDECREF(given);
   Py_XDECREF(options);
-  if (better && better != problem && PyExceptionInstance_Check(better)) {
-    PyErr_SetObject((PyObject *)Py_TYPE(better), better);
+  const int interrupted = !better && !PyErr_ExceptionMatches(PyExc_Exception);
+  if (interrupted || (better && better != problem && PyExceptionInstance_Check(better))) {
+    if (!interrupted) PyErr_SetObject((PyObject *)Py_TYPE(better), better);
     Py_XDECREF(type);
     Py_XDECREF(problem);
     Py_XDECREF(trace);
@@ -176,7 +169,7 @@ typedef struct {
 } CheckedFunction;
 
 static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
-  PyObject *found = PyObject_Vectorcall(((CheckedFunction *)object)->base.reference, args, flags, names);
+  PyObject *found = call_reference(&((CheckedFunction *)object)->base, args, flags, names);
   return found ? found : failed_call(object, args, PyVectorcall_NARGS(flags), names);
 }
 
@@ -197,7 +190,7 @@ static void checked_dealloc(CheckedFunction *self) {
 }
 
 static int checked_setattro(PyObject *self, PyObject *name, PyObject *value) {
-  return PyObject_SetAttr(((CheckedFunction *)self)->base.reference, name, value);
+  return set_on_reference((struct stand_in *)self, name, value);
 }
 
 static PyObject *checked_bind(PyObject *self, PyObject *object, PyObject *type) {
@@ -205,7 +198,7 @@ static PyObject *checked_bind(PyObject *self, PyObject *object, PyObject *type) 
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
-static PyObject *checked_repr(CheckedFunction *self) { return PyObject_Repr(self->base.reference); }
+static PyObject *checked_repr(CheckedFunction *self) { return repr_of_reference(&self->base); }
 
 PyTypeObject CheckedFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.CheckedFunction",

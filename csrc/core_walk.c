@@ -561,7 +561,11 @@ static int walk_all(struct walk *walk, PyObject *roots, PyObject *grads, PyObjec
 /* Walk from roots, which are lists; they are copied, for Python code may change them. */
 static int walk_from(struct walk *walk, PyObject *roots, PyObject *grads, PyObject *keep) {
   PyObject *starts = PyList_AsTuple(roots), *given = starts ? PyList_AsTuple(grads) : NULL;
-  int result = given && grow(walk) == 0 ? walk_all(walk, starts, given, keep) : FAIL;
+  int result = FAIL;
+  if (given && PyTuple_GET_SIZE(starts) != PyTuple_GET_SIZE(given))
+    PyErr_SetString(PyExc_TypeError, "walk takes as many gradients as edges");
+  else if (given && grow(walk) == 0)
+    result = walk_all(walk, starts, given, keep);
   Py_XDECREF(starts);
   Py_XDECREF(given);
   return result;
@@ -571,7 +575,7 @@ static int walk_from(struct walk *walk, PyObject *roots, PyObject *grads, PyObje
 PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   (void)self;
   if (!core.ready) return PyErr_Format(PyExc_RuntimeError, "the core must be set up before it walks");
-  if (count != 5 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1]) || PyList_GET_SIZE(args[0]) != PyList_GET_SIZE(args[1])) {
+  if (count != 5 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])) {
     PyErr_SetString(PyExc_TypeError, "walk takes lists of edges and as many gradients, whether to keep the graph, who watches, oddities");
     return NULL;
   }

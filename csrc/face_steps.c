@@ -28,14 +28,14 @@ static int overlap(PyArrayObject *a, PyArrayObject *b) {
   return first != second && first < second + PyArray_NBYTES(b) && second < first + PyArray_NBYTES(a);
 }
 
-/* Take the arrays: the first says type and size, and all but the gradient are written. */
-static int take_arrays(PyObject *const *args, int arrays, struct step_job *job, int *kind) {
+/* Take the arrays: the first says type and size, and all but the gradient are written. From `required` on may be None. */
+static int take_arrays(PyObject *const *args, int arrays, int required, struct step_job *job, int *kind) {
   PyArrayObject *values = plain(args[0], kind);
   if (!values || !PyArray_ISWRITEABLE(values)) return 0;
   job->size = PyArray_SIZE(values);
   job->arrays[0] = PyArray_DATA(values);
   for (int i = 1; i < arrays; i++) {
-    if (i > 1 && args[i] == Py_None) continue;
+    if (i >= required && args[i] == Py_None) continue;
     PyArrayObject *array = plain_of(args[i], *kind);
     if (!array || !same_shape(values, array) || overlap(values, array)) return 0;
     if (i > 1 && !PyArray_ISWRITEABLE(array)) return 0;
@@ -56,31 +56,31 @@ static int take_options(PyObject *const *args, int options, struct step_job *job
   return 1;
 }
 
-static PyObject *take_step(PyObject *const *args, Py_ssize_t count, int arrays, int options, size_t kernel) {
+static PyObject *take_step(PyObject *const *args, Py_ssize_t count, int arrays, int required, int options, size_t kernel) {
   struct step_job job = {0};
   int kind;
-  if (count != arrays + options || !take_arrays(args, arrays, &job, &kind)) return DECLINED;
+  if (count != arrays + options || !take_arrays(args, arrays, required, &job, &kind)) return DECLINED;
   if (!take_options(args + arrays, options, &job)) return DECLINED;
   job.run = *(const step_function *)((const char *)table_of(kind) + kernel);
   run_parts(step_part, &job, (job.size + PART - 1) / PART, GRAIN, job.size);
   Py_RETURN_NONE;
 }
 
-#define FACE(name, arrays, options)                                           \
-  static PyObject *name(PyObject *const *args, Py_ssize_t count) {            \
-    return take_step(args, count, arrays, options, offsetof(struct table, name)); \
+#define FACE(name, arrays, required, options)                                           \
+  static PyObject *name(PyObject *const *args, Py_ssize_t count) {                      \
+    return take_step(args, count, arrays, required, options, offsetof(struct table, name)); \
   }
-FACE(sgd_step, 3, 6)
-FACE(adam_step, 5, 8)
-FACE(nadam_step, 4, 9)
-FACE(radam_step, 4, 8)
-FACE(adamax_step, 4, 6)
-FACE(adagrad_step, 3, 4)
-FACE(rmsprop_step, 5, 6)
-FACE(adadelta_step, 4, 5)
-FACE(asgd_step, 3, 5)
-FACE(rprop_step, 4, 5)
-FACE(scale_in_place, 1, 1)
+FACE(sgd_step, 3, 2, 6)
+FACE(adam_step, 5, 4, 8)
+FACE(nadam_step, 4, 4, 9)
+FACE(radam_step, 4, 4, 8)
+FACE(adamax_step, 4, 4, 6)
+FACE(adagrad_step, 3, 3, 4)
+FACE(rmsprop_step, 5, 3, 6)
+FACE(adadelta_step, 4, 4, 5)
+FACE(asgd_step, 3, 3, 5)
+FACE(rprop_step, 4, 4, 5)
+FACE(scale_in_place, 1, 1, 1)
 
 struct squares_job {
   const struct table *kernels;

@@ -3,6 +3,19 @@
 #include "kernel.h"
 #include <stddef.h>
 
+int gather_arguments(PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **given, PyObject **options) {
+  const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+  *options = NULL;
+  *given = PyTuple_New(count);
+  if (!*given) return -1;
+  for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(*given, i, Py_NewRef(args[i])); /* before the collector may run */
+  *options = PyDict_New();
+  int failed = !*options;
+  for (Py_ssize_t i = 0; !failed && i < named; i++)
+    failed = PyDict_SetItem(*options, PyTuple_GET_ITEM(names, i), args[count + i]) < 0;
+  return failed ? -1 : 0;
+}
+
 /* Its name, module and whatever else somebody asks for are the function's. */
 PyObject *stand_in_getattro(PyObject *self, PyObject *name) {
   PyObject *found = PyObject_GenericGetAttr(self, name);

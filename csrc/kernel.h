@@ -30,6 +30,9 @@ static inline int set_on_reference(struct stand_in *self, PyObject *name, PyObje
   return reference ? PyObject_SetAttr(reference, name, value) : -1;
 }
 
+/* The arguments of a vectorcall as a tuple and a dict: 0, or -1 with an exception. Both are new references, or NULL. */
+int gather_arguments(PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **given, PyObject **options);
+
 PyObject *stand_in_getattro(PyObject *self, PyObject *name);
 extern PyMethodDef stand_in_methods[];
 extern PyGetSetDef stand_in_getset[];

@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
+import backlight
 from backlight.kernels import blocks
+from backlight.kernels.native import core
+from backlight.ops.arguments.checked import explained
 from soak import interrupts
 from soak.interrupted_programs import PROGRAMS, SLOW
 
@@ -106,6 +109,19 @@ def test_a_block_may_be_entered_again_while_it_is(kind):
     assert Deeper.depth == 0
     with pytest.raises(RuntimeError, match="had not been entered"):
         block.__exit__(None, None, None)
+
+
+@needs_compiled
+def test_an_interrupt_while_a_failed_call_is_explained_is_raised():
+    def interrupted(function, args, kwargs, problem):
+        raise KeyboardInterrupt
+
+    core.core_explain(interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            backlight.add("text", None, alpha=[])
+    finally:
+        core.core_explain(explained)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)

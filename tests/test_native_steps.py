@@ -80,6 +80,18 @@ def test_what_is_not_finite_or_tiny_goes_where_it_goes_in_the_reference(level, n
 
 
 @pytest.mark.parametrize("name", STEPS)
+def test_state_that_a_step_needs_cannot_be_none(name):
+    _, kept, options = STEPS[name]
+    needed = [place for place, what in enumerate(kept) if what is not None]
+    optional = {"sgd": 0, "adam": 2, "rmsprop": 1}.get(name.split()[0].rstrip(","), len(kept))
+    for place in (place for place in needed if place < optional):
+        arrays = [np.ones(20) for _ in range(2 + len(kept))]
+        arrays[2 + place] = None
+        with pytest.raises((TypeError, AttributeError)):
+            STEPS[name][0](*arrays, *options)
+
+
+@pytest.mark.parametrize("name", STEPS)
 def test_the_gradient_is_left_alone(level, name):
     arrays = arrays_of(name, 1000, np.float32)
     found, _ = both(name, arrays)

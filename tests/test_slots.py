@@ -138,6 +138,43 @@ core.core_function(lambda *args: None, op)(a, b)
     "reports that fail": f"core.core_report(5){WITH}core.core_report(None)",
     "copies and pickles of half-built ones": "t = bl.Tensor.__new__(bl.Tensor)\ncopy.copy(t)\npickle.dumps(t)",
     "a copied node": "copy.copy(y.grad_fn)",
+    "a block whose generator became a number": """
+block = blocks.GeneratorBlock()
+block.steps = (n for n in range(3))
+block.__enter__()
+block.steps = 5
+block.__exit__(None, None, None)
+""",
+    "a generator that its block lets go while it runs": """
+def steps():
+    block.steps = None
+    yield 1
+block = blocks.GeneratorBlock()
+block.steps = steps()
+block.__enter__()
+""",
+    "a setting that is made again while it reads": """
+class Target:
+    def __getattribute__(self, name):
+        setting.__init__(a, "_" + "grad", None)
+        raise AttributeError
+    def __getattr__(self, name):
+        return [name * n for n in range(99)]
+setting = blocks.Setting(Target(), "".join(["ra", "re"]), 1)
+setting.__enter__()
+""",
+    "a setting without values": "blocks.Setting.__new__(blocks.Setting).__enter__()",
+    "a context's setting without values": "blocks.ContextSetting.__new__(blocks.ContextSetting).__enter__()",
+    "a context's setting left": "blocks.ContextSetting.__new__(blocks.ContextSetting).__exit__(None, None, None)",
+    "a count of blocks that was deleted": """
+from backlight.graph.modes import recording
+del recording.switched_off
+try:
+    bl.set_grad_enabled(False)
+finally:
+    recording.switched_off = 0
+    bl.set_grad_enabled(True)
+""",
 }
 
 RUNNER = f"""
@@ -145,7 +182,7 @@ import json, os, sys, warnings
 warnings.simplefilter("ignore")
 START, END, programs = {START!r}, {END!r}, json.load(sys.stdin)
 import backlight as bl
-from backlight.kernels.native import core
+from backlight.kernels.native import compiled, core
 warm = {{}}
 exec(START + "(y.sum() + z.sum() + parts[0].sum() + (a - b).sum()).backward()" + END, warm)
 ended = []
@@ -154,7 +191,7 @@ for program in programs:
     if not child:
         code = 1
         try:
-            space = {{"core": core}}
+            space = {{"core": core, "blocks": compiled}}
             exec(START, space)
             try:
                 exec(program, space)
