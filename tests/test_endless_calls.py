@@ -61,6 +61,9 @@ torch.tensor_split(torch.ones(3), 2**62)
 torch.histogramdd(torch.ones(3, 3), [2**30] * 3)
 torch.hann_window(2**63 - 1)
 torch.tril_indices(2**63 - 1, 2**63 - 1)
+torch.svd_lowrank(torch.ones(3, 3), 1, niter=10**6)
+torch.pca_lowrank(torch.ones(3, 3), 1, niter=10**6)
+torch.meshgrid(*[torch.ones(3)] * 40, indexing="ij")
 """)
 
 

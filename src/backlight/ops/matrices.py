@@ -49,6 +49,7 @@ _KERNELS = {
     "linalg.solve_triangular": "triangular_solve_cpu",
     "linalg.svd": "linalg_svd_cpu",
     "torch.geqrf": "geqrf_cpu",
+    "torch.linalg.ldl_solve": "ldl_solve_kernel_cpu",
     "torch.linalg.ldl_factor_ex": "ldl_factor_kernel_cpu",
     "triangular_solve": "triangular_solve_cpu",
 }

@@ -15,7 +15,7 @@ from backlight.graph.storage import new_storage
 from backlight.kernels.arithmetic import summed
 from backlight.kernels.blocks import silent_floats
 from backlight.kernels.halves import is_half, widened
-from backlight.ops.promotion import as_float, check_scalar, common_dtype, is_float
+from backlight.ops.promotion import BOOL, as_float, check_scalar, common_dtype, is_float
 from backlight.ops.views import NO_GRAD
 from backlight.sizes import as_storage_error
 
@@ -57,6 +57,8 @@ def coerce(op, flavour, values):
         if isinstance(value, TensorState):
             continue
         if op.promote and tensors and is_number(value):
+            if isinstance(value, bool) and op.refuse is not None:
+                _check_bool(op, tensors)
             made[place] = _scalar_tensor(value, tensors, op.promote == "float")
         elif flavour == "operator" and op.rules and isinstance(value, ndarray):
             return NotImplemented  # NumPy's reflected operator asks __array_ufunc__, and has the result's dtype right
@@ -67,6 +69,13 @@ def coerce(op, flavour, values):
         else:
             raise wrong_argument(op, place, value)
     return made
+
+
+def _check_bool(op, tensors) -> None:
+    """Raise PyTorch's error where an op does not take True or False beside tensors."""
+    problem = op.refuse(*[tensor._data.dtype for tensor in tensors], BOOL)
+    if problem is not None:
+        raise ShapeError(problem) if isinstance(problem, str) else problem
 
 
 def _scalar_tensor(value, tensors, floating: bool = False):

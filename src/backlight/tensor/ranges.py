@@ -51,6 +51,9 @@ def arange(
         raise UnsupportedError("\"arange_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
     if kind == INT64:
         start, end, step = map(_whole, (start, end, step))
+    for limit in (start, end, step):
+        if limit.__class__ is int and not -(2**63) <= limit < 2**63:
+            element(limit, INT64 if kind.kind in "iu" else kind)  # raises
     count = math.ceil(_steps(start, end, step))
     return made(_spaced(start, step, count, kind), requires_grad, device, layout, pin_memory)
 
@@ -66,8 +69,13 @@ def range(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, re
     if end is None:
         raise ArgumentError("range() missing 1 required positional arguments: 'end'")
     start, end, step = (_number("range", *given) for given in (("start", start), ("end", end), ("step", step)))
+    kind = float_dtype(dtype)
+    if kind.kind == "b":
+        raise UnsupportedError("\"range_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
+    if kind.kind in "iu":
+        start, end, step = [element(limit, INT64).item() for limit in (start, end, step)]
     count = math.floor(_steps(start, end, step)) + 1
-    return made(_spaced(start, step, count, float_dtype(dtype)), requires_grad, device, layout)
+    return made(_spaced(start, step, count, kind), requires_grad, device, layout)
 
 
 def _number(function: str, name: str, value):
