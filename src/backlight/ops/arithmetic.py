@@ -40,6 +40,12 @@ def _scaled(array, factor):
     """Return `array` times an option such as alpha; integers take whole numbers only."""
     if factor is ONE:
         return array
+    if factor.__class__ is bool or array.dtype.kind != "f":
+        _check_factor(array, factor)
+    return array * element_like(array, factor)
+
+
+def _check_factor(array, factor) -> None:
     if isinstance(factor, bool) and array.dtype.kind != "b":
         raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
     if isinstance(factor, float) and category(array.dtype) < 2:
@@ -47,7 +53,6 @@ def _scaled(array, factor):
             "For integral input tensors, argument alpha must not be a floating point number. "
             "Convert the tensors with .float() first"
         )
-    return array * element_like(array, factor)
 
 
 @op(promote="same", symbol="+", tangent="symmetric")

@@ -8,7 +8,7 @@ from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.kernels.slices import add_slices, slices_taken
 from backlight.ops.declare import op
 from backlight.ops.numbers import no_bools
-from backlight.ops.scalars import element
+from backlight.ops.scalars import element, is_plain
 
 __all__ = ["constant_pad_nd"]
 
@@ -27,7 +27,8 @@ def constant_pad_nd(xp, input, pad: tuple, value: float = 0):
             f"narrow(): length must be non-negative.; the padding {list(pad)} of a tensor of size {list(input.shape)} "
             f"resulted in a negative output size, {list(shape)}"
         )
-    out = xp.full(shape, element(value, input.dtype), input.dtype)
+    filling = value if is_plain(value, input.dtype) else element(value, input.dtype)
+    out = xp.full(shape, filling, input.dtype)
     inner = tuple(slice(max(before, 0), size - max(behind, 0)) for size, (before, behind) in zip(shape, pairs))
     read = tuple(slice(max(-before, 0), size - max(-behind, 0)) for size, (before, behind) in zip(input.shape, pairs))
     out[inner] = input[read] if input.ndim else input
