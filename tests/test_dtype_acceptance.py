@@ -192,6 +192,72 @@ torch.signal.windows.hann(3, dtype=d)
 x / 300
 300 / x
 x / -1
+torch.nn.functional.dropout(x, 0.0)
+torch.nn.functional.dropout(x, 1.0)
+torch.nn.functional.dropout(x, 0.5) * 0 if d.is_floating_point else torch.nn.functional.dropout(x, 0.5)
+torch.nn.functional.alpha_dropout(x, 0.5, training=True) * 0
+torch.nn.functional.dropout1d(x[None], 0.5) * 0
+torch.native_dropout(x, 0.5, True)[0] * 0
+torch.nn.functional.linear(x[None], x[None], x[:1])
+torch.nn.functional.bilinear(x[None], x[None], x[None, None].expand(1, 3, 3), x[:1])
+torch.nn.functional.conv1d(x[None, None], x[None, None])
+torch.nn.functional.conv2d(x[None, None, None], x[None, None, None])
+torch.nn.functional.conv3d(x[None, None, None, None], x[None, None, None, None])
+torch.nn.functional.conv_transpose1d(x[None, None], x[None, None])
+torch.nn.functional.conv_transpose2d(x[None, None, None], x[None, None, None])
+torch.nn.functional.conv_transpose3d(x[None, None, None, None], x[None, None, None, None])
+torch.nn.functional.pad(x[None, None], (1, 1), mode="reflect")
+torch.nn.functional.pad(x[None, None], (1, 1), mode="replicate")
+torch.nn.functional.pad(x[None, None], (1, 1), mode="circular")
+torch.nn.functional.pad(x[None, None].expand(1, 3, 3), (1, 1, 1, 1), mode="reflect")
+torch.nn.functional.pad(x[None, None].expand(1, 3, 3), (1, 1, 4, 1), mode="reflect")
+torch.nn.functional.pad(x[None, None].expand(1, 3, 3), (1, 1, 1, 1), mode="replicate")
+torch.nn.functional.pad(x[None, None, None].expand(1, 3, 3, 3), (1,) * 6, mode="replicate")
+torch.nn.functional.pad(x[None, None, None].expand(1, 3, 3, 3), (1, 1), mode="reflect")
+x.scatter_reduce(0, i, x, "mean")
+x.scatter_reduce(0, i, x, "amax")
+torch.unravel_index(x.abs() if d != torch.bool else x, (3, 3))[0]
+torch.nn.functional.local_response_norm(x[None, :, None], 2)
+torch.nn.functional.local_response_norm(x[None, :, None, None], 2)
+torch.nn.functional.embedding_bag(i[None], x[:, None])
+torch.nn.functional.embedding_bag(i[None], x[:, None], mode="sum")
+torch.nn.functional.embedding_bag(i[None], x[:, None], mode="max")
+torch.nn.functional.rrelu(x, training=True) * 0
+torch.round(x)
+torch.round(x, decimals=0)
+torch.linalg.ldl_solve(x[:1, None], torch.ones(1, dtype=torch.int32), x[:1, None])
+torch.linalg.vander(x)
+torch.vander(x.abs() if d != torch.bool else x)
+torch.add(x, x, alpha=True)
+torch.add(x, x, alpha=1.0)
+torch.add(x, x, alpha=1)
+torch.add(x, 1, alpha=True)
+torch.sub(x, x, alpha=True)
+torch.sub(x, x, alpha=1.0)
+torch.rsub(x, x, alpha=True)
+torch.rsub(x, x, alpha=1.0)
+x - True
+x - False
+x.clone().sub_(True)
+x + True
+x % True
+True * x
+torch.nan_to_num(x, 2**70)
+torch.nan_to_num(x, 0.0, 2**70, -(2**70))
+x**300
+torch.arange(2**63, 2**63 + 3)
+torch.arange(0, 2**63, 2**62)
+torch.arange(-(2**63) - 5, -(2**63))
+torch.arange(2**64, 2**64 + 3, dtype=d) if d != torch.bool else torch.arange(1, dtype=d)
+torch.range(3, -1, -float("inf"))
+torch.range(3, -1, -float("inf"), dtype=d)
+torch.range(0, 3, dtype=d)
+torch.range(0.5, 3, dtype=d)
+torch.cholesky(x[1:2, None])
+torch.geqrf(x[:, None])[1]
+x.clone()[:, None].expand(3, 3).clone().fill_diagonal_(1.5)
+x.clone()[:, None].expand(3, 3).clone().fill_diagonal_(300)
+x.clone()[:, None].expand(3, 3).clone().fill_diagonal_(1e39)
 """)
 
 

@@ -61,6 +61,9 @@ torch.tensor_split(torch.ones(3), 2**62)
 torch.histogramdd(torch.ones(3, 3), [2**30] * 3)
 torch.hann_window(2**63 - 1)
 torch.tril_indices(2**63 - 1, 2**63 - 1)
+torch.svd_lowrank(torch.ones(3, 3), 1, niter=10**6)
+torch.pca_lowrank(torch.ones(3, 3), 1, niter=10**6)
+torch.meshgrid(*[torch.ones(3)] * 40, indexing="ij")
 """)
 
 
@@ -89,3 +92,54 @@ def test_a_call_with_an_absurd_count_ends_as_in_pytorch(expression):
 @pytest.mark.parametrize("expression", OURS_ONLY)
 def test_a_call_that_pytorch_would_not_end_is_refused(expression):
     assert isinstance(evaluate(backlight, expression), RuntimeError)
+
+
+INF, NAN = float("inf"), float("nan")
+DEFECTS = {
+    "infinity": [[INF, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    "infinity last": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, INF]],
+    "infinity below": [[2.0, 0.0, 0.0], [INF, 2.0, 0.0], [0.0, 0.0, 2.0]],
+    "NaN": [[NAN, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    "NaN last": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, NAN, NAN]],
+}
+DECOMPOSITIONS = lines("""
+torch.linalg.svd(A)[1]
+torch.linalg.svd(A, full_matrices=False)[1]
+torch.linalg.svdvals(A)
+torch.linalg.matrix_norm(A, 2)
+torch.linalg.cond(A)
+torch.linalg.matrix_rank(A)
+torch.linalg.cholesky(A)
+torch.linalg.cholesky_ex(A)[1]
+torch.linalg.cholesky_ex(A, check_errors=True)[0]
+torch.linalg.cholesky(torch.stack([torch.eye(3), A]))
+torch.linalg.svdvals(torch.stack([torch.eye(3), A]))
+torch.cholesky(A)
+""")
+
+
+@pytest.mark.parametrize("expression", DECOMPOSITIONS)
+def test_a_matrix_with_nan_or_infinity_ends_a_decomposition_as_in_pytorch(expression):
+    for defect, rows in DEFECTS.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ours, theirs = [_with_matrix(module, expression, rows) for module in (backlight, torch)]
+        if isinstance(theirs, Exception):
+            assert type(ours).__name__.endswith("LinAlgError"), f"{expression}, {defect}: {ours!r}"
+            assert str(ours).startswith(str(theirs).splitlines()[0].rstrip(".")), f"{expression}, {defect}: {ours!r}"
+        else:
+            assert not isinstance(ours, Exception), f"{expression}, {defect}: {ours!r}, PyTorch gives {theirs}"
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), 1e-5, err_msg=f"{expression}, {defect}")
+
+
+def _with_matrix(module, expression: str, rows):
+    try:
+        return eval(expression, {"torch": module, "A": module.tensor(rows)})
+    except Exception as problem:
+        return problem
+
+
+def test_the_slopes_of_a_determinant_of_infinity_end():
+    matrix = backlight.tensor([[INF, 0.0], [0.0, 0.0]], requires_grad=True)
+    backlight.det(matrix).backward()
+    assert backlight.isnan(matrix.grad).all()

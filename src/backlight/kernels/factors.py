@@ -20,12 +20,15 @@ def cholesky(a) -> tuple[np.ndarray, np.ndarray]:
     Where a leading minor is not positive, L is what had been computed so far.
     """
     try:
-        return np.linalg.cholesky(a), np.zeros(a.shape[:-2], np.int32)[()]
+        factors = np.linalg.cholesky(a)
+        if np.isfinite(np.diagonal(factors, 0, -2, -1)).all():  # NumPy does not fail for NaN and infinity
+            return factors, np.zeros(a.shape[:-2], np.int32)[()]
     except np.linalg.LinAlgError:
-        matrices = a.reshape((prod(a.shape[:-2]), *a.shape[-2:]))
-        found = [_one_cholesky(matrix) for matrix in matrices]
-        factors = np.stack([factor for factor, _ in found]).reshape(a.shape)
-        return factors, np.array([info for _, info in found], np.int32).reshape(a.shape[:-2])[()]
+        pass
+    matrices = a.reshape((prod(a.shape[:-2]), *a.shape[-2:]))
+    found = [_one_cholesky(matrix) for matrix in matrices]
+    factors = np.stack([factor for factor, _ in found]).reshape(a.shape)
+    return factors, np.array([info for _, info in found], np.int32).reshape(a.shape[:-2])[()]
 
 
 def _one_cholesky(a) -> tuple[np.ndarray, int]:
@@ -39,6 +42,8 @@ def _one_cholesky(a) -> tuple[np.ndarray, int]:
         factor[column, column] = np.sqrt(pivot)
         factor[column + 1 :, column] -= before[1:] @ before[0]
         factor[column + 1 :, column] /= factor[column, column]
+        if np.isinf(pivot):
+            factor[column + 1 :, column] = np.nan  # as in LAPACK: times 1 / ∞, and ∞ · 0
     return factor, 0
 
 

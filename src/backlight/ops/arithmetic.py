@@ -7,7 +7,7 @@ from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.numbers import beside, like, no_bools, no_integers
 from backlight.ops.products import small_name
-from backlight.ops.promotion import category
+from backlight.ops.promotion import BOOL, category
 from backlight.ops.scalars import element_like
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "sub",
     "subtract",
 ]
+
+ONE = 1  # the int itself: True and 1.0 are equal to it, and are not options that integers take
 
 
 @op(node="MulBackward0", tangent="symmetric")
@@ -36,20 +38,27 @@ def scale_input(grad, factor, ops):
 
 def _scaled(array, factor):
     """Return `array` times an option such as alpha; integers take whole numbers only."""
-    if factor == 1:
+    if factor is ONE:
         return array
+    if factor.__class__ is bool or array.dtype.kind != "f":
+        _check_factor(array, factor)
+    return array * element_like(array, factor)
+
+
+def _check_factor(array, factor) -> None:
+    if isinstance(factor, bool) and array.dtype.kind != "b":
+        raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
     if isinstance(factor, float) and category(array.dtype) < 2:
         raise ShapeError(
             "For integral input tensors, argument alpha must not be a floating point number. "
             "Convert the tensors with .float() first"
         )
-    return array * element_like(array, factor)
 
 
 @op(promote="same", symbol="+", tangent="symmetric")
 def add(xp, input, other, *, alpha: float = 1):
     """Add `other`, scaled by `alpha`, to `input`."""
-    return plus(input, other if alpha == 1 else _scaled(other, alpha))
+    return plus(input, other if alpha is ONE else _scaled(other, alpha))
 
 
 @add.derivative("input", formula="grad")
@@ -80,7 +89,7 @@ def _refuse_bools(*kinds) -> str | None:
 @op(promote="same", symbol="-", refuse=_refuse_bools, tangent="symmetric")
 def sub(xp, input, other, *, alpha: float = 1):
     """Subtract `other`, scaled by `alpha`, from `input`."""
-    return minus(input, other if alpha == 1 else _scaled(other, alpha))
+    return minus(input, other if alpha is ONE else _scaled(other, alpha))
 
 
 @sub.derivative("input", formula="grad")
@@ -131,8 +140,10 @@ def rsub(input, other, *, alpha=1):
     """
     if isinstance(other, TensorState):
         return rsub_tensor(input, other, alpha=alpha)
-    if input._data.dtype.kind == "b":
-        raise ShapeError(_refuse_bools(input._data.dtype))
+    kinds = (input._data.dtype, BOOL) if isinstance(other, bool) else (input._data.dtype,)
+    problem = _refuse_bools(*kinds)
+    if problem is not None:
+        raise ShapeError(problem)
     return rsub_number(beside(input, other), other, alpha)
 
 

@@ -7,6 +7,8 @@ from backlight.graph.state import wrap
 from backlight.kernels.halves import is_half
 from backlight.ops.copying import cast
 from backlight.ops.embedding import embedding, shorten_rows
+from backlight.ops.products import big_name
+from backlight.ops.promotion import is_float
 from backlight.ops.selecting import index_add, owned
 
 __all__ = []
@@ -116,6 +118,12 @@ def _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_
         )
     if weight._data.ndim != 2:
         raise ValueProblem(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight._data.ndim}")
+    if not is_float(weight._data.dtype):
+        raise ShapeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
+            f"Float, Double; but got torch.{big_name(weight._data.dtype)}Tensor instead (while checking arguments for "
+            "embedding_bag); convert it with .float()"
+        )
     if dims == 2 and offsets is not None:
         raise ValueProblem(
             "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "

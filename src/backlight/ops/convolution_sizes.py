@@ -1,6 +1,7 @@
 """The sizes of convolutions, and what PyTorch refuses of inputs, weights, biases and options."""
 
 from backlight.errors import ShapeError
+from backlight.ops.numbers import no_kernel
 from backlight.ops.products import big_name, small_name
 
 
@@ -32,6 +33,14 @@ def cropped(value, shape):
     return value[tuple(slice(size) for size in shape)]
 
 
+def _check_kind(kind, dims: int, transposed: bool) -> None:
+    """Raise PyTorch's error, in the name of its kernel, for a dtype that convolutions do not take."""
+    if kind.kind == "b" or (transposed and kind.kind in "iu" and kind.itemsize < 8):
+        volume = "slow_conv_transpose3d_out_cpu" if transposed else "compute_columns3d"
+        plane = "slow_conv_transpose2d_out_cpu" if transposed else "slow_conv2d_cpu"
+        raise no_kernel(volume if dims == 3 else plane, kind, "convert input and weight with .float()")
+
+
 def check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> None:
     """Raise PyTorch's error unless input, weight, bias and options fit together."""
     _check_options(stride, padding, dilation, transposed, output_padding, groups)
@@ -46,6 +55,8 @@ def check(input, weight, bias, stride, padding, dilation, transposed, output_pad
     if input.dtype != weight.dtype:
         names = [big_name(array.dtype) for array in (input, weight)]
         raise ShapeError(f"expected scalar type {names[0]} but found {names[1]}; convert one with .to(dtype)")
+    if input.dtype.kind != "f":
+        _check_kind(input.dtype, weight.ndim - 2, transposed)
     if transposed:
         _check_spread_bias(input, bias)
     _check_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation, transposed, output_padding)

@@ -118,7 +118,7 @@ class Op:
         self.returns = returns
         self.symbol = symbol
         self.refuse = refuse
-        self.taken = set()  # the dtypes that `refuse` is known to let pass
+        self.taken = []  # the dtypes that `refuse` is known to let pass; to hash one would cost more than to compare
         self.explain = explain
         self.tangent_form = LINEAR if view else tangent
         self.tangent_with = tangent_with or {}

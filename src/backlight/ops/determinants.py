@@ -6,6 +6,7 @@ from backlight import return_types
 from backlight.ops.declare import op
 from backlight.ops.matrices import check_float, check_square
 from backlight.ops.selection import where
+from backlight.ops.singular_values import decomposed
 
 __all__ = ["det", "logdet", "slogdet"]
 
@@ -56,7 +57,7 @@ def cofactors(xp, input):
 
 def _cofactors_by_values(xp, matrices):
     """Return the cofactors by singular values."""
-    left, sizes, right = xp.linalg.svd(matrices)
+    left, sizes, right = decomposed(xp, matrices, True)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
     return (left * (sign[..., None] * products_without(xp, sizes))[..., None, :]) @ right
 
@@ -81,7 +82,7 @@ def cofactor_slopes(xp, input, direction):
     With M = Uᵀ · direction · V, and c_ij the product of all s but s_i and s_j, this is det(U) · det(V) · U · K · Vᵀ,
     where K_ii = Σ_j≠i c_ij · M_jj and K_ij = −c_ij · M_ji.
     """
-    left, sizes, right = xp.linalg.svd(input)
+    left, sizes, right = decomposed(xp, input, True)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
     without = pairs_without(xp, sizes)
     turned = left.mT @ direction @ right.mT

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 
+from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError, ValueProblem
 from backlight.graph.state import wrap
 from backlight.kernels import draws
@@ -53,12 +54,22 @@ def check_probability(p: float) -> None:
         raise ValueProblem(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
+def _check_float(kind: np.dtype) -> None:
+    """Raise PyTorch's error for integers and bools, which the factor 1 / (1 − p) would make floats."""
+    if kind.kind in "iub":
+        raise ShapeError(
+            f"result type Float can't be cast to the desired output type {from_numpy_dtype(kind).old_name}; convert "
+            "the input with .float()"
+        )
+
+
 def _scaled(input, p: float, places: np.ndarray, in_place: bool):
     """Multiply by 0 with probability p, and by 1 / (1 − p) else."""
     kind = input._data.dtype
     if p == 1:
         noise = np.zeros((), kind)
     else:
+        _check_float(kind)
         wide = np.float64 if kind == np.float64 else np.float32
         noise = _kept_in(places, p, kind, wide(1) / wide(1 - p))
     return (_mul_ if in_place else mul)(input, wrap(noise))
@@ -72,6 +83,7 @@ def _saturated(input, p: float, places: np.ndarray, in_place: bool):
     kind = input._data.dtype
     if p == 1:
         return (_mul_ if in_place else mul)(input, wrap(np.zeros((), kind)))
+    _check_float(kind)
     noise = _kept_in(places, p, kind)
     scale = 1 / math.sqrt((_SATURATION**2 * p + 1) * (1 - p))
     shift = ((1 - noise) * kind.type(_SATURATION * scale) - kind.type(_SATURATION * scale * p)).astype(kind, copy=False)
@@ -103,6 +115,7 @@ def native_dropout(input, p, train):
         return clone(input), wrap(np.ones(input._data.shape, bool))
     if not 0 <= p <= 1:
         raise ShapeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p:g}")
+    _check_float(input._data.dtype)
     places = model_of(input._data)
     chosen = wrap(in_memory_order(places, lambda count: draws.bernoulli(default_twister, count, 1 - p)).astype(bool))
     return native_dropout_scaled(input, chosen, 1 / (1 - p) if p < 1 else 0.0), chosen

@@ -6,6 +6,7 @@ from backlight.errors import ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
 from backlight.ops.inplace import store, will_record, write_over
+from backlight.ops.promotion import FLOAT32
 from backlight.ops.repeating import repeated_view
 from backlight.ops.scalars import element, is_plain
 
@@ -82,15 +83,12 @@ def fill_into(self, value):
     elif will_record(self):
         write_over(self, filling_number, (value,), "fill_")
     else:
-        store(self, _filling(self._data, value), "fill_")
+        data = self._data
+        kind = data.dtype
+        if not ((kind is FLOAT32 and -65504.0 <= value <= 65504.0) or is_plain(value, kind)):
+            value = element(value, kind, checks_halves=data.size != 1)  # PyTorch checks several halves only
+        store(self, value, "fill_")
     return self
-
-
-def _filling(data, value):
-    """Return a number as what `fill_` writes; PyTorch checks float16 and bfloat16 only where there are several."""
-    if is_plain(value, data.dtype):
-        return value
-    return element(value, data.dtype, checks_halves=data.size != 1)
 
 
 def zero_into(self):

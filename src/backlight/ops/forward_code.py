@@ -65,7 +65,7 @@ def _operand_lines(plan: Plan) -> list[str]:
     if op.refuse is not None:
         listed = "".join(f"d_{p.name}, " for p in (singles if op.promote else singles[:1]))
         first = next(p.name for p in singles if p.promoted)
-        lines += [f"if d_{first}.dtype not in op.taken:", f"    operands.check_dtypes(op, ({listed}))"]
+        lines += [f"if d_{first}.dtype not in taken:", f"    operands.check_dtypes(op, ({listed}))"]
     if op.promote:
         lines += _promotion_lines(plan, singles)
     return lines

@@ -68,6 +68,7 @@ def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
         MULTI=MULTI,
         wrap=wrap,
         returns=op.returns,
+        taken=op.taken,
         DEFAULTS=tuple(param.default for param in op.params),
         oddities=oddities,
         odd_op=odd_op,

@@ -180,7 +180,9 @@ def refuse_writing(target, name: str = "") -> None:
 
     What must be copied before the memory is written to is copied now.
     """
-    _prepare_storage(target)
+    storage = storage_of(target)
+    if storage.__class__ is not Storage:
+        storage.before_write()
     if name not in FILLING:
         refuse_expanded(target)
 

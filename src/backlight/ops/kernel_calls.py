@@ -15,6 +15,7 @@ from backlight.ops.embedding import shorten_rows
 from backlight.ops.inplace import inplace
 from backlight.ops.losses import reduced
 from backlight.ops.matrix_norms import norm
+from backlight.ops.numbers import no_kernel
 
 __all__ = [
     "alpha_dropout_",
@@ -166,6 +167,8 @@ def _leaking(input, lower, upper, training, generator, multiply, leak):
     if not training:
         return leak(input, (lower + upper) / 2)
     data = input._data
+    if data.dtype.kind not in "fV" or data.dtype == np.float16:
+        raise no_kernel("rrelu_with_noise_out_cpu", data.dtype, "convert the input with .float()")
     below, factors = data <= 0, np.ones_like(data)
     twister = default_twister if generator is None else generator.twister
     factors[below] = draws.uniform(twister, int(below.sum()), np.dtype(np.float64), lower, upper)

@@ -14,6 +14,7 @@ from backlight.kernels import products
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
 from backlight.ops.einsum import einsum
+from backlight.ops.numbers import require_no_bools
 from backlight.ops.products import (
     careful_product,
     check_inner_sizes,
@@ -117,8 +118,9 @@ def linear_without_bias_weight(grad, input, ops):
 def linear_with_bias(xp, input, weight, bias):
     """Rows times the transposed weight, plus bias."""
     kind = input.dtype
-    if kind is not weight.dtype or kind is not bias.dtype or kind.itemsize == 2:
+    if kind is not weight.dtype or kind is not bias.dtype or kind.itemsize <= 2:
         check_rows_weight_and_bias(input, weight, bias)
+        require_no_bools("addmm_impl_cpu_", input)
         return rounded(rows_of(widened(input)) @ widened(weight).T + widened(bias), kind)
     return products.linear(input, weight, bias)
 
@@ -184,6 +186,7 @@ def bilinear(input1, input2, weight, bias=None):
     for name, found, wanted in (("input1", left[-1], sizes[1]), ("input2", right[-1], sizes[2])):
         if found != wanted:
             raise ShapeError(f"bilinear(): {name} size does not match weight size: got {found} but expected {wanted}")
+    require_no_bools("bmm", weight)
     count = prod(left[:-1])
     first, second = input1.reshape((count, left[-1])), input2.reshape((count, right[-1]))
     rows = einsum("bi,oij,bj->bo", first, weight, second)

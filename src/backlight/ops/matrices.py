@@ -49,14 +49,18 @@ _KERNELS = {
     "linalg.solve_triangular": "triangular_solve_cpu",
     "linalg.svd": "linalg_svd_cpu",
     "torch.geqrf": "geqrf_cpu",
+    "torch.linalg.ldl_solve": "ldl_solve_kernel_cpu",
     "torch.linalg.ldl_factor_ex": "ldl_factor_kernel_cpu",
     "triangular_solve": "triangular_solve_cpu",
 }
+_WITHOUT_CHECK = ("cholesky", "cholesky_inverse", "torch.geqrf")  # PyTorch's kernels refuse integers there, too
 
 
 def check_float(name: str, array, low_precision: bool = False) -> None:
     """Raise PyTorch's error for a dtype that linear algebra does not take."""
     if not is_float(array.dtype):
+        if name in _WITHOUT_CHECK:
+            raise no_kernel(_KERNELS[name], array.dtype, "convert it first (.float())")
         raise ShapeError(
             f"{name}: Expected a floating point or complex tensor as input. Got "
             f"{from_numpy_dtype(array.dtype).old_name}\n  Convert it first (.float())"

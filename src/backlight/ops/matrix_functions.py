@@ -6,10 +6,13 @@ import numpy as np
 
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels import exponential
-from backlight.kernels.halves import rounded, widened
+from backlight.kernels.halves import is_half, rounded, widened
+from backlight.ops.copying import cast
 from backlight.ops.declare import op
 from backlight.ops.joining import cat, stack
 from backlight.ops.matrices import check_float, check_square, identity, plain, zeros
+from backlight.ops.products import big_name
+from backlight.ops.promotion import INT64
 from backlight.ops.slicing import diagonal
 from backlight.ops.solves import inversion, linalg_inv, linalg_solve
 from backlight.sizes import check_work
@@ -131,6 +134,12 @@ def linalg_vander(x, *, N=None):  # noqa: N803 - PyTorch's name
 
     Shapes: x (…, n) -> (…, n, N)
     """
+    kind = x._data.dtype
+    if kind.kind == "b" or is_half(x._data):
+        raise ShapeError(
+            f"linalg.vander supports floating point, complex, and integer tensors, but got {big_name(kind)}\n  Convert "
+            "it first (.float())"
+        )
     x = x if x.ndim else x.unsqueeze(-1)
     count = x.shape[-1] if N is None else N
     if count <= 1:
@@ -151,6 +160,8 @@ def vander(x, N=None, increasing=False):  # noqa: N803 - PyTorch's name
     """
     if x.ndim != 1:
         raise ShapeError(f"x must be a one-dimensional tensor.\n  It has shape {list(x.shape)}")
+    if x._data.dtype.kind in "iu":
+        x = cast(x, INT64)
     count = x.shape[0] if N is None else N
     check_work((x.shape[0], count), x._data.dtype)
     unwritten = x.new_empty((x.shape[0], count))  # refused here where it is too large

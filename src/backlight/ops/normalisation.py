@@ -2,14 +2,14 @@
 
 from math import prod
 
-from numpy import ascontiguousarray, zeros
+from numpy import ascontiguousarray, dtype, zeros
 
 from backlight.dtypes import finfo, float32, from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels import norms
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
-from backlight.ops.numbers import no_integers
+from backlight.ops.numbers import no_integers, no_kernel
 from backlight.ops.padding import constant_pad_nd
 from backlight.ops.softmax import check_float
 
@@ -196,6 +196,15 @@ def normalize(input, p=2.0, dim=1, eps=1e-12):
     return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
 
 
+def _check_averaged(kind: dtype, dims: int) -> None:
+    """Raise PyTorch's error for dtypes of which its kernels take no averages over channels."""
+    if kind.itemsize < 4 or (kind.kind == "i" and kind.itemsize == 4):
+        if dims == 3 and kind.kind in "iub":
+            raise no_kernel("avg_pool2d", kind, "convert the input with .float()")
+        if dims > 3:
+            raise no_kernel("avg_pool3d_out_frame", kind, "convert the input with .float()")
+
+
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Divide by (k + alpha · the mean square of `size` neighbouring channels) to the power beta.
 
@@ -206,10 +215,12 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
         raise ValueProblem(f"Expected 3D or higher dimensionality input (got {dims} dimensions)")
     if not input._data.size:
         return input
+    _check_averaged(input._data.dtype, dims)
     channels = input._data.shape[1]
     padding = (*(0, 0) * (dims - 2), size // 2, (size - 1) // 2)
     squares = constant_pad_nd(input * input, padding)
     total = squares.narrow(1, 0, channels)
     for place in range(1, size):
         total = total + squares.narrow(1, place, channels)
-    return input / (total * (alpha / size) + k) ** beta
+    scaled = total * (alpha / size) if total.dtype.is_floating_point else total // size * alpha
+    return input / (scaled + k) ** beta

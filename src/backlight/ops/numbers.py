@@ -5,7 +5,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import UnsupportedError
 from backlight.ops.copying import cast
-from backlight.ops.promotion import LONG, category, check_scalar, common_dtype, is_float, promote_types
+from backlight.ops.promotion import category, check_scalar, common_dtype, is_float, promote_types
 
 ndarray = np.ndarray
 
@@ -23,7 +23,7 @@ def like(array, number):
 
     Integers too large for the dtype wrap round, as in PyTorch.
     """
-    if number.__class__ is int and not -LONG <= number < LONG:
+    if number.__class__ is int and not -(2**63) <= number < 2**63:
         check_scalar(number)
         number = float(number) if is_float(array.dtype) else number
     try:

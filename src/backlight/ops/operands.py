@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 
+from backlight.dtypes import get_default_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.modes import modes
 from backlight.graph.node import Output, freed, modified, name_of_tensor, output_name
@@ -14,7 +15,7 @@ from backlight.graph.storage import new_storage
 from backlight.kernels.arithmetic import summed
 from backlight.kernels.blocks import silent_floats
 from backlight.kernels.halves import is_half, widened
-from backlight.ops.promotion import LONG, as_float, check_scalar, common_dtype, is_float
+from backlight.ops.promotion import BOOL, as_float, check_scalar, common_dtype, is_float
 from backlight.ops.views import NO_GRAD
 from backlight.sizes import as_storage_error
 
@@ -56,6 +57,8 @@ def coerce(op, flavour, values):
         if isinstance(value, TensorState):
             continue
         if op.promote and tensors and is_number(value):
+            if isinstance(value, bool) and op.refuse is not None:
+                _check_bool(op, tensors)
             made[place] = _scalar_tensor(value, tensors, op.promote == "float")
         elif flavour == "operator" and op.rules and isinstance(value, ndarray):
             return NotImplemented  # NumPy's reflected operator asks __array_ufunc__, and has the result's dtype right
@@ -66,6 +69,13 @@ def coerce(op, flavour, values):
         else:
             raise wrong_argument(op, place, value)
     return made
+
+
+def _check_bool(op, tensors) -> None:
+    """Raise PyTorch's error where an op does not take True or False beside tensors."""
+    problem = op.refuse(*[tensor._data.dtype for tensor in tensors], BOOL)
+    if problem is not None:
+        raise ShapeError(problem) if isinstance(problem, str) else problem
 
 
 def _scalar_tensor(value, tensors, floating: bool = False):
@@ -96,14 +106,17 @@ def number_beside(tensor, value):
 def float_beside(tensor, value):
     """The same as `number_beside`, for an op that computes with floats whatever it is given."""
     data = getattr(tensor, "_data", None)
-    if data is None or data.dtype.kind == "f":
+    kind = None if data is None else data.dtype.kind
+    if kind is None or kind == "f":
         return number_beside(tensor, value)
-    return _scalar_tensor(value, [tensor], True)
+    if kind != "i" or data.__class__ is not ndarray:
+        return _scalar_tensor(value, [tensor], True)
+    return wrap(_number(value, get_default_dtype().numpy))
 
 
 def _number(value, kind):
     """Return a number as an array of a dtype; integers too large for it wrap round, as in PyTorch."""
-    if value.__class__ is int and not -LONG <= value < LONG:
+    if value.__class__ is int and not -(2**63) <= value < 2**63:
         check_scalar(value)
         return np.array(float(value) if is_float(kind) else value).astype(kind)
     try:
@@ -134,7 +147,7 @@ def check_dtypes(op, arrays) -> None:
     if problem is not None:
         raise problem
     if len({array.dtype for array in arrays}) == 1:
-        op.taken.add(arrays[0].dtype)
+        op.taken.append(arrays[0].dtype)
 
 
 def unify(op, arrays):

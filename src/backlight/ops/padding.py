@@ -4,10 +4,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from backlight.errors import GraphError, ShapeError
+from backlight.errors import GraphError, ShapeError, UnsupportedError
 from backlight.kernels.slices import add_slices, slices_taken
 from backlight.ops.declare import op
-from backlight.ops.scalars import element
+from backlight.ops.numbers import no_bools
+from backlight.ops.scalars import element, is_plain
 
 __all__ = ["constant_pad_nd"]
 
@@ -26,7 +27,8 @@ def constant_pad_nd(xp, input, pad: tuple, value: float = 0):
             f"narrow(): length must be non-negative.; the padding {list(pad)} of a tensor of size {list(input.shape)} "
             f"resulted in a negative output size, {list(shape)}"
         )
-    out = xp.full(shape, element(value, input.dtype), input.dtype)
+    filling = value if is_plain(value, input.dtype) else element(value, input.dtype)
+    out = xp.full(shape, filling, input.dtype)
     inner = tuple(slice(max(before, 0), size - max(behind, 0)) for size, (before, behind) in zip(shape, pairs))
     read = tuple(slice(max(-before, 0), size - max(-behind, 0)) for size, (before, behind) in zip(input.shape, pairs))
     out[inner] = input[read] if input.ndim else input
@@ -89,7 +91,15 @@ def repeating_pad_backward_grad_output(grad, pad, mode, ops):
 def _declare(name: str, node: str):
     """Declare one of the ops that pad by repeating; they differ by their names only."""
 
-    @op(name=name, node=node, tangent="linear", resting=() if name.startswith("circular") else ("input",))
+    circular = name.startswith("circular")
+
+    @op(
+        name=name,
+        node=node,
+        tangent="linear",
+        resting=() if circular else ("input",),
+        refuse=None if circular else no_bools(name),
+    )
     def repeating_pad(xp, input, pad: tuple, mode: str):
         """`input` with slices at the ends of its last dims that repeat slices of its own."""
         return _repeated(xp, input, pad, mode)
@@ -138,18 +148,18 @@ def pad(input, pad, mode="constant", value=None):
 def _check_repeating(shape, pad, mode: str) -> None:
     count = len(pad) // 2
     if len(pad) % 2 or not 1 <= count <= 3 or len(shape) not in (count + 1, count + 2):
-        raise GraphError(
+        raise UnsupportedError(
             f"Padding size {len(pad)} is not supported for {len(shape)}D input tensor.\n"
             "Supported combinations for non-constant padding:\n"
             "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
             "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
             "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
-    for dim, (size, (before, behind)) in enumerate(zip(shape, _pairs(pad, len(shape)))):
+    for dim, (size, (before, behind)) in reversed(list(enumerate(zip(shape, _pairs(pad, len(shape)))))):
         if mode == "reflect" and max(before, behind) >= max(size, 1):
             raise ShapeError(
-                "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-                f"({before}, {behind}) at dimension {dim} of input {list(shape)}"
+                f"Argument #{4 + 2 * (len(shape) - 1 - dim)}: Padding size should be less than the corresponding input "
+                f"dimension, but got: padding ({before}, {behind}) at dimension {dim} of input {list(shape)}"
             )
         if mode == "circular" and max(before, behind) > size:
             raise ShapeError("Padding value causes wrapping around more than once.; pad at most the size of the dim")

@@ -12,6 +12,7 @@ from backlight.ops.declare import op
 from backlight.ops.numbers import beside, like, no_integers
 from backlight.ops.operands import is_number
 from backlight.ops.promotion import category
+from backlight.ops.scalars import element_like
 
 __all__ = [
     "float_power",
@@ -40,7 +41,9 @@ def pow_number(xp, input, exponent: float):
             raise ShapeError(
                 "Integers to negative integer powers are not allowed. Convert the base with .float() first"
             )
-        return xp.power(input, like(input, exponent))
+        return xp.power(input, element_like(input, exponent))
+    if input.dtype.itemsize == 2:
+        element_like(input, exponent)  # raises where the dtype cannot hold it
     return rounded(_float_to_number(xp, widened(input), exponent), input.dtype)
 
 

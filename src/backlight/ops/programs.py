@@ -15,7 +15,7 @@ from backlight.ops.inline import definition_of, is_docstring
 MOST_CONSTANTS, MOST_SCRATCH, MOST_STEPS, MOST_SOURCES = 8, 8, 24, 8
 
 BINARY = {ast.Add: "ADD", ast.Sub: "SUB", ast.Mult: "MUL", ast.Div: "DIV", ast.BitAnd: "AND", ast.BitOr: "OR"}
-COMPARISONS = {ast.Lt: "LT", ast.LtE: "LE", ast.Gt: "GT", ast.GtE: "GE", ast.Eq: "EQ", ast.NotEq: "NE"}
+COMPARISONS = {ast.Lt: "LT", ast.LtE: "LE", ast.Gt: "GT", ast.GtE: "GE", ast.Eq: "EQ", ast.NotEq: "NE", ast.Is: "IS"}
 FOLDED = {  # what is done at once with numbers that are known
     "ADD": operator.add,
     "SUB": operator.sub,
@@ -29,6 +29,7 @@ FOLDED = {  # what is done at once with numbers that are known
     "GE": operator.ge,
     "EQ": operator.eq,
     "NE": operator.ne,
+    "IS": operator.is_,
 }
 TRUTHS = {"LT", "LE", "GT", "GE", "EQ", "NE", "AND", "OR", "NOT"}
 CALLS = {  # name of a function of xp, of ops or of a kernel: (instruction, how many arguments)
@@ -247,7 +248,7 @@ class _Translator:
         if all(value.register < 0 for value in values):
             pairs = zip(node.ops, pairwise(value.number for value in values))
             return Value(number=all(FOLDED[COMPARISONS[type(one)]](*pair) for one, pair in pairs))
-        if len(node.ops) != 1 or values[0].truth or values[1].truth:
+        if len(node.ops) != 1 or type(node.ops[0]) is ast.Is or values[0].truth or values[1].truth:
             raise Untranslatable(ast.unparse(node))
         return self.emit(COMPARISONS[type(node.ops[0])], *values)
 

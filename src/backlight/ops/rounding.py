@@ -8,7 +8,7 @@ from backlight.errors import GraphError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
-from backlight.ops.numbers import like, no_integers
+from backlight.ops.numbers import like, no_integers, require_floats, require_no_bools
 from backlight.ops.promotion import category
 
 __all__ = [
@@ -182,10 +182,15 @@ def frac_input(grad):
     return grad
 
 
+def _whole(input):
+    require_no_bools("round_vml_cpu", input)
+    return input.copy()
+
+
 @op(name="round", tangent="symmetric")
 def round_whole(xp, input):
     """The nearest whole number; of two, the even one."""
-    return xp.rint(input) if input.dtype.kind in FLOATS else input.copy()
+    return xp.rint(input) if input.dtype.kind in FLOATS else _whole(input)
 
 
 @round_whole.derivative("input", formula="0")
@@ -206,9 +211,14 @@ def round_decimals_input(grad, ops):
     return ops.new_zeros(grad, grad.shape)
 
 
-def round(input, *, decimals: int = 0):
+def round(input, *, decimals: int | None = None):
     """Return the nearest whole number (of two, the even one), or the nearest number of so many decimals."""
-    return round_decimals(input, decimals) if decimals else round_whole(input)
+    if decimals is None:
+        return round_whole(input)
+    if decimals == 0:
+        require_floats("round_vml_cpu", input)
+        return round_whole(input)
+    return round_decimals(input, decimals)
 
 
 @op(name="copysign", promote="float", tangent="symmetric")
@@ -296,6 +306,7 @@ def finite_input(grad, input, ops):
 
 def nan_to_num(input, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None):
     """Replace NaN and the infinities, by default by 0 and the dtype's largest and smallest number."""
+    nan, posinf, neginf = [float(one) if one.__class__ is int else one for one in (nan, posinf, neginf)]
     return finite(input, 0.0 if nan is None else nan, posinf, neginf)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from backlight.errors import GraphError
 from backlight.ops.promotion import BFLOAT16, FLOAT16, FLOAT32, LONG, UNSIGNED_LONG, check_scalar
 
+FLOAT64 = np.dtype(np.float64)
+
 # dtype -> (smallest, largest, PyTorch's name for it); float64 holds every number
 _INTEGERS = {
     np.dtype(kind): (np.iinfo(kind).min, np.iinfo(kind).max, "int" if kind == "int32" else f"{kind}_t")
@@ -26,9 +28,9 @@ _FLOATS = {
 
 def is_plain(value, kind: np.dtype) -> bool:
     """Tell at little cost whether a number is one of those that NumPy writes to a dtype as `element` makes it."""
-    if kind.kind == "f":
-        return value.__class__ in (float, int) and -HALF_MAX <= value <= HALF_MAX and kind.itemsize > 2
-    return value.__class__ is int and -128 <= value <= 127 and kind.kind == "i"
+    if value.__class__ is float:
+        return (kind is FLOAT32 or kind is FLOAT64) and -65504.0 <= value <= 65504.0
+    return value.__class__ is int and -128 <= value <= 127 and (kind is FLOAT32 or kind is FLOAT64 or kind.kind == "i")
 
 
 def element(value, kind: np.dtype, *, checks_halves: bool = True):
@@ -41,7 +43,10 @@ def element(value, kind: np.dtype, *, checks_halves: bool = True):
         OverflowError: the int is too large for any dtype.
         RuntimeError: the dtype cannot hold the number.
     """
-    if isinstance(value, np.generic):
+    if value.__class__ is float:
+        if (kind is FLOAT32 or kind is FLOAT64) and (-65504.0 <= value <= 65504.0 or value - value != 0.0):
+            return kind.type(value)  # the most frequent: small, infinite or NaN
+    elif isinstance(value, np.generic):
         value = value.item()
     if value.__class__ is not float:
         check_scalar(value)
@@ -78,7 +83,8 @@ def _overflow(name: str, remedy: str) -> GraphError:
 
 def element_like(array, value):
     """Return a number as an `element` of an array's dtype: as a 0-d array beside an array, else as a NumPy scalar."""
-    if is_plain(value, array.dtype):
-        return np.array(value, array.dtype) if array.__class__ is np.ndarray else array.dtype.type(value)
-    found = element(value, array.dtype)
+    kind = array.dtype
+    if (kind is FLOAT32 or kind is FLOAT64) and -65504.0 <= value <= 65504.0:
+        return np.array(value, kind) if array.__class__ is np.ndarray else kind.type(value)
+    found = element(value, kind)
     return np.asarray(found) if array.__class__ is np.ndarray else found

@@ -230,6 +230,8 @@ def scatter_reduce(xp, input, dim: int, index, src, reduce: str, *, include_self
         raise ShapeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _checked("scatter_reduce", input, dim, index, src)
     check_same_dtype("scatter(): Expected self.dtype to be equal to src.dtype; got {0} and {1}", input, src)
+    if reduce == "mean":
+        require_no_bools("scatter_gather_tensor_cpu_reduce_mean", input)
     out = xp.array(input, order="C")
     if not index.size:
         return out

@@ -10,7 +10,7 @@ anything is checked. `np.take` and the compiled kernels check what they use, and
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import DimError, ShapeError
+from backlight.errors import ArgumentError, DimError, ShapeError
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels.slices import add_slices, slices_taken
 from backlight.ops.declare import op
@@ -286,6 +286,12 @@ def unravel_index(indices, shape):
 
     Raises:
         ValueError: a place lies outside.
+        TypeError: the places are no integers.
     """
+    if indices._data.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"expected 'indices' to be integer dtype, but got {from_numpy_dtype(indices._data.dtype)}; convert them "
+            "with .long()"
+        )
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     return tuple(wrap(np.asarray(places)) for places in np.unravel_index(indices._data, shape))

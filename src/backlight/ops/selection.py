@@ -7,13 +7,13 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState, wrap
-from backlight.kernels import choice
+from backlight.kernels import choice, curves
 from backlight.ops.declare import Array, Mask, op
 from backlight.ops.masking import nonzero
 from backlight.ops.numbers import beside, like, no_bools, no_kernel
 from backlight.ops.operands import is_number
 from backlight.ops.promotion import common_dtype
-from backlight.ops.scalars import HALF_MAX, element
+from backlight.ops.scalars import element
 
 __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum", "minimum", "where"]
 
@@ -61,7 +61,7 @@ def where(condition, input=None, other=None):
         return nonzero(condition, as_tuple=True)
     if condition._data.dtype.kind != "b":
         condition = _as_mask(condition)
-    if not (isinstance(input, TensorState) and isinstance(other, TensorState)):
+    if input.__class__ is not other.__class__:
         input, other = _as_branch(input, other), _as_branch(other, input)
     return chosen(condition, input, other)
 
@@ -179,6 +179,8 @@ def fmin_other(grad, input, other, ops):
 @op(node="ClampBackward1", tangent="symmetric")
 def clamp_to_numbers(xp, input, min: float | None, max: float | None):
     """The input brought between two numbers, each of which may be None."""
+    if min is not None and max is not None and min == min and max == max and input.dtype.kind == "f":
+        return curves.hardtanh(input, min, max)
     out = input if min is None else xp.maximum(input, like(input, min))
     return out if max is None else xp.minimum(out, like(input, max))
 
@@ -272,14 +274,18 @@ def clamp(input, min=None, max=None):
         raise ShapeError("torch.clamp: At least one of 'min' or 'max' must not be None; give one of the two")
     if isinstance(min, TensorState) or isinstance(max, TensorState):
         return clamp_to_tensors(input, _as_bound(input, min), _as_bound(input, max))
-    return clamp_to_numbers(_taken(input, min, max), min, max)
+    if input._data.dtype.kind != "f" or not (
+        (min is None or -65504.0 <= min <= 65504.0) and (max is None or -65504.0 <= max <= 65504.0)
+    ):
+        input = _taken(input, min, max)
+    return clamp_to_numbers(input, min, max)
 
 
 def _taken(input, min, max):
-    """Return the input in the dtype that it takes on beside its bounds, which that dtype must hold."""
-    kind = input._data.dtype.kind
-    if kind == "f" and -HALF_MAX <= (min or 0) <= HALF_MAX and -HALF_MAX <= (max or 0) <= HALF_MAX:
-        return input
+    """Return the input in the dtype that it takes on beside its bounds, which that dtype must hold.
+
+    Floats hold every number up to float16's end, 65504: callers ask for larger ones only.
+    """
     found = beside(input, min, max)
     for bound in (min, max):
         if bound is not None:
@@ -303,11 +309,15 @@ def clamp_min(input, min):
     """Raise each element to at least `min`, a number or a tensor."""
     if isinstance(min, TensorState):
         return clamp_min_tensor(input, min)
-    return clamp_min_number(_taken(input, min, None), min)
+    if input._data.dtype.kind != "f" or not -65504.0 <= min <= 65504.0:
+        input = _taken(input, min, None)
+    return clamp_min_number(input, min)
 
 
 def clamp_max(input, max):
     """Lower each element to at most `max`, a number or a tensor."""
     if isinstance(max, TensorState):
         return clamp_max_tensor(input, max)
-    return clamp_max_number(_taken(input, None, max), max)
+    if input._data.dtype.kind != "f" or not -65504.0 <= max <= 65504.0:
+        input = _taken(input, None, max)
+    return clamp_max_number(input, max)

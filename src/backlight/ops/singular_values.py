@@ -12,18 +12,22 @@ __all__ = ["svd"]
 
 def decomposed(xp, input, full_matrices: bool, compute_uv: bool = True):
     """Return NumPy's singular value decomposition, or raise PyTorch's error where it does not converge."""
+    if xp.isinf(input).any():
+        return around_infinities(xp, input, full_matrices, compute_uv)  # LAPACK's loop may never end
     try:
         found = xp.linalg.svd(input, full_matrices, compute_uv)
         failed = xp.isnan(found[1] if compute_uv else found).any()
     except np.linalg.LinAlgError:
         failed = True
-    return around_infinities(xp, input, full_matrices, compute_uv) if failed else found
+    if failed:
+        raise not_converged(input)
+    return found
 
 
 def around_infinities(xp, input, full_matrices: bool, compute_uv: bool):
-    """Return NaN for matrices that hold infinities; PyTorch's error for NaN, and where nothing is wrong to be seen."""
+    """Return NaN for matrices that hold infinities; PyTorch's error for NaN."""
     infinite = xp.isinf(input).any((-2, -1))
-    if xp.isnan(input).any() or not infinite.any():
+    if xp.isnan(input).any():
         raise not_converged(input)
     finite = xp.where(infinite[..., None, None], input.dtype.type(0), input)
     found = decomposed(xp, finite, full_matrices, compute_uv)

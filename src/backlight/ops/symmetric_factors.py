@@ -85,6 +85,7 @@ def check_factored(factor, pivots, b) -> None:
     """Raise PyTorch's error for factors and a right side that do not belong together."""
     name = "torch.linalg.ldl_solve"
     check_square(name, factor)
+    check_float(name, factor)
     check_matrix(name, b, "B")
     if factor.shape[-1] != b.shape[-2]:
         raise ShapeError(

@@ -4,10 +4,12 @@ Source: Halko, Martinsson and Tropp, Finding structure with randomness: probabil
 approximate matrix decompositions, 2009, arXiv:0909.4061, algorithms 4.4 and 5.1.
 """
 
-from backlight.errors import ValueProblem
+from backlight.errors import GraphError, ValueProblem
 from backlight.ops.qr import linalg_qr
 from backlight.ops.singular_values import linalg_svd
 from backlight.tensor.drawn import randn
+
+MOST_STEPS = 10_000  # a million would run for hours
 
 __all__ = ["pca_lowrank", "svd_lowrank"]
 
@@ -35,6 +37,8 @@ def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803 - PyTorch's names
 def nearby_basis(matrices, q: int, niter: int):
     """Return q orthonormal columns Q such that Q · Qᵀ · A is close to A."""
     basis = linalg_qr(matrices @ randn(matrices.shape[-1], q, dtype=matrices.dtype)).Q
+    if niter > MOST_STEPS:
+        raise GraphError(f"niter must be at most {MOST_STEPS}, got {niter}; after a few steps the basis hardly changes")
     for _ in range(niter):
         basis = linalg_qr(matrices.mT @ basis).Q
         basis = linalg_qr(matrices @ basis).Q

@@ -12,7 +12,7 @@ from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels.fused import multiply_add
 from backlight.ops.operands import is_number
-from backlight.ops.promotion import INT64, LONG, category, check_scalar
+from backlight.ops.promotion import INT64, category, check_scalar
 from backlight.ops.scalars import element
 from backlight.sizes import check_storage, require_memory, storage_errors
 from backlight.tensor.creation import converted, made
@@ -51,6 +51,10 @@ def arange(
         raise UnsupportedError("\"arange_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
     if kind == INT64:
         start, end, step = map(_whole, (start, end, step))
+    if not (-(2**63) <= start < 2**63 and -(2**63) <= end < 2**63 and -(2**63) <= step < 2**63):
+        for limit in (start, end, step):
+            if isinstance(limit, int):
+                element(limit, INT64 if kind.kind in "iu" else kind)  # raises where it is too large
     count = math.ceil(_steps(start, end, step))
     return made(_spaced(start, step, count, kind), requires_grad, device, layout, pin_memory)
 
@@ -66,8 +70,13 @@ def range(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, re
     if end is None:
         raise ArgumentError("range() missing 1 required positional arguments: 'end'")
     start, end, step = (_number("range", *given) for given in (("start", start), ("end", end), ("step", step)))
+    kind = float_dtype(dtype)
+    if kind.kind == "b":
+        raise UnsupportedError("\"range_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
+    if kind.kind in "iu":
+        start, end, step = [element(limit, INT64).item() for limit in (start, end, step)]
     count = math.floor(_steps(start, end, step)) + 1
-    return made(_spaced(start, step, count, float_dtype(dtype)), requires_grad, device, layout)
+    return made(_spaced(start, step, count, kind), requires_grad, device, layout)
 
 
 def _number(function: str, name: str, value):
@@ -92,18 +101,23 @@ def _whole(limit):
     return int(limit) if math.isfinite(limit) else limit
 
 
-def _steps(start, end, step):
-    """Return how many steps lead from `start` to `end`."""
-    if not (step > 0 or step < 0):
-        raise ShapeError("step must be nonzero")
+def _check_limits(start, end, step) -> None:
     if not (math.isfinite(start) and math.isfinite(end)):
         raise ShapeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise ShapeError(
             f"upper bound and lower bound inconsistent with step sign: {start} to {end} in steps of {step}"
         )
+
+
+def _steps(start, end, step):
+    """Return how many steps lead from `start` to `end`."""
+    if not (step > 0 or step < 0):
+        raise ShapeError("step must be nonzero")
+    if not 0 <= (end - start) * step < math.inf:
+        _check_limits(start, end, step)
     steps = (end - start) / step
-    if abs(steps) >= LONG:
+    if steps >= 2**63:
         raise ShapeError(f"invalid size, possible overflow? There are {steps:g} steps of {step} from {start} to {end}")
     return steps
 
