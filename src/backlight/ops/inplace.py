@@ -39,7 +39,8 @@ def inplace(public, name: str | None = None, *, ufunc=None):
             if anomaly.wanted_of_ops:  # the op looks at its result, a ufunc does not
                 return write_op(public, name, self, args, kwargs)
         if ufunc is not None and len(args) == 1 and not kwargs and written_directly(self, args[0], ufunc, name):
-            watching.end_write(self)
+            if watching.somebody.watches:
+                watching.end_write(self)
             return self
         return write_op(public, name, self, args, kwargs)
 
@@ -82,7 +83,7 @@ def written_directly(target, operand, ufunc, name: str) -> bool:
     if (edge is not None or target._view is not None) and modes.grad_enabled:
         return False
     refuse_writing(target)
-    begin_write(target, name)
+    storage_of(target).wrote(name, user_place(3))
     ufunc(data, operand, data)
     return True
 
