@@ -40,6 +40,7 @@ def run(module, source: str, **names) -> Outcome:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"backlight\.")
         warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated")  # PyTorch's own
+        warnings.filterwarnings("ignore", message=".* signature of throw\\(\\) is deprecated")  # too, on Python 3.12
         try:
             exec(compile(source, "<snippet>", "exec"), namespace)
         except Exception as problem:

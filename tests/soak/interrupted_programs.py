@@ -30,6 +30,7 @@ from backlight.nn.utils import parametrize
 from backlight.ops import declare
 from backlight.utils import checkpoint as checkpointing
 from backlight.utils.checkpoint import checkpoint
+from soak.interrupted_writes import CASES, numbers_kept
 
 
 def leaves(*shape):
@@ -264,6 +265,26 @@ def training_step():
         optimizer.step()
 
 
+UNDER_WAY: list[tuple] = []  # the case that runs, and what it works on
+
+
+def checked_cases():
+    """Writes, steps and backwards of which it is known what must hold after an interrupt."""
+    for case in CASES.values():
+        UNDER_WAY.clear()
+        state = case.prepare()
+        UNDER_WAY.append((case, state))
+        case.run(state)
+    UNDER_WAY.clear()
+
+
+def cut_short() -> list[str]:
+    """Return what is wrong with the case that was interrupted, if one was."""
+    found = [one for case, state in UNDER_WAY for one in case.wrong(state)]
+    UNDER_WAY.clear()
+    return found
+
+
 SLOW = (with_workers,)  # only real signals: processes start in them
 PROGRAMS = {
     one.__name__: one
@@ -271,7 +292,7 @@ PROGRAMS = {
         *(with_no_grad, with_inference_mode, with_tensor_hooks, with_module_hooks, with_create_graph, with_function),
         *(in_place, with_saved_hooks, with_optimizer, with_reentrant_checkpoint, with_checkpoint, with_anomaly),
         *(with_autocast, in_forward_mode, with_transforms, with_profiler, with_watch, with_doctor, with_loader),
-        *(with_workers, with_autograd_grad, training_step),
+        *(with_workers, with_autograd_grad, training_step, checked_cases),
     )
 }
 
@@ -334,6 +355,7 @@ def fingerprint() -> dict:
     found["showwarning"] = id(warnings.showwarning), id(warnings.filterwarnings)
     found["threads"] = sorted(one.name for one in threading.enumerate())
     found["watches"] = len(lens.records.watching.OPEN)
+    found["kept"] = numbers_kept()
     found["trace"] = str(sys.getprofile())
     return found
 

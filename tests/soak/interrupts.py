@@ -25,7 +25,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "src")] if str(TESTS) not in sys.path else []
 
-from soak.interrupted_programs import PROGRAMS, SLOW, differences, fingerprint, processes, reference  # noqa: E402
+from soak.interrupted_programs import PROGRAMS, SLOW, cut_short, differences, fingerprint, processes, reference  # noqa: E402
 
 try:
     import _testcapi
@@ -133,8 +133,9 @@ def run_starved(program, at: int) -> str | None:
 
 def settled(before: dict) -> list[str]:
     """Return what is not as it was before."""
+    wrong = cut_short()
     gc.collect()
-    return [*differences(before, fingerprint()), *reference(), *[f"left running: {one}" for one in processes()]]
+    return [*wrong, *differences(before, fingerprint()), *reference(), *[f"left running: {one}" for one in processes()]]
 
 
 def warm_up(program) -> None:

@@ -3,7 +3,7 @@
 import itertools
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from types import ModuleType
 
@@ -13,6 +13,7 @@ from backlight.adapters.torch_formulas import formulas_of
 from backlight.adapters.torch_watching import LINE, Block, Hub
 from backlight.errors import InputError
 from backlight.graph.observers import Kept, Line, Watcher, line_at
+from backlight.kernels.blocks import block
 
 KEY = "backlight.key"
 _next_key = itertools.count().__next__
@@ -158,14 +159,14 @@ class TorchEngine:
             hub = self.hubs.hub = Hub(self)
         return Block(hub, watcher)
 
-    @contextmanager
+    @block
     def unobserved(self) -> Iterator[None]:
         """Tell no watcher of what this thread does inside the block."""
         hub = getattr(self.hubs, "hub", None)
         silent = hub is not None and hub.silent
-        if hub is not None:
-            hub.silent = True
         try:
+            if hub is not None:
+                hub.silent = True
             yield
         finally:
             if hub is not None:

@@ -91,9 +91,9 @@ def _as_main(script: str, argv: list[str]) -> Iterator[ModuleType]:
     main.__file__, main.__loader__ = script, SourceFileLoader("__main__", script)
     main.__builtins__ = sys.modules["builtins"]
     before = sys.modules["__main__"], sys.argv, list(sys.path)
-    sys.modules["__main__"], sys.argv = main, argv
-    sys.path.insert(0, str(Path(script).parent))
     try:
+        sys.modules["__main__"], sys.argv = main, argv
+        sys.path.insert(0, str(Path(script).parent))
         yield main
     finally:
         sys.modules["__main__"], sys.argv, sys.path[:] = before

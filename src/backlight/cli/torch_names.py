@@ -247,13 +247,13 @@ class Finder(MetaPathFinder, Loader):
 def torch_names() -> Iterator[None]:
     """Let `import torch` give backlight inside the block, and what it gave before after it."""
     finder, before = Finder(), _loaded()
-    for name in before:
-        del sys.modules[name]
-    sys.meta_path.insert(0, finder)
     try:
+        for name in before:
+            del sys.modules[name]
+        sys.meta_path.insert(0, finder)
         yield
     finally:
-        sys.meta_path.remove(finder)
+        sys.meta_path[:] = [one for one in sys.meta_path if one is not finder]
         for name in _loaded():
             del sys.modules[name]
         sys.modules.update(before)

@@ -74,8 +74,8 @@ def _add(tensor, grad, graph: bool, *, steal: bool) -> None:
         if present._storage.__class__ is InferenceStorage:
             present._storage.before_write()
         if present._data.__class__ is ndarray and present._data.flags.writeable:
+            storage_of(present).wrote("AccumulateGrad", (None, 0))  # first: see `begin_write` in graph/watching.py
             np.add(present._data, grad, out=present._data)
-            storage_of(present).wrote("AccumulateGrad", (None, 0))
         else:
             present._data = present._data + grad
 

@@ -29,10 +29,16 @@ def keep_gradient(tensor, keep: bool = True) -> None:
     """Keep the gradient of a tensor that is no leaf, or stop keeping it."""
     node, number = node_and_number(tensor._edge)
     if keep:
-        extra_of(node).retained[number] = weakref.ref(tensor)
+        retain_gradient(tensor, tensor._edge)
     elif node.extra is not None:
         node.extra.retained.pop(number, None)
     tensor._retains_grad = keep
+
+
+def retain_gradient(tensor, edge) -> None:
+    """Let the node at an edge that a tensor has, or will have, keep the gradient that it is given there."""
+    node, number = node_and_number(edge)
+    extra_of(node).retained[number] = weakref.ref(tensor)
 
 
 def before_capture(node, grad, graph: bool, observed=None):

@@ -156,11 +156,24 @@ def reported(function, args: tuple, kwargs: dict):
     return out
 
 
-def count_write(tensor, name: str, place) -> None:
-    """Let a tensor's storage know that it was written to by an op, and on which line; and whoever watches."""
+def begin_write(tensor, name: str, place) -> None:
+    """Let a tensor's storage count that an op writes to it, and on which line: before the memory changes.
+
+    If an interrupt comes in between, backward refuses what was saved, in place of using values that have changed.
+    """
     storage_of(tensor).wrote(name, place)
-    if somebody.watches:
-        tell_write(tensor, name, place)
+
+
+def end_write(tensor) -> None:
+    """Tell whoever watches that what `begin_write` counted is written."""
+    if somebody.watches and (writer := tensor._storage.writer) is not None:
+        tell_write(tensor, writer[0], writer[1:])
+
+
+def count_write(tensor, name: str, place) -> None:
+    """Count a write that has happened elsewhere, or changes nothing."""
+    begin_write(tensor, name, place)
+    end_write(tensor)
 
 
 def tell_op(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:

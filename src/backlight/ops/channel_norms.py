@@ -7,7 +7,7 @@ import numpy as np
 from backlight.errors import ShapeError, ValueProblem
 from backlight.graph.provenance import user_place
 from backlight.graph.state import writable
-from backlight.graph.watching import count_write
+from backlight.graph.watching import begin_write, end_write
 from backlight.kernels import channels
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
@@ -144,8 +144,9 @@ def _nothing(input, weight, bias):
 def move_towards(running, found: np.ndarray, momentum: float) -> None:
     """Write (1 − momentum) · running + momentum · found into a running statistic."""
     data = writable(running)
+    begin_write(running, "batch_norm", user_place(1))
     data[...] = data * (1 - momentum) + found * momentum
-    count_write(running, "batch_norm", user_place(1))
+    end_write(running)
 
 
 @op(

@@ -5,7 +5,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError
 from backlight.graph.provenance import user_place
-from backlight.graph.watching import count_write
+from backlight.graph.watching import begin_write, end_write
 from backlight.kernels.groups import sums_by_index
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
@@ -100,5 +100,6 @@ def shorten_rows(weight, indices, max_norm: float, norm_type: float = 2.0) -> No
     lengths = np.linalg.norm(widened(table[taken]), norm_type, axis=1)
     long = lengths > max_norm
     factors = (max_norm / (lengths[long] + 1e-7)).astype(lengths.dtype)
+    begin_write(weight, "embedding_renorm_", user_place(1))
     table[taken[long]] = (widened(table[taken[long]]) * factors[:, None]).astype(table.dtype)
-    count_write(weight, "embedding_renorm_", user_place(1))
+    end_write(weight)

@@ -16,9 +16,10 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, DimError, ValueProblem
 from backlight.graph.state import TensorState, wrap, writable
+from backlight.graph.watching import end_write
 from backlight.ops.copying import cast, copy_into
 from backlight.ops.filling import fill_into
-from backlight.ops.inplace import count_write, inplace, refuse_expanded, refuse_writing, will_record
+from backlight.ops.inplace import begin_write, inplace, refuse_expanded, refuse_writing, will_record
 from backlight.ops.placing import index_at, put_at, put_into
 from backlight.ops.promotion import LONG
 from backlight.ops.repeating import check_expands, expand
@@ -295,8 +296,9 @@ def set_where(input, mask, value) -> None:
         value = cast(value, input._data.dtype)
     if single and mask._data.shape == input._data.shape and not will_record(input, value):
         refuse_writing(input, "index_put_")
+        begin_write(input, "index_put_")
         np.copyto(writable(input), value._data.reshape(()), where=mask._data)
-        count_write(input, "index_put_")
+        end_write(input)
         return
     _, found = _read(input, (mask,))
     put_into(input, value, list(found.values()), tuple(found))

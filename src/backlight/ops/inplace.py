@@ -19,7 +19,7 @@ from backlight.graph.storage import Storage
 from backlight.ops.overlaps import refuse_overlaps
 from backlight.ops.promotion import LONG, category
 from backlight.ops.tangents import copy_tangents, has_tangents, write_tangents
-from backlight.ops.view_history import edge_of_values, rewrite_history
+from backlight.ops.view_history import edge_of_values, rewritten_history
 from backlight.ops.views import check_may_write, has_history
 
 
@@ -38,8 +38,9 @@ def inplace(public, name: str | None = None, *, ufunc=None):
                 return watching.reported(write_result, (self, *args), kwargs)
             if anomaly.wanted_of_ops:  # the op looks at its result, a ufunc does not
                 return write_op(public, name, self, args, kwargs)
-        if ufunc is not None and len(args) == 1 and not kwargs and written_directly(self, args[0], ufunc):
-            count_write(self, name)
+        if ufunc is not None and len(args) == 1 and not kwargs and written_directly(self, args[0], ufunc, name):
+            if watching.somebody.watches:
+                watching.end_write(self)
             return self
         return write_op(public, name, self, args, kwargs)
 
@@ -64,7 +65,7 @@ def write_op(public, name: str, target, args: tuple, kwargs: dict):
     return target
 
 
-def written_directly(target, operand, ufunc) -> bool:
+def written_directly(target, operand, ufunc, name: str) -> bool:
     """Let a ufunc write its result into the memory of a tensor, if that is all there is to do; tell whether it did."""
     data, edge = target._data, target._edge
     if data.__class__ is not np.ndarray or data.dtype.kind != "f" or interpreted.blocks:
@@ -82,6 +83,7 @@ def written_directly(target, operand, ufunc) -> bool:
     if (edge is not None or target._view is not None) and modes.grad_enabled:
         return False
     refuse_writing(target)
+    storage_of(target).wrote(name, user_place(3))
     ufunc(data, operand, data)
     return True
 
@@ -122,13 +124,22 @@ def write(target, result, name: str, *, replaces: int = 0, before=None) -> None:
     check_fits(target, result)
     if result._edge is not None and result._data.dtype != target._data.dtype:
         result = result.to(from_numpy_dtype(target._data.dtype))
-    _put(target, result._data)
-    count_write(target, name)
+    begin_write(target, name)
     if interpreted.blocks:
         write_tangents(target, result)
+    data, values, history = target._data, result._data, None
+    if data.__class__ is not np.ndarray:
+        values = data.dtype.type(values)
     if result._edge is not None or replaces:
-        _save_written_output(result, target)
-        rewrite_history(target, result, before, replaces)
+        _save_written_output(result, target, data if data.__class__ is np.ndarray else values)
+        history = rewritten_history(target, result, before, replaces)
+    if data.__class__ is np.ndarray:  # from here on in one step: NOTE [Interrupts] in kernels/blocks.py
+        data[...] = values
+    else:
+        target._data = values
+    if history is not None:
+        tuple(history)
+    watching.end_write(target)
 
 
 def will_record(target, source=None) -> bool:
@@ -153,8 +164,9 @@ def store(target, values, name: str) -> None:
         RuntimeError: the memory overlaps itself, or the tensor was made in inference mode and recording is on.
     """
     refuse_writing(target, name)
+    begin_write(target, name)
     _put(target, values)
-    count_write(target, name)
+    watching.end_write(target)
     if interpreted.blocks:
         write_tangents(target, None)
 
@@ -167,9 +179,9 @@ def _put(target, values) -> None:
         target._data = data.dtype.type(values)
 
 
-def count_write(target, name: str) -> None:
-    """Let a tensor's storage know that it was written to by an op, and on which line."""
-    watching.count_write(target, name, user_place(3))
+def begin_write(target, name: str) -> None:
+    """Let a tensor's storage count that an op writes to it, and on which line; `watching.end_write` comes after."""
+    storage_of(target).wrote(name, user_place(3))
 
 
 FILLING = ("fill_", "zero_")  # these write the same to all elements, so that it does not matter if some are the same
@@ -197,7 +209,8 @@ def count_unchanged(target, name: str) -> None:
     """Check and count a write that leaves a tensor and its history as they are."""
     will_record(target)  # raises if it may not be written to
     _prepare_storage(target)
-    count_write(target, name)
+    begin_write(target, name)
+    watching.end_write(target)
 
 
 def refuse_expanded(target) -> None:
@@ -230,11 +243,11 @@ def overlaps_itself(data: np.ndarray) -> bool:
     return data.size > 1 and any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape))
 
 
-def _save_written_output(result, target) -> None:
-    """If the node saved its own output, it must watch the memory that now holds it."""
+def _save_written_output(result, target, data) -> None:
+    """If the node saved its own output, it must watch the memory that will hold it."""
     node = result.grad_fn
     if getattr(node, "out", None) is result._data and not isinstance(node.out, (list, tuple)):
-        node.out = target._data
+        node.out = data
         node.out_storage = storage_of(target)
         node.out_version = node.out_storage.version
 
@@ -280,9 +293,10 @@ def inplace_view(public, name: str):
             check_may_write(self)
         _prepare_storage(self)
         out = public(as_it_is(self, name, args), *args, **kwargs)
-        self._data, self._edge = out._data, _inplace_form(out._edge) if recording else self._edge
-        self._tangents = out._tangents
-        watching.count_write(self, name, user_place(2))
+        edge = _inplace_form(out._edge) if recording else self._edge
+        watching.begin_write(self, name, user_place(2))
+        self._data, self._edge, self._tangents = out._data, edge, out._tangents
+        watching.end_write(self)
         return self
 
     take_shape.__name__ = take_shape.__qualname__ = name

@@ -7,9 +7,10 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError
 from backlight.graph.state import writable
+from backlight.graph.watching import end_write
 from backlight.kernels.slices import add_slices
 from backlight.ops.declare import Arrays, op
-from backlight.ops.inplace import count_write, inplace, refuse_writing, will_record
+from backlight.ops.inplace import begin_write, inplace, refuse_writing, will_record
 from backlight.ops.overlaps import refuse_overlaps
 from backlight.ops.selecting import owned
 
@@ -143,5 +144,6 @@ def put_into(self, values, indices, places) -> None:
     refuse_writing(self, "index_put_")
     data = writable(self)
     key, array = _key_and_values(data, values._data, indices=[index._data for index in indices], places=places)
+    begin_write(self, "index_put_")
     data[key] = array
-    count_write(self, "index_put_")
+    end_write(self)

@@ -6,7 +6,8 @@ import numpy as np
 
 from backlight.errors import GraphError, ShapeError
 from backlight.graph.state import memory_of, replace_memory
-from backlight.ops.inplace import count_write, refuse_writing
+from backlight.graph.watching import end_write
+from backlight.ops.inplace import begin_write, refuse_writing
 from backlight.ops.striding import storage_offset_of, strided_memory
 from backlight.sizes import allocated, check_storage, size_from
 
@@ -23,11 +24,12 @@ def resize_(self, *sizes, memory_format=None):
     if any(size < 0 for size in shape):
         raise ShapeError(f"resize_() takes sizes from 0 up, got {list(shape)}")
     refuse_writing(self, "resize_")
+    begin_write(self, "resize_")
     if storage_offset_of(self) + math.prod(shape) <= memory_of(self).size:
         self._data = _rows_in_memory(self, shape)
     else:
         replace_memory(self, *_larger(self, shape))
-    count_write(self, "resize_")
+    end_write(self)
     return self
 
 

@@ -8,17 +8,21 @@ views that live through a recorded write are rare.
 """
 
 import weakref
+from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
-from backlight.graph.hook_calls import keep_gradient
+from backlight.graph.hook_calls import retain_gradient
 from backlight.graph.interpreters import interpreted, uninterpreted
 from backlight.graph.modes import enable_grad
-from backlight.graph.node import Node, Output, extra_of, freed, next_sequence
+from backlight.graph.node import Node, Output, extra_of, freed, next_sequence, node_and_number
 from backlight.graph.provenance import user_place
-from backlight.graph.state import edge_of, wrap
+from backlight.graph.state import TensorState, edge_of, wrap
 from backlight.ops.declare import op
 from backlight.ops.views import CUSTOM, live_views, positions_in, stale_view
+
+set_edge = TensorState._edge.__set__
 
 
 def edge_of_values(tensor):
@@ -34,7 +38,12 @@ def edge_of_values(tensor):
 
 
 def rewrite_history(target, result, before=None, ends: int = 2) -> None:
-    """Let `target` continue the history of `result`, and with it its base and the other views of that.
+    """Let `target` continue the history of `result`, and with it its base and the other views of that."""
+    tuple(rewritten_history(target, result, before, ends))
+
+
+def rewritten_history(target, result, before=None, ends: int = 2) -> Iterator:
+    """Return an iterator that does what `rewrite_history` does when it is run to its end; no signal comes meanwhile.
 
     Args:
         before: the edge by which the node of the write leads to what a view showed before.
@@ -42,32 +51,39 @@ def rewrite_history(target, result, before=None, ends: int = 2) -> None:
     """
     if interpreted.blocks:
         with uninterpreted():
-            _rewrite(target, result, before, ends)
+            edges = _new_edges(target, result._edge, before, ends)
     else:
-        _rewrite(target, result, before, ends)
+        edges = _new_edges(target, result._edge, before, ends)
+    steps = map(set_edge, *zip(*edges))
+    retaining = [pair for pair in edges if pair[0]._retains_grad]
+    return chain(steps, *(_move_retained_gradient(*pair) for pair in retaining)) if retaining else steps
 
 
-def _rewrite(target, result, before, ends: int) -> None:
-    base = target if target._view is None else target._view[0]
-    if target is base:
-        _continue(target, result._edge)
+def _new_edges(target, edge, before, ends: int) -> list[tuple]:
+    """Return each tensor whose edge changes, and its new one, when what `edge` leads to is written into `target`."""
+    if target._view is None:
+        base, found = target, [(target, edge)]
+        if not target._views:
+            return found
     else:
-        _continue(base, copy_slices(base, positions_in(base, target), result._edge, before, ends))
+        base = target._view[0]
+        edge = copy_slices(base, positions_in(base, target), edge, before, ends)
+        found = [(base, edge)]
+    written = wrap(base._data, edge)
     for view in sorted(live_views(base), key=lambda view: view is not target):  # PyTorch's order: the written one first
         if view._view[1] is CUSTOM:
-            _continue(view, stale_view(view))
+            found.append((view, stale_view(view)))
         else:
-            _continue(view, as_strided_view(base, positions=positions_in(base, view), data=view._data)._edge)
+            shown = as_strided_view(written, positions=positions_in(base, view), data=view._data)
+            found.append((view, shown._edge))
+    return found
 
 
-def _continue(tensor, edge) -> None:
-    """Give a tensor a new edge; a gradient that it is to retain is the one for its new value."""
-    if tensor._retains_grad:
-        keep_gradient(tensor, False)
-        tensor._edge = edge
-        keep_gradient(tensor)
-    else:
-        tensor._edge = edge
+def _move_retained_gradient(tensor, edge) -> Iterator:
+    """Let a tensor retain the gradient for its new value; no longer that for the old one, once the iterator is run."""
+    node, number = node_and_number(tensor._edge)
+    retain_gradient(tensor, edge)
+    return map(node.extra.retained.pop, (number,), (None,)) if node.extra is not None else iter(())
 
 
 class CopySlices(Node):

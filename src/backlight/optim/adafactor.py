@@ -6,7 +6,7 @@ from backlight.errors import ValueProblem
 from backlight.graph.state import wrap, writable
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import number
-from backlight.optim.running import count_step, scalar, zeros_like
+from backlight.optim.running import begin, count_step
 
 __all__ = ["Adafactor"]
 
@@ -76,14 +76,12 @@ class Adafactor(Optimizer):
 
 def _begin(state: dict, param) -> None:
     """Fill a parameter's state as it is before its first step."""
-    state["step"] = scalar(0)
-    shape = param.shape
     if param.ndim > 1:
-        kind = writable(param).dtype
-        state["row_var"] = wrap(np.zeros((*shape[:-1], 1), kind))
-        state["col_var"] = wrap(np.zeros((*shape[:-2], 1, shape[-1]), kind))
+        shape, kind = param.shape, writable(param).dtype
+        rows = wrap(np.zeros((*shape[:-1], 1), kind))
+        begin(state, param, row_var=rows, col_var=wrap(np.zeros((*shape[:-2], 1, shape[-1]), kind)))
     else:
-        state["variance"] = zeros_like(param)
+        begin(state, param, "variance")
 
 
 def _squares(state: dict, grad: np.ndarray, share: float, least: float) -> np.ndarray:

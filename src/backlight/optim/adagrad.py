@@ -79,6 +79,6 @@ class Adagrad(Optimizer):
         """Return a parameter's state, which PyTorch makes before the first step."""
         state = self.state[param]
         if not state:
-            begin(state, param)
-            state["sum"] = wrap(np.full_like(writable(param), self.defaults["initial_accumulator_value"]))
+            initial = self.defaults["initial_accumulator_value"]
+            begin(state, param, sum=wrap(np.full_like(writable(param), initial)))
         return state

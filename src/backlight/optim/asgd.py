@@ -63,8 +63,7 @@ class ASGD(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "ax")
-                state.update(eta=scalar(rate), mu=scalar(1))
+                begin(state, param, "ax", eta=scalar(rate), mu=scalar(1))
             count = count_step(state)
             eta, share = float(state["eta"]._data), float(state["mu"]._data)
             asgd_step(values, grad, writable(state["ax"]), eta, 1 - lambd * eta, share, sign, decay)

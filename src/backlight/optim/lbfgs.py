@@ -6,7 +6,7 @@ from backlight.errors import GraphError, ValueProblem
 from backlight.graph.modes import enable_grad
 from backlight.graph.provenance import user_place
 from backlight.graph.state import wrap, writable
-from backlight.graph.watching import count_write
+from backlight.graph.watching import begin_write, end_write
 from backlight.kernels.blocks import silent_floats
 from backlight.optim.line_search import Point, strong_wolfe
 from backlight.optim.optimizer import Optimizer
@@ -168,8 +168,9 @@ class LBFGS(Optimizer):
         for param in self.param_groups[0]["params"]:
             values = writable(param)
             part = direction[offset : offset + values.size].reshape(values.shape)
+            begin_write(param, "LBFGS.step", place)
             values += (length * part).astype(values.dtype, copy=False)
-            count_write(param, "LBFGS.step", place)
+            end_write(param)
             offset += values.size
 
 

@@ -75,8 +75,7 @@ class NAdam(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "exp_avg", "exp_avg_sq")
-                state["mu_product"] = scalar(1)
+                begin(state, param, "exp_avg", "exp_avg_sq", mu_product=scalar(1))
             count, product = count_step(state), state["mu_product"]
             now, ahead = momentum(count), momentum(count + 1)
             product._data = product._data * product._data.dtype.type(now)

@@ -23,7 +23,7 @@ from backlight.graph.modes import enable_grad
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, wrap, writable
 from backlight.graph.storage import before_write, guarding
-from backlight.graph.watching import count_write
+from backlight.graph.watching import begin_write, end_write
 from backlight.kernels.blocks import silent_floats
 from backlight.tensor.tensor import Tensor
 
@@ -167,8 +167,9 @@ class Optimizer:
                 for param in group["params"]:
                     grad = param._grad
                     if grad is not None:
+                        begin_write(param, name, place)
                         update(param, writable(param), grad._data)
-                        count_write(param, name, place)
+                        end_write(param)
         return loss
 
     def _step_between_hooks(self, closure):

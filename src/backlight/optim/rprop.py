@@ -61,8 +61,7 @@ class Rprop(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "prev")
-                state["step_size"] = wrap(np.full_like(values, rate))
+                begin(state, param, "prev", step_size=wrap(np.full_like(values, rate)))
             count_step(state)
             before, sizes = writable(state["prev"]), writable(state["step_size"])
             rprop_step(values, grad, before, sizes, shrink, grow, smallest, largest, sign)

@@ -20,11 +20,9 @@ def zeros_like(param: Tensor) -> Tensor:
     return wrap(np.zeros_like(writable(param)))
 
 
-def begin(state: dict, param: Tensor, *names: str) -> None:
-    """Fill a parameter's state as it is before its first step: a count of 0, and zeros under each name."""
-    state["step"] = scalar(0)
-    for name in names:
-        state[name] = zeros_like(param)
+def begin(state: dict, param: Tensor, *names: str, **others) -> None:
+    """Fill a parameter's state, in one step, as it is before the first: a count of 0, zeros under names, and others."""
+    state.update({"step": scalar(0), **{name: zeros_like(param) for name in names}, **others})
 
 
 def count_step(state: dict) -> float:

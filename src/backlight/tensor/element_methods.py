@@ -5,7 +5,7 @@ import numpy as np
 from backlight.errors import GraphError
 from backlight.graph.provenance import user_place
 from backlight.graph.state import writable
-from backlight.graph.watching import count_write
+from backlight.graph.watching import begin_write, end_write
 from backlight.later import function_later
 from backlight.ops.repeating import check_expands
 
@@ -60,6 +60,7 @@ def _replaced(target, name: str, others: tuple, function):
         check_expands(one._data, data.shape)
     columns = [data, *(np.broadcast_to(one._data, data.shape) for one in others)]
     found = [function(*elements) for elements in zip(*(column.ravel().tolist() for column in columns))]
+    begin_write(target, name, user_place(2))
     data[...] = np.array(found, data.dtype).reshape(data.shape)
-    count_write(target, name, user_place(2))
+    end_write(target)
     return target

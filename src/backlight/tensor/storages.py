@@ -9,7 +9,8 @@ from backlight.devices import device
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, DimError, GraphError, ShapeError
 from backlight.graph.state import LEAF, TensorState, memory_of, replace_memory, wrap, writable
-from backlight.ops.inplace import count_write, refuse_writing
+from backlight.graph.watching import end_write
+from backlight.ops.inplace import begin_write, refuse_writing
 from backlight.ops.products import small_name
 from backlight.ops.striding import strided_memory
 
@@ -137,8 +138,10 @@ def show_memory(tensor, source, storage_offset: int, size, stride):
         )
     if tensor._edge is not None:
         raise GraphError("set_() has no derivative: call it on tensor.detach()")
-    replace_memory(tensor, *_shown(tensor, source, storage_offset, size, stride))
-    count_write(tensor, "set_")
+    shown = _shown(tensor, source, storage_offset, size, stride)
+    begin_write(tensor, "set_")
+    replace_memory(tensor, *shown)
+    end_write(tensor)
     return tensor
 
 

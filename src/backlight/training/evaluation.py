@@ -67,8 +67,9 @@ def save_weights(file: Path, model: Module, record: dict) -> None:
 def evaluate_weights(file: Path, model: Module, images: Images) -> dict[str, float]:
     """Return what the weights in a file reach; the model keeps its own."""
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    model.load_state_dict(load_file(file))
+    weights = load_file(file)
     try:
+        model.load_state_dict(weights)
         return evaluate(model, images)
     finally:
         model.load_state_dict(own)

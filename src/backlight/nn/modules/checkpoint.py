@@ -9,7 +9,7 @@ import numpy as np
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, storage_of, wrap, writable
-from backlight.graph.watching import count_write
+from backlight.graph.watching import begin_write, end_write
 from backlight.nn.modules.state_hooks import EXTRA, StateHookRegistration
 from backlight.nn.parameter import Parameter, is_lazy
 from backlight.sizes import Size
@@ -180,8 +180,9 @@ class Checkpoint(StateHookRegistration):
         if assign:
             setattr(self, name, _as_its_kind(tensor, value))
         else:
+            begin_write(tensor, "load_state_dict", user_place())
             np.copyto(writable(tensor), array, casting="unsafe")
-            count_write(tensor, "load_state_dict", user_place())
+            end_write(tensor)
         return None
 
 

@@ -11,7 +11,7 @@ from backlight.errors import GraphError
 from backlight.graph.modes import no_grad
 from backlight.graph.provenance import user_place
 from backlight.graph.state import TensorState, wrap, writable
-from backlight.graph.watching import count_write
+from backlight.graph.watching import begin_write, end_write
 from backlight.kernels.steps import scale_in_place, sum_of_squares
 from backlight.ops.joining import stack
 from backlight.ops.norms import vector_norm
@@ -67,9 +67,10 @@ def clip_grads_with_norm_(
             return
     factor, place = scale.item(), user_place()
     for grad in gradients:
+        begin_write(grad, "clip_grad_norm_", place)
         if factor != 1:
             scale_in_place(writable(grad), factor)
-        count_write(grad, "clip_grad_norm_", place)
+        end_write(grad)
 
 
 def clip_grad_norm_(
