@@ -1,6 +1,8 @@
 """Hostile arguments end in PyTorch's errors, never in a crash, a hang or an error that nobody wrote for the caller."""
 
+import importlib.util
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -100,6 +102,17 @@ def test_a_call_that_succeeds_looks_at_no_signature(monkeypatch):
     monkeypatch.setattr("backlight.ops.arguments.parsing.signatures", looked)
     x = backlight.ones(2, 3)
     assert backlight.flip(x, (0,)).shape == x.flip(1).shape == (2, 3)
+
+
+def test_the_table_of_signatures_is_what_its_tool_writes():
+    path = Path(__file__).parent.parent / "tools" / "argument_signatures.py"
+    spec = importlib.util.spec_from_file_location("argument_signatures", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        written = tool.table()
+    assert tool.TABLE.read_text(encoding="utf-8") == written, "run python tools/argument_signatures.py"
 
 
 def test_a_slice_of_the_soak_program_finds_no_crash_and_no_hang():
