@@ -1,6 +1,8 @@
 """Hostile arguments end in PyTorch's errors, never in a crash, a hang or an error that nobody wrote for the caller."""
 
+import copy
 import importlib.util
+import pickle
 import warnings
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import torch
 
 import backlight
 import backlight.array_api
+import backlight.func
 import backlight.nn
 import backlight.signal
 import backlight.utils
@@ -53,6 +56,10 @@ torch.iinfo(-0.0)
 torch.set_anomaly_enabled(np.zeros((0, 3)))
 torch.broadcast_shapes((), 1.5)
 torch.nn.utils.rnn.invert_permutation((x,))
+torch.nanmedian(x[0], dim=0, keepdim=np.ones((2, 3)))
+torch.dtype()
+torch.unravel_index(x, (2, 3))
+torch.unravel_index(torch.tensor(2), (2.5,))
 x.resize_as_([x])
 x.take_along_dim(3)
 """.strip().splitlines()
@@ -62,6 +69,16 @@ torch.transpose(x, 2**63 - 1, 0)
 torch.transpose(x, 2**70, 0)
 torch.nn.utils.rnn.pack_padded_sequence(2, 1, 1)
 torch.permute(x, (2**62, 0))
+torch.rnn_relu_cell(x[0], x, x, x, x)
+torch.gru_cell(x, x, x, x)
+torch.lstm_cell(x, (x, x), x, x)
+torch.bilinear(x, x, torch.tensor(2.5, dtype=torch.float64))
+torch.bilinear(x, x[0], x)
+torch.unravel_index(torch.tensor(2), (0, 0))
+torch.unravel_index(torch.tensor(2), (-1, 2))
+torch.unflatten(torch.tensor(2), 0, (2, 2))
+x.index_add(-1, torch.tensor([0, 1, 2]), x[0], alpha=0)
+torch.ones(()).size(0)
 x.swapaxes(0, -2**62)
 torch.nonzero_static(x, size=-5)
 torch.index_add(x.long()[0], 0, torch.tensor([0]), torch.tensor([6]), alpha=float('nan'))
@@ -119,3 +136,14 @@ def test_a_slice_of_the_soak_program_finds_no_crash_and_no_hang():
     failures = hostile_calls.run(seconds=0, seed=1, calls=300)
     assert not [one for one in failures if not one.startswith("internal ")], "\n".join(failures)
     assert len(failures) <= 5, "\n".join(failures)
+
+
+@pytest.mark.parametrize(
+    "module", [backlight, backlight.nn.functional, backlight.nn.init, backlight.func, backlight.Tensor]
+)
+def test_what_namespaces_show_is_pickled_by_name(module):
+    checked = [value for value in vars(module).values() if type(value) is type(backlight.flip)]
+    assert checked
+    for function in checked:
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert copy.deepcopy(function) is function

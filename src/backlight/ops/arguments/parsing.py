@@ -149,7 +149,7 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     problems = [_problem(shown, one, args, kwargs, name.startswith(".")) for one in known]
     if None in problems:
         return _too_large(shown, args, kwargs)
-    if not binding and any(COUNTED.search(str(problem)) for problem in problems):
+    if not binding and all(COUNTED.search(str(problem)) for problem in problems):
         return None
     count = len(args) + len(kwargs)
     fitting = [problem for one, problem in zip(known, problems) if len(one) >= count]
