@@ -6,6 +6,7 @@ import pickle
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -110,6 +111,13 @@ def test_an_error_of_the_callers_own_comes_through():
 
     with pytest.raises(AttributeError, match="missing"):
         backlight.func.grad(user)(backlight.ones(2))
+
+
+def test_a_refused_anomaly_mode_changes_nothing():
+    with pytest.raises(TypeError, match="must be bool"):
+        backlight.set_anomaly_enabled(np.zeros((0, 3)))
+    assert backlight.is_anomaly_enabled() is False
+    backlight.ones(2, requires_grad=True).sum().backward()
 
 
 def test_a_call_that_succeeds_looks_at_no_signature(monkeypatch):
