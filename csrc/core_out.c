@@ -166,6 +166,8 @@ PyObject *out_function(PyObject *self, PyObject *args) {
 
 typedef struct {
   struct stand_in base;
+  PyObject *module; /* what shows the function, */
+  PyObject *name;   /* and how it calls it: a pickle finds it there */
 } CheckedFunction;
 
 static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
@@ -175,11 +177,15 @@ static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t fl
 
 static int checked_traverse(CheckedFunction *self, visitproc visit, void *arg) {
   Py_VISIT(self->base.reference);
+  Py_VISIT(self->module);
+  Py_VISIT(self->name);
   return 0;
 }
 
 static int checked_clear(CheckedFunction *self) {
   Py_CLEAR(self->base.reference);
+  Py_CLEAR(self->module);
+  Py_CLEAR(self->name);
   return 0;
 }
 
@@ -198,6 +204,32 @@ static PyObject *checked_bind(PyObject *self, PyObject *object, PyObject *type) 
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
+static PyObject *checked_getattro(PyObject *self, PyObject *name) {
+  PyObject *module = ((CheckedFunction *)self)->module;
+  if (module && PyUnicode_CompareWithASCIIString(name, "__module__") == 0) return Py_NewRef(module);
+  return stand_in_getattro(self, name);
+}
+
+static PyObject *checked_reduce(PyObject *self, PyObject *unused) {
+  (void)unused;
+  return Py_XNewRef(((CheckedFunction *)self)->name);
+}
+
+/* Say what shows the function: `shown(module, name)`. */
+static PyObject *checked_shown(PyObject *self, PyObject *args) {
+  CheckedFunction *function = (CheckedFunction *)self;
+  PyObject *module, *name;
+  if (!PyArg_ParseTuple(args, "UU", &module, &name)) return NULL;
+  Py_XSETREF(function->module, Py_NewRef(module));
+  Py_XSETREF(function->name, Py_NewRef(name));
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef checked_methods[] = {
+    {"__reduce__", checked_reduce, METH_NOARGS, "Pickle by name, as functions are."},
+    {"shown_as", checked_shown, METH_VARARGS, "Say which module shows the function, and by which name."},
+    {NULL, NULL, 0, NULL}};
+
 static PyObject *checked_repr(CheckedFunction *self) { return repr_of_reference(&self->base); }
 
 PyTypeObject CheckedFunction_Type = {
@@ -209,20 +241,24 @@ PyTypeObject CheckedFunction_Type = {
     .tp_traverse = (traverseproc)checked_traverse,
     .tp_clear = (inquiry)checked_clear,
     .tp_dealloc = (destructor)checked_dealloc,
-    .tp_getattro = stand_in_getattro,
+    .tp_getattro = checked_getattro,
     .tp_setattro = checked_setattro,
     .tp_descr_get = checked_bind,
     .tp_repr = (reprfunc)checked_repr,
-    .tp_methods = stand_in_methods,
+    .tp_methods = checked_methods,
     .tp_getset = stand_in_getset,
 };
 
-PyObject *checked_function(PyObject *self, PyObject *function) {
+PyObject *checked_function(PyObject *self, PyObject *args) {
   (void)self;
+  PyObject *function, *module, *name;
+  if (!PyArg_ParseTuple(args, "OUU", &function, &module, &name)) return NULL;
   CheckedFunction *made = PyObject_GC_New(CheckedFunction, &CheckedFunction_Type);
   if (!made) return NULL;
   made->base.vectorcall = checked_call;
   made->base.reference = Py_NewRef(function);
+  made->module = Py_NewRef(module);
+  made->name = Py_NewRef(name);
   PyObject_GC_Track(made);
   return (PyObject *)made;
 }

@@ -9,7 +9,7 @@ PyObject *out_function(PyObject *self, PyObject *args);
 
 /* A function without `out` whose failed calls are explained; it binds as a method. */
 extern PyTypeObject CheckedFunction_Type;
-PyObject *checked_function(PyObject *self, PyObject *function);
+PyObject *checked_function(PyObject *self, PyObject *args);
 
 /* core_explain(explain or None): what is called with (function, args, kwargs, exception) after a call has failed. */
 PyObject *core_explain(PyObject *self, PyObject *explain);

@@ -144,7 +144,7 @@ static PyMethodDef methods[] = {
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk without hooks."},
     {"core_override", core_override, METH_O, "Ask this with (function, args, kwargs) before each function with `out`."},
     {"core_explain", core_explain, METH_O, "Call this with (function, args, kwargs, exception) after a failed call."},
-    {"checked_function", checked_function, METH_O, "Return a function whose failed calls are explained."},
+    {"checked_function", checked_function, METH_VARARGS, "Return a function whose failed calls are explained."},
     {"out_function", out_function, METH_VARARGS, "Return a function that hands calls with `out` to another one."},
     {"grad_setup", grad_setup, METH_VARARGS, "Say what holds the modes, and what says whether all threads record."},
     {"set_recording", grad_set_recording, METH_O, "Switch recording in this thread; return whether it was asked for."},

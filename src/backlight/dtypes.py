@@ -43,13 +43,20 @@ class dtype:  # noqa: N801 - PyTorch's name
 
     __slots__ = ("is_complex", "is_floating_point", "kind", "name", "numpy", "old_name")
 
-    def __init__(self, name: str, numpy_type, kind: str, old_name: str):
+    def __new__(cls, *args, **kwargs):
+        """Refuse: all dtypes there are have names."""
+        raise ArgumentError("cannot create 'torch.dtype' instances; take one by its name, as float32")
+
+    @classmethod
+    def _made(cls, name: str, numpy_type, kind: str, old_name: str) -> "dtype":
+        self = object.__new__(cls)
         self.name = name
         self.numpy = np.dtype(numpy_type)
         self.kind = kind
         self.old_name = old_name
         self.is_floating_point = kind == FLOATS
         self.is_complex = kind == COMPLEX
+        return self
 
     @property
     def itemsize(self) -> int:
@@ -76,20 +83,20 @@ class dtype:  # noqa: N801 - PyTorch's name
         return (_by_name, (self.name,))
 
 
-float16 = half = dtype("float16", np.float16, FLOATS, "Half")
-bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOATS, "BFloat16")
-float32 = float = dtype("float32", np.float32, FLOATS, "Float")
-float64 = double = dtype("float64", np.float64, FLOATS, "Double")
-int8 = dtype("int8", np.int8, INTEGERS, "Char")
-uint8 = dtype("uint8", np.uint8, INTEGERS, "Byte")
-int16 = short = dtype("int16", np.int16, INTEGERS, "Short")
-int32 = int = dtype("int32", np.int32, INTEGERS, "Int")
-int64 = long = dtype("int64", np.int64, INTEGERS, "Long")
-bool = dtype("bool", np.bool_, BOOLS, "Bool")
+float16 = half = dtype._made("float16", np.float16, FLOATS, "Half")
+bfloat16 = dtype._made("bfloat16", ml_dtypes.bfloat16, FLOATS, "BFloat16")
+float32 = float = dtype._made("float32", np.float32, FLOATS, "Float")
+float64 = double = dtype._made("float64", np.float64, FLOATS, "Double")
+int8 = dtype._made("int8", np.int8, INTEGERS, "Char")
+uint8 = dtype._made("uint8", np.uint8, INTEGERS, "Byte")
+int16 = short = dtype._made("int16", np.int16, INTEGERS, "Short")
+int32 = int = dtype._made("int32", np.int32, INTEGERS, "Int")
+int64 = long = dtype._made("int64", np.int64, INTEGERS, "Long")
+bool = dtype._made("bool", np.bool_, BOOLS, "Bool")
 
 # Names that a script may compare a dtype with; no tensor is of these, and asking for one says so.
-complex64 = cfloat = dtype("complex64", np.complex64, COMPLEX, "ComplexFloat")
-complex128 = cdouble = dtype("complex128", np.complex128, COMPLEX, "ComplexDouble")
+complex64 = cfloat = dtype._made("complex64", np.complex64, COMPLEX, "ComplexFloat")
+complex128 = cdouble = dtype._made("complex128", np.complex128, COMPLEX, "ComplexDouble")
 
 ALL = (float16, bfloat16, float32, float64, int8, uint8, int16, int32, int64, bool)
 BY_NUMPY = {kind.numpy: kind for kind in ALL}

@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import re
 from types import ModuleType
 
 import torch
@@ -36,9 +35,6 @@ LEFT_OUT = {
     "default_generator": "of the process",
 }
 
-# Left to the repairs of dtype ranges and of polynomials that never end.
-ELSEWHERE = re.compile(r"mvlgamma_?|multigammaln|polygamma_?|fill_?|clamp.*|clip_?|.*_polynomial_.*")
-
 
 def public_names() -> list[str]:
     """Return the callable names below `backlight` that PyTorch has too, methods of tensors as `.name`."""
@@ -46,9 +42,7 @@ def public_names() -> list[str]:
     for namespace in ["", *NAMESPACES.split()]:
         if namespace != "Tensor":
             found += _callables(namespace)
-    return [
-        name for name in dict.fromkeys(found) if name not in LEFT_OUT and not ELSEWHERE.fullmatch(name.split(".")[-1])
-    ]
+    return [name for name in dict.fromkeys(found) if name not in LEFT_OUT]
 
 
 def _is_method(name: str) -> bool:

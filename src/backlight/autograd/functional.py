@@ -29,6 +29,7 @@ from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
 from backlight.graph.modes import enable_grad
 from backlight.graph.start import gradients_of
 from backlight.graph.state import TensorState, wrap
+from backlight.ops.arguments.checked import with_checks
 from backlight.ops.tables import TENSOR_OPS
 from backlight.tensor.filled import zeros_like
 from backlight.tensor.tensor import Tensor
@@ -343,3 +344,6 @@ def _stacked(out, x, rows, create_graph: bool):
 
 def _zeros_like(tensor):
     return wrap(np.zeros(tensor._data.shape, tensor._data.dtype))
+
+
+globals().update(with_checks(globals(), __all__, __name__))

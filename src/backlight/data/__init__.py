@@ -21,6 +21,7 @@ from backlight.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from backlight.ops.arguments.checked import with_checks
 
 __all__ = [
     "BatchSampler",
@@ -44,3 +45,5 @@ __all__ = [
     "transforms",
     "vision",
 ]
+
+globals().update(with_checks(globals(), __all__, __name__))

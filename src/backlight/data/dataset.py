@@ -73,8 +73,9 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Rows of tensors: sample i is the tuple of the i-th element of each."""
 
     def __init__(self, *tensors: Tensor):
-        if any(len(tensor) != len(tensors[0]) for tensor in tensors):
-            raise AssertionError(f"Size mismatch between tensors: lengths {[len(tensor) for tensor in tensors]}")
+        lengths = [tensor.size(0) for tensor in tensors]
+        if len(set(lengths)) > 1:
+            raise AssertionError(f"Size mismatch between tensors: lengths {lengths}")
         self.tensors = tensors
 
     def __getitem__(self, index) -> tuple[Tensor, ...]:

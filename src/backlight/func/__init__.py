@@ -7,6 +7,7 @@ from backlight.func.jacobians import hessian, jacfwd, jacrev
 from backlight.func.rearranging import rearrange
 from backlight.func.reverse import grad, grad_and_value, value_and_grad, vjp
 from backlight.func.stateless import functional_call, stack_module_state
+from backlight.ops.arguments.checked import with_checks
 
 __all__ = [
     "debug_unwrap",
@@ -26,3 +27,5 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+globals().update(with_checks(globals(), __all__, __name__))

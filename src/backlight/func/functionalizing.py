@@ -7,7 +7,7 @@ holds.
 
 from collections.abc import Callable
 
-from backlight.errors import GraphError
+from backlight.errors import ArgumentError, GraphError
 from backlight.func.reverse import wrapping
 from backlight.graph.state import TensorState, below_batches
 from backlight.nn.modules.channel_norms import BatchNorm
@@ -50,7 +50,12 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     Args:
         recurse: look below all vmaps that are open, not the innermost only.
     """
-    if not isinstance(tensor, TensorState) or recurse:
+    if not isinstance(tensor, TensorState):
+        raise ArgumentError(
+            "is_functorch_wrapped_tensor(): incompatible function arguments. The following argument types are "
+            f"supported:\n    a tensor; got {type(tensor).__name__}"
+        )
+    if recurse:
         return below_batches(tensor)
     return tensor._data.physical if getattr(tensor._data, "of_a_batch", False) else tensor
 

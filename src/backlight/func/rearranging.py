@@ -97,8 +97,10 @@ def _sides(pattern: str, lengths: dict) -> tuple[list, list]:
 
     Raises:
         ValueError: the sides do not go together.
-        TypeError: a length is no int.
+        TypeError: a length is no int, or the pattern no string.
     """
+    if not isinstance(pattern, str):
+        raise ArgumentError(f"rearrange(): argument 'pattern' (position 2) must be str, not {type(pattern).__name__}")
     if pattern.count("->") != 1:
         raise ValueProblem("Pattern must contain a single '->' separator")
     left, right = [_groups(side) for side in pattern.split("->")]

@@ -39,6 +39,8 @@ class _Anomaly:
 
     def set(self, enabled: bool, check_nan: bool, check_inf: bool, forward: bool) -> None:
         """Switch, and tell those who look at ops."""
+        # all are converted first: one that is neither true nor false changes nothing
+        enabled, check_nan, check_inf, forward = map(bool, (enabled, check_nan, check_inf, forward))
         self.enabled, self.check_nan, self.check_inf, self.forward = enabled, check_nan, check_inf, forward
         self.wanted = (NAN * check_nan + INFINITE * check_inf) if enabled else None
         wanted = self.wanted_of_ops

@@ -2,7 +2,7 @@
 
 from numbers import Number
 
-from backlight.errors import DimError, ShapeError, ValueProblem
+from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
 from backlight.ops.fractional_pooling import pool_fractionally
 from backlight.tensor.drawn import rand
 
@@ -19,6 +19,8 @@ _INTS = {2: "a single Int or tuple of Ints", 3: "a single Int or tuple of three 
 def _tuple_of(name: str, option: str, value, dims: int) -> tuple:
     if isinstance(value, Number):
         return (value,) * dims
+    if not isinstance(value, (tuple, list)):
+        raise ArgumentError(f"{name}(): argument '{option}' must be tuple of numbers, not {type(value).__name__}")
     if len(value) not in (1, dims):
         raise ShapeError(f"{name}: {option} must either be {_INTS[dims]}; got {tuple(value)}")
     return tuple(value) * (dims // len(value))

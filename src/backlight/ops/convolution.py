@@ -8,7 +8,7 @@ exchanged. So all orders of derivative are these ops again.
 
 from numbers import Integral
 
-from backlight.errors import ShapeError
+from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.kernels import patches
 from backlight.kernels.halves import rounded, widened
@@ -137,6 +137,10 @@ def as_tuple(name: str, value, dims: int) -> tuple[int, ...]:
     """Return one number for each dim, or raise PyTorch's error."""
     if isinstance(value, Integral):
         return (int(value),) * dims
+    if isinstance(value, TensorState):
+        value = value.tolist() if value._data.ndim else [value.item()]
+    if not isinstance(value, (tuple, list)):
+        raise ArgumentError(f"argument '{name}' must be tuple of ints, not {type(value).__name__}")
     found = tuple(map(int, value))
     if len(found) == 1:
         return found * dims

@@ -115,13 +115,13 @@ def _forward_lines(plan: Plan, called: bool = False) -> list[str]:
     lines = ["try:", f"    {results} = {call}", "except RuntimeWarning:"]
     lines += [f"    {results} = operands.quietly(forward, {arguments})"]
     arrays = "".join(f"d_{p.name}, " for p in plan.arrays)
-    better = "sizes.as_storage_error(problem)"
+    better = "operands.as_storage_error(problem)"
     if op.promote:
         better = f"operands.broadcast_problem(problem, ({arrays}))"
     elif op.explain is not None:
         better = f"operands.explained(op.explain, ({arrays}), problem)"
     lines += ["except ValueError as problem:", f"    raise {better} from None"]
-    lines += ["except MemoryError as problem:", "    raise sizes.as_storage_error(problem) from None"]
+    lines += ["except MemoryError as problem:", "    raise operands.as_storage_error(problem) from None"]
     if op.refuse is not None:
         lines += ["except TypeError as problem:", f"    raise operands.refused(op, problem, ({arrays})) from None"]
     return lines

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from backlight.errors import ShapeError
+from backlight.errors import DimError, ShapeError
 from backlight.kernels import products
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
@@ -22,6 +22,7 @@ from backlight.ops.products import (
     check_sum_dtypes,
     matmul,
     not_a_tensor,
+    small_name,
 )
 from backlight.ops.shaping import unsafe_view
 
@@ -178,17 +179,36 @@ def bilinear(input1, input2, weight, bias=None):
         RuntimeError: the sizes do not fit.
     """
     left, right, sizes = input1._data.shape, input2._data.shape, weight._data.shape
-    if left[:-1] != right[:-1]:
-        raise ShapeError(
-            "bilinear(): input batch dimensions do not match: the shapes are "
-            f"{list(left)} and {list(right)}, which may differ in the last dim only"
-        )
+    _check_one_dtype({"input1": input1, "input2": input2, "weight": weight, "bias": bias})
+    if len(left) != len(right):
+        raise ShapeError(f"bilinear(): input dimensions do not match: got {len(left)} and {len(right)}")
+    for dim, (first, second) in enumerate(zip(left[:-1], right[:-1])):
+        if first != second:
+            raise ShapeError(
+                f"bilinear(): input batch dimensions do not match at dim {dim}: got {first} and {second}; the shapes "
+                f"are {list(left)} and {list(right)}, which may differ in the last dim only"
+            )
+    if not left:
+        raise DimError("Dimension specified as -1 but tensor has no dimensions; the inputs need one")
+    if len(sizes) != 3:
+        raise ShapeError(f"number of dimensions must match; bilinear's weight has 3, got {list(sizes)}")
     for name, found, wanted in (("input1", left[-1], sizes[1]), ("input2", right[-1], sizes[2])):
         if found != wanted:
             raise ShapeError(f"bilinear(): {name} size does not match weight size: got {found} but expected {wanted}")
+    if bias is not None and bias._data.shape != sizes[:1]:
+        raise ShapeError(
+            f"bilinear(): bias size does not match weight size: got {bias._data.size} but expected {sizes[0]}"
+        )
     require_no_bools("bmm", weight)
     count = prod(left[:-1])
     first, second = input1.reshape((count, left[-1])), input2.reshape((count, right[-1]))
     rows = einsum("bi,oij,bj->bo", first, weight, second)
     out = rows.reshape((*left[:-1], sizes[0]))
     return out if bias is None else out + bias
+
+
+def _check_one_dtype(named: dict) -> None:
+    given = {name: tensor._data.dtype for name, tensor in named.items() if tensor is not None}
+    if len(set(given.values())) > 1:
+        listed = ", ".join(f"{name}: {small_name(kind)}" for name, kind in given.items())
+        raise ShapeError(f"All tensors must have the same dtype, got {listed}")

@@ -158,7 +158,10 @@ def unify(op, arrays):
     kind = common_dtype(present)
     if op.promote == "float":
         kind = as_float(kind)
-    return [array if array is None or array.dtype == kind else array.astype(kind) for array in arrays]
+    try:
+        return [array if array is None or array.dtype == kind else array.astype(kind) for array in arrays]
+    except (MemoryError, ValueError) as problem:
+        raise as_storage_error(problem) from None
 
 
 def restoration(data, tensors):

@@ -28,7 +28,9 @@ class Weights(NamedTuple):
     @property
     def bias(self) -> TensorState | None:
         """Both biases in one."""
-        return None if self.input_bias is None else self.input_bias + self.hidden_bias
+        if self.input_bias is None or self.hidden_bias is None:
+            return self.hidden_bias if self.input_bias is None else self.input_bias
+        return self.input_bias + self.hidden_bias
 
 
 # --- one layer in one direction ---------------------------------------------------------------------------------------
@@ -173,24 +175,55 @@ def _with_one_state(name: str, mode: str, args: tuple, named: dict) -> tuple:
 # --- cells ------------------------------------------------------------------------------------------------------------
 
 
+def _check_cell(gates: int, input, states, w_ih, w_hh) -> None:
+    """Raise PyTorch's error for sizes that do not fit.
+
+    Raises:
+        RuntimeError: they do not.
+        IndexError: an argument has no second dim.
+    """
+    size = w_hh.size(1)
+    if gates > 1:
+        _check_input(input, w_ih)
+    if w_ih.size(0) != gates * size:
+        raise ShapeError(f"weight_ih first dim must be {gates} * hidden_size = {gates * size}, but got {w_ih.size(0)}")
+    _check_input(input, w_ih)
+    for place, state in enumerate(states):
+        if input.size(0) != state.size(0):
+            raise ShapeError(f"Input batch size {input.size(0)} doesn't match hidden{place} batch size {state.size(0)}")
+        if state.size(1) != size:
+            raise ShapeError(f"hidden{place} has inconsistent hidden_size: got {state.size(1)}, expected {size}")
+    if w_hh.size(0) != gates * size:
+        raise ShapeError(f"weight_hh first dim must be {gates} * hidden_size = {gates * size}, but got {w_hh.size(0)}")
+
+
+def _check_input(input, w_ih) -> None:
+    if input.size(1) != w_ih.size(1):
+        raise ShapeError(f"input has inconsistent input_size: got {input.size(1)} expected {w_ih.size(1)}")
+
+
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Return the next hidden state and the next cell state of an LSTM."""
     if len(hx) != 2:
         raise ShapeError("lstm_cell expects two hidden states")
+    _check_cell(4, input, hx, w_ih, w_hh)
     _, hidden, cells = through_lstm(input, hx, Weights(w_ih, w_hh, b_ih, b_hh), (len(input),), False)
     return hidden, cells
 
 
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Return the next hidden state of a GRU."""
+    _check_cell(3, input, (hx,), w_ih, w_hh)
     return through_gru(input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh), (len(input),), False)[1]
 
 
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Return the next hidden state of a recurrent layer with tanh."""
+    _check_cell(1, input, (hx,), w_ih, w_hh)
     return through_tanh(input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh), (len(input),), False)[1]
 
 
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Return the next hidden state of a recurrent layer with relu."""
+    _check_cell(1, input, (hx,), w_ih, w_hh)
     return through_relu(input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh), (len(input),), False)[1]

@@ -7,10 +7,13 @@ memory is read and written outside of the arrays. So NumPy gets a copy that no o
 anything is checked. `np.take` and the compiled kernels check what they use, and need none.
 """
 
+from collections.abc import Sequence
+from math import prod
+
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ArgumentError, DimError, ShapeError
+from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels.slices import add_slices, slices_taken
 from backlight.ops.declare import op
@@ -79,6 +82,10 @@ def index_add(xp, input, dim: int, index, source, *, alpha: float = 1):
     check_vector("index_add", index)
     check_same_dtype("index_add_(): self ({0}) and source ({1}) must have the same scalar type", input, source)
     shape, rows = input.shape, index.reshape(-1)
+    if source.ndim <= dim and shape:
+        raise ShapeError(
+            f"index_add_(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}"
+        )
     if source.ndim and source.shape[dim] != rows.size:
         raise ShapeError(
             f"index_add_(): Number of indices ({rows.size}) should be equal to source.size(dim): "
@@ -284,14 +291,28 @@ def one_hot(tensor, num_classes=-1):
 def unravel_index(indices, shape):
     """Return, for places counted row by row, the index along each dim of an array of the given shape.
 
+    A place outside the array counts on from its beginning, as in PyTorch.
+
     Raises:
-        ValueError: a place lies outside.
-        TypeError: the places are no integers.
+        TypeError: the places are no integers, or a size is no int.
+        ValueError: a size is negative.
+        RuntimeError: there is a place in an array without elements.
     """
-    if indices._data.dtype.kind not in "iu":
+    data = indices._data
+    if data.dtype.kind not in "iu":
         raise ArgumentError(
-            f"expected 'indices' to be integer dtype, but got {from_numpy_dtype(indices._data.dtype)}; convert them "
-            "with .long()"
+            f"expected 'indices' to be integer dtype, but got {from_numpy_dtype(data.dtype)}; convert them with .long()"
         )
+    if not isinstance(shape, (int, Sequence)):
+        raise ArgumentError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    return tuple(wrap(np.asarray(places)) for places in np.unravel_index(indices._data, shape))
+    for size in shape:
+        if not isinstance(size, int):
+            raise ArgumentError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if any(size < 0 for size in shape):
+        raise ValueProblem(f"'shape' cannot have negative values, but got {shape}")
+    if 0 in shape and data.size:
+        raise ShapeError(f"ZeroDivisionError; an array of shape {list(shape)} has no elements")
+    steps = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
+    data = data.astype(np.int64)
+    return tuple(wrap(np.asarray(data // max(step, 1) % max(size, 1))) for step, size in zip(steps, shape))

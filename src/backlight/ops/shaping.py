@@ -180,6 +180,8 @@ def unflatten(input, dim: int, sizes):
     sizes = tuple(sizes)
     if not sizes:
         raise ShapeError("unflatten: sizes must be non-empty")
+    if not shape:
+        raise ShapeError("unflatten got an unexpected error:\na tensor of no dims has none to split")
     if sizes.count(-1) > 1:
         raise ShapeError("unflatten got an unexpected error:\nonly one dimension can be inferred")
     known = prod(size for size in sizes if size != -1)

@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from backlight import dtypes
+from backlight.errors import DimError
 from backlight.layouts import contiguous_format
 from backlight.ops import repeating, shaping, striding, transposing
 from backlight.ops.dims import normalise_dim
@@ -24,7 +25,13 @@ class ShapeMethods:
 
     def size(self, dim=None):
         """Return the size of each dim, or of one."""
-        return Size(self._data.shape) if dim is None else self._data.shape[normalise_dim(dim, self._data.ndim)]
+        shape = self._data.shape
+        if dim is None:
+            return Size(shape)
+        place = normalise_dim(dim, len(shape))
+        if not shape:
+            raise DimError(f"Dimension specified as {dim} but tensor has no dimensions; see numel()")
+        return shape[place]
 
     @property
     def ndim(self):

@@ -9,6 +9,7 @@ from typing import Any
 
 from backlight.batching.trees import LEAF, Spec, flatten, opened_of, registered, unflatten
 from backlight.errors import ArgumentError, ValueProblem
+from backlight.ops.arguments.checked import with_checks
 
 __all__ = [
     "PyTree",
@@ -187,3 +188,6 @@ def _in_order(tree: dict, spec: TreeSpec) -> list:
         told = [f"missing key(s): {missing}"] * bool(missing) + [f"extra key(s): {extra}"] * bool(extra)
         raise ValueProblem(f"Node keys mismatch; {'; '.join(told)}.")
     return [tree[key] for key in keys]
+
+
+globals().update(with_checks(globals(), __all__, __name__))

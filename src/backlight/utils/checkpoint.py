@@ -24,6 +24,7 @@ from backlight.graph.state import TensorState
 from backlight.graph.tasks import count_tasks, current_task
 from backlight.kernels.blocks import block
 from backlight.nn.modules.container import Sequential
+from backlight.ops.arguments.checked import with_checks
 from backlight.ops.comparisons import equal
 from backlight.tensor.random import fork_rng, get_rng_state, set_rng_state
 from backlight.utils.checkpoint_debugging import OpLog
@@ -330,3 +331,6 @@ def _one_after_the_other(functions: Sequence[Callable]) -> Callable:
         return input
 
     return run
+
+
+globals().update(with_checks(globals(), __all__, __name__))

@@ -4,6 +4,7 @@ import enum
 
 from backlight.errors import ArgumentError
 from backlight.graph.state import TensorState
+from backlight.ops.arguments.checked import with_checks
 from backlight.tensor.dlpack import export, from_dlpack
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
@@ -34,3 +35,6 @@ def to_dlpack(tensor):
     if not isinstance(tensor, TensorState):
         raise ArgumentError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {type(tensor).__name__}")
     return export(tensor)
+
+
+globals().update(with_checks(globals(), __all__, __name__))

@@ -15,6 +15,7 @@ from backlight.nn.utils.fusion import (
 from backlight.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from backlight.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 from backlight.nn.utils.weight_norm import remove_weight_norm, weight_norm
+from backlight.ops.arguments.checked import with_checks
 
 if TYPE_CHECKING:
     from backlight.nn.utils import prune
@@ -42,3 +43,5 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = names_later(__name__, {}, ("prune",))
+
+globals().update(with_checks(globals(), __all__, __name__))

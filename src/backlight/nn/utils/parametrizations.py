@@ -4,6 +4,7 @@ from backlight.nn.modules.module import Module
 from backlight.nn.utils.orthogonal import orthogonal
 from backlight.nn.utils.parametrize import register_parametrization
 from backlight.nn.utils.spectral import spectral_norm
+from backlight.ops.arguments.checked import with_checks
 from backlight.ops.norms import vector_norm
 from backlight.tensor.tensor import Tensor
 
@@ -37,3 +38,6 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Source: Tim Salimans, Diederik P. Kingma: Weight Normalization, 2016, arXiv:1602.07868
     """
     return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+
+globals().update(with_checks(globals(), __all__, __name__))

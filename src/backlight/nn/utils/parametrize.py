@@ -14,6 +14,7 @@ from backlight.kernels.blocks import block
 from backlight.nn.modules.container import ModuleDict, ModuleList
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
+from backlight.ops.arguments.checked import with_checks
 from backlight.tensor.tensor import Tensor
 
 __all__ = [
@@ -201,3 +202,6 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     else:
         module.register_buffer(tensor_name, value)
     return module
+
+
+globals().update(with_checks(globals(), __all__, __name__))

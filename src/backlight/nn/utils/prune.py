@@ -16,6 +16,7 @@ from backlight.nn.utils.pruning_methods import (
     pruning_hooks,
 )
 from backlight.nn.utils.vectors import parameters_to_vector
+from backlight.ops.arguments.checked import with_checks
 from backlight.tensor.filled import ones_like
 from backlight.tensor.tensor import Tensor
 
@@ -145,3 +146,6 @@ def remove(module: Module, name: str) -> Module:
 def is_pruned(module: Module) -> bool:
     """Tell whether a parameter of a module, or of a module inside it, is pruned."""
     return any(pruning_hooks(inner) for inner in module.modules())
+
+
+globals().update(with_checks(globals(), __all__, __name__))

@@ -10,6 +10,7 @@ from backlight.nn.packing import (
     unpack_sequence,
     unpad_sequence,
 )
+from backlight.ops.arguments.checked import with_checks
 
 __all__ = [
     "PackedSequence",
@@ -21,3 +22,5 @@ __all__ = [
     "unpack_sequence",
     "unpad_sequence",
 ]
+
+globals().update(with_checks(globals(), __all__, __name__))

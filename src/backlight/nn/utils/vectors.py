@@ -12,6 +12,10 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Return the elements of all parameters, one after the other; gradients reach the parameters through it."""
+    parameters = list(parameters)
+    for place, one in enumerate(parameters):
+        if not isinstance(one, TensorState):
+            raise ArgumentError(f"expected Tensor as element {place} in argument 0, but got {type(one).__name__}")
     return cat([parameter.view(-1) for parameter in parameters])
 
 

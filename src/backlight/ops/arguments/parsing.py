@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -20,8 +21,6 @@ from backlight.dtypes import dtype
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.graph.state import TensorState
 from backlight.layouts import layout, memory_format
-from backlight.ops.arguments.signatures_of_functions import FUNCTIONS
-from backlight.ops.arguments.signatures_of_methods import METHODS
 
 OTHER_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 ALWAYS_TAKEN = {"out", "requires_grad", "generator", "memory_format", "names", "pin_memory"}
@@ -29,7 +28,8 @@ NUMBER_FIRST = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "d
 LARGEST = 2**63 - 1
 COUNTED = re.compile(r"\(\) (takes \d+ positional|got an unexpected keyword|missing \d)")
 PREFIXED = ("linalg", "fft", "special")
-PYTHONS = "set_anomaly_enabled=bool enabled,bool check_nan="  # of functions that no schema names
+TABLE = Path(__file__).with_name("signatures.txt")  # written by tools/argument_signatures.py, which says how
+PYTHONS = {"set_anomaly_enabled": "bool enabled,bool check_nan="}  # of functions that PyTorch has as classes
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def signatures(name: str) -> list[tuple[Parameter, ...]]:
 
 @cache
 def _listed() -> dict[str, str]:
-    lines = f"{FUNCTIONS};{METHODS};{PYTHONS}".replace("\n", " ").split(";")
-    return dict(line.strip().split("=", 1) for line in lines if line.strip())
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    return PYTHONS | dict(line.split("=", 1) for line in lines)
 
 
 def _parameters(text: str) -> tuple[Parameter, ...]:
@@ -149,7 +149,7 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     problems = [_problem(shown, one, args, kwargs, name.startswith(".")) for one in known]
     if None in problems:
         return _too_large(shown, args, kwargs)
-    if not binding and any(COUNTED.search(str(problem)) for problem in problems):
+    if not binding and all(COUNTED.search(str(problem)) for problem in problems):
         return None
     count = len(args) + len(kwargs)
     fitting = [problem for one, problem in zip(known, problems) if len(one) >= count]
