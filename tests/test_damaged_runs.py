@@ -65,20 +65,21 @@ def test_a_run_folder_says_which_line_is_damaged(tmp_path):
     assert len(RunFolder(tmp_path).records()) == 1
 
 
-def test_results_of_a_study_that_are_damaged_are_named(tmp_path):
+def test_results_of_a_study_that_are_damaged_are_measured_again(tmp_path):
     file = tmp_path / "records.jsonl"
     first = json.dumps({"model": "m"}, ensure_ascii=False, sort_keys=True)
-    for line in ('{"key": 1, "result": {}}', '{"key": "a"', "[]", '{"key": "a"}'):
-        file.write_text(f"{first}\n{line}\n")
-        with pytest.raises(InputError, match=r"records.jsonl, line 2 is damaged: .* remove the file to measure anew"):
-            Records(file, {"model": "m"}, resume=True)
+    for line in ('{"key": 1, "result": {}}', '{"key": "a"', "[]", '{"key": "a"}', "[" * 20_000):
+        file.write_text(f'{first}\n{line}\n{{"key": "b", "result": {{}}}}\n')
+        records = Records(file, {"model": "m"}, resume=True)
+        assert "a" not in records and "b" in records and len(records) == 1
+        records.close()
 
 
 @pytest.mark.parametrize("name", ["run.toml", "run.json"])
 def test_settings_that_are_nested_too_deeply_are_one_line(name, tmp_path):
     text = "[" * 20_000 + "]" * 20_000
     (tmp_path / name).write_text(text if name.endswith("json") else f"a = {text}")
-    with pytest.raises(InputError, match="nested too deeply"):
+    with pytest.raises(InputError, match=r"nested too deeply|nested less deeply"):
         read_config(tmp_path / name)
 
 

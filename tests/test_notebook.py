@@ -92,7 +92,7 @@ def test_a_missing_library_is_named(ranking, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(tables, "import_module", missing)
+    monkeypatch.setattr(tables, "import_unforked", missing)
     for method, name in ((ranking.to_pandas, "pandas"), (ranking.to_arrow, "pyarrow")):
         with pytest.raises(InputError, match=f'needs the {name} library: pip install "backlight\\[tables\\]"'):
             method()

@@ -30,10 +30,10 @@ from hostile.names import public_names, resolve  # noqa: E402
 TABLE = ROOT / "src" / "backlight" / "ops" / "arguments" / "signatures.txt"
 SCHEMA_PREFIXES = {"linalg.": "linalg_", "fft.": "fft_", "special.": "special_", "nn.functional.": ""}
 STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-# what takes any number of tensors or shapes, which the schemas write as one list
+# what takes any number of tensors or shapes, which the schemas write as one list, and what takes any data
 _ANY_NUMBER = """
 cartesian_prod block_diag broadcast_tensors meshgrid einsum atleast_1d atleast_2d atleast_3d chain_matmul
-align_tensors broadcast_shapes
+align_tensors broadcast_shapes tensor
 """
 ANY_NUMBER = frozenset(_ANY_NUMBER.split())
 # overloads of TorchScript, which are no functions of tensors

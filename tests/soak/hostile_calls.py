@@ -42,7 +42,7 @@ class Worker:
 
     def __init__(self, package: str):
         self.package, self.process = package, None
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the play
 
     def start(self) -> None:
         """Start the process and wait until it has imported all it needs."""
@@ -139,8 +139,9 @@ class Play:
 
     def close(self) -> None:
         """End the processes."""
-        self.ours.stop()
-        self.theirs.stop()
+        for worker in (self.ours, self.theirs):
+            worker.stop()
+            worker.errors.close()
 
 
 def run(seconds: float, seed: int, calls: int | None = None, only: str = "", silent: str = "") -> list[str]:

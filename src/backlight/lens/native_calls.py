@@ -19,7 +19,7 @@ METHODS = (
     *("new_empty", "new_ones", "new_tensor", "new_zeros", "new_full", "__array_wrap__"),
     *("__setitem__", "register_hook", "retain_grad"),
 )
-REPORT_THEMSELVES = {"write_result", "take_shape"}  # what ops/inplace.py makes
+REPORT_THEMSELVES = ("writes", "reshapes")  # what functions of ops/inplace.py have
 _noted: list[bool] = []
 
 
@@ -34,7 +34,7 @@ def note_functions() -> None:
     named |= {getattr(Tensor, name): name for name in (*METHODS, *writes)}
     named |= {data.fget: "data", data.fset: "data", masking.nonzero: "nonzero", selecting.one_hot: "one_hot"}
     for function, name in ((undone(function), name) for function, name in named.items()):
-        if isinstance(function, FunctionType) and function.__code__.co_name not in REPORT_THEMSELVES:
+        if isinstance(function, FunctionType) and not any(hasattr(function, mark) for mark in REPORT_THEMSELVES):
             add_interception(Interception(function, name))
     add_interception(_ModuleCall(Module.__call__))
     add_interception(_FunctionCall(Function.__dict__["apply"].__func__))

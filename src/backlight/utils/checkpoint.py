@@ -24,7 +24,7 @@ from backlight.graph.state import TensorState
 from backlight.graph.tasks import count_tasks, current_task
 from backlight.kernels.blocks import block
 from backlight.nn.modules.container import Sequential
-from backlight.ops.arguments.checked import with_checks
+from backlight.ops.arguments.checked import undone, with_checks
 from backlight.ops.comparisons import equal
 from backlight.tensor.random import fork_rng, get_rng_state, set_rng_state
 from backlight.utils.checkpoint_debugging import OpLog
@@ -140,7 +140,7 @@ def checkpoint(
         raise ValueProblem(
             "Unexpected keyword arguments: " + ",".join(kwargs) + "; with use_reentrant=False they may be"
         )
-    if context_fn is not noop_context_fn or debug is not False:
+    if undone(context_fn) is not undone(noop_context_fn) or debug is not False:
         raise ValueProblem("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
     return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
@@ -149,7 +149,7 @@ def _frame(function, kwargs: dict, preserve_rng_state: bool, context_fn, determi
     """Return the frame of a call, what logs its ops (or None), and the block to run its forward in."""
     log = None
     if debug if _Settings.debug is None else _Settings.debug:
-        if context_fn is not noop_context_fn:
+        if undone(context_fn) is not undone(noop_context_fn):
             raise ValueProblem("debug=True is incompatible with non-default context_fn")
         log = OpLog()
         context_fn = log.contexts

@@ -34,7 +34,7 @@ def plain(name: str, scene: Scene, *evidence: str) -> Finding:
 
 def hooks_refused(scene: Scene) -> str | None:
     """BL910, whose message is the program's own: it comes out of entering saved_tensors_hooks."""
-    entering = (frame for frame in scene.frames() if frame.f_code.co_name == "__enter__")
+    entering = (frame for frame in scene.frames() if frame.f_code.co_name in ("__enter__", "_block_state"))
     owner = next((type(frame.f_locals.get("self")).__name__ for frame in entering), "")
     return "BL910" if owner == "saved_tensors_hooks" else None
 
