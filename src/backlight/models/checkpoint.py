@@ -117,13 +117,13 @@ def check_header(folder: Path, config, words: str) -> None:
         words: the weight that holds the word embeddings, without a prefix.
 
     Raises:
-        InputError: there are more or fewer layers or words than config.json states, or the weights cannot be read.
+        InputError: there are fewer layers than config.json states, or other numbers of words, or no weights to read.
     """
     stored = {name: one for part in _parts_of(folder) for name, one in read_header(part, WHERE).items()}
     layers = [int(found[1]) for name in stored if (found := LAYER.search(name))]
-    if layers and max(layers) + 1 != config.num_hidden_layers:
+    if layers and max(layers) + 1 < config.num_hidden_layers:  # fewer are a model that ends there
         raise InputError(
-            f"num_hidden_layers must be {max(layers) + 1}, as many layers as the weights in {folder} have, got "
+            f"num_hidden_layers must be at most {max(layers) + 1}, as many layers as the weights in {folder} have, got "
             f"{config.num_hidden_layers}"
         )
     width = getattr(config, "embedding_size", None) or config.hidden_size

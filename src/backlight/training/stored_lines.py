@@ -62,7 +62,7 @@ class RunLine:
     """A line of metrics.jsonl: a step or an evaluation, without the metrics that a program named."""
 
     step: Count
-    seconds: AtLeast0
+    seconds: AtLeast0 | None = None
     epoch: Count | None = None
     loss: float | None = None
     lr: float | None = None
@@ -109,6 +109,8 @@ def run_line(line: bytes, source: str) -> dict:
     validated(RunLine, {name: one for name, one in found.items() if name in RUN_FIELDS}, source, complete=False)
     if ("loss" in found) == (found.get("evaluation") is not None):
         raise InputError(f"{source} must hold the loss of a step, or an evaluation")
+    if "loss" in found and found.get("seconds") is None:
+        raise InputError(f"{source} must hold the seconds of its step")
     if "loss" not in found and found.get("epoch") is None:
         raise InputError(f"{source} must hold the epoch of its evaluation")
     for name, value in found.items():
