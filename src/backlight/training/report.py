@@ -107,7 +107,7 @@ def _points(steps: list[dict], name: str) -> list[tuple]:
 def _facts(config: dict, steps: list[dict], evaluations: list[dict], when: datetime.datetime) -> dict:
     """Return what stands in the page's head."""
     last = max((record["step"] for record in [*steps, *evaluations]), default=0)
-    seconds = max([record["seconds"] for record in [*steps, *evaluations]], default=0)
+    seconds = max([record.get("seconds") or 0 for record in [*steps, *evaluations]], default=0)
     facts = {
         "Model": config.get("model", "").partition("(")[0],
         "Parameters": f"{config.get('parameters', 0):,}",
