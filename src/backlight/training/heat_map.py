@@ -152,7 +152,7 @@ def _shades(grid: Grid, scale: str):
         if value == 0:
             return '"zero"'
         size = value if share else math.log10(value)
-        level = round((LEVELS - 1) * (size - low) / ((high - low) or 1))
+        level = round((LEVELS - 1) * min(max((size - low) / ((high - low) or 1), 0.0), 1.0))
         return f'"shade" style="--share:{level / (LEVELS - 1):.3f}"'
 
     return shade

@@ -296,8 +296,9 @@ class Recorder:
         except InputError:
             raise
         except (RuntimeError, ValueError, KeyError, TypeError, IndexError, AttributeError) as problem:
+            said = " ".join(str(problem).split())  # a state dict's error has a line for each key
             raise InputError(
-                f"{file} does not fit the model; {self.folder.path / CONFIG} says which one was trained: {problem}"
+                f"{file} does not fit the model; {self.folder.path / CONFIG} says which one was trained: {said}"
             ) from problem
         self.steps, self.epoch, self.batch = state["step"], state["epoch"], state["batch"]
         self._before = state["seconds"]

@@ -72,7 +72,7 @@ def _by_data(evaluations: list[dict]) -> dict[str, list[dict]]:
     """Return the evaluations on each kind of data, in the order in which it appeared."""
     found: dict[str, list[dict]] = {}
     for record in evaluations:
-        found.setdefault(record.get("on", "evaluation"), []).append(record)
+        found.setdefault(record.get("on") or "evaluation", []).append(record)
     return found
 
 
