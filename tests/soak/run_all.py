@@ -5,26 +5,45 @@ arguments, threads, forks, interrupts and kills. docs/guarantees.md says what ea
 """
 
 import argparse
+import collections
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
 GRACE = 300  # seconds beyond its share after which a program itself counts as hanging
+LAST_LINES, LINE_LENGTH = 12, 400  # of a program that failed: repeated at the end, where a log that was cut shows them
 
 
-def played(program: Path, seconds: float, seed: int) -> bool:
-    """Run one program, print what it prints, and return whether it found nothing."""
-    command = [sys.executable, str(program), "--seconds", f"{seconds:.0f}", "--seed", str(seed)]
-    start = time.monotonic()
-    try:
-        code = subprocess.run(command, timeout=seconds + GRACE).returncode
-    except subprocess.TimeoutExpired:
-        code = f"no end after {seconds + GRACE:.0f} s"
+def played(program: Path, seconds: float, seed: int) -> list[str]:
+    """Run one program and print what it prints; return nothing if it found nothing, else its last lines."""
+    command = [sys.executable, "-u", str(program), "--seconds", f"{seconds:.0f}", "--seed", str(seed)]
+    start, last = time.monotonic(), collections.deque(maxlen=LAST_LINES)
+    # In a group of its own, so that a process which it left behind with its output still open ends with it.
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", process_group=0
+    ) as process:
+        limit = threading.Timer(seconds + GRACE, os.killpg, (process.pid, signal.SIGKILL))
+        limit.start()
+        try:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                last.append(line.rstrip()[:LINE_LENGTH])
+        except KeyboardInterrupt:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        finally:
+            limit.cancel()
     took = time.monotonic() - start
-    print(f"{program.stem}: {'good' if code == 0 else f'FAILED ({code})'}, {took:.0f} s, seed {seed}", flush=True)
-    return code == 0
+    if took >= seconds + GRACE:
+        last.append(f"no end after {took:.0f} s")
+    outcome = f"FAILED ({process.returncode})" if process.returncode else "good"
+    print(f"{program.stem}: {outcome}, {took:.0f} s, seed {seed}", flush=True)
+    return [f"{program.stem}: {outcome}", *last] if process.returncode else []
 
 
 def main() -> int:
@@ -37,8 +56,10 @@ def main() -> int:
     options = parser.parse_args()
     names = options.names or list(programs)
     results = [played(programs[name], options.seconds / len(names), options.seed) for name in names]
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if all(results) else 1
+    failures = list(filter(None, results))
+    print(f"{len(results) - len(failures)} passed, {len(failures)} failed")
+    print(*("\n  ".join(lines) for lines in failures), sep="\n")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
