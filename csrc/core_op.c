@@ -220,13 +220,13 @@ done:
 
 static int make_plan(OpFunction *self);
 
-static PyObject *quiet_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
+static inline PyObject *quiet_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (self->state == UNKNOWN && core.ready && make_plan(self) < 0) return NULL;
   if (self->state == PLANNED && PyVectorcall_NARGS(flags) == self->plan->inputs && (!names || !PyTuple_GET_SIZE(names))) {
     PyObject *out = run_op(self->plan, args);
     if (out || PyErr_Occurred()) return out;
   }
-  return call_reference(&self->base, args, flags, names);
+  return call_explained(&self->base, args, flags, names);
 }
 
 /* Call `told(op, args, kwargs, out)`, a new reference that is given back; `out`, or NULL if that failed. */
@@ -271,17 +271,21 @@ static PyObject *interpreted_call(OpFunction *self, PyObject *const *args, size_
   Py_XDECREF(options);
   Py_XDECREF(given);
   Py_DECREF(interpret);
+  if (!out) return failed_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
   if (out != Py_None) return out;
   Py_DECREF(out); /* interpret has declined, and may have stopped the reporting */
   return (core.report ? reported_call : checked_call)(self, args, flags, names);
 }
 
-static PyObject *function_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
-  OpFunction *self = (OpFunction *)object;
+static PyObject *watched_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (!reference_of(&self->base)) return NULL;
   if (core.interpret) return interpreted_call(self, args, flags, names);
-  if (core.report) return reported_call(self, args, flags, names);
-  return (core.odd_op ? checked_call : quiet_call)(self, args, flags, names);
+  return (core.report ? reported_call : checked_call)(self, args, flags, names);
+}
+
+static PyObject *function_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+  const int watched = core.interpret || core.report || core.odd_op;
+  return (watched ? watched_call : quiet_call)((OpFunction *)object, args, flags, names);
 }
 
 static void exchange(PyObject **held, PyObject *given) {
@@ -369,11 +373,6 @@ static PyObject *function_bind(PyObject *self, PyObject *object, PyObject *type)
 
 static PyObject *function_repr(OpFunction *self) { return repr_of_reference(&self->base); }
 
-static PyObject *explained_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
-  PyObject *found = function_call(object, args, flags, names);
-  return found ? found : failed_call(object, args, PyVectorcall_NARGS(flags), names);
-}
-
 PyTypeObject OpFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.OpFunction",
     .tp_basicsize = sizeof(OpFunction),
@@ -398,7 +397,7 @@ PyObject *core_function(PyObject *self, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OO", &function, &op)) return NULL;
   OpFunction *made = PyObject_GC_New(OpFunction, &OpFunction_Type);
   if (!made) return NULL;
-  made->base.vectorcall = explained_call;
+  made->base.vectorcall = function_call;
   made->base.reference = Py_NewRef(function);
   made->op = Py_NewRef(op);
   made->plan = NULL;

@@ -65,6 +65,11 @@ PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t coun
   return NULL;
 }
 
+PyObject *call_explained(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names) {
+  PyObject *found = call_reference(self, args, flags, names);
+  return found ? found : failed_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
+}
+
 PyObject *core_override(PyObject *self, PyObject *ask) {
   (void)self;
   Py_XSETREF(asks, ask == Py_None ? NULL : Py_NewRef(ask));
@@ -171,8 +176,7 @@ typedef struct {
 } CheckedFunction;
 
 static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
-  PyObject *found = call_reference(&((CheckedFunction *)object)->base, args, flags, names);
-  return found ? found : failed_call(object, args, PyVectorcall_NARGS(flags), names);
+  return call_explained((struct stand_in *)object, args, flags, names);
 }
 
 static int checked_traverse(CheckedFunction *self, visitproc visit, void *arg) {

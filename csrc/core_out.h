@@ -13,6 +13,8 @@ PyObject *checked_function(PyObject *self, PyObject *args);
 
 /* core_explain(explain or None): what is called with (function, args, kwargs, exception) after a call has failed. */
 PyObject *core_explain(PyObject *self, PyObject *explain);
+struct stand_in;
+PyObject *call_explained(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names);
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* core_override(ask or None): what every OutFunction asks before a call. */

@@ -1,5 +1,6 @@
 """No way of failing or dying in a worker leaves the loader waiting, and no worker outlives its program."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -233,3 +234,48 @@ def test_no_worker_outlives_the_program_that_ends(end):
     while any(Path(f"/proc/{pid}").exists() for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def assert_gone_soon(pids):
+    for child in multiprocessing.active_children():
+        child.join(20)
+    assert_gone(pids)
+
+
+class Interrupted:
+    """A method that raises KeyboardInterrupt in its second call: before it does its work, or after."""
+
+    def __init__(self, method, before: bool):
+        self.method, self.before, self.calls, self.pids = method, before, 0, []
+
+    def __get__(self, worker, owner=None):
+        return lambda *args: self.call(worker, *args)
+
+    def call(self, worker, *args):
+        self.calls += 1
+        if self.calls == 2 and self.before:
+            raise KeyboardInterrupt
+        self.method(worker, *args)
+        self.pids.append(worker.process.pid)
+        if self.calls == 2:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_no_worker_stays_when_starting_them_is_interrupted(before, monkeypatch):
+    start = Interrupted(crew.Worker.start, before)
+    monkeypatch.setattr(crew.Worker, "start", start)
+    with pytest.raises(KeyboardInterrupt):
+        iter(data.DataLoader(Samples(4, int), None, num_workers=3))
+    assert len(start.pids) == 2 - before
+    assert_gone_soon(start.pids)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_no_worker_stays_when_dismissing_them_is_interrupted(before, monkeypatch):
+    batches = iter(data.DataLoader(Samples(8, int), None, num_workers=3))
+    pids = [worker.process.pid for worker in batches._crew._workers]
+    monkeypatch.setattr(crew.Worker, "stop", Interrupted(crew.Worker.stop, before))
+    with pytest.raises(KeyboardInterrupt):
+        batches._crew.dismiss()
+    assert_gone_soon(pids)

@@ -4,7 +4,9 @@ NOTE [Who may die, and when]
 Each worker has a line of its own and shares no lock with anybody: a worker that is killed, at whatever moment, blocks
 no other process. The main process waits for lines and for the ends of processes at once; a worker waits for its line
 and for the end of the main process. Nobody is blocked in sending: what the main process says is kept until the line has
-room, and messages are small (NOTE [How arrays travel]). A forked child that inherits a crew leaves it alone.
+room, and messages are small (NOTE [How arrays travel]). A forked child that inherits a crew leaves it alone, and closes
+its copies of the lines: so a worker whose line the main process has closed, or dropped, reads its end and stops. That
+holds where Ctrl-C comes while workers are started or dismissed, too.
 """
 
 import contextlib
@@ -14,6 +16,7 @@ import pickle
 import select
 import signal
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable
 from multiprocessing.connection import wait
@@ -50,22 +53,41 @@ def context_of(asked: str | BaseContext) -> BaseContext:
     return context
 
 
+_lines: weakref.WeakSet = weakref.WeakSet()  # the main process's ends
+
+
+def _close_lines() -> None:
+    for line in list(_lines):
+        line.close()
+
+
+os.register_at_fork(after_in_child=_close_lines)
+
+
 class Worker:
     """A worker process and the line to it."""
 
     def __init__(self, context: BaseContext, job: Job):
-        self.line, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(job, theirs), daemon=True)
-        try:
-            self.process.start()
-        except UNPICKLABLE as problem:
-            self.line.close()
-            raise _not_sent(problem, job) from problem
-        finally:
-            theirs.close()
+        self._job = job
+        self.line, self._theirs = context.Pipe()
+        _lines.add(self.line)
+        self.process = context.Process(target=work, args=(job, self._theirs), daemon=True)
         self._unsent = deque()
         self._room = select.poll()
         self._room.register(self.line, select.POLLOUT)
+
+    def start(self) -> None:
+        """Start the process.
+
+        Raises:
+            Exception: the job cannot be sent to a process that is not forked.
+        """
+        try:
+            self.process.start()
+        except UNPICKLABLE as problem:
+            raise _not_sent(problem, self._job) from problem
+        finally:
+            self._theirs.close()
 
     def post(self, label: Label, parcel: Parcel) -> None:
         """Send a message, now or when the line has room."""
@@ -86,6 +108,8 @@ class Worker:
 
     def ended(self, deadline: float) -> None:
         """Wait for the end of the process until a moment, and then end it."""
+        if self.process.pid is None:
+            return  # it was not started
         self.process.join(max(0.0, deadline - time.monotonic()))
         for end in (self.process.terminate, self.process.kill):
             if self.process.is_alive():
@@ -98,12 +122,13 @@ class Crew:
     """The workers of one iterator."""
 
     def __init__(self, context: BaseContext | None, jobs: Iterable[Job]):
-        self._owner = os.getpid()
         self._come = deque()
         self._workers: list[Worker] = []
+        self._dismiss = weakref.finalize(self, _dismissed, self._workers, os.getpid())
         try:
             for job in jobs:
                 self._workers.append(Worker(context or multiprocessing.get_context(), job))
+                self._workers[-1].start()
         except BaseException:
             self.dismiss()
             raise
@@ -143,15 +168,21 @@ class Crew:
 
     def dismiss(self) -> None:
         """Let all workers stop, and wait until they have."""
-        if os.getpid() != self._owner:
-            return
-        workers, self._workers = self._workers, []
         self._come.clear()
-        for worker in workers:
-            worker.stop()
-        deadline = time.monotonic() + PATIENCE
-        for worker in workers:
-            worker.ended(deadline)
+        self._dismiss()
+
+
+def _dismissed(workers: list[Worker], owner: int) -> None:
+    """Let workers stop, and wait until they have, in the process that started them."""
+    try:
+        if os.getpid() == owner:
+            for worker in workers:
+                worker.stop()
+            deadline = time.monotonic() + PATIENCE
+            for worker in workers:
+                worker.ended(deadline)
+    finally:
+        workers.clear()  # and with them the lines that an interrupt left open
 
 
 def _end_of(exitcode: int | None) -> str:

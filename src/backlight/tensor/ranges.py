@@ -12,9 +12,9 @@ from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels.fused import multiply_add
 from backlight.ops.operands import is_number
-from backlight.ops.promotion import INT64, category, check_scalar
+from backlight.ops.promotion import INT64, category
 from backlight.ops.scalars import element
-from backlight.sizes import check_storage, require_memory, storage_errors
+from backlight.sizes import require_memory, storage_errors
 from backlight.tensor.creation import converted, made
 from backlight.tensor.filled import float_dtype
 
@@ -148,9 +148,8 @@ def linspace(
         RuntimeError: `steps` is negative.
     """
     kind = float_dtype(dtype)
-    limits = _limits("linspace", start, end, kind)
-    require_memory((_count(steps),), kind)
-    array = _between(*limits, _count(steps), kind).astype(kind)
+    limits, count = _limits("linspace", start, end, kind), _count(steps)
+    array = _between(*limits, count, kind).astype(kind, copy=False)
     return made(array, requires_grad, device, layout, pin_memory)
 
 
@@ -168,20 +167,17 @@ def logspace(
 ):
     """Make `steps` powers of `base` with evenly spaced exponents, from `start` up to `end` itself."""
     kind = float_dtype(dtype)
-    limits = _limits("logspace", start, end, kind)
-    require_memory((_count(steps),), kind)
-    exponents = _between(*limits, _count(steps), kind).astype(np.float64)
+    limits, count = _limits("logspace", start, end, kind), _count(steps)
+    exponents = _between(*limits, count, kind).astype(np.float64)
     return made(converted(np.power(base, exponents), kind), requires_grad, device, layout, pin_memory)
 
 
 def _limits(function: str, start, end, kind: np.dtype) -> tuple:
     """Return both ends as elements of a dtype, which must hold them."""
     limits = _number(function, "start", start), _number(function, "end", end)
-    for limit in limits:
-        check_scalar(limit)
     if kind.kind == "b":
         raise UnsupportedError(f"\"{function}_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64")
-    return tuple([element(limit, kind) for limit in limits])
+    return element(limits[0], kind), element(limits[1], kind)
 
 
 def _count(steps) -> int:
@@ -197,7 +193,7 @@ def _count(steps) -> int:
 @storage_errors
 def _between(start, end, steps: int, kind: np.dtype) -> np.ndarray:
     """Return evenly spaced numbers, counted from the nearer end and rounded as PyTorch rounds them."""
-    check_storage((steps,), kind.itemsize)
+    require_memory((steps,), kind)
     if category(kind) == 1:
         start, end, kind = int(start), int(end), np.dtype(np.float64)
     start, end = kind.type(start), kind.type(end)
