@@ -508,7 +508,7 @@ static PyTypeObject GeneratorBlock_Type = {
 /* with ContextSetting(variable, make): the variable has the value that make() returns. */
 typedef struct {
   PyObject_HEAD
-  PyObject *variable, *make, *token;
+  PyObject *variable, *make, *before, *token;
 } ContextSetting;
 
 static int context_setting_init(ContextSetting *self, PyObject *args, PyObject *kwargs) {
@@ -523,26 +523,45 @@ static int context_setting_init(ContextSetting *self, PyObject *args, PyObject *
 static PyObject *context_setting_enter(ContextSetting *self, PyObject *unused) {
   (void)unused;
   if (!self->make) return PyErr_Format(PyExc_RuntimeError, "a ContextSetting was used that was not initialised");
-  PyObject *make = Py_NewRef(self->make), *value = PyObject_CallNoArgs(make);
-  PyObject *token = value ? PyContextVar_Set(self->variable, value) : NULL;
+  PyObject *make = Py_NewRef(self->make), *value = PyObject_CallNoArgs(make), *before = NULL;
+  const int known = value && !PyContextVar_Get(self->variable, NULL, &before); /* NULL: it has no value */
+  PyObject *token = known ? PyContextVar_Set(self->variable, value) : NULL;
   Py_DECREF(make);
   Py_XDECREF(value);
-  if (!token) return NULL;
+  if (!token) {
+    Py_XDECREF(before);
+    return NULL;
+  }
+  Py_XSETREF(self->before, before);
   Py_XSETREF(self->token, token);
   Py_RETURN_NONE;
+}
+
+/* Set the variable back. Both ways take memory, and the token is spent after one try: so there are more, by its value. */
+static int set_back(ContextSetting *self) {
+  if (!PyContextVar_Reset(self->variable, self->token)) return 0;
+  for (int tries = 0; tries < MOST_TRIES && self->before && PyErr_ExceptionMatches(PyExc_MemoryError); tries++) {
+    PyErr_Clear();
+    PyObject *token = PyContextVar_Set(self->variable, self->before);
+    Py_XDECREF(token);
+    if (token) return 0;
+  }
+  return -1;
 }
 
 static PyObject *context_setting_exit(ContextSetting *self, PyObject *const *args, Py_ssize_t count) {
   (void)args, (void)count;
   if (!self->token) return PyErr_Format(PyExc_RuntimeError, "a ContextSetting was left that had not been entered");
-  if (PyContextVar_Reset(self->variable, self->token) < 0) return NULL;
+  if (set_back(self) < 0) return NULL;
   Py_CLEAR(self->token);
+  Py_CLEAR(self->before);
   Py_RETURN_NONE;
 }
 
 static int context_setting_traverse(ContextSetting *self, visitproc visit, void *arg) {
   Py_VISIT(self->variable);
   Py_VISIT(self->make);
+  Py_VISIT(self->before);
   Py_VISIT(self->token);
   return 0;
 }
@@ -550,6 +569,7 @@ static int context_setting_traverse(ContextSetting *self, visitproc visit, void 
 static int context_setting_clear(ContextSetting *self) {
   Py_CLEAR(self->variable);
   Py_CLEAR(self->make);
+  Py_CLEAR(self->before);
   Py_CLEAR(self->token);
   return 0;
 }

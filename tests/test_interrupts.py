@@ -4,11 +4,12 @@ import contextlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import backlight
 from backlight.kernels import blocks
-from backlight.kernels.native import core
+from backlight.kernels.native import compiled, core
 from backlight.ops.arguments.checked import explained
 from soak import interrupts
 from soak.interrupted_programs import PROGRAMS, SLOW
@@ -146,3 +147,19 @@ def test_a_generators_block_passes_exceptions_on_and_may_swallow_them():
     with pytest.raises(StopIteration), swallowing(KeyError):
         raise StopIteration
     assert swallowing(KeyError)(lambda: 5)() == 5
+
+
+@pytest.mark.skipif(compiled is None, reason="without compiled kernels NumPy's state may stay: docs/guarantees.md")
+def test_numpys_state_is_set_back_though_memory_runs_out_meanwhile():
+    fails = pytest.importorskip("_testcapi", reason="this Python was built without its test modules")
+    before = np.geterr()
+    for allocation in range(12):
+        block = blocks.silent_floats()
+        block.__enter__()
+        leave = block.__exit__
+        try:
+            fails.set_nomemory(allocation, allocation + 1)
+            leave(None, None, None)
+        finally:
+            fails.remove_mem_hooks()
+        assert np.geterr() == before
