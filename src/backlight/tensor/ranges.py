@@ -12,7 +12,7 @@ from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.graph.state import TensorState
 from backlight.kernels.fused import multiply_add
 from backlight.ops.operands import is_number
-from backlight.ops.promotion import INT64, category
+from backlight.ops.promotion import INT64, category, check_scalar
 from backlight.ops.scalars import element
 from backlight.sizes import require_memory, storage_errors
 from backlight.tensor.creation import converted, made
@@ -176,6 +176,8 @@ def _limits(function: str, start, end, kind: np.dtype) -> tuple:
     """Return both ends as elements of a dtype, which must hold them."""
     limits = _number(function, "start", start), _number(function, "end", end)
     if kind.kind == "b":
+        for limit in limits:
+            check_scalar(limit)
         raise UnsupportedError(f"\"{function}_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64")
     return element(limits[0], kind), element(limits[1], kind)
 
