@@ -20,6 +20,12 @@ def lines(text: str) -> list[str]:
     return text.strip().splitlines()
 
 
+def without_cuda(expression: str):
+    """Return an expression as a parameter that runs where PyTorch was built without CUDA, as backlight is."""
+    built = pytest.mark.skipif(torch.version.cuda is not None, reason="this PyTorch was built with CUDA")
+    return pytest.param(expression, marks=built)
+
+
 def evaluate(module, expression: str, **names):
     """Return what an expression gives, or the exception that it raises."""
     try:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import backlight
-from parity import assert_same, lines
+from parity import assert_same, lines, without_cuda
 
 DATA = """
 3
@@ -130,7 +130,7 @@ def test_bad_data_fails_with_pytorchs_words(data):
         "torch.tensor([True], dtype=torch.float64, requires_grad=True)",
         "torch.tensor([1], device='cpu')",
         "torch.tensor([1], device='cpu:x')",
-        "torch.tensor([1], pin_memory=True)",
+        without_cuda("torch.tensor([1], pin_memory=True)"),
         "torch.zeros(2, dtype=torch.int64, requires_grad=True)",
         "torch.ones(2, dtype=torch.bool, requires_grad=True)",
     ],

@@ -68,7 +68,8 @@ def test_what_locals_returned_stays(engine: str):
         leaf = torch.ones(2, requires_grad=True)
         mine = locals()
         (leaf * 2).sum().backward()
-        assert mine["leaf"] is leaf and mine is locals()
+        assert mine["leaf"] is leaf
+        assert mine is locals() or sys.version_info >= (3, 13)  # where each call returns a dict of its own
 
 
 @ENGINE
