@@ -7,6 +7,7 @@ import re
 import warnings
 
 import numpy as np
+import pytest
 import torch
 
 import backlight

@@ -1,6 +1,7 @@
 """`lens.watch`, `lens.capture` and `lens.read_record`, on both engines."""
 
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -245,7 +246,8 @@ def test_a_programs_own_locals_stay_as_they_are(t):
     with lens.watch():
         x = t.ones(3, requires_grad=True)
         x.sum().backward()
-    assert "x" in mine and "t" in mine
+    assert "t" in mine
+    assert "x" in mine or sys.version_info >= (3, 13)  # where a function's dict of locals is a copy
 
 
 @ENGINES
