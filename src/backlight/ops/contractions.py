@@ -11,6 +11,7 @@ from backlight.errors import ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
+from backlight.ops.numbers import require_no_bools
 from backlight.ops.products import matrix_product
 from backlight.ops.promotion import category
 
@@ -165,6 +166,7 @@ def vector_product(xp, input, other, dim: int = -1):
             "linalg.cross: inputs must have the same number of dimensions; the shapes are "
             f"{list(input.shape)} and {list(other.shape)}"
         )
+    require_no_bools("cross", input)
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise ShapeError(
             f"linalg.cross: inputs dimension {dim + dims} must have length 3. Got {input.shape[dim]} and "

@@ -7,7 +7,7 @@ from backlight.kernels import patches
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.convolution_sizes import places_of
 from backlight.ops.declare import op
-from backlight.ops.numbers import no_integers
+from backlight.ops.numbers import no_integers, no_kernel
 from backlight.ops.pooling_sizes import numbers_of
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
@@ -98,6 +98,8 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """
     pairs = _pairs("fold", kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
     kernel, dilation, padding, stride = pairs
+    if input._data.dtype.kind in "iu":
+        raise no_kernel("col2im_out_cpu", input._data.dtype, "convert the columns with .float()")
     output_size, shape = numbers_of("fold", "output_size", output_size, 2), input._data.shape
     if len(shape) not in (2, 3) or not prod(shape[-2:]):
         raise ShapeError(

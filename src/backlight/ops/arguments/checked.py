@@ -57,7 +57,7 @@ def _is_ours(trace: TracebackType | None) -> bool:
 
 
 def compiled_masks(function) -> list[tuple] | None:
-    """Return what the core compares calls of a function with (NOTE [Kinds of arguments] in ops/arguments/refusals.py)."""
+    """Return what the core compares a function's calls with: NOTE [Kinds of arguments] in ops/arguments/refusals.py."""
     name = _names.get(function)
     return None if name is None else masks(name)
 
@@ -107,7 +107,7 @@ def _show_as(door, module: str, name: str) -> None:
 
 
 def _kind(value):
-    """Return what decides whether a function takes a value: its type, a tensor's being a single number, the elements'."""
+    """Return what decides whether a function takes a value: its type, its elements', whether a tensor has dims."""
     if isinstance(value, TensorState):
         return type(value), value._data.ndim == 0
     return tuple(map(_kind, value)) if isinstance(value, (tuple, list)) else type(value)
