@@ -98,8 +98,6 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """
     pairs = _pairs("fold", kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
     kernel, dilation, padding, stride = pairs
-    if input._data.dtype.kind in "iu":
-        raise no_kernel("col2im_out_cpu", input._data.dtype, "convert the columns with .float()")
     output_size, shape = numbers_of("fold", "output_size", output_size, 2), input._data.shape
     if len(shape) not in (2, 3) or not prod(shape[-2:]):
         raise ShapeError(
@@ -118,6 +116,8 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             f"stride={stride}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
             f"{' * '.join(map(str, places))} = {prod(places)}, but got input.size(2)={shape[-1]}."
         )
+    if input._data.dtype.kind in "iu":
+        raise no_kernel("col2im_out_cpu", input._data.dtype, "convert the columns with .float()")
     return col2im(input, output_size, kernel, dilation, padding, stride)
 
 

@@ -163,7 +163,7 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
         return None
     count = len(args) + len(kwargs)
     fitting = [problem for one, problem in zip(known, problems) if len(one) >= count]
-    if len(known) == 1 or len(fitting) == 1 or len(set(map(str, problems))) == 1:
+    if len(known) == 1 or len(fitting) == 1 or len({_places(one) for one in known}) == 1:
         return fitting[0] if fitting else problems[0]
     first = 1 if name.startswith(".") else 0
     got = [kind_of(value) for value in args[first:]] + [f"{key}={kind_of(value)}" for key, value in kwargs.items()]
@@ -210,6 +210,10 @@ def _problem(shown: str, parameters, args: tuple, kwargs: dict, method: bool) ->
     return None
 
 
+def _places(parameters) -> tuple:
+    return tuple((one.kind, one.name) for one in parameters if not one.keyword_only)
+
+
 def place_of_spread(places) -> int | None:
     """Return which parameter may be given as single numbers, as in `zeros(2, 3)` and `x.view(2, 3)`; None: none."""
     at = len(places) - 1
@@ -249,10 +253,12 @@ def _wrong_kind(shown: str, one: Parameter, value, where: str, place: int) -> Ex
 
 def _too_large(shown: str, parameters, args: tuple, kwargs: dict) -> Exception | None:
     """Return PyTorch's error where an int has more than 64 bits."""
-    kinds = {one.name: one.kind for one in parameters if one.kind in ("Scalar", "float")}
+    kinds = {one.name: one.kind for one in parameters}
     named = dict(zip([one.name for one in parameters], args)) | kwargs
     for name, value in named.items():
-        if _is_huge(value) and name in kinds:
+        if kinds.get(name) == "object":
+            continue
+        if _is_huge(value) and kinds.get(name) in ("Scalar", "float"):
             if kinds[name] == "Scalar" and value >= 2**64:
                 return NumberOverflow(f"int too big to convert; {shown}() got {_number(value)}")
             if kinds[name] == "Scalar" and value < 0:
