@@ -1,5 +1,6 @@
 /* `OpFunction`: an op's public function. Plain small tensors are computed and recorded here; all else in Python. */
 #include "core.h"
+#include "core_kinds.h"
 #include "core_out.h"
 #include "kernel.h"
 #include <stddef.h>
@@ -11,6 +12,7 @@ typedef struct {
   PyObject *op; /* its declaration */
   struct plan *plan;
   int state; /* UNKNOWN until the first call, then PLANNED or PYTHON */
+  struct argument_check check;
 } OpFunction;
 enum { UNKNOWN, PLANNED, PYTHON };
 
@@ -226,6 +228,7 @@ static inline PyObject *quiet_call(OpFunction *self, PyObject *const *args, size
     PyObject *out = run_op(self->plan, args);
     if (out || PyErr_Occurred()) return out;
   }
+  if (check_arguments(&self->check, (PyObject *)self, args, PyVectorcall_NARGS(flags), names) < 0) return NULL;
   return call_explained(&self->base, args, flags, names);
 }
 
@@ -359,6 +362,7 @@ static int function_clear(OpFunction *self) {
 static void function_dealloc(OpFunction *self) {
   PyObject_GC_UnTrack(self);
   function_clear(self);
+  free_argument_check(&self->check);
   PyObject_GC_Del(self);
 }
 
@@ -402,6 +406,7 @@ PyObject *core_function(PyObject *self, PyObject *args) {
   made->op = Py_NewRef(op);
   made->plan = NULL;
   made->state = UNKNOWN;
+  made->check = (struct argument_check){0};
   PyObject_GC_Track(made);
   return (PyObject *)made;
 }

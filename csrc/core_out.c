@@ -1,4 +1,5 @@
 /* A function of tensors that also takes `out`: calls with that keyword go to one Python function, all others straight on. */
+#include "core_kinds.h"
 #include "kernel.h"
 #include "core_out.h"
 #include <stddef.h>
@@ -8,6 +9,7 @@ typedef struct {
   PyObject *written; /* called with (function, args, kwargs) where `out` is among the keywords */
   PyObject *module;  /* the namespace that shows the function, */
   PyObject *name;    /* and how it calls it */
+  struct argument_check check;
 } OutFunction;
 
 static int names_out(PyObject *names) {
@@ -86,7 +88,7 @@ static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags,
     Py_DECREF(answer);
   }
   PyObject *reference = reference_of(&self->base);
-  if (!reference) return NULL;
+  if (!reference || check_arguments(&self->check, object, args, count, names) < 0) return NULL;
   PyObject *found = names && names_out(names) ? hand_over(self->written, reference, args, count, names)
                                               : PyObject_Vectorcall(reference, args, flags, names);
   return found ? found : failed_call(object, args, count, names);
@@ -111,6 +113,7 @@ static int out_clear(OutFunction *self) {
 static void out_dealloc(OutFunction *self) {
   PyObject_GC_UnTrack(self);
   out_clear(self);
+  free_argument_check(&self->check);
   PyObject_GC_Del(self);
 }
 
@@ -163,6 +166,7 @@ PyObject *out_function(PyObject *self, PyObject *args) {
   made->written = Py_NewRef(written);
   made->module = Py_NewRef(module);
   made->name = Py_NewRef(name);
+  made->check = (struct argument_check){0};
   PyObject_GC_Track(made);
   return (PyObject *)made;
 }
@@ -173,10 +177,13 @@ typedef struct {
   struct stand_in base;
   PyObject *module; /* what shows the function, */
   PyObject *name;   /* and how it calls it: a pickle finds it there */
+  struct argument_check check;
 } CheckedFunction;
 
 static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
-  return call_explained((struct stand_in *)object, args, flags, names);
+  CheckedFunction *self = (CheckedFunction *)object;
+  if (check_arguments(&self->check, object, args, PyVectorcall_NARGS(flags), names) < 0) return NULL;
+  return call_explained(&self->base, args, flags, names);
 }
 
 static int checked_traverse(CheckedFunction *self, visitproc visit, void *arg) {
@@ -196,6 +203,7 @@ static int checked_clear(CheckedFunction *self) {
 static void checked_dealloc(CheckedFunction *self) {
   PyObject_GC_UnTrack(self);
   checked_clear(self);
+  free_argument_check(&self->check);
   PyObject_GC_Del(self);
 }
 
@@ -263,6 +271,7 @@ PyObject *checked_function(PyObject *self, PyObject *args) {
   made->base.reference = Py_NewRef(function);
   made->module = Py_NewRef(module);
   made->name = Py_NewRef(name);
+  made->check = (struct argument_check){0};
   PyObject_GC_Track(made);
   return (PyObject *)made;
 }

@@ -4,6 +4,7 @@
 #include "core.h"
 #include "core_blocks.h"
 #include "kernel.h"
+#include "core_kinds.h"
 #include "core_out.h"
 #include "memory.h"
 
@@ -144,6 +145,7 @@ static PyMethodDef methods[] = {
     {"core_walk", (PyCFunction)(void (*)(void))core_walk, METH_FASTCALL, "Run a backward walk without hooks."},
     {"core_override", core_override, METH_O, "Ask this with (function, args, kwargs) before each function with `out`."},
     {"core_explain", core_explain, METH_O, "Call this with (function, args, kwargs, exception) after a failed call."},
+    {"core_kinds", core_kinds, METH_VARARGS, "Say what tells which kinds of arguments a function takes."},
     {"checked_function", checked_function, METH_VARARGS, "Return a function whose failed calls are explained."},
     {"out_function", out_function, METH_VARARGS, "Return a function that hands calls with `out` to another one."},
     {"grad_setup", grad_setup, METH_VARARGS, "Say what holds the modes, and what says whether all threads record."},

@@ -128,6 +128,8 @@ def converted(value, made: dict):
         return getattr(backlight, str(value).split(".")[1])
     if isinstance(value, torch.layout):
         return backlight.strided
+    if isinstance(value, torch.memory_format):
+        return getattr(backlight, str(value).split(".")[1])
     if isinstance(value, torch.device):
         return backlight.device(str(value))
     if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) and value.__module__.startswith("torch.nn"):

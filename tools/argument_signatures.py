@@ -9,7 +9,8 @@ installed; tests/test_hostile_calls.py compares the table with what this writes.
 NOTE [Signatures]
 `name=kind parameter,…` with `|` between several signatures; the kinds are those of PyTorch's schemas, `object` takes
 anything. `?` after a kind: it may be None. `=` after a parameter: it has a default. Those after `*` are given by name.
-Of a method, `.name`, the first is the tensor itself. It has no line of its own where the function's is the same.
+`python:` before them: PyTorch's function is written in Python, and looks at no kinds. Of a method, `.name`, the first
+is the tensor itself. It has no line of its own where the function's is the same.
 """
 
 import inspect
@@ -28,6 +29,7 @@ from hostile.call import their_name  # noqa: E402 - found below the path just ad
 from hostile.names import public_names, resolve  # noqa: E402
 
 TABLE = ROOT / "src" / "backlight" / "ops" / "arguments" / "signatures.txt"
+PYTHON = "python:"
 SCHEMA_PREFIXES = {"linalg.": "linalg_", "fft.": "fft_", "special.": "special_", "nn.functional.": ""}
 STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 # what takes any number of tensors or shapes, which the schemas write as one list, and what takes any data
@@ -98,7 +100,7 @@ def _signatures(name: str, schemas: dict) -> list[str]:
         found = [text for schema in schemas.get(key, []) if (text := _of_schema(schema, name, key))]
     if python and not found and (text := _of_function(theirs)):
         found = [text]
-    return sorted(set(found))
+    return [f"{PYTHON if python and place == 0 else ''}{text}" for place, text in enumerate(sorted(set(found)))]
 
 
 def _takes_any(function) -> bool:
@@ -123,7 +125,7 @@ def _of_schema(schema, name: str, key: str) -> str | None:
         return None
     if (
         names[0] == "a"
-        or (kinds[0] in SCRIPT_KINDS and key != "einsum")
+        or (kinds[0] in SCRIPT_KINDS and key not in ("einsum", "normal"))
         or (kinds[0] in SCRIPT_LISTS and names[0] in SCRIPT_NAMES)
     ):
         return None
@@ -135,7 +137,9 @@ def _of_schema(schema, name: str, key: str) -> str | None:
 def _parameter(part: str) -> str:
     """Return how one parameter of a schema is written: `int dim=0` as `int dim=`."""
     kind, _, rest = part.partition(" ")
-    name, default, _ = rest.partition("=")
+    name, default, value = rest.partition("=")
+    if value == "[]":
+        kind += "?"  # None stands for the empty list
     return f"{kind.replace('SymInt', 'int')} {'input' if name == 'self' else name}{default}"
 
 

@@ -4,6 +4,8 @@ import os
 import sys
 import warnings
 
+from backlight.errors import GraphError
+
 _OWN = os.path.dirname(__file__)
 
 _given: set[str] = set()
@@ -32,8 +34,10 @@ def warn_once(message: str, stacklevel: int = 2) -> None:
 
 def set_warn_always(b: bool) -> None:
     """Give warnings that are normally given once each time that they apply; meant for tests."""
+    if not isinstance(b, bool):
+        raise GraphError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     global _always
-    _always = bool(b)
+    _always = b
 
 
 def is_warn_always_enabled() -> bool:

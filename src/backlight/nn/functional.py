@@ -259,6 +259,11 @@ def gumbel_softmax(logits, tau=1.0, hard=False, eps=1e-10, dim=-1):
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", UserWarning, stacklevel=2)
     data = logits._data
+    if not logits.is_floating_point():
+        raise ShapeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {logits.dtype.old_name}; convert the logits with .float()"
+        )
     waits = draws.exponential(default_twister, data.size).reshape(data.shape).astype(data.dtype)
     smooth = softmaxes.softmax((logits + wrap(-np.log(waits))) / tau, dim)
     if not hard:

@@ -45,6 +45,11 @@ class Parameter(Tensor, metaclass=_ParameterKind):
             raise ArgumentError(
                 f"Parameter data has to be a tensor, but got {type(data).__name__}: wrap it with torch.tensor(…) first"
             )
+        if not isinstance(requires_grad, bool):
+            raise ArgumentError(
+                "_make_subclass(): argument 'require_grad' (position 3) must be bool, not "
+                f"{type(requires_grad).__name__}; Parameter(…, requires_grad={requires_grad!r})"
+            )
         if overloads(type(data)):
             return _of_own_class(data, requires_grad)
         made = new(cls)

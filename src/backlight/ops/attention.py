@@ -20,9 +20,11 @@ from backlight.ops.dropout import check_probability, kept
 from backlight.ops.joining import cat
 from backlight.ops.operands import sum_to_shape
 from backlight.ops.products import check_stacks, not_a_tensor
+from backlight.ops.promotion import is_float
 from backlight.ops.softmax import along
 
 __all__ = []
+_C_NAMES = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
 
 
 def scaled_dot_product_attention(
@@ -75,6 +77,9 @@ def _check(query, key, value, attn_mask, is_causal) -> None:
             f"Expected query, key, and value to have the same dtype, but got query.dtype: {names[0]} key.dtype: "
             f"{names[1]} and value.dtype: {names[2]} instead."
         )
+    if not is_float(q.dtype):
+        name = _C_NAMES.get(q.dtype.name, q.dtype.name)
+        raise ShapeError(f"expected m1 and m2 to have the same dtype, but got: float != {name}; convert with .float()")
     if attn_mask is None:
         return
     if is_causal:

@@ -7,11 +7,12 @@ from math import prod
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ShapeError
+from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
-from backlight.ops.products import matrix_product
+from backlight.ops.numbers import require_no_bools
+from backlight.ops.products import big_name, matrix_product
 from backlight.ops.promotion import category
 
 __all__ = ["chain_matmul", "cross", "ger", "inner", "kron", "outer", "tensordot"]
@@ -118,6 +119,12 @@ def kron(input, other):
 
 def vecdot(x, y, *, dim=-1):
     """Return the sum of x · y along `dim`; other dims broadcast."""
+    if x._data.dtype != y._data.dtype:
+        names = [big_name(one._data.dtype) for one in (x, y)]
+        raise ShapeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {names[0]} and y of type "
+            f"{names[1]} instead; convert one with .to(…)"
+        )
     if category(x._data.dtype) < 2:
         raise ShapeError(
             "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
@@ -155,7 +162,13 @@ def linalg_cross(input, other, *, dim=-1):
     return vector_product(input, other, dim)
 
 
-@op(name="linalg_cross", node="LinalgCrossBackward0", promote="same", tangent="multilinear")
+def _one_kind(first, second) -> str | None:
+    if first == second:
+        return None
+    return f"expected scalar type {big_name(first)} but found {big_name(second)}; convert one with .to(…)"
+
+
+@op(name="linalg_cross", node="LinalgCrossBackward0", promote="same", tangent="multilinear", refuse=_one_kind)
 def vector_product(xp, input, other, dim: int = -1):
     """The vector product along `dim`; other dims broadcast."""
     dims = max(input.ndim, other.ndim)
@@ -165,6 +178,7 @@ def vector_product(xp, input, other, dim: int = -1):
             "linalg.cross: inputs must have the same number of dimensions; the shapes are "
             f"{list(input.shape)} and {list(other.shape)}"
         )
+    require_no_bools("cross", input)
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise ShapeError(
             f"linalg.cross: inputs dimension {dim + dims} must have length 3. Got {input.shape[dim]} and "
@@ -206,6 +220,8 @@ def multi_dot(tensors):
     Raises:
         RuntimeError: there are fewer than two, or neighbours do not fit.
     """
+    if isinstance(tensors, TensorState):
+        raise ArgumentError("linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     tensors = list(tensors)
     if len(tensors) < 2:
         raise ShapeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")

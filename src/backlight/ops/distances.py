@@ -6,6 +6,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.graph.state import wrap
 from backlight.ops.norms import cdist, pairwise
+from backlight.ops.numbers import require_floats
 from backlight.ops.promotion import common_dtype, is_float
 from backlight.ops.repeating import broadcast_tensors
 
@@ -48,6 +49,9 @@ def pdist(input, p=2.0):
     """
     if input._data.ndim != 2:
         raise ShapeError(f"pdist only supports 2D tensors, got: {input._data.ndim}D")
+    if not is_float(input._data.dtype):
+        raise ShapeError("pdist only supports floating-point dtypes; convert the input with .float()")
+    require_floats("pdist", input, halves=False)
     if p < 0:
         raise ShapeError(f"pdist only supports non-negative p values, got {p}")
     first, second = np.triu_indices(len(input._data), 1)

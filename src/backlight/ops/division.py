@@ -4,7 +4,7 @@ from backlight.errors import GraphError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.kernels.arithmetic import over, times
 from backlight.ops.declare import op
-from backlight.ops.numbers import beside, like, no_bools, no_floats, require_no_bools
+from backlight.ops.numbers import beside, like, no_bools, only_integers, require_no_bools
 from backlight.ops.promotion import category
 
 __all__ = ["div", "divide", "floor_divide", "fmod", "gcd", "lcm", "remainder", "true_divide"]
@@ -176,13 +176,13 @@ def fmod(input, other):
     return fmod_number(beside(input, other), other)
 
 
-@op(promote="same", refuse=no_floats("gcd_cpu"))
+@op(promote="same", refuse=only_integers("gcd_cpu"))
 def gcd(xp, input, other):
     """The greatest common divisor."""
     return xp.gcd(input, other)
 
 
-@op(promote="same", refuse=no_floats("lcm_cpu"))
+@op(promote="same", refuse=only_integers("lcm_cpu"))
 def lcm(xp, input, other):
     """The least common multiple."""
     return xp.lcm(input, other)

@@ -15,6 +15,7 @@ from backlight.graph.state import TensorState
 from backlight.kernels.contraction import contract
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Arrays, op
+from backlight.ops.numbers import require_no_bools
 from backlight.ops.products import big_name
 
 __all__ = ["einsum"]
@@ -44,6 +45,7 @@ def einsum(*args):
     if len(operands) == 1:
         same = labels[0] == output and operands[0] is not given[0]
         return operands[0] if same else operands[0].permute([labels[0].index(label) for label in output])
+    require_no_bools("bmm", operands[0])
     return contraction(operands, tuple(labels), output)
 
 

@@ -12,7 +12,7 @@ from backlight.graph.modes import modes
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
 from backlight.ops.losses import reduced, reduced_and_rounded, reduction_of, share
-from backlight.ops.numbers import no_integers
+from backlight.ops.numbers import no_integers, require_floats
 from backlight.ops.promotion import category, is_float
 from backlight.ops.special import xlogy
 from backlight.sizes import Size
@@ -92,6 +92,7 @@ def binary_cross_entropy_with_logits(
         raise ValueProblem(
             f"Target size ({Size(target._data.shape)}) must be the same as input size ({Size(input._data.shape)})"
         )
+    require_floats("log_sigmoid_cpu", input)
     if not is_float(target._data.dtype):
         names = from_numpy_dtype(input._data.dtype).old_name, from_numpy_dtype(target._data.dtype).old_name
         raise ShapeError(

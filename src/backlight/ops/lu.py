@@ -220,6 +220,7 @@ def linalg_lu_solve(xp, LU, pivots, B, *, left: bool = True, adjoint: bool = Fal
     check_equation("linalg.lu_solve", LU, B, left)
     if LU.shape[-1] != pivots.shape[-1]:
         raise ShapeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    _check_pivots(LU, pivots)
     solver = factors.lu_solve if adjoint != left else factors.lu_solve_transposed
     return solver(LU, pivots, B) if left else xp.ascontiguousarray(solver(LU, pivots, B.mT).mT)
 
@@ -236,6 +237,27 @@ def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_sha
         turned = ops.permutation_matrix(pivots, LU_shape[-1], dtype_of(LU)).mT @ (product.mT if adjoint else product)
         slope = ops.sum_to_size(packed_slopes(turned @ upper.mT, lower.mT @ turned, LU_shape, ops), LU_shape)
     return slope, ops.sum_to_size(solved, B_shape) if needs[1] else None
+
+
+def _check_pivots(LU, pivots) -> None:  # noqa: N803 - PyTorch's name
+    """Raise PyTorch's error for pivots that are no row swaps of these factors."""
+    if LU.shape[:-1] != pivots.shape:
+        raise ShapeError(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead; LU has shape {list(LU.shape)}"
+        )
+    if not pivots.size:
+        return
+    if pivots.min() < 1:
+        bound = "greater or equal to 1"
+    elif pivots.max() > LU.shape[-2]:
+        bound = "smaller or equal to LU.size(-2)"
+    else:
+        return
+    raise ShapeError(
+        f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?\n"
+        f"  LU.size(-2) is {LU.shape[-2]}, and they go from {pivots.min()} to {pivots.max()}"
+    )
 
 
 def lu_solve(input, LU_data, LU_pivots):  # noqa: N803 - PyTorch's names

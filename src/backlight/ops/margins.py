@@ -15,7 +15,8 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     reduction = reduction_of(reduction, size_average, reduce)
     far = where(target != 1, (margin - input).clamp_min(0), 0.0)
     near = where(target != -1, input, 0.0)
-    return reduced(far + near, reduction)
+    losses = far + near
+    return reduced(losses if input.is_floating_point() else losses.to(input.dtype), reduction)
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):

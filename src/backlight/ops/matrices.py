@@ -43,6 +43,7 @@ _KERNELS = {
     "cholesky_inverse": "cholesky_inverse_out_cpu",
     "cholesky_solve": "cholesky_solve_cpu",
     "linalg.cholesky": "cholesky_cpu",
+    "linalg.det": "lu_cpu",
     "linalg.lu_solve": "linalg.lu_solve_cpu",
     "linalg.qr": "geqrf_cpu",
     "linalg.solve": "lu_cpu",
@@ -53,7 +54,10 @@ _KERNELS = {
     "torch.linalg.ldl_factor_ex": "ldl_factor_kernel_cpu",
     "triangular_solve": "triangular_solve_cpu",
 }
-_WITHOUT_CHECK = ("cholesky", "cholesky_inverse", "torch.geqrf")  # PyTorch's kernels refuse integers there, too
+_WITHOUT_CHECK = (  # PyTorch's kernels refuse integers there, too
+    *("cholesky", "cholesky_inverse", "cholesky_solve"),
+    *("linalg.solve_triangular", "torch.geqrf", "triangular_solve"),
+)
 
 
 def check_float(name: str, array, low_precision: bool = False) -> None:

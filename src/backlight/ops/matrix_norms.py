@@ -77,12 +77,12 @@ def linalg_norm(input, ord=None, dim=None, keepdim=False, *, dtype=None):
         raise ShapeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if ord is None:
         return vector_norm(input, 2, dim, keepdim, dtype=dtype)
-    if isinstance(ord, str):
-        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     if dim is None and input.ndim not in (1, 2):
         raise ShapeError(
             f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
         )
+    if isinstance(ord, str):
+        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     if input.ndim == 2 if dim is None else not isinstance(dim, int) and len(dim) == 2:
         return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return vector_norm(input, ord, dim, keepdim, dtype=dtype)
@@ -106,20 +106,27 @@ def linalg_cond(input, p=None):
     """
     if input.ndim < 2:
         raise ShapeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    if p not in (None, 2, -2):
+        _check_condition(input, p)
     if not input.numel():
         return zeros(tuple(input.shape[:-2]), input)
     if p is None or p in (2, -2):
         values = linalg_svdvals(input)
         first, last = values[..., :1], values[..., -1:]
         return (last / first if p == -2 else first / last).squeeze(-1)
-    if input.shape[-1] != input.shape[-2]:
+    return size_of_both(input, p)
+
+
+def _check_condition(input, p) -> None:
+    known = p in ("fro", "nuc", 1, -1, math.inf, -math.inf)
+    square = input.shape[-1] == input.shape[-2] or (not input.numel() and p not in ("fro", "nuc"))
+    if not square:
         raise ShapeError(
             f"linalg.cond(ord={p}): A must be batches of square matrices, but they are {times(input)} "
             "matrices\n  For other matrices leave p=None"
         )
-    if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
+    if not known:
         raise ShapeError(f"linalg.cond got an invalid norm type: {p}")
-    return size_of_both(input, p)
 
 
 def size_of_both(matrices, p):

@@ -9,7 +9,7 @@ from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.kernels import norms
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import Array, op
-from backlight.ops.numbers import no_integers, no_kernel
+from backlight.ops.numbers import no_integers, no_kernel, require_floats
 from backlight.ops.padding import constant_pad_nd
 from backlight.ops.softmax import check_float
 
@@ -162,6 +162,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
             f"Given normalized_shape={shape}, expected input with shape [*{wanted}], but got input of size"
             f"{list(input._data.shape)}"
         )
+    require_floats("rms_norm", input)
     if eps is None:
         eps = finfo(float32 if input.dtype.itemsize == 2 else input.dtype).eps
     return native_rms_norm(input, weight, tuple(shape), float(eps))

@@ -61,6 +61,16 @@ def no_floats(kernel: str):
     return refuse
 
 
+def only_integers(kernel: str):
+    """Return what an op's `refuse` asks for: PyTorch's error for floats and bools, in the name of its kernel."""
+
+    def refuse(*kinds) -> UnsupportedError | None:
+        kind = _common(kinds)
+        return None if category(kind) == 1 else no_kernel(kernel, kind, "convert it with .long()")
+
+    return refuse
+
+
 def no_bools(kernel: str):
     """Return what an op's `refuse` asks for: PyTorch's error for bools, in the name of its kernel."""
 

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from backlight.dtypes import get_default_dtype
+from backlight.dtypes import from_numpy_dtype, get_default_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.modes import modes
 from backlight.graph.node import Output, freed, modified, name_of_tensor, output_name
@@ -211,7 +211,7 @@ def restore_tensor(grad, target):
     shape, kind = target
     if tuple(grad.shape) != tuple(shape):
         grad = _summed_tensor(grad, tuple(shape))
-    return grad if grad._data.dtype == kind else grad.to(kind)
+    return grad if grad._data.dtype == kind else grad.to(from_numpy_dtype(np.dtype(kind)))
 
 
 def _summed_tensor(grad, shape: tuple):

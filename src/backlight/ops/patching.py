@@ -7,7 +7,7 @@ from backlight.kernels import patches
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.convolution_sizes import places_of
 from backlight.ops.declare import op
-from backlight.ops.numbers import no_integers
+from backlight.ops.numbers import no_integers, no_kernel
 from backlight.ops.pooling_sizes import numbers_of
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
@@ -116,6 +116,8 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             f"stride={stride}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
             f"{' * '.join(map(str, places))} = {prod(places)}, but got input.size(2)={shape[-1]}."
         )
+    if input._data.dtype.kind in "iu":
+        raise no_kernel("col2im_out_cpu", input._data.dtype, "convert the columns with .float()")
     return col2im(input, output_size, kernel, dilation, padding, stride)
 
 

@@ -131,6 +131,8 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     Raises:
         RuntimeError: sizes or options do not fit.
     """
+    if not return_indices and input._edge is None:
+        require_floats("max_pool1d_impl", input)
     both = _largest(1, input, kernel_size, stride, padding, dilation, ceil_mode)
     return both if return_indices else both[0]
 

@@ -202,11 +202,19 @@ def _check_input(input, w_ih) -> None:
         raise ShapeError(f"input has inconsistent input_size: got {input.size(1)} expected {w_ih.size(1)}")
 
 
+def _check_floats(input) -> None:
+    if not input.is_floating_point():
+        raise ShapeError(
+            f"result type Float can't be cast to the desired output type {input.dtype.old_name}; convert with .float()"
+        )
+
+
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Return the next hidden state and the next cell state of an LSTM."""
     if len(hx) != 2:
         raise ShapeError("lstm_cell expects two hidden states")
     _check_cell(4, input, hx, w_ih, w_hh)
+    _check_floats(input)
     _, hidden, cells = through_lstm(input, hx, Weights(w_ih, w_hh, b_ih, b_hh), (len(input),), False)
     return hidden, cells
 
@@ -214,6 +222,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Return the next hidden state of a GRU."""
     _check_cell(3, input, (hx,), w_ih, w_hh)
+    _check_floats(input)
     return through_gru(input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh), (len(input),), False)[1]
 
 

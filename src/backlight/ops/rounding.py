@@ -135,10 +135,15 @@ def angle_input(grad, ops):
     return ops.new_zeros(grad, grad.shape)
 
 
+def _copy_of_integers(kernel: str, array):
+    require_no_bools(kernel, array)
+    return array.copy()
+
+
 @op(tangent="symmetric")
 def floor(xp, input):
     """The largest whole number that is not above the input."""
-    return xp.floor(input) if input.dtype.kind in FLOATS else input.copy()
+    return xp.floor(input) if input.dtype.kind in FLOATS else _copy_of_integers("floor_vml_cpu", input)
 
 
 @floor.derivative("input", formula="0")
@@ -149,7 +154,7 @@ def floor_input(grad, ops):
 @op(tangent="symmetric")
 def ceil(xp, input):
     """The smallest whole number that is not below the input."""
-    return xp.ceil(input) if input.dtype.kind in FLOATS else input.copy()
+    return xp.ceil(input) if input.dtype.kind in FLOATS else _copy_of_integers("ceil_vml_cpu", input)
 
 
 @ceil.derivative("input", formula="0")
@@ -160,7 +165,7 @@ def ceil_input(grad, ops):
 @op(tangent="symmetric")
 def trunc(xp, input):
     """The input without its fraction."""
-    return xp.trunc(input) if input.dtype.kind in FLOATS else input.copy()
+    return xp.trunc(input) if input.dtype.kind in FLOATS else _copy_of_integers("trunc_vml_cpu", input)
 
 
 @trunc.derivative("input", formula="0")

@@ -16,6 +16,7 @@ from backlight.ops.matrices import (
     raise_failure,
     times,
 )
+from backlight.ops.promotion import is_float
 
 __all__ = ["inverse", "triangular_solve"]
 
@@ -47,8 +48,9 @@ def solution(xp, A, B, *, left: bool = True, raising: str = ""):  # noqa: N803 -
     Args:
         raising: what the error begins with that is raised if there is such a zero; none is raised for "".
     """
+    if is_float(A.dtype):
+        check_same_kind("linalg.solve", A, B)
     check_float("linalg.solve", A)
-    check_same_kind("linalg.solve", A, B)
     check_square("linalg.solve", A)
     vector = is_vector(A.shape, B.shape)
     columns = B[..., None] if vector else B
@@ -145,9 +147,9 @@ def linalg_solve_triangular(xp, input, B, *, upper: bool, left: bool = True, uni
         upper: read the upper triangle, else the lower one.
         unitriangular: take the diagonal to be 1.
     """
+    check_equation("linalg.solve_triangular", input, B, left)
     check_float("linalg.solve_triangular", input)
     check_same_kind("linalg.solve_triangular", input, B)
-    check_equation("linalg.solve_triangular", input, B, left)
     if left:
         return solve_triangular(input, B, upper=upper, unit=unitriangular)
     return xp.ascontiguousarray(solve_triangular(input.mT, B.mT, upper=not upper, unit=unitriangular).mT)

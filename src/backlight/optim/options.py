@@ -1,6 +1,6 @@
 """The options of optimizers: checked when one is made, read when it steps."""
 
-from backlight.errors import ValueProblem
+from backlight.errors import DimError, ValueProblem
 from backlight.graph.state import TensorState
 
 __all__ = ["checked", "direction", "number", "shrinking"]
@@ -40,6 +40,8 @@ def checked(*not_negative: str, **options) -> dict:
 
 def _check_betas(betas: tuple) -> None:
     """Raise unless the rates of running averages can be used."""
+    if len(betas) < 2:
+        raise DimError(f"{type(betas).__name__} index out of range: betas must be two numbers, got {betas}")
     for place, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueProblem(f"Invalid beta parameter at index {place}: {beta}; it must be in [0, 1)")

@@ -149,7 +149,11 @@ class RandomMethods:
 
     def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *, generator=None):
         """Fill with numbers of the Cauchy distribution."""
-        require_float("cauchy_cpu", self._data.dtype)
+        if not is_float(self._data.dtype):
+            raise ShapeError(
+                "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+                f"specified {from_numpy_dtype(self._data.dtype).old_name}; draw floats, with dtype=torch.float32"
+            )
         if not sigma > 0:
             raise ShapeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
         twister = twister_of(generator)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from backlight.errors import ArgumentError
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
 
@@ -34,6 +35,7 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]):
         super().__init__()
+        _check_sizes(unflattened_size)
         self.dim = dim
         self.unflattened_size = unflattened_size
 
@@ -44,3 +46,13 @@ class Unflatten(Module):
     def extra_repr(self) -> str:
         """Return the dim and the sizes."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+def _check_sizes(sizes) -> None:
+    """Raise PyTorch's error unless sizes are a tuple or list of ints."""
+    if not isinstance(sizes, (tuple, list)):
+        raise ArgumentError(f"unflattened_size must be a tuple of ints, but found type {type(sizes).__name__}")
+    for place, size in enumerate(sizes):
+        if not isinstance(size, int):
+            found = f"element of type {type(size).__name__} at pos {place}"
+            raise ArgumentError(f"unflattened_size must be tuple of ints, but found {found}")

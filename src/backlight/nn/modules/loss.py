@@ -3,7 +3,7 @@
 import math
 import warnings
 
-from backlight.errors import ShapeError
+from backlight.errors import ArgumentError, ShapeError
 from backlight.nn import functional as F
 from backlight.nn.modules.linear import Linear
 from backlight.nn.modules.module import Module
@@ -92,6 +92,8 @@ class HuberLoss(Loss):
     """(input − target)² / 2 where |input − target| < delta, and delta · (|input − target| − delta/2) elsewhere."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
+        if not isinstance(delta, (float, int)):
+            raise ArgumentError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 

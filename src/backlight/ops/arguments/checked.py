@@ -9,9 +9,13 @@ import ml_dtypes
 import numpy as np
 
 from backlight.errors import BacklightError
+from backlight.graph.state import TensorState
 from backlight.kernels.native import core
 from backlight.later import function_later
+from backlight.ops.arguments.kinds import TYPES
 
+masks = function_later("backlight.ops.arguments.refusals", "masks")
+refusal = function_later("backlight.ops.arguments.refusals", "refusal")
 better_error = function_later("backlight.ops.arguments.wording", "better_error")
 
 UNFORESEEN = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError, NameError)
@@ -52,6 +56,17 @@ def _is_ours(trace: TracebackType | None) -> bool:
     return trace.tb_frame.f_code.co_filename.startswith(OUR_FILES)
 
 
+def compiled_masks(function) -> list[tuple] | None:
+    """Return what the core compares a function's calls with: NOTE [Kinds of arguments] in ops/arguments/refusals.py."""
+    name = _names.get(function)
+    return None if name is None else masks(name)
+
+
+def refused(function, args: tuple, kwargs: dict) -> Exception | None:
+    """Return PyTorch's error for arguments of kinds that it does not take, or None."""
+    return refusal(_names[function], args, kwargs)
+
+
 def checked(function, name: str):
     """Return what a namespace shows for a function: the same function, with its failed calls explained.
 
@@ -67,7 +82,9 @@ def checked(function, name: str):
     if function not in _doors:
         _doors[function] = _door(function, *_place(name))
         _names[_doors[function]] = name
-    elif _names[_doors[function]][0] == ".":
+    elif _names[_doors[function]][0] == "." and not (
+        name[0] == "." and _names[_doors[function]] == f".{function.__name__}"
+    ):
         _show_as(_doors[function], *_place(name))
         _names[_doors[function]] = name
     return _doors[function]
@@ -89,12 +106,26 @@ def _show_as(door, module: str, name: str) -> None:
         door.__module__, door.__qualname__ = module, name
 
 
+def _kind(value):
+    """Return what decides whether a function takes a value: its type, its elements', whether a tensor has dims."""
+    if isinstance(value, TensorState):
+        return type(value), value._data.ndim == 0
+    return tuple(map(_kind, value)) if isinstance(value, (tuple, list)) else type(value)
+
+
 def _door(function: FunctionType, module: str, name: str):
     if core is not None:
         return core.checked_function(function, module, name)
 
+    taken: set[tuple] = set()  # kinds of arguments that were taken
+
     @functools.wraps(function)
     def door(*args, **kwargs):
+        kinds = _kind(args), *kwargs, *map(_kind, kwargs.values())
+        if kinds not in taken:
+            if (problem := refused(door, args, kwargs)) is not None:
+                raise problem
+            taken.add(kinds)
         try:
             return function(*args, **kwargs)
         except UNFORESEEN as problem:
@@ -134,3 +165,4 @@ def check_methods(cls: type) -> None:
 
 if core is not None:
     core.core_explain(explained)
+    core.core_kinds(compiled_masks, refused, TYPES)

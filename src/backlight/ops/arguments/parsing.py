@@ -18,17 +18,21 @@ import numpy as np
 
 from backlight.devices import device
 from backlight.dtypes import dtype
-from backlight.errors import ArgumentError, ValueProblem
+from backlight.errors import ArgumentError, NumberOverflow, ValueProblem
 from backlight.graph.state import TensorState
 from backlight.layouts import layout, memory_format
 
 OTHER_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 ALWAYS_TAKEN = {"out", "requires_grad", "generator", "memory_format", "names", "pin_memory"}
-NUMBER_FIRST = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"])
+SWITCHES = {"requires_grad", "pin_memory"}
+NUMBERS_AS_TENSORS = frozenset(
+    ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"]
+)
 LARGEST = 2**63 - 1
 COUNTED = re.compile(r"\(\) (takes \d+ positional|got an unexpected keyword|missing \d)")
 PREFIXED = ("linalg", "fft", "special")
 TABLE = Path(__file__).with_name("signatures.txt")  # written by tools/argument_signatures.py, which says how
+PYTHON = "python:"
 PYTHONS = {"set_anomaly_enabled": "bool enabled,bool check_nan="}  # of functions that PyTorch has as classes
 
 
@@ -48,8 +52,14 @@ class Parameter:
 def signatures(name: str) -> list[tuple[Parameter, ...]]:
     """Return PyTorch's signatures of a public name (of methods `.name`), or none."""
     bare = name.removeprefix("array_api.").removeprefix(".")
-    found = _listed().get(name) or _listed().get(bare, "")
-    return [_parameters(text) for text in found.split("|")] if found else []
+    found = (_listed().get(name) or _listed().get(bare, "")).removeprefix(PYTHON)
+    rows = [_parameters(text) for text in found.split("|")] if found else []
+    return [row for row in rows if name[0] != "." or row[0].kind.startswith(("Tensor", "object"))]
+
+
+def is_python(name: str) -> bool:
+    """Tell whether PyTorch's function of a name is written in Python, which looks at no kinds of arguments."""
+    return (_listed().get(name) or _listed().get(name.removeprefix("."), "")).startswith(PYTHON)
 
 
 @cache
@@ -148,12 +158,12 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     shown = shown_name(name)
     problems = [_problem(shown, one, args, kwargs, name.startswith(".")) for one in known]
     if None in problems:
-        return _too_large(shown, args, kwargs)
+        return _too_large(shown, known[problems.index(None)], args, kwargs)
     if not binding and all(COUNTED.search(str(problem)) for problem in problems):
         return None
     count = len(args) + len(kwargs)
     fitting = [problem for one, problem in zip(known, problems) if len(one) >= count]
-    if len(known) == 1 or len(fitting) == 1:
+    if len(known) == 1 or len(fitting) == 1 or len({_places(one) for one in known}) == 1:
         return fitting[0] if fitting else problems[0]
     first = 1 if name.startswith(".") else 0
     got = [kind_of(value) for value in args[first:]] + [f"{key}={kind_of(value)}" for key, value in kwargs.items()]
@@ -173,9 +183,9 @@ def _problem(shown: str, parameters, args: tuple, kwargs: dict, method: bool) ->
     named = {OTHER_NAMES.get(key, key) if not _has(parameters, key) else key: value for key, value in kwargs.items()}
     places = [one for one in parameters if not one.keyword_only]
     first = 1 if method else 0
-    lists = len(places) > first and places[first].kind == "int[]" and len(args) > first + 1 and _is_int(args[first])
-    if lists:
-        args = (*args[:first], tuple(args[first:]))
+    at = place_of_spread(places)
+    if at is not None and len(args) > at and all(_is_int(value) for value in args[at:]):
+        args = (*args[:at], tuple(args[at:]))
     if len(args) > len(places):
         return ArgumentError(
             f"{shown}() takes {len(places) - first} positional arguments but {len(args) - first} were given"
@@ -189,12 +199,26 @@ def _problem(shown: str, parameters, args: tuple, kwargs: dict, method: bool) ->
             continue
         else:
             return _missing(shown, places, args, named)
-        if not takes(one, value) and not (one.name == "other" and shown in NUMBER_FIRST and _is_number(value)):
+        if not takes(one, value) and not (one.kind == "Tensor" and shown in NUMBERS_AS_TENSORS and _is_number(value)):
             return _wrong_kind(shown, one, value, where, place)
+    for key in named.keys() & SWITCHES:
+        if not isinstance(named[key], (bool, type(None))):
+            return ArgumentError(f"{shown}(): argument '{key}' must be bool, not {kind_of(named[key])}")
     unknown = [key for key in named if key not in ALWAYS_TAKEN]
     if unknown:
         return ArgumentError(f"{shown}() got an unexpected keyword argument '{unknown[0]}'")
     return None
+
+
+def _places(parameters) -> tuple:
+    return tuple((one.kind, one.name) for one in parameters if not one.keyword_only)
+
+
+def place_of_spread(places) -> int | None:
+    """Return which parameter may be given as single numbers, as in `zeros(2, 3)` and `x.view(2, 3)`; None: none."""
+    at = len(places) - 1
+    alone = at == 0 or (at == 1 and places[0].kind == "Tensor")
+    return at if alone and places[at].kind == "int[]" else None
 
 
 def _has(parameters, name: str) -> bool:
@@ -227,10 +251,19 @@ def _wrong_kind(shown: str, one: Parameter, value, where: str, place: int) -> Ex
     )
 
 
-def _too_large(shown: str, args: tuple, kwargs: dict) -> Exception | None:
+def _too_large(shown: str, parameters, args: tuple, kwargs: dict) -> Exception | None:
     """Return PyTorch's error where an int has more than 64 bits."""
-    for value in (*args, *kwargs.values()):
-        if _is_huge(value):
+    kinds = {one.name: one.kind for one in parameters}
+    named = dict(zip([one.name for one in parameters], args)) | kwargs
+    for name, value in named.items():
+        if kinds.get(name) == "object":
+            continue
+        if _is_huge(value) and kinds.get(name) in ("Scalar", "float"):
+            if kinds[name] == "Scalar" and value >= 2**64:
+                return NumberOverflow(f"int too big to convert; {shown}() got {_number(value)}")
+            if kinds[name] == "Scalar" and value < 0:
+                return NumberOverflow(f"can't convert negative int to unsigned; {shown}() got {_number(value)}")
+        elif _is_huge(value):
             return ValueProblem(f"Overflow when unpacking long long; {shown}() got {_number(value)}")
         if isinstance(value, (tuple, list)):
             for place, one in enumerate(value):

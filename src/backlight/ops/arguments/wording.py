@@ -17,7 +17,8 @@ def better_error(name: str, args: tuple, kwargs: dict, problem: Exception) -> Ex
         name: the public name, `linalg.norm`; of a method `.name`, of a module `nn.Linear.forward`.
     """
     known = bool(signatures(name))
-    found = wrong_kinds(name, args, kwargs, problem.__traceback__ is None) if known else None
+    binding = isinstance(problem, TypeError) and BINDING.search(str(problem)) is not None
+    found = wrong_kinds(name, args, kwargs, binding or problem.__traceback__ is None) if known else None
     if found is None and isinstance(problem, AttributeError):
         found = _no_tensor(name, args, kwargs, problem)
     if found is None and not isinstance(problem, BacklightError):
