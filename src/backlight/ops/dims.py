@@ -54,6 +54,13 @@ def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
     return found
 
 
+def one_or_several(values) -> tuple:
+    """Return integers that a caller gave as one, be it Python's, NumPy's or a tensor of no dims, or as a sequence."""
+    if isinstance(values, (int, np.integer)) or getattr(values, "ndim", None) == 0:
+        return (index(values),)
+    return tuple(values)
+
+
 def reduced_dims(dims, ndim: int) -> tuple[int, ...]:
     """Return the dims to reduce over: all of them for None or an empty sequence."""
     if dims.__class__ is int and -ndim <= dims < ndim:
