@@ -15,8 +15,10 @@ import backlight
 import backlight.array_api
 import backlight.func
 import backlight.nn
+import backlight.optim
 import backlight.signal
 import backlight.utils
+from backlight.nn.utils import prune
 from parity import KINDS, evaluate
 from soak import hostile_calls
 
@@ -231,7 +233,35 @@ def test_a_foreign_object_that_has_no_truth_value_is_a_wrong_argument():
             backlight.ones(2).uniform_(foreign)
 
 
+def test_requires_grad_is_a_bool():
+    for call in ("torch.empty_like(x, requires_grad=np.ones(2))", "torch.ones(2, requires_grad=np.ones(2))"):
+        for module in (torch, backlight):
+            assert isinstance(evaluate(module, call, x=module.ones(2)), TypeError), module
+    assert backlight.ones(2, requires_grad=np.bool_(True)).requires_grad
+
+
+def test_what_is_pruned_is_a_module():
+    with pytest.raises(TypeError, match="must be a Module"):
+        prune.l1_unstructured(backlight.ones(2), [2, 3], 1)
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        prune.global_unstructured(np.ones((2, 3)), 1)
+
+
+def test_packed_rows_are_two_tensors():
+    for data in (1, (1, 2, 3)):
+        with pytest.raises(AssertionError, match="Expected data to be a list or tuple of length 2"):
+            backlight.nn.utils.rnn.PackedSequence(data)
+
+
+def test_a_chain_of_schedules_is_a_list():
+    for schedulers in (1, 0.5, backlight.ones(2)):
+        with pytest.raises(TypeError, match="has no len"):
+            backlight.optim.lr_scheduler.ChainedScheduler(schedulers)
+
+
 def test_the_class_of_tensors_is_no_tensor():
+    with pytest.raises(TypeError, match="must be Tensor, not type"):
+        backlight.meshgrid(backlight.ones(2), type, indexing="xy")
     with pytest.raises(TypeError, match="must be Tensor"):
         backlight.nn.functional.logsigmoid(backlight.Tensor)
 

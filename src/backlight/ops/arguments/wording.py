@@ -47,8 +47,8 @@ def _no_tensor(name: str, args: tuple, kwargs: dict, problem: AttributeError) ->
 
 def _lacked(value, problem: AttributeError) -> bool:
     """Tell whether an argument is what lacked the attribute: no tensor, or the class of tensors."""
-    if isinstance(value, type):
-        return isinstance(problem.obj, MemberDescriptorType)
+    if isinstance(value, type) and isinstance(problem.obj, MemberDescriptorType):
+        return True
     return value is problem.obj and not isinstance(value, TensorState)
 
 
