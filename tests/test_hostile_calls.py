@@ -19,6 +19,7 @@ import backlight.optim
 import backlight.signal
 import backlight.utils
 from backlight.nn.utils import prune
+from hostile import objects
 from parity import KINDS, evaluate
 from soak import hostile_calls
 
@@ -231,6 +232,15 @@ def test_a_foreign_object_that_has_no_truth_value_is_a_wrong_argument():
             backlight.ones(2).polygamma_(foreign)
         with pytest.raises(TypeError, match=r"argument 'from' .* must be float"):
             backlight.ones(2).uniform_(foreign)
+
+
+@pytest.mark.parametrize("dims", [objects.NegativeLen(), objects.HugeLen()])
+@pytest.mark.parametrize(
+    "call", ["fft.ifftshift(x, dim=d)", "amax(x, d)", "flip(x, d)", "roll(x, 1, d)", "view_copy(x, d)"]
+)
+def test_what_is_indexed_without_end_is_no_list(call, dims):
+    with pytest.raises(TypeError, match="must be tuple of ints"):
+        eval(f"torch.{call}", {"torch": backlight, "x": backlight.ones(2, 3), "d": dims})
 
 
 def test_requires_grad_is_a_bool():

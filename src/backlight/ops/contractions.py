@@ -88,7 +88,7 @@ def _paired_dims(left: int, right: int, dims) -> tuple[list[int], list[int]]:
     """Return the dims of both operands that are summed over, counted from the start."""
     if isinstance(dims, TensorState):
         if not dims._data.size:
-            raise ShapeError("a Tensor with 0 elements cannot be converted to Scalar; dims must be a number or two lists")
+            raise ShapeError("a Tensor with 0 elements cannot be converted to Scalar; dims is a number or two lists")
         dims = dims._data.tolist() if dims._data.size > 1 else int(dims._data.item())
     if not isinstance(dims, (tuple, list, int)):
         raise ShapeError(

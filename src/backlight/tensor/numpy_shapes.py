@@ -24,7 +24,7 @@ from backlight.ops import (
     transposing,
     triangles,
 )
-from backlight.ops.dims import normalise_dim
+from backlight.ops.dims import normalise_dim, one_or_several
 from backlight.ops.einsum import einsum as einstein_sum
 from backlight.ops.sorting import sort as sorted_with_places
 from backlight.tensor.numpy_functions import FUNCTIONS, alike, call_function, counterpart  # noqa: F401
@@ -68,8 +68,8 @@ def moveaxis(a, source, destination):
 @counterpart(np.expand_dims)
 def expand_dims(a, axis):
     """Insert dims of size 1, numbered as in the result."""
-    total = a.ndim + (len(axis) if isinstance(axis, tuple) else 1)
-    for dim in sorted(axes_of(axis, total)):
+    axes = one_or_several(axis)
+    for dim in sorted(axes_of(axes, a.ndim + len(axes))):
         a = a.unsqueeze(dim)
     return a
 
