@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+import os
 import pickle
 import warnings
 from pathlib import Path
@@ -14,8 +15,11 @@ import backlight
 import backlight.array_api
 import backlight.func
 import backlight.nn
+import backlight.optim
 import backlight.signal
 import backlight.utils
+from backlight.nn.utils import prune
+from hostile import objects
 from parity import KINDS, evaluate
 from soak import hostile_calls
 
@@ -63,6 +67,19 @@ torch.unravel_index(x, (2, 3))
 torch.unravel_index(torch.tensor(2), (2.5,))
 x.resize_as_([x])
 x.take_along_dim(3)
+x.norm(1.0, dtype=x)
+x.norm([2.0])
+x.norm(2.0, 1.5)
+x.norm(2.0, dtype=3)
+torch.cdist(x, x, 'x')
+torch.nonzero(x, as_tuple=1)
+torch.set_grad_enabled(1)
+torch.split(x, np.ones((2, 3)))
+torch.split(x, np.int64(2))
+torch.normal(x, 2.0, 5)
+torch.func.rearrange(3, 'a -> a')
+torch.nn.functional.interpolate(x[None, None], size=2**63)
+torch.nn.functional.interpolate(x[None, None], size=(2**63, 1), mode='bicubic')
 """.strip().splitlines()
 
 VALUES = """
@@ -83,6 +100,35 @@ torch.ones(()).size(0)
 x.swapaxes(0, -2**62)
 torch.nonzero_static(x, size=-5)
 torch.index_add(x.long()[0], 0, torch.tensor([0]), torch.tensor([6]), alpha=float('nan'))
+torch.lu_unpack(x[0], torch.tensor([1], dtype=torch.int32))
+torch.lu_unpack(x, torch.tensor([0, 2], dtype=torch.int32))
+torch.lu_unpack(x, torch.tensor([3, 2], dtype=torch.int32))
+torch.lu_unpack(x, torch.tensor(1, dtype=torch.int32))
+torch.tensordot(x, x, dims=float('inf'))
+torch.tensordot(x, x, dims='cuda')
+torch.native_group_norm(torch.ones(2, 6, 3), None, None, 2, 6, 3, 0, 0.5)
+torch.native_batch_norm(x[:, :1], None, None, torch.ones(1), torch.tensor(2.5), True, 0.1, 1e-5)
+torch.histogramdd(torch.ones(5, 5), (1,) * 5, [1.0])
+torch.nn.functional.fractional_max_pool2d(torch.ones(1, 3, 9, 9), 4, output_size=(-1, -1))
+torch.nn.functional.fractional_max_pool3d(torch.ones(1, 2, 6, 5, 4), 2, output_size=(-1,))
+torch.nn.functional.conv1d(torch.ones(1, 5, 3), torch.ones(5, 5, 0))
+torch.nn.functional.conv_transpose2d(torch.ones(1, 5, 3, 3), torch.ones(5, 5, 2, 0))
+torch.nn.functional.interpolate(x[None, None], size=2**62)
+torch.nn.LSTMCell(2, 2)(x[:, :2], ())
+torch.nn.utils.rnn.pack_padded_sequence(x, 1)
+torch.nn.init.calculate_gain([2])
+torch.signal.windows.general_cosine(4, a='cpu')
+torch.zeros(0, 1, dtype=torch.uint8).expand(0, 2**62).split(1, 1)
+torch.zeros(0, 1, dtype=torch.uint8).expand(0, 2**62).split(5, 1)
+torch.zeros(0, 1, dtype=torch.uint8).expand(0, 2**62).unsafe_split(5, 1)
+torch.zeros(0, 1, dtype=torch.uint8).expand(0, 2**62).chunk(2**61, 1)
+torch.zeros(0, 1, dtype=torch.uint8).expand(0, 2**62).unsafe_chunk(2**61, 1)
+torch.zeros(0, 1, dtype=torch.uint8).expand(0, 2**62).unbind(1)
+torch.zeros(0, 1, dtype=torch.uint8).expand(0, 2**62).tensor_split(2**61, 1)
+torch.zeros(0, 1, dtype=torch.uint8).expand(0, 2**62).hsplit(2**61)
+torch.zeros(0).chunk(2**62)
+torch.zeros(0).unsafe_chunk(2**62)
+list(torch.zeros(0, 1, dtype=torch.uint8).expand(0, 2**62).t())
 """.strip().splitlines()
 
 # modules say which module it was, PyTorch which function inside; the rest of these lines is alike
@@ -103,6 +149,165 @@ def test_odd_arguments_get_pytorchs_error(call):
     if call in NAMED_OTHERWISE:
         ours, theirs = (one.partition("()")[2] for one in (ours, theirs))
     assert ours.startswith(theirs.rstrip(". ")), f"{ours}\n{theirs}"
+
+
+# an option that is a number, given as a tensor without dims: PyTorch takes it, in backward too
+TENSORS_AS_NUMBERS = """
+torch.add(x, y, alpha=t)
+torch.sub(x, y, alpha=t)
+torch.rsub(x, y, alpha=t)
+torch.addcdiv(x, x, y, value=t)
+torch.addcmul(x, x, y, value=t)
+torch.addmm(x @ y.T, x, y.T, beta=t, alpha=t)
+torch.index_add(x, 0, torch.tensor([0, 1]), y, alpha=t)
+torch.renorm(x, t, 0, t)
+torch.dist(x, y, t)
+torch.norm(x, t)
+torch.linalg.vector_norm(x, t)
+torch.cdist(x, y, t)
+torch.std(x, correction=t)
+torch.logit(x / 10, t / 10)
+torch.nn.functional.leaky_relu(-x, t)
+torch.nn.functional.elu(-x, t)
+torch.nn.functional.hardtanh(x, -t, t)
+torch.nn.functional.softshrink(x, t)
+torch.nn.functional.softplus(x, t, t)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("call", TENSORS_AS_NUMBERS)
+def test_a_tensor_without_dims_stands_for_a_number(call):
+    def outcome(module):
+        x = module.tensor([[1.0, 2.0, 3.0], [4.0, 0.5, 6.0]], requires_grad=True)
+        y = module.tensor([[2.0, 1.0, 2.0], [3.0, 2.5, 4.0]], requires_grad=True)
+        out = eval(call, {"torch": module, "x": x, "y": y, "t": module.tensor(2.5)})
+        out.sum().backward()
+        return out.tolist(), x.grad.tolist()
+
+    for ours, theirs in zip(outcome(backlight), outcome(torch)):
+        np.testing.assert_allclose(np.array(ours), np.array(theirs), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", ["torch.ones(1)", "torch.tensor(2.5, requires_grad=True)"])
+def test_a_tensor_with_dims_or_history_stands_for_no_number(alpha):
+    for module in (torch, backlight):
+        with pytest.raises(TypeError):
+            module.rsub(module.ones(2), module.ones(2), alpha=eval(alpha, {"torch": module}))
+
+
+ONE_OR_SEVERAL = """
+torch.fft.hfft2(x, np.int64(3), dim=0)
+torch.fft.hfftn(x, dim=np.int64(1))
+torch.fft.hfftn(x, s=torch.tensor(4), dim=torch.tensor(1))
+torch.movedim(x, 0, np.int64(1))
+torch.roll(x, np.int64(1), np.int64(1))
+torch.flip(x, (np.int64(1),))
+torch.tensordot(x, x, dims=((0,), [np.int64(0)]))
+"""
+
+
+@pytest.mark.parametrize("call", ONE_OR_SEVERAL.strip().splitlines())
+def test_one_integer_may_be_numpys_or_a_tensor(call):
+    theirs = evaluate(torch, call, x=torch.arange(6.0).reshape(2, 3))
+    ours = evaluate(backlight, call, x=backlight.arange(6.0).reshape(2, 3))
+    np.testing.assert_allclose(np.array(ours.tolist()), np.array(theirs.tolist()), rtol=1e-5, atol=1e-5)
+
+
+def test_squeeze_of_the_array_api_says_what_it_does_not_take():
+    squeeze = backlight.array_api.squeeze
+    assert squeeze(backlight.tensor(2.0), 0).shape == ()
+    with pytest.raises(TypeError, match=r"squeeze\(\)"):
+        squeeze(0.5, 0)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        squeeze(backlight.ones(1), 3)
+    with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+        squeeze(backlight.ones(1), -(2**63) - 1)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        backlight.array_api.take(backlight.ones(2), backlight.tensor([0]), axis=-(2**63))
+
+
+def test_a_foreign_object_that_has_no_truth_value_is_a_wrong_argument():
+    for foreign in (torch.ones(2, 3), np.ones((2, 3))):
+        with pytest.raises(TypeError, match=r"argument 'n' .* must be int"):
+            backlight.ones(2).polygamma_(foreign)
+        with pytest.raises(TypeError, match=r"argument 'from' .* must be float"):
+            backlight.ones(2).uniform_(foreign)
+
+
+@pytest.mark.parametrize("dims", [objects.NegativeLen(), objects.HugeLen()])
+@pytest.mark.parametrize(
+    "call", ["fft.ifftshift(x, dim=d)", "amax(x, d)", "flip(x, d)", "roll(x, 1, d)", "view_copy(x, d)"]
+)
+def test_what_is_indexed_without_end_is_no_list(call, dims):
+    with pytest.raises(TypeError, match="must be tuple of ints"):
+        eval(f"torch.{call}", {"torch": backlight, "x": backlight.ones(2, 3), "d": dims})
+
+
+def test_requires_grad_is_a_bool():
+    for call in ("torch.empty_like(x, requires_grad=np.ones(2))", "torch.ones(2, requires_grad=np.ones(2))"):
+        for module in (torch, backlight):
+            assert isinstance(evaluate(module, call, x=module.ones(2)), TypeError), module
+    assert backlight.ones(2, requires_grad=np.bool_(True)).requires_grad
+
+
+def test_what_is_pruned_is_a_module():
+    with pytest.raises(TypeError, match="must be a Module"):
+        prune.l1_unstructured(backlight.ones(2), [2, 3], 1)
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        prune.global_unstructured(np.ones((2, 3)), 1)
+
+
+def test_packed_rows_are_two_tensors():
+    for data in (1, (1, 2, 3)):
+        with pytest.raises(AssertionError, match="Expected data to be a list or tuple of length 2"):
+            backlight.nn.utils.rnn.PackedSequence(data)
+
+
+def test_a_chain_of_schedules_is_a_list():
+    for schedulers in (1, 0.5, backlight.ones(2)):
+        with pytest.raises(TypeError, match="has no len"):
+            backlight.optim.lr_scheduler.ChainedScheduler(schedulers)
+
+
+def test_the_class_of_tensors_is_no_tensor():
+    with pytest.raises(TypeError, match="must be Tensor, not type"):
+        backlight.meshgrid(backlight.ones(2), type, indexing="xy")
+    with pytest.raises(TypeError, match="must be Tensor"):
+        backlight.nn.functional.logsigmoid(backlight.Tensor)
+
+
+REFUSED_SETTINGS = """
+torch.set_autocast_dtype('cpu', 2)
+torch.set_autocast_dtype('cpu', torch.tensor(2.0))
+torch.set_autocast_cpu_dtype('x')
+torch.set_autocast_enabled('cpu', np.ones(2))
+torch.set_autocast_enabled(2)
+torch.set_autocast_cpu_enabled(1)
+torch.set_autocast_cache_enabled(np.zeros((0, 3)))
+torch.autocast('cpu', dtype=torch.bfloat16, enabled=2).__enter__()
+torch.autocast('cpu', dtype=np.float32(2.5)).__enter__()
+torch.set_grad_enabled(np.ones(2))
+"""
+
+
+@pytest.mark.parametrize("call", REFUSED_SETTINGS.strip().splitlines())
+def test_a_refused_setting_changes_nothing(call):
+    def state():
+        return (
+            backlight.is_autocast_enabled("cpu"),
+            backlight.get_autocast_dtype("cpu"),
+            backlight.is_autocast_enabled("cuda"),
+            backlight.is_autocast_cache_enabled(),
+            backlight.is_grad_enabled(),
+        )
+
+    before = state()
+    for module in (torch, backlight):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert isinstance(evaluate(module, call), TypeError), module
+    assert state() == before
+    assert (backlight.ones(2, 2) @ backlight.ones(2, 2)).dtype is backlight.float32
 
 
 def test_an_error_of_the_callers_own_comes_through():
@@ -138,6 +343,34 @@ def test_the_table_of_signatures_is_what_its_tool_writes():
         warnings.simplefilter("ignore")
         written = tool.table()
     assert tool.TABLE.read_text(encoding="utf-8") == written, "run python tools/argument_signatures.py"
+
+
+def test_waiting_for_a_processor_is_no_hang():
+    waiting = hostile_calls.Waiting(computed=3.0, now=0.0)
+    for look in range(1, 1000):  # runnable for 1000 s, computing for 10 of them
+        assert waiting.problem(20, 3.0 + look / 100, runs=True, now=float(look)) is None
+    assert "processor's time" in waiting.problem(20, 23.5, runs=True, now=1000.0)
+
+
+def test_waiting_without_computing_is_a_hang():
+    waiting, look = hostile_calls.Waiting(computed=3.0, now=0.0), 0
+    while (problem := waiting.problem(20, 3.0, runs=False, now=look / 2)) is None:
+        look += 1
+    assert "without computing" in problem
+    assert 60 <= look / 2 <= 61
+
+
+def test_what_other_threads_compute_is_computed():
+    waiting = hostile_calls.Waiting(computed=0.0, now=0.0)
+    looks = [waiting.problem(1000, 0.5 * look, runs=False, now=0.5 * look) for look in range(1, 500)]
+    assert looks == [None] * len(looks)
+
+
+def test_the_time_that_a_process_computes_is_read():
+    before, runs = hostile_calls.usage(os.getpid())
+    assert runs
+    while hostile_calls.usage(os.getpid())[0] < before + 0.05:
+        sum(range(10000))
 
 
 def test_a_slice_of_the_soak_program_finds_no_crash_and_no_hang():

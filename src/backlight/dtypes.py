@@ -147,7 +147,7 @@ def to_numpy_dtype(kind) -> np.dtype | None:
         if kind.is_complex:
             raise complex_refused(kind)
         return kind.numpy
-    if kind in _PYTHON_TYPES:
+    if isinstance(kind, type) and kind in _PYTHON_TYPES:
         return _PYTHON_TYPES[kind].numpy
     if isinstance(kind, type) and isinstance(getattr(kind, "dtype", None), dtype):  # torch.FloatTensor and the like
         return kind.dtype.numpy

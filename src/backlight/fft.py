@@ -4,7 +4,7 @@ from backlight.dtypes import get_default_dtype
 from backlight.errors import DimError
 from backlight.ops.arguments.checked import with_checks
 from backlight.ops.complex_numbers import refusing
-from backlight.ops.dims import normalise_dims
+from backlight.ops.dims import normalise_dims, one_or_several
 from backlight.ops.flipping import roll
 from backlight.ops.out_variants import with_out
 from backlight.ops.spectra import real_signal
@@ -77,7 +77,7 @@ def hfftn(input, s=None, dim=None, norm=None):
 
 
 def _several(dim):
-    return (dim,) if isinstance(dim, int) else dim
+    return None if dim is None else one_or_several(dim)
 
 
 _SIGNAL, _SPECTRUM = "the signal of a spectrum", "the spectrum of a signal"

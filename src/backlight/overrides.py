@@ -237,7 +237,7 @@ def _note_method(name: str, function: Public) -> None:
 
 def has_torch_function(relevant_args: Iterable) -> bool:
     """Tell whether a mode is on, or one of the values has a class that answers calls itself."""
-    return _mode_is_on() or (overriding.local.classes_on and bool(overriding.overloaded(relevant_args)))
+    return _mode_is_on() or (overriding.local.classes_on and bool(overriding.overloaded(tuple(relevant_args))))
 
 
 def _mode_is_on() -> bool:
@@ -260,7 +260,7 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args, 
     Raises:
         TypeError: none of them has an answer.
     """
-    answers = overriding.overloaded(relevant_args) if overriding.local.classes_on else []
+    answers = overriding.overloaded(tuple(relevant_args)) if overriding.local.classes_on else []
     return overriding.answered(public_api, answers, args, kwargs)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from backlight import dtypes
 from backlight.dtypes import bool as bool_
 from backlight.dtypes import dtype, finfo, float64, iinfo
-from backlight.errors import ValueProblem
+from backlight.errors import ArgumentError, ValueProblem
 from backlight.kernels.blocks import silent_floats
 from backlight.ops.promotion import promote_types
 from backlight.tensor.creation import from_numpy, tensor
@@ -184,6 +185,8 @@ def make_tensor(
             f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got {noncontiguous=} and "
             f"{memory_format=}"
         )
+    if not isinstance(dtype, dtypes.dtype):
+        raise ArgumentError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor()")
     whole = not dtype.is_floating_point
     if requires_grad and whole:
         raise ValueProblem(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")

@@ -2,12 +2,14 @@
 
 NOTE [Verdicts]
 crash     the process died (a signal) while it made the call.
-hang      the call took more than 20 s, and PyTorch's did not.
+hang      the call computed for more than 20 s of the processor's time, or waited for more than 60 s without computing,
+          and PyTorch's did not. Time spent waiting for a processor does not count.
 internal  an exception that nobody wrote for the caller: not one of backlight's own (BacklightError), raised below
           the call (an error of Python's for the arguments of the call itself is a refusal), and
           * PyTorch returns a value, or raises an error of another built-in class, neither derived from the other, or
-          * without PyTorch to compare: AttributeError, KeyError, IndexError, ZeroDivisionError, OverflowError,
-            UnboundLocalError, AssertionError, RecursionError, SystemError, NameError, StopIteration.
+          * without PyTorch to compare, or where its error is one that nobody wrote either (a failed assertion inside,
+            what a hostile object raised when it was asked): AttributeError, KeyError, IndexError, ZeroDivisionError,
+            OverflowError, UnboundLocalError, AssertionError, RecursionError, SystemError, NameError, StopIteration.
           What a hostile object raises itself is its own, and MemoryError is counted apart.
 accepted  a value where PyTorch refuses.
 differs   a value of another dtype, shape or content than PyTorch's.
@@ -77,10 +79,11 @@ def _of_error(target: str, error: dict, theirs: dict | None) -> Verdict:
     if kinds[0] == "HostileError":
         return Verdict("same", target, detail)
     matches = problem is not None and _related(kinds, problem["classes"])
+    compares = theirs is not None and not (problem is not None and _says_nothing(problem))
     if kinds[0] in ("MemoryError", "_ArrayMemoryError"):
         return Verdict("memory", target, detail)
     if not error["own"] and error["place"] and not matches:
-        if theirs is not None or kinds[0] in NEVER_MEANT:
+        if compares or kinds[0] in NEVER_MEANT:
             return Verdict("internal", error["place"], detail)
     if theirs is None:
         return Verdict("same", target, detail)
@@ -89,6 +92,11 @@ def _of_error(target: str, error: dict, theirs: dict | None) -> Verdict:
     if not matches:
         return Verdict("class", target, detail)
     return Verdict("same" if begins_alike(error["first"], problem["first"]) else "text", target, detail)
+
+
+def _says_nothing(problem: dict) -> bool:
+    """Tell whether PyTorch's error is one that nobody wrote for the caller either."""
+    return problem["classes"][0] == "HostileError" or "INTERNAL ASSERT FAILED" in problem["first"]
 
 
 def shown(error: dict) -> str:

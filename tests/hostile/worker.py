@@ -132,6 +132,9 @@ def restore(module, target: str) -> None:
         module.set_num_threads(1)
         module.set_anomaly_enabled(False)
         module.set_default_device("cpu")
+        module.set_autocast_enabled("cpu", False)
+        module.set_autocast_dtype("cpu", module.bfloat16)
+        module.set_autocast_cache_enabled(True)
     module.set_grad_enabled(True)
 
 

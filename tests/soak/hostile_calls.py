@@ -31,10 +31,42 @@ from hostile.names import public_names, resolve  # noqa: E402
 from hostile.samples import samples  # noqa: E402
 from hostile.verdicts import Verdict, verdict  # noqa: E402
 
-LIMIT = 20.0  # seconds that a call may take
+LIMIT = 20.0  # seconds that a call may compute: of the processor's time, so that a loaded machine changes no verdict
+IDLE_LIMIT = 60.0  # seconds that it may wait without computing
+START_LIMIT = 300.0  # seconds that the imports may compute
+LOOKS = 0.5  # seconds between two looks at a process that has not answered yet
 ALLOWED_PLACES = 5  # where internal errors may come from in one run: they are printed, and fail the run beyond that
 FAILURES = ("crash", "hang")
 SILENT = ("accepted", "differs")
+
+
+def usage(pid: int) -> tuple[float, bool]:
+    """Return how many seconds all threads of a process have computed, and whether it runs or waits for a processor."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0] in "RZX"
+
+
+class Waiting:
+    """How long a process has computed and how long it was idle since it was asked."""
+
+    def __init__(self, computed: float, now: float):
+        self.before, self.computed, self.looked, self.idle = computed, computed, now, 0.0
+
+    def problem(self, limit: float, computed: float, runs: bool, now: float) -> str | None:
+        """Note another look at the process, and return in what way it takes too long; None while it does not.
+
+        Args:
+            limit: seconds that it may compute.
+            computed: seconds that it has computed in its life.
+            runs: whether it runs now, or waits for a processor only.
+            now: the time of the look.
+        """
+        if not runs and computed - self.computed < 0.1 * (now - self.looked):
+            self.idle += min(now - self.looked, 2 * LOOKS)  # this process may itself have had to wait for a processor
+        self.computed, self.looked = computed, now
+        if computed - self.before > limit:
+            return f"more than {limit:g} s of the processor's time"
+        return f"more than {IDLE_LIMIT:g} s without computing" if self.idle > IDLE_LIMIT else None
 
 
 class Worker:
@@ -46,6 +78,7 @@ class Worker:
 
     def start(self) -> None:
         """Start the process and wait until it has imported all it needs."""
+        self.computed_before = 0.0
         path = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
         self.process = subprocess.Popen(
             [sys.executable, str(TESTS / "hostile" / "worker.py"), self.package],
@@ -56,7 +89,7 @@ class Worker:
             bufsize=0,
         )
         self.buffer = b""
-        if self.answer(120) != "ready":
+        if self.answer(START_LIMIT) != "ready":
             raise RuntimeError(f"the worker for {self.package} did not start: {self.last_words()}")
 
     def ask(self, call: Call) -> None:
@@ -64,17 +97,20 @@ class Worker:
         if self.process is None:
             self.errors.truncate(0)
             self.start()
-        self.asked = time.monotonic()
+        self.computed_before = usage(self.process.pid)[0]
         self.process.stdin.write(call.message())
 
     def answer(self, limit: float = LIMIT):
-        """Return the outcome: of a process that died or takes too long as well."""
-        deadline = time.monotonic() + limit
+        """Return the outcome: of a process that died, computes for too long or waits for too long as well."""
+        waiting = Waiting(self.computed_before, time.monotonic())
         while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            ready, _, _ = select.select([self.process.stdout], [], [], LOOKS)
             if not ready:
+                problem = waiting.problem(limit, *usage(self.process.pid), time.monotonic())
+                if problem is None:
+                    continue
                 self.stop()
-                return {"hang": f"more than {limit:g} s"}
+                return {"hang": problem}
             piece = os.read(self.process.stdout.fileno(), 1 << 20)
             if not piece:
                 code = self.process.wait()

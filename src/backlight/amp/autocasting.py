@@ -115,7 +115,8 @@ def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
     """Let this thread cast from now on, or no longer."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
-    casting.enabled[_known(device_type)] = bool(enabled)
+    _require("set_autocast_enabled", "enabled", enabled, bool)
+    casting.enabled[_known(device_type)] = enabled
     if device_type == "cpu":
         overriding.local.casts = _cast_for if enabled else None
         (ask_always if enabled else ask_no_longer)(casting.enabled)
@@ -138,7 +139,7 @@ def get_autocast_cpu_dtype() -> dtypes.dtype:
 
 def set_autocast_cpu_dtype(dtype: dtypes.dtype) -> None:
     """Choose the lower precision on the CPU."""
-    casting.lower["cpu"] = dtype
+    set_autocast_dtype("cpu", dtype)
 
 
 def autocast_again() -> Callable:
@@ -154,6 +155,7 @@ def get_autocast_dtype(device_type: str) -> dtypes.dtype:
 
 def set_autocast_dtype(device_type: str, dtype: dtypes.dtype) -> None:
     """Choose the lower precision, for a kind of device."""
+    _require("set_autocast_dtype", "dtype", dtype, dtypes.dtype)
     casting.lower[_known(device_type)] = dtype
 
 
@@ -164,7 +166,8 @@ def is_autocast_cache_enabled() -> bool:
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
     """Choose whether weights are cast once a block, or each time."""
-    casting.caches = bool(enabled)
+    _require("set_autocast_cache_enabled", "enabled", enabled, bool)
+    casting.caches = enabled
 
 
 def clear_autocast_cache() -> None:
@@ -184,7 +187,15 @@ def autocast_decrement_nesting() -> int:
     return casting.nesting
 
 
+def _require(function: str, name: str, value, kind: type) -> None:
+    """Raise PyTorch's error for a setting of another kind, before anything is set."""
+    if not isinstance(value, kind):
+        wanted = "torch.dtype" if kind is dtypes.dtype else kind.__name__
+        raise ArgumentError(f"{function}(): argument '{name}' must be {wanted}, not {type(value).__name__}")
+
+
 def _known(device_type: str) -> str:
+    _require("get_autocast_dtype", "device_type", device_type, str)
     if not is_autocast_available(device_type):
         raise GraphError(
             f"unknown device type for autocast in get_autocast_dispatch_key_from_device_type: {device_type}"
@@ -219,14 +230,14 @@ class autocast(Block):  # noqa: N801 - PyTorch's name
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self._cache_enabled = casting.caches if cache_enabled is None else cache_enabled
-        self._enabled = enabled and self._can_be()
+        self._enabled = enabled if not enabled or self._can_be() else False
 
     def _can_be(self) -> bool:
         """Tell whether this block can cast; say why not."""
         if self.device == "cuda":
             warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=3)
             return False
-        if self.fast_dtype not in SUPPORTED:
+        if all(self.fast_dtype is not one for one in SUPPORTED):
             name = self.device.upper()
             warnings.warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n{name} Autocast only "
@@ -240,6 +251,8 @@ class autocast(Block):  # noqa: N801 - PyTorch's name
         return casting.caches, casting.enabled[self.device], casting.lower[self.device], casting.nesting
 
     def _block_change(self, state):
+        _require("set_autocast_dtype", "dtype", self.fast_dtype, dtypes.dtype)
+        _require("set_autocast_cache_enabled", "enabled", self._cache_enabled, bool)
         set_autocast_enabled(self.device, self._enabled)
         casting.lower[self.device] = self.fast_dtype
         autocast_increment_nesting()

@@ -5,6 +5,7 @@ import numpy as np
 from backlight.errors import ValueProblem
 from backlight.ops import flipping, joining, repeating, shaping, splitting, transposing
 from backlight.ops.copying import cast
+from backlight.ops.dims import normalise_dims
 from backlight.ops.promotion import common_dtype
 from backlight.tensor.numpy_shapes import expand_dims
 
@@ -75,7 +76,7 @@ def reshape(x, /, shape, *, copy: bool | None = None):
     if copy is False:
         return x.view(shape)
     found = shaping.reshape(x, shape)
-    return found.clone() if copy else found
+    return found if copy is None else found.clone()
 
 
 def roll(x, /, shift, *, axis=None):
@@ -92,8 +93,9 @@ def squeeze(x, /, axis):
     Raises:
         ValueError: another dim is named.
     """
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    if any(x.shape[each] != 1 for each in axes):
+    shape = x._data.shape or (1,)
+    axes = normalise_dims(axis, x._data.ndim)
+    if any(shape[each] != 1 for each in axes):
         raise ValueProblem(f"cannot select an axis to squeeze out which has size not equal to one, got {axis}")
     return shaping.squeeze(x, axes)
 

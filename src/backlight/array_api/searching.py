@@ -47,7 +47,7 @@ def argsort(x, /, *, axis: int = -1, descending: bool = False, stable: bool = Tr
 
 def take(x, indices, /, *, axis: int | None = None):
     """Return slices at some places along an axis, which may be left out for one dim."""
-    return taken(x, indices, 0 if axis is None and x.ndim == 1 else axis)
+    return taken(x, indices, 0 if axis is None and x._data.ndim == 1 else axis)
 
 
 def take_along_axis(x, indices, /, *, axis: int = -1):

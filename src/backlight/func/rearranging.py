@@ -35,6 +35,9 @@ def rearrange(tensor: Tensor | Sequence[Tensor], pattern: str, **axes_lengths: i
     tensor([0, 3, 1, 4, 2, 5])
     """
     if not isinstance(tensor, TensorState):
+        if not isinstance(tensor, (tuple, list)):
+            kind = type(tensor).__name__
+            raise ArgumentError(f"stack(): argument 'tensors' (position 1) must be tuple of Tensors, not {kind}")
         tensor = stack(list(tensor))
     left, right = _sides(pattern, axes_lengths)
     shape = tuple(tensor._data.shape)

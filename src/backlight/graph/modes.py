@@ -7,6 +7,8 @@ of the same names, is the reference, and does it where there is none.
 import functools
 import inspect
 
+import numpy as np
+
 from backlight.errors import ArgumentError
 from backlight.fork_safety import fork_safe_lock, in_forked_child
 from backlight.graph.thread_state import ThreadState
@@ -236,12 +238,10 @@ class set_grad_enabled(Mode, GradBlock):  # noqa: N801 - PyTorch's name
     """Switch recording on or off: at once when called, and back at the end when used in `with`."""
 
     def __init__(self, mode: bool):
-        if mode.__class__ is not bool:
-            raise ArgumentError(
-                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
-                f"{type(mode).__name__}; write set_grad_enabled(bool(…))"
-            )
-        self.mode = self.asked = mode
+        if not isinstance(mode, (bool, np.bool_)):
+            kind = type(mode).__name__
+            raise ArgumentError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")
+        self.mode = self.asked = bool(mode)
         before = modes.asked
         try:
             self.returns_to = before

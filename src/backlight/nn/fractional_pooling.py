@@ -21,7 +21,7 @@ def _tuple_of(name: str, option: str, value, dims: int) -> tuple:
         return (value,) * dims
     if not isinstance(value, (tuple, list)):
         raise ArgumentError(f"{name}(): argument '{option}' must be tuple of numbers, not {type(value).__name__}")
-    if len(value) not in (1, dims):
+    if len(value) != dims and (len(value) != 1 or dims == 3):
         raise ShapeError(f"{name}: {option} must either be {_INTS[dims]}; got {tuple(value)}")
     return tuple(value) * (dims // len(value))
 

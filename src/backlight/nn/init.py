@@ -47,7 +47,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         ValueError: no gain is known for it.
     """
     if nonlinearity != "leaky_relu":
-        if nonlinearity not in GAINS:
+        if not isinstance(nonlinearity, str) or nonlinearity not in GAINS:
             raise ValueProblem(f"Unsupported nonlinearity {nonlinearity}: choose from {sorted((*GAINS, 'leaky_relu'))}")
         return GAINS[nonlinearity]
     slope = 0.01 if param is None else param

@@ -56,6 +56,8 @@ class PackedSequence(PackedFields):
         unsorted_indices: Tensor | None = None,
     ):
         if batch_sizes is None:
+            if not isinstance(data, (list, tuple)) or len(data) != 2:
+                raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
@@ -108,6 +110,8 @@ def pack_padded_sequence(
         got = type(input).__name__
         raise ArgumentError(f"_pack_padded_sequence(): argument 'input' (position 1) must be Tensor, not {got}")
     counts = np.array(lengths._data if isinstance(lengths, TensorState) else lengths, np.int64)
+    if counts.ndim != 1:
+        raise ShapeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {counts.ndim}D cpu Long tensor")
     order = None
     if not enforce_sorted:
         order = np.argsort(-counts, kind="stable")

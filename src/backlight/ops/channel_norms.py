@@ -210,6 +210,8 @@ def check_channels(input, running_mean, running_var, weight, bias, training: boo
                 raise ShapeError(f"{name} must be defined in evaluation mode")
         elif vector._data.size != channels:
             raise ShapeError(f"{name} should contain {channels} elements not {vector._data.size}")
+        elif not vector._data.ndim and input._data.size:
+            raise ShapeError(f"TensorAccessor expected 1 dims but tensor has 0: {name} is a vector")
     parameters = (weight, bias, running_mean, running_var)
     check_parameter_dtypes(input._data, tuple(one if one is None else one._data for one in parameters))
 

@@ -10,7 +10,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
-from backlight.ops.dims import normalise_dim
+from backlight.ops.dims import normalise_dim, one_or_several
 from backlight.ops.numbers import require_no_bools
 from backlight.ops.products import big_name, matrix_product
 from backlight.ops.promotion import category
@@ -88,14 +88,21 @@ def tensordot(a, b, dims=2):
 def _paired_dims(left: int, right: int, dims) -> tuple[list[int], list[int]]:
     """Return the dims of both operands that are summed over, counted from the start."""
     if isinstance(dims, TensorState):
-        dims = dims._data.tolist()
+        if not dims._data.size:
+            raise ShapeError("a Tensor with 0 elements cannot be converted to Scalar; dims is a number or two lists")
+        dims = dims._data.tolist() if dims._data.size > 1 else int(dims._data.item())
+    if not isinstance(dims, (tuple, list, int)):
+        raise ShapeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, "
+            f"but got dims={dims}"
+        )
     if isinstance(dims, int):
         if dims < 0:
             raise ShapeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(left, right):
             raise ShapeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         return list(range(left - dims, left)), list(range(dims))
-    dims_a, dims_b = ([one] if isinstance(one, int) else list(one) for one in dims)
+    dims_a, dims_b = map(one_or_several, dims)
     if len(dims_a) != len(dims_b):
         raise ShapeError(
             f"both dimension lists should have same length, got {len(dims_a)} and {len(dims_b)}: the dims are paired"

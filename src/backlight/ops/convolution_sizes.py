@@ -59,6 +59,11 @@ def check(input, weight, bias, stride, padding, dilation, transposed, output_pad
         _check_kind(input.dtype, weight.ndim - 2, transposed)
     if transposed:
         _check_spread_bias(input, bias)
+    if 0 in weight.shape[2:]:
+        names = ("kernel_depth", "kernel_height", "kernel_width")[-max(weight.ndim - 2, 2) :]
+        sizes = (1, *weight.shape[2:])[-len(names) :]
+        listed = " ".join(f"{name}: {size}" for name, size in zip(names, sizes))
+        raise ShapeError(f"kernel size should be greater than zero, but got {listed}")
     _check_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation, transposed, output_padding)
     if 0 in input.shape[2:] and input.shape[0]:
         shape = [*input.shape[:2], 1, *input.shape[2:]] if input.ndim == 3 else list(input.shape)

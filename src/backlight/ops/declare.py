@@ -59,14 +59,15 @@ KINDS = {
 
 
 class Param:
-    """One parameter of an op: its name, its kind, its default (if `has_default`)."""
+    """One parameter of an op: its name, its kind, its default (if `has_default`); whether it is a plain number."""
 
-    __slots__ = ("name", "kind", "promoted", "has_default", "default", "keyword_only")
+    __slots__ = ("name", "kind", "promoted", "number", "has_default", "default", "keyword_only")
 
     def __init__(self, name, annotation, has_default, default, keyword_only):
         self.name = name
         self.kind = KINDS.get(annotation, OPTION)
         self.promoted = annotation is not Mask
+        self.number = annotation in (float, float | None)
         self.has_default = has_default
         self.default = default
         self.keyword_only = keyword_only

@@ -45,6 +45,8 @@ def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
         raise ArgumentError(
             f"argument 'dim' must be tuple of ints, not str; got {dims!r}: backlight's dims have no names"
         )
+    if dims.__class__ is not tuple:
+        check_iterable(dims)
     found = tuple([normalise_dim(dim, ndim) for dim in dims])
     if len(set(found)) != len(found):
         twice = next(dim for dim in found if found.count(dim) > 1)
@@ -52,6 +54,24 @@ def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
             f"dim {twice} appears multiple times in the list of dims\n  Name each dim once, got {tuple(dims)}"
         )
     return found
+
+
+def check_iterable(values) -> None:
+    """Raise PyTorch's error for what is no list; what only has `__getitem__` may never end.
+
+    Raises:
+        TypeError: it has no `__iter__`.
+    """
+    if not hasattr(type(values), "__iter__"):
+        raise ArgumentError(f"argument 'dim' must be tuple of ints, not {type(values).__name__}")
+
+
+def one_or_several(values) -> tuple:
+    """Return integers that a caller gave as one, be it Python's, NumPy's or a tensor of no dims, or as a sequence."""
+    if isinstance(values, (int, np.integer)) or getattr(values, "ndim", None) == 0:
+        return (index(values),)
+    check_iterable(values)
+    return tuple(values)
 
 
 def reduced_dims(dims, ndim: int) -> tuple[int, ...]:

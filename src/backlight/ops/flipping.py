@@ -3,7 +3,7 @@
 from backlight.errors import DimError, ShapeError
 from backlight.kernels.slices import slices_turned
 from backlight.ops.declare import op
-from backlight.ops.dims import normalise_dim, normalise_dims
+from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
 from backlight.sizes import sizes_given
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
@@ -27,7 +27,7 @@ def flipped_input(grad, dims, ops):
 
 def flip(input, *order, dims=()):
     """Reverse the order of the slices along each of some dims."""
-    return flipped(input, sizes_given(order or (dims,)) if not isinstance(dims, int) else (dims,))
+    return flipped(input, sizes_given(order) if order else one_or_several(dims))
 
 
 def fliplr(input):
@@ -71,7 +71,7 @@ def roll(input, shifts, dims=()):
     Raises:
         RuntimeError: there are not as many shifts as dims.
     """
-    shifts, dims = ((one,) if isinstance(one, int) else tuple(one) for one in (shifts, dims))
+    shifts, dims = one_or_several(shifts), one_or_several(dims)
     if not shifts:
         raise ShapeError("`shifts` required: by how many places to roll")
     if len(shifts) != len(dims) and (dims or len(shifts) != 1):

@@ -40,6 +40,12 @@ def _operand_lines(plan: Plan) -> list[str]:
     reads = [f"d_{p.name} = {p.name}._data" for p in singles]
     reads += [f"e_{p.name} = {p.name}._edge" for p in singles if p in plan.differentiable]
     lines = []
+    for p in op.params:
+        if p.number:
+            lines += [
+                f"if {p.name}.__class__ is Tensor:",
+                f"    {p.name} = operands.number_given(op, {p.name!r}, {p.name})",
+            ]
     if singles:
         names = ", ".join(p.name for p in singles)
         unpack = names + ("," if len(singles) == 1 else "")

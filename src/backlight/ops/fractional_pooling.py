@@ -89,6 +89,9 @@ def pool_fractionally(input, random_samples, kernel: tuple, output_size: tuple):
             raise ShapeError(f"{place}(): pool {dim} {window} too large relative to input {dim} {size}")
         if window < 1:
             raise ShapeError(f"kernel_size must be greater than 0, but got {list(kernel)} for {name}")
+    if min(output_size) < 0:
+        wanted = [*shape[:-dims], *output_size]
+        raise ShapeError(f"Trying to create tensor with negative dimension {min(output_size)}: {wanted}")
     return _OPS[dims](input, random_samples, kernel, output_size)
 
 

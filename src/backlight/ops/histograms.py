@@ -52,6 +52,11 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
             f"torch.histogramdd: The size of bins must be equal to the innermost dimension of the input; got "
             f"{len(bins)} for {dims}"
         )
+    if range is not None and len(range) != 2 * dims:
+        raise ShapeError(
+            f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} elements, but got "
+            f"{len(range)}"
+        )
     numbers = None if weight is None else np.asarray(weight._data)
     if weight is not None and numbers.shape != data.shape[:-1]:
         _refuse_weight(data.shape, numbers.shape)

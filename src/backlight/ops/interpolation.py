@@ -3,11 +3,13 @@
 The ops differ by their names and by how many dims they resize; kernels/resizing.py computes all of them.
 """
 
-from backlight.errors import ShapeError, UnsupportedError
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels import resizing
 from backlight.kernels.halves import rounded, widened
 from backlight.kernels.resizing import Resize
 from backlight.ops.declare import op
+from backlight.ops.promotion import LONG
+from backlight.sizes import check_storage
 
 __all__ = []
 
@@ -102,6 +104,13 @@ def _check(name: str, array, mode: str, old, sizes) -> None:
         raise ShapeError(
             f"Input and output sizes should be greater than 0, but got input ({given}){link} output ({wanted})"
         )
+    for place, size in enumerate(sizes):
+        if size >= LONG:
+            raise ArgumentError(
+                f"{name}(): argument 'output_size' failed to unpack the object at pos {place + 1} with error "
+                f'"Overflow when unpacking long long"; got {size}'
+            )
+    check_storage((*array.shape[:2], *sizes), array.itemsize)
     if array.shape[1] == 0:
         raise ShapeError(
             f"Non-empty {array.ndim}D data tensor expected but got a tensor with sizes {list(array.shape)}"

@@ -185,14 +185,35 @@ def lu_unpack(xp, LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: b
 
     Shapes: LU_data (…, m, n), LU_pivots (…, k) -> (…, m, m), (…, m, k), (…, k, n) with k = min(m, n)
     """
+    if LU_data.ndim < 2:
+        raise ShapeError(
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)} instead"
+        )
     if unpack_pivots and LU_pivots.dtype != xp.int32:
         raise ShapeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
             "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
+    if unpack_pivots and LU_data.size and (not LU_pivots.ndim or not _are_rows(LU_pivots, LU_data.shape[-2])):
+        raise ShapeError(
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result "
+            "of lu_factor?"
+        )
     nothing = xp.zeros((0,), LU_data.dtype)
-    order = factors.permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else nothing
+    order = _order(xp, LU_data, LU_pivots) if unpack_pivots else nothing
     return order, *(unpacked_arrays(xp, LU_data) if unpack_data else (nothing, nothing.copy()))
+
+
+def _order(xp, packed, pivots):
+    """Return P; of matrices without elements it exchanges nothing."""
+    rows = packed.shape[-2]
+    if packed.size:
+        return factors.permutation_matrix(pivots, rows, packed.dtype)
+    return xp.array(xp.broadcast_to(xp.eye(rows, dtype=packed.dtype), (*packed.shape[:-1], rows)))
+
+
+def _are_rows(pivots, count: int) -> bool:
+    return pivots.shape[-1] <= count and (not pivots.size or 1 <= pivots.min() <= pivots.max() <= count)
 
 
 @lu_unpack.derivative("LU_data", formula="tril(∂L, −1) + triu(∂U)")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from backlight.errors import ShapeError
+from backlight.errors import ArgumentError, ShapeError
 from backlight.graph.state import TensorState, wrap
 from backlight.ops.declare import op
 from backlight.ops.operands import sum_to_shape
@@ -151,6 +151,8 @@ def first_elements_input(grad, input_shape, ops):
 
 def nonzero(input, *, as_tuple: bool = False):
     """Return the places of the elements that are not zero: one row each, or with `as_tuple` one tensor for each dim."""
+    if not isinstance(as_tuple, bool):
+        raise ArgumentError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     data = owned(input._data)
     if as_tuple:
         return tuple(wrap(places) for places in np.nonzero(data if data.ndim else data.reshape(1)))

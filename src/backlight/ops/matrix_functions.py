@@ -9,6 +9,7 @@ from backlight.kernels import exponential
 from backlight.kernels.halves import is_half, rounded, widened
 from backlight.ops.copying import cast
 from backlight.ops.declare import op
+from backlight.ops.dims import one_or_several
 from backlight.ops.joining import cat, stack
 from backlight.ops.matrices import check_float, check_square, identity, plain, zeros
 from backlight.ops.products import big_name
@@ -114,7 +115,7 @@ def linalg_tensorsolve(input, other, dims=None):
         dims: dims of `input` to move behind the others first.
     """
     if dims is not None:
-        dims = (dims,) if isinstance(dims, int) else tuple(dims)
+        dims = one_or_several(dims)
         input = input.movedim(dims, tuple(range(input.ndim - len(dims), input.ndim)))
     shape = input.shape[other.ndim :]
     size = prod(shape)

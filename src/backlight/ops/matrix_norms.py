@@ -1,8 +1,13 @@
 """Norms of matrices and their condition numbers."""
 
 import math
+from types import NoneType
 
-from backlight.errors import ShapeError
+import numpy as np
+
+from backlight import dtypes
+from backlight.errors import ArgumentError, ShapeError
+from backlight.graph.state import TensorState
 from backlight.ops.dims import normalise_dim
 from backlight.ops.extremes import amax, amin
 from backlight.ops.matrices import check_float, check_matrix, times, zeros
@@ -90,9 +95,17 @@ def linalg_norm(input, ord=None, dim=None, keepdim=False, *, dtype=None):
 
 def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
     """Return the p-norm of all elements, or of the vectors over `dim`; "fro" is 2, None too, "nuc" of matrices."""
-    if p == "nuc":
+    if not isinstance(p, (str, int, float, np.number, TensorState, NoneType)):
+        raise ArgumentError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(p).__name__}")
+    if dtype is not None and not isinstance(dtype, dtypes.dtype):
+        raise ArgumentError(f"linalg_vector_norm(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    if not isinstance(dim, (tuple, list, int, np.integer, str, TensorState, NoneType)):
+        kind = type(dim).__name__
+        raise ArgumentError(f"linalg_vector_norm(): argument 'dim' (position 3) must be tuple of ints, not {kind}")
+    if isinstance(p, str) and p == "nuc":
         return matrix_norm(input, p, tuple(range(input.ndim)) if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
+    euclidean = p is None or (isinstance(p, str) and p == "fro")
+    return vector_norm(input, 2 if euclidean else p, dim, keepdim, dtype=dtype)
 
 
 def linalg_cond(input, p=None):

@@ -36,6 +36,12 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803
         HxW: how many numbers a channel has.
         group: how many groups.
     """
+    if group < 1:
+        raise ShapeError(f"Expected num groups to be greater than 0, got {group}")
+    if N * C * HxW != input._data.size:
+        raise ShapeError(
+            f"Expected X.numel() == N * C * HxW to be true, but got false: {N}, {C}, {HxW} for {list(input.shape)}"
+        )
     if C % group:
         raise ShapeError(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "

@@ -7,6 +7,7 @@ import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ShapeError
+from backlight.graph.state import TensorState
 from backlight.kernels import distances
 from backlight.kernels.halves import rounded, widened
 from backlight.ops.declare import op
@@ -236,6 +237,8 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
             raise ShapeError(f"cdist only supports floating-point dtypes, {name} got: {old}; convert it with .float()")
         if points.ndim < 2:
             raise ShapeError(f"cdist only supports at least 2D tensors, {name} got: {points.ndim}D")
+    if not isinstance(p, (int, float, np.number, TensorState)):
+        raise ArgumentError(f"cdist(): argument 'p' (position 3) must be float, not {type(p).__name__}")
     if x1.shape[-1] != x2.shape[-1]:
         raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:

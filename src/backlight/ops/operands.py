@@ -125,6 +125,13 @@ def _number(value, kind):
         return np.array(value).astype(kind)
 
 
+def number_given(op, name: str, value):
+    """Return the number that a tensor without dims and history holds, for an option that is one; or raise TypeError."""
+    if value._data.ndim or value._edge is not None:
+        raise ArgumentError(f"{op.name}(): argument '{name}' must be Number, not Tensor; pass .item() of it")
+    return value._data.item()
+
+
 def wrong_argument(op, place: int, value) -> ArgumentError:
     """Return PyTorch's error for an argument that should have been a tensor."""
     name = op.arrays[place].name if place < len(op.arrays) else op.arrays[-1].name

@@ -46,7 +46,7 @@ def windows_of(name: str, dims: int, kernel_size, stride, padding, dilation, cei
         RuntimeError: an option is out of range or has another number of values than dims.
     """
     kernel = numbers_of(name, "kernel_size", kernel_size, dims)
-    empty = stride is None or (not isinstance(stride, Integral) and len(stride) == 0)
+    empty = stride is None or (isinstance(stride, (tuple, list)) and not stride)
     stride = kernel if empty else numbers_of(name, "stride", stride, dims)
     padding = numbers_of(name, "padding", padding, dims)
     dilation = numbers_of(name, "dilation", dilation, dims)

@@ -1,5 +1,7 @@
 """Repeated elements: expand, which copies nothing, repeat, tile and repeat_interleave, which copy."""
 
+from operator import index
+
 import numpy as np
 
 from backlight.errors import ArgumentError, ShapeError
@@ -175,7 +177,7 @@ def repeated(input, *counts, repeats=None):
     """
     if not counts and repeats is None:
         raise ArgumentError('repeat() missing 1 required positional arguments: "repeats"')
-    counts = sizes_given(counts or (repeats,))
+    counts = tuple(map(index, sizes_given(counts or (repeats,))))
     shape = input._data.shape
     if len(counts) < len(shape):
         raise ShapeError(

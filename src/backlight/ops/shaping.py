@@ -117,6 +117,10 @@ def reshape(input, *sizes, shape=()):
 def check_size(data, size, name: str) -> tuple:
     """Return `size` with its -1 worked out, or raise PyTorch's error for a size that does not fit."""
     wanted = []
+    if size.__class__ is not tuple and not hasattr(type(size), "__iter__"):  # what only has __getitem__ may never end
+        argument = "shape" if name == "reshape" else "size"
+        kind = type(size).__name__
+        raise ArgumentError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not {kind}")
     for place, one in enumerate(size):
         try:
             wanted.append(operator.index(one))

@@ -14,7 +14,7 @@ import numpy as np
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError
 from backlight.ops.declare import op
-from backlight.ops.dims import normalise_dim
+from backlight.ops.dims import normalise_dim, one_or_several
 from backlight.ops.numbers import beside
 from backlight.ops.promotion import is_float
 
@@ -97,7 +97,7 @@ def real_signal(name: str, input, sizes, dims, norm, inverse: bool):
 def _checked(name: str, input, sizes, dims) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the dims, counted from the start, and the sizes of the signal along them."""
     ndim = input._data.ndim
-    sizes, dims = ((one,) if isinstance(one, int) else one for one in (sizes, dims))
+    sizes, dims = (None if one is None else one_or_several(one) for one in (sizes, dims))
     if sizes is not None and dims is not None and len(sizes) != len(dims):
         raise ShapeError(
             "When given, dim and shape arguments must have the same length\n"

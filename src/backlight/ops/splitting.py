@@ -1,11 +1,12 @@
 """One tensor made several views: split, chunk, unbind, tensor_split."""
 
-from backlight.errors import DimError, ShapeError, StorageError
+import numpy as np
+
+from backlight.errors import ArgumentError, DimError, ShapeError, StorageError
 from backlight.graph.state import TensorState
 from backlight.ops.declare import op
 from backlight.ops.dims import normalise_dim
 from backlight.ops.slicing import at, sliced
-from backlight.sizes import check_work
 
 __all__ = [
     "chunk",
@@ -21,7 +22,8 @@ __all__ = [
     "vsplit",
 ]
 
-MOST_SECTIONS = 2**28  # of tensors: what they are listed in is beyond memory
+MOST_PARTS = 2**24  # tensors of that many parts take more memory than there is
+MOST_IN_VECTOR = 2**60  # of pointers
 
 
 def _parts(input, sizes, dim: int) -> list:
@@ -33,10 +35,28 @@ def _parts(input, sizes, dim: int) -> list:
     return parts
 
 
+def check_count(count: int) -> None:
+    """Raise PyTorch's error for more parts than memory holds tensors, before the first is made.
+
+    Raises:
+        RuntimeError: that many.
+    """
+    if count >= MOST_IN_VECTOR:
+        raise StorageError(f"cannot create std::vector larger than max_size(); {count} parts are too many")
+    if count > MOST_PARTS:
+        raise StorageError(f"std::bad_alloc; {count} parts are too many, at most {MOST_PARTS} are made")
+
+
 def equal_sizes(length: int, size: int) -> list[int]:
-    """Return the lengths of parts of `size` and a rest."""
+    """Return the lengths of parts of `size` and a rest.
+
+    Raises:
+        RuntimeError: there would be too many of them.
+    """
     if size == 0:
         return [0]
+    if length > MOST_PARTS:
+        check_count(-(-length // size))
     return [min(size, length - start) for start in range(0, length, size)] or [0]
 
 
@@ -110,6 +130,12 @@ def split_with_sizes(input, split_sizes, dim=0):
     Raises:
         RuntimeError: a size is negative, or they do not add up.
     """
+    if not isinstance(split_sizes, (tuple, list)):
+        kind = type(split_sizes).__name__
+        kind = f"numpy.{kind}" if isinstance(split_sizes, (np.ndarray, np.generic)) else kind
+        raise ArgumentError(
+            f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {kind}"
+        )
     shape, sizes = input._data.shape, tuple(split_sizes)
     if not shape:
         raise ShapeError("split expects at least a 1-dimensional tensor; this one has no dims")
@@ -134,6 +160,7 @@ def chunk(input, chunks, dim=0):
     """
     size, dim = _chunk_size(input, chunks, dim)
     if size == 0:
+        check_count(chunks)
         return split_by_sizes(input, (0,) * chunks, dim)
     return split_evenly(input, size, dim)
 
@@ -156,7 +183,10 @@ def unsafe_split(input, split_size, dim=0):
 def unsafe_chunk(input, chunks, dim=0):
     """Split into at most `chunks` copies of equal size along `dim`, which may be written to."""
     size, dim = _chunk_size(input, chunks, dim)
-    return split_off(input, size, dim) if size else tuple([input.clone() for _ in range(chunks)])
+    if size:
+        return split_off(input, size, dim)
+    check_count(chunks)
+    return tuple([input.clone() for _ in range(chunks)])
 
 
 @op(name="unbind", outputs="many", view=True)
@@ -182,6 +212,8 @@ def unbind(input, dim=0):
     dim = normalise_dim(dim, ndim)
     if not ndim:
         raise DimError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if input._data.shape[dim] > MOST_PARTS:
+        check_count(input._data.shape[dim])
     return unbound(input, dim)
 
 
@@ -198,7 +230,6 @@ def tensor_split(input, indices_or_sections, dim=0):
     if isinstance(indices_or_sections, TensorState):
         indices_or_sections = _numbers(indices_or_sections)
     if isinstance(indices_or_sections, int):
-        check_work((indices_or_sections,), input._data.dtype, 2**24)
         ends = _even_ends(shape[dim], indices_or_sections)
     else:
         ends = [*indices_or_sections, shape[dim]]
@@ -226,8 +257,7 @@ def _numbers(tensor):
 def _even_ends(length: int, sections: int) -> list[int]:
     if sections <= 0:
         raise ShapeError(f"number of sections must be larger than 0, got {sections}")
-    if sections > MOST_SECTIONS:
-        raise StorageError(f"cannot create std::vector larger than max_size(): {sections} sections are too many")
+    check_count(sections)
     size, longer = divmod(length, sections)
     return [(place + 1) * size + min(place + 1, longer) for place in range(sections)]
 

@@ -3,7 +3,7 @@
 from backlight.errors import ShapeError
 from backlight.notices import warn_outside
 from backlight.ops.declare import op
-from backlight.ops.dims import normalise_dim, normalise_dims
+from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
 from backlight.sizes import sizes_given
 
 __all__ = ["adjoint", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"]
@@ -95,7 +95,7 @@ def movedim(input, source, destination):
     Raises:
         RuntimeError: there are not as many sources as destinations, or one is named twice.
     """
-    sources, destinations = ((one,) if isinstance(one, int) else tuple(one) for one in (source, destination))
+    sources, destinations = one_or_several(source), one_or_several(destination)
     if len(sources) != len(destinations):
         raise ShapeError(
             "movedim: Invalid source or destination dims: source "

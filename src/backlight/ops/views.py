@@ -131,16 +131,20 @@ def positions_in(base, view) -> np.ndarray:
     """Return, for each element of a view, its place in the base counted row by row.
 
     Raises:
-        ValueError: the view shows memory that holds no element of the base.
+        RuntimeError: the view shows memory that holds no element of the base.
     """
     whole, part = writable(base), view._data
     if part.size == 0:
         return np.empty(part.shape, np.int64)
     places, offset = _places(whole), part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    strides = tuple(stride // whole.itemsize * 8 for stride in part.strides)
-    found = np.ndarray(part.shape, np.int64, places, offset // whole.itemsize * 8, strides)
-    if found.min() < 0:
-        raise ValueError("a view must show elements of its base only")
+    start, strides = offset // whole.itemsize * 8, tuple(stride // whole.itemsize * 8 for stride in part.strides)
+    steps = [(size - 1) * stride for size, stride in zip(part.shape, strides)]
+    first = start + sum(step for step in steps if step < 0)
+    last = start + sum(step for step in steps if step > 0)
+    inside = first >= 0 and last + 8 <= places.nbytes
+    found = np.ndarray(part.shape, np.int64, places, start, strides) if inside else None
+    if found is None or found.min() < 0:
+        raise ShapeError("a view must show elements of its base only: make a contiguous copy of the base first")
     return found
 
 

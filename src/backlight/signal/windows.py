@@ -129,6 +129,8 @@ def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, **options) -
         raise ArgumentError("Coefficients must be a list/tuple")
     if not a:
         raise ValueProblem("Coefficients cannot be empty")
+    if isinstance(a, (str, bytes)):
+        raise ValueProblem(f"too many dimensions '{type(a).__name__}': coefficients are numbers")
 
     def weights(n, last):
         return sum((-1) ** k * factor * np.cos(2 * np.pi * k * n / last) for k, factor in enumerate(a))

@@ -28,8 +28,11 @@ def leaf(data, requires_grad: bool = False):
     """Return a tensor over an array, not copied (one of 0 dims becomes a NumPy scalar: NOTE [0-d data]).
 
     Raises:
+        TypeError: `requires_grad` is no bool.
         RuntimeError: gradients are asked for on a dtype that has none.
     """
+    if requires_grad is not False and not isinstance(requires_grad, (bool, np.bool_)):
+        raise ArgumentError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     if requires_grad and not is_float(data.dtype):
         raise GraphError(
             "Only Tensors of floating point and complex dtype can require gradients; this one is "

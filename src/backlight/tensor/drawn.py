@@ -197,6 +197,12 @@ def normal(
         RuntimeError: a std is negative.
     """
     if size is not None:
+        if isinstance(mean, TensorState) or isinstance(std, TensorState) or not isinstance(size, (tuple, list)):
+            got = ", ".join(type(one).__name__ for one in (mean, std, size))
+            raise ArgumentError(
+                f"normal() received an invalid combination of arguments - got ({got}), but expected one of: two "
+                "tensors, a tensor and a number, or two numbers and a size, which is a tuple of ints"
+            )
         places = allocated(np.empty, size_from("normal", (size,)), float_dtype(dtype))
         return made(normal_numbers(places, mean, std, generator), requires_grad, device, layout, pin_memory)
     given = [value._data for value in (mean, std) if isinstance(value, TensorState)]

@@ -24,6 +24,7 @@ from backlight.ops import (
     transposing,
     triangles,
 )
+from backlight.ops.dims import normalise_dim, one_or_several
 from backlight.ops.einsum import einsum as einstein_sum
 from backlight.ops.sorting import sort as sorted_with_places
 from backlight.tensor.numpy_functions import FUNCTIONS, alike, call_function, counterpart  # noqa: F401
@@ -67,8 +68,8 @@ def moveaxis(a, source, destination):
 @counterpart(np.expand_dims)
 def expand_dims(a, axis):
     """Insert dims of size 1, numbered as in the result."""
-    total = a.ndim + (len(axis) if isinstance(axis, tuple) else 1)
-    for dim in sorted(axes_of(axis, total)):
+    axes = one_or_several(axis)
+    for dim in sorted(axes_of(axes, a.ndim + len(axes))):
         a = a.unsqueeze(dim)
     return a
 
@@ -224,9 +225,9 @@ def take(a, indices, axis: int | None = None, *, mode: str = "raise"):
         raise no_counterpart(np.take, "mode='raise' is taken: bring the indices into range first")
     if axis is None:
         return selecting.take(a, places)
-    places = selection.where(places < 0, places + a.shape[axis], places)
+    axis = normalise_dim(axis, a.ndim)
+    places = selection.where(places < 0, places + (a.shape or (1,))[axis], places)
     found = selecting.index_select(a, axis, places.ravel())
-    axis %= a.ndim
     return found.reshape((*a.shape[:axis], *places.shape, *a.shape[axis + 1 :]))
 
 

@@ -62,7 +62,7 @@ def set_printoptions(
         ValueError: there is no such profile.
     """
     global _options
-    if profile is not None and profile not in PROFILES:
+    if profile is not None and not (isinstance(profile, str) and profile in PROFILES):
         raise ValueProblem(f"profile must be one of {', '.join(PROFILES)}, got {profile!r}")
     start = _options if profile is None else PROFILES[profile]
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}

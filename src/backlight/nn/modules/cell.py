@@ -115,6 +115,8 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return the next hidden state and the next cell state."""
+        if hx is not None and len(hx) != 2:
+            raise ShapeError(f"lstm_cell expects two hidden states, got {len(hx)}")
         rows, (hidden, cells) = self._checked(input, hx, ("hx[0]", "hx[1]"))
         last = lstm_cell(rows, (hidden, cells), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return tuple(last if input.ndim == 2 else [state.squeeze(0) for state in last])

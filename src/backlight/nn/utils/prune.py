@@ -108,7 +108,7 @@ def global_unstructured(
     scores = {} if importance_scores is None else importance_scores
     if not isinstance(scores, dict):
         raise ArgumentError("global_unstructured(): importance_scores must be of type dict")
-    pairs = list(parameters)
+    pairs = [(module, name) for module, name in parameters]
     given = parameters_to_vector([scores.get(pair, getattr(*pair)) for pair in pairs])
     masks = parameters_to_vector([_mask_of(module, name) for module, name in pairs])
     method = pruning_method(**kwargs)

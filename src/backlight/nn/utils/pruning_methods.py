@@ -100,6 +100,9 @@ class BasePruningMethod(ABC):
 
 def pruning_hooks(module: Module) -> dict:
     """Return the methods that prune parameters of a module, by the keys of its hooks."""
+    if not isinstance(module, Module):
+        kind = type(module).__name__
+        raise ArgumentError(f"'{kind}' object has no attribute '_forward_pre_hooks': what is pruned must be a Module")
     hooks = {} if module._hooks is None else module._hooks.before
     return {key: hook.function for key, hook in hooks.items() if isinstance(hook.function, BasePruningMethod)}
 

@@ -1,6 +1,7 @@
 """The errors that failed calls end in (NOTE [Failed calls] in ops/arguments/parsing.py)."""
 
 import re
+from types import MemberDescriptorType
 
 from backlight.errors import ArgumentError, BacklightError, ShapeError
 from backlight.graph.state import TensorState
@@ -29,7 +30,7 @@ def better_error(name: str, args: tuple, kwargs: dict, problem: Exception) -> Ex
 def _no_tensor(name: str, args: tuple, kwargs: dict, problem: AttributeError) -> Exception | None:
     """Return the error for an argument that should have been a tensor: it lacks an attribute."""
     for place, value in enumerate(args):
-        if value is problem.obj and not isinstance(value, TensorState):
+        if _lacked(value, problem):
             shown = shown_name(name.removesuffix(".forward"))
             number = place + (0 if name.startswith(".") else 1)
             return ArgumentError(
@@ -37,12 +38,19 @@ def _no_tensor(name: str, args: tuple, kwargs: dict, problem: AttributeError) ->
             )
         if isinstance(value, (tuple, list)):
             for at, one in enumerate(value):
-                if one is problem.obj and not isinstance(one, TensorState):
+                if _lacked(one, problem):
                     return ArgumentError(f"expected Tensor as element {at} in argument {place}, but got {kind_of(one)}")
     for key, value in kwargs.items():
-        if value is problem.obj and not isinstance(value, TensorState):
+        if _lacked(value, problem):
             return ArgumentError(f"{shown_name(name)}(): argument '{key}' must be Tensor, not {kind_of(value)}")
     return None
+
+
+def _lacked(value, problem: AttributeError) -> bool:
+    """Tell whether an argument is what lacked the attribute: no tensor, or the class of tensors."""
+    if isinstance(value, type) and isinstance(problem.obj, MemberDescriptorType):
+        return True
+    return value is problem.obj and not isinstance(value, TensorState)
 
 
 def _tensor_as_number(name: str, args: tuple, kwargs: dict) -> Exception | None:

@@ -93,7 +93,9 @@ class ChainedScheduler(_Several):
     """Several schedules at once: each makes a step on the rate that the one before it set."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
-        if not schedulers:
+        if not isinstance(schedulers, Sequence):
+            raise ArgumentError(f"object of type '{type(schedulers).__name__}' has no len(): give a list of schedulers")
+        if not len(schedulers):
             raise ValueProblem("ChainedScheduler expects at least one scheduler to be chained, but got no scheduler.")
         optimizer = optimizer or schedulers[0].optimizer
         self._check(optimizer, schedulers)
