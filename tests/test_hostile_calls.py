@@ -239,15 +239,17 @@ def test_a_foreign_object_that_has_no_truth_value_is_a_wrong_argument():
     "call", ["fft.ifftshift(x, dim=d)", "amax(x, d)", "flip(x, d)", "roll(x, 1, d)", "view_copy(x, d)"]
 )
 def test_what_is_indexed_without_end_is_no_list(call, dims):
-    with pytest.raises(TypeError, match="must be tuple of ints"):
+    with pytest.raises(
+        TypeError, match=r"must be tuple of ints|invalid combination of arguments - got \(Tensor, \w+Len\)"
+    ):
         eval(f"torch.{call}", {"torch": backlight, "x": backlight.ones(2, 3), "d": dims})
 
 
 def test_requires_grad_is_a_bool():
-    for call in ("torch.empty_like(x, requires_grad=np.ones(2))", "torch.ones(2, requires_grad=np.ones(2))"):
-        for module in (torch, backlight):
-            assert isinstance(evaluate(module, call, x=module.ones(2)), TypeError), module
-    assert backlight.ones(2, requires_grad=np.bool_(True)).requires_grad
+    for value in ("np.ones(2)", "np.bool_(True)"):
+        for call in (f"torch.empty_like(x, requires_grad={value})", f"torch.ones(2, requires_grad={value})"):
+            for module in (torch, backlight):
+                assert isinstance(evaluate(module, call, x=module.ones(2)), TypeError), (call, module)
 
 
 def test_what_is_pruned_is_a_module():

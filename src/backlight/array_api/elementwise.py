@@ -1,5 +1,14 @@
-"""The standard's functions of one element, or of two: each is an op, under the name that the standard has."""
+"""The standard's functions of one element, or of two: each is an op, under the name that the standard has.
 
+Functions of two take a Python number for either.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+
+import numpy as np
+
+from backlight.graph.state import TensorState, wrap
 from backlight.ops.arithmetic import add, mul, sub
 from backlight.ops.comparisons import (
     bitwise_and,
@@ -24,6 +33,7 @@ from backlight.ops.comparisons import (
     signbit,
 )
 from backlight.ops.division import floor_divide, remainder, true_divide
+from backlight.ops.operands import is_number
 from backlight.ops.pointwise import (
     acos,
     acosh,
@@ -46,6 +56,7 @@ from backlight.ops.pointwise import (
     tanh,
 )
 from backlight.ops.powers import hypot, logaddexp, pow, reciprocal, sqrt, square
+from backlight.ops.promotion import check_scalar, scalar_dtype
 from backlight.ops.rounding import (
     abs,
     ceil,
@@ -130,6 +141,36 @@ __all__ = [
     "trunc",
 ]
 
+
+def _with_numbers(function: Callable) -> Callable:
+    """Return a function of two tensors that takes numbers, too."""
+
+    @wraps(function)
+    def of_two(x1, x2, /):
+        return function(_as_tensor(x1), _as_tensor(x2))
+
+    return of_two
+
+
+def _as_tensor(value):
+    if isinstance(value, TensorState) or not is_number(value):
+        return value
+    check_scalar(value)
+    return wrap(np.asarray(value, scalar_dtype(value)))
+
+
+add, atan2, copysign, ge, gt, hypot, le, logaddexp = map(
+    _with_numbers, (add, atan2, copysign, ge, gt, hypot, le, logaddexp)
+)
+eq, floor_divide, lt, mul, ne, nextafter, remainder, sub, true_divide = map(
+    _with_numbers, (eq, floor_divide, lt, mul, ne, nextafter, remainder, sub, true_divide)
+)
+bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor = map(
+    _with_numbers, (bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor)
+)
+logical_and, logical_or, logical_xor, maximum, minimum = map(
+    _with_numbers, (logical_and, logical_or, logical_xor, maximum, minimum)
+)
 bitwise_invert = bitwise_not
 divide = true_divide
 equal = eq

@@ -60,7 +60,16 @@ def _norm(input, ord=2, dtype=None):
     return vector_norm(input, ord, dtype=dtype)
 
 
-_OWN = {"norm": _norm, "powsum": _powsum, "maximum_": inplace(maximum), "minimum_": inplace(minimum)}
+def _greater(input, other):
+    return maximum(input, other) if isinstance(other, TensorState) else input.clamp_min(other)
+
+
+def _lesser(input, other):
+    return minimum(input, other) if isinstance(other, TensorState) else input.clamp_max(other)
+
+
+_OWN = {"norm": _norm, "powsum": _powsum, "maximum": _greater, "minimum": _lesser}
+_OWN |= {"maximum_": inplace(_greater, "maximum_"), "minimum_": inplace(_lesser, "minimum_")}
 
 
 def _calls(tensors, args, kwargs) -> list[tuple[list, dict]]:

@@ -90,6 +90,12 @@ class Collection:
             records.write(RECORD, [FILE])
         self._store[:] = [TextStore(folder / FILE)]
 
+    def close(self) -> None:
+        """Close the texts' database."""
+        for store in self._store:
+            store.close()
+        self._store.clear()
+
     def rows(self) -> Iterator[Row | BadRow]:
         """Give the pairs, and the lines that are none."""
         (store,) = self._store

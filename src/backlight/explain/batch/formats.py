@@ -3,9 +3,9 @@
 NOTE [A source]
 What a batch reads from has `kind`, `files` (what is fingerprinted), `total(fingerprints)` (how far `line` counts, for
 the time left), `prepare(records, notice)` (called once before the first row, with the records of the folder to keep
-things in, and with what to call if a file there was damaged), `rows()` (rows and bad rows, always in the same order)
-and `ideal(query_id)` (all labels that a query's documents have, those outside the input too, best first; None where
-only the input's own labels are known).
+things in, and with what to call if a file there was damaged), `close()` (called once at the end), `rows()` (rows and
+bad rows, always in the same order) and `ideal(query_id)` (all labels that a query's documents have, those outside the
+input too, best first; None where only the input's own labels are known).
 """
 
 import csv
@@ -48,6 +48,9 @@ class PairFile:
 
     def prepare(self, records: Records, notice: Callable[[Repair], None]) -> None:
         """Check that the input can be read at all."""
+
+    def close(self) -> None:
+        """Do nothing: a file is open only while its rows are read."""
 
     def ideal(self, query_id: str) -> list[float] | None:
         """Return None: only the labels in the input are known."""

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as replaced
 from itertools import islice
@@ -107,7 +107,9 @@ def run_batch(
         try:
             source = open_input(given, out, reading)
             scorer = ranker.scorer if isinstance(ranker, Reranker) else ranker
-            return _Run(source, out, Worker(scorer, settings), strict, watch, notice).go()
+            run = _Run(source, out, Worker(scorer, settings), strict, watch, notice)
+            with closing(run):
+                return run.go()
         finally:
             drop_cut_short(out)
 
@@ -165,6 +167,10 @@ class _Run:
         self.watch(stand)
         summary = summarise(self.out, parts, job, settings, stand.rows, self.source.ideal)
         return Batch(self.out, stand.rows, summary["bad"]["count"], stand.before, tuple(self.repairs), summary)
+
+    def close(self) -> None:
+        """Close what the source holds open."""
+        self.source.close()
 
     def _repaired(self, repair: Repair) -> None:
         self.repairs.append(repair)

@@ -32,6 +32,10 @@ class TextStore:
     def __init__(self, file: Path):
         self._database = sqlite3.connect(file)
 
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
     def text(self, kind: str, name: str) -> str | None:
         """Return a "document" or a "query"; None if the collection has none of that id."""
         found = self._database.execute(f"SELECT text FROM {kind} WHERE id = ?", (name,)).fetchone()

@@ -27,7 +27,9 @@ UNCHECKED |= {"tensor", "as_tensor"}  # they take any data, and say what is wron
 UNCHECKED |= {"squeeze"}  # its ops check what it gets, and going through here costs 7 % of it
 
 _names: dict[object, str] = {}  # a function that the namespaces show -> its public name
-_doors: dict[FunctionType, object] = {}  # a Python function -> what stands before it
+_doors: dict[
+    tuple[FunctionType, bool], object
+] = {}  # a Python function, whether for array_api -> what stands before it
 
 
 def explained(function, args: tuple, kwargs: dict, problem: Exception) -> Exception:
@@ -75,19 +77,21 @@ def checked(function, name: str):
     """
     if type(function) is not FunctionType:
         if core is not None and not isinstance(function, type) and type(function).__module__ == core.__name__:
+            if name[0] != "." and _names.get(function, ".")[0] == ".":  # a method, too: counted as the function counts
+                _names[function] = name
             _names.setdefault(function, name)
         return function
     if function.__name__ in UNCHECKED and not name.startswith("array_api."):  # which has functions of its own
         return function
-    if function not in _doors:
-        _doors[function] = _door(function, *_place(name))
-        _names[_doors[function]] = name
-    elif _names[_doors[function]][0] == "." and not (
-        name[0] == "." and _names[_doors[function]] == f".{function.__name__}"
-    ):
-        _show_as(_doors[function], *_place(name))
-        _names[_doors[function]] = name
-    return _doors[function]
+    # The standard's namespace has functions of its own names and rules, so what it shows stands alone.
+    key = function, name.startswith("array_api.")
+    if key not in _doors:
+        _doors[key] = _door(function, *_place(name))
+        _names[_doors[key]] = name
+    elif _names[_doors[key]][0] == "." and not (name[0] == "." and _names[_doors[key]] == f".{function.__name__}"):
+        _show_as(_doors[key], *_place(name))
+        _names[_doors[key]] = name
+    return _doors[key]
 
 
 def _place(name: str) -> tuple[str, str]:
@@ -141,7 +145,7 @@ def _door(function: FunctionType, module: str, name: str):
 
 def undone(function):
     """Return the Python function behind one that a namespace shows."""
-    return function.__wrapped__ if _doors.get(getattr(function, "__wrapped__", None)) is function else function
+    return function.__wrapped__ if _doors.get((getattr(function, "__wrapped__", None), False)) is function else function
 
 
 def with_checks(namespace: dict, names: Iterable[str], module: str = "backlight") -> dict[str, Callable]:

@@ -156,6 +156,8 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     if not known:
         return None
     shown = shown_name(name)
+    if shown in NUMBERS_AS_TENSORS:  # PyTorch's take a number as the tensor that it stands for, not as a Scalar
+        known = [one for one in known if not any(part == "other" for part in map(_scalar_name, one))] or known
     problems = [_problem(shown, one, args, kwargs, name.startswith(".")) for one in known]
     if None in problems:
         return _too_large(shown, known[problems.index(None)], args, kwargs)
@@ -170,6 +172,10 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     expected = "".join(f"\n * ({', '.join(_written(part) for part in one[first:])})" for one in known)
     start = f"{shown}() received an invalid combination of arguments - got ({', '.join(got)})"
     return ArgumentError(f"{start}, but expected one of:{expected}")
+
+
+def _scalar_name(one: Parameter) -> str | None:
+    return one.name if one.kind == "Scalar" else None
 
 
 def shown_name(name: str) -> str:
