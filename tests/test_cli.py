@@ -239,6 +239,7 @@ def test_many_documents_have_a_bar_on_standard_error(monkeypatch):
         def isatty(self):
             return True
 
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal has no bars
     for steps, shown_there in ((49, False), (50, True)):
         monkeypatch.setattr(sys, "stderr", Terminal())
         with progress(steps) as advance:

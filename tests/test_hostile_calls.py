@@ -390,3 +390,29 @@ def test_what_namespaces_show_is_pickled_by_name(module):
     for function in checked:
         assert pickle.loads(pickle.dumps(function)) is function
         assert copy.deepcopy(function) is function
+
+
+class Bottomless:
+    """A list that says it is long and has no element."""
+
+    def __len__(self):
+        return 2**62
+
+    def __getitem__(self, place):
+        raise IndexError(place)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.nn.ParameterDict([x])",
+        "torch.nn.ParameterDict([(1, 2, 3)])",
+        "torch.nn.TripletMarginLoss('a')",
+        "torch.meshgrid([torch.ones(2)], indexing=3)",
+        "torch.ShortTensor(x)",
+    ],
+)
+def test_constructors_and_lists_are_refused_in_pytorchs_words(call):
+    ours, theirs = (evaluate(module, call, x=Bottomless()) for module in (backlight, torch))
+    assert isinstance(ours, next(one for one in type(theirs).__mro__ if one.__module__ == "builtins"))
+    assert str(ours).startswith(str(theirs).rstrip(". "))

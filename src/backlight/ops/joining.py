@@ -256,6 +256,8 @@ def meshgrid(*tensors, indexing=None):
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=3
         )
         indexing = "ij"
+    if not isinstance(indexing, str):
+        raise ArgumentError(f"meshgrid(): argument 'indexing' must be str, not {type(indexing).__name__}")
     if indexing not in ("ij", "xy"):
         raise ShapeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if not tensors:

@@ -61,7 +61,10 @@ def _sizes(data) -> tuple[int, ...]:
             raise ValueProblem(f"too many dimensions '{type(data).__name__}'")
         if not len(data):
             break
-        data = data[0]
+        try:
+            data = data[0]
+        except LookupError:
+            raise ValueProblem(f"could not determine the shape of object type '{type(data).__name__}'") from None
     return tuple(sizes)
 
 

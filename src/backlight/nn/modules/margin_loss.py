@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
-from backlight.errors import ValueProblem
+import numpy as np
+
+from backlight.errors import ArgumentError, ValueProblem
+from backlight.graph.state import TensorState
 from backlight.nn import functional as F
 from backlight.nn.modules.loss import Loss, WeightedLoss
 from backlight.tensor.tensor import Tensor
@@ -151,6 +154,10 @@ class TripletMarginWithDistanceLoss(MarginLoss):
 
 
 def _positive(name: str, margin: float) -> float:
+    if not isinstance(margin, (int, float, np.number, TensorState)):
+        raise ArgumentError(
+            f"'<=' not supported between instances of '{type(margin).__name__}' and 'int': margin must be a number"
+        )
     if margin <= 0:
         raise ValueProblem(f"{name}: expected margin to be greater than 0, got {margin} instead")
     return margin

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 
-from backlight.errors import ArgumentError, DimError
+from backlight.errors import ArgumentError, DimError, ValueProblem
 from backlight.graph.state import TensorState
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
@@ -17,6 +17,17 @@ __all__ = ["ParameterDict", "ParameterList"]
 def _as_parameter(value):
     """Return a tensor as a Parameter; other values as they are, which these containers may hold too."""
     return Parameter(value) if isinstance(value, TensorState) and not isinstance(value, Parameter) else value
+
+
+def _pair(place: int, pair) -> tuple:
+    """Return an element of what a ParameterDict is updated with as a key and a value."""
+    start = f"ParameterDict update sequence element #{place}"
+    if not isinstance(pair, Iterable):
+        raise ArgumentError(f"{start} should be Iterable; is{type(pair).__name__}")
+    found = tuple(pair)
+    if len(found) != 2:
+        raise ValueProblem(f"{start} has length {len(found)}; 2 is required")
+    return found
 
 
 def _description(value, elements) -> str:
@@ -182,7 +193,8 @@ class ParameterDict(Module):
             pairs = parameters.items()
         else:
             pairs = sorted(parameters.items()) if isinstance(parameters, Mapping) else parameters
-        for key, value in pairs:
+        for place, pair in enumerate(pairs):
+            key, value = _pair(place, pair)
             self[key] = value
 
     def extra_repr(self) -> str:

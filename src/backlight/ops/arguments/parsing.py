@@ -156,11 +156,12 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     if not known:
         return None
     shown = shown_name(name)
-    if shown in NUMBERS_AS_TENSORS:  # PyTorch's take a number as the tensor that it stands for, not as a Scalar
-        known = [one for one in known if not any(part == "other" for part in map(_scalar_name, one))] or known
     problems = [_problem(shown, one, args, kwargs, name.startswith(".")) for one in known]
     if None in problems:
         return _too_large(shown, known[problems.index(None)], args, kwargs)
+    if shown in NUMBERS_AS_TENSORS:  # PyTorch's take a number as the tensor that it stands for, and have no other form
+        forms = [at for at, one in enumerate(known) if not any(map(_is_number_beside, one))] or range(len(known))
+        known, problems = [known[at] for at in forms], [problems[at] for at in forms]
     if not binding and all(COUNTED.search(str(problem)) for problem in problems):
         return None
     count = len(args) + len(kwargs)
@@ -174,8 +175,8 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
     return ArgumentError(f"{start}, but expected one of:{expected}")
 
 
-def _scalar_name(one: Parameter) -> str | None:
-    return one.name if one.kind == "Scalar" else None
+def _is_number_beside(one: Parameter) -> bool:
+    return one.kind == "Scalar" and one.name == "other"
 
 
 def shown_name(name: str) -> str:
