@@ -321,3 +321,12 @@ def test_an_extreme_that_was_written_to_after_it_was_packed_gives_what_it_gives_
         y.sum().backward()
         found.append(x.grad.flatten().tolist())
     assert found[1] == pytest.approx(found[0], nan_ok=True)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"])
+def test_scans_lie_row_by_row_whatever_the_order_of_the_input(name):
+    strides = []
+    for module in (backlight, torch):
+        found = getattr(module.ones(3, 4).t(), name)(0)
+        strides += [found.stride()] if not isinstance(found, tuple) else [one.stride() for one in found]
+    assert set(strides) == {(3, 1)}

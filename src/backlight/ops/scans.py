@@ -30,11 +30,19 @@ __all__ = [
 ]
 
 
+def in_rows(values) -> np.ndarray:
+    """Return an array of at least one dim whose elements lie row by row."""
+    return np.ascontiguousarray(values) if isinstance(values, np.ndarray) else np.asarray(values).reshape(1)
+
+
 def scan(accumulate, input, dim, reverse: bool = False):
-    """Run `accumulate(values, dim, reverse)` along `dim`: integers in int64, half precision in float32."""
+    """Run `accumulate(values, dim, reverse)` along `dim`: integers in int64, half precision in float32.
+
+    The result lies row by row, whatever the order of the input.
+    """
     dim = normalise_dim(dim, input.ndim)
     values = widened(input) if is_float(input.dtype) else input.astype(INT64)
-    out = accumulate(values.reshape(input.shape or (1,)), dim, reverse).reshape(input.shape)
+    out = accumulate(in_rows(values), dim, reverse).reshape(input.shape)
     return rounded(out, input.dtype) if is_float(input.dtype) else out
 
 
@@ -185,8 +193,7 @@ def logcumsumexp(input, dim):
 
 def running_extreme(input, dim, largest: bool):
     """Return running extremes along `dim`, and where each was found: the latest place among equals."""
-    row = input.reshape(input.shape or (1,))
-    values, indices = slices.running_extreme(row, normalise_dim(dim, input.ndim), largest)
+    values, indices = slices.running_extreme(in_rows(input), normalise_dim(dim, input.ndim), largest)
     return values.reshape(input.shape), indices.reshape(input.shape)
 
 
