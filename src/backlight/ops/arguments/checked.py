@@ -111,9 +111,11 @@ def _show_as(door, module: str, name: str) -> None:
 
 
 def _kind(value):
-    """Return what decides whether a function takes a value: its type, its elements', whether a tensor has dims."""
+    """Return what decides whether a function takes a value: its type, its elements', its dims, whether it is huge."""
     if isinstance(value, TensorState):
         return type(value), value._data.ndim == 0
+    if isinstance(value, int):
+        return type(value), -(2**63) <= value < 2**63
     return tuple(map(_kind, value)) if isinstance(value, (tuple, list)) else type(value)
 
 
