@@ -104,7 +104,7 @@ def environment(sanitizer: str, library: Path) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     own[variable] = ":".join(filter(None, (options, f"exitcode={REPORTED}", os.environ.get(variable))))
     # The sanitizer looks for what throws C++ exceptions when it starts; PyTorch, which throws them, comes later.
-    own["LD_PRELOAD"] = " ".join((preloaded(LIBRARIES[sanitizer]), preloaded("libstdc++.so")))
+    own["LD_PRELOAD"] = " ".join((preloaded(LIBRARIES[sanitizer]), preloaded("libstdc++.so.6")))
     own["PYTHONPATH"] = os.pathsep.join((str(library), str(ROOT / "tests"), str(ROOT / "examples")))
     # A freed block must go back to the allocator that the sanitizer watches, not to Python's arenas or our own store.
     own["PYTHONMALLOC"] = "malloc"
