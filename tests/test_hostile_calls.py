@@ -410,6 +410,13 @@ class Bottomless:
         "torch.nn.TripletMarginLoss('a')",
         "torch.meshgrid([torch.ones(2)], indexing=3)",
         "torch.ShortTensor(x)",
+        "torch.ones(5, 5).vsplit(np.int64(2))",
+        "torch.histogramdd(torch.ones(5, 2), [torch.ones(3), torch.ones(1, 1, dtype=torch.float64)])",
+        "torch.histogramdd(torch.ones(5, 2), [torch.ones(3), torch.ones(1, 1)])",
+        "torch.nn.UninitializedParameter(3)",
+        "torch.nn.UninitializedParameter(dtype=3)",
+        "torch.optim.lr_scheduler.SequentialLR(torch.optim.SGD([torch.ones(2)], 0.1), np.ones((2, 3)), 1)",
+        "torch.optim.Adafactor([torch.ones(2)], -1, eps=0.0)",
     ],
 )
 def test_constructors_and_lists_are_refused_in_pytorchs_words(call):

@@ -48,6 +48,6 @@ def highest(dtype):
 
 def sorted_dims(dim, ndim: int) -> tuple[int, ...]:
     """Return the dims to reduce over, counted from the start and in order: all for None and ()."""
-    if dim is None or dim == ():
+    if dim is None or (isinstance(dim, tuple) and not dim):
         return tuple(range(ndim))
     return tuple(sorted(normalise_dims(dim, ndim)))

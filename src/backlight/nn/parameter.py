@@ -143,6 +143,8 @@ class UninitializedTensorMixin:
 
     @classmethod
     def _without_data(cls, kind: dtype | None, edge, device):
+        if kind is not None and not isinstance(kind, dtype):
+            raise ArgumentError(f"empty(): argument 'dtype' must be torch.dtype, not {type(kind).__name__}")
         made = new(cls)
         made._edge = edge
         made._storage = None
@@ -246,6 +248,9 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device=None, dtype: dtype | None = None):
+        if not isinstance(requires_grad, bool):
+            kind = type(requires_grad).__name__
+            raise ArgumentError(f"_make_subclass(): argument 'require_grad' (position 3) must be bool, not {kind}")
         return cls._without_data(dtype, LEAF if requires_grad else None, device)
 
     def __init__(self, requires_grad: bool = True, device=None, dtype: dtype | None = None):

@@ -72,11 +72,29 @@ def _refuse_weight(points: tuple, weights: tuple) -> None:
     )
 
 
+def _check_bins(bins, kind: np.dtype, dim: int) -> None:
+    if bins._data.dtype != kind:
+        names = [from_numpy_dtype(one).old_name.lower() for one in (kind, bins._data.dtype)]
+        raise ShapeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+            f"{names[0]} and bins for dimension {dim} with dtype {names[1]}"
+        )
+    dims = bins._data.ndim
+    if dims != 1:
+        raise ShapeError(
+            f"torch.histogramdd: bins tensor should have one dimension, but got {dims} dimensions in the bins tensor "
+            f"for dimension {dim}"
+        )
+
+
 def _counted(points: np.ndarray, bins: list, limits, weights, density: bool) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the counts of points (n, dims) in a grid, in their dtype, and the edges of each dim."""
     kind = points.dtype
     if kind not in (np.float32, np.float64):
         raise UnsupportedError(f"\"histogramdd\" not implemented for '{from_numpy_dtype(kind).old_name}'")
+    for dim, one in enumerate(bins):
+        if isinstance(one, TensorState):
+            _check_bins(one, kind, dim)
     shape = [one if isinstance(one, int) else one._data.size for one in bins]
     for one in shape:
         require_memory((max(one, 0) + 1,), kind)

@@ -92,9 +92,11 @@ def _expand_problem(data, size) -> Exception:
     return ShapeError(f"cannot expand {list(shape)} to {list(size)}")
 
 
-def broadcast_to(input, size):
+def broadcast_to(input, *sizes, size=None):
     """Return a view of `input` in a larger shape, as broadcasting would stretch it."""
-    return expand(input, tuple(size))
+    if not sizes and size is None:
+        raise ArgumentError('broadcast_to() missing 1 required positional arguments: "size"')
+    return expand(input, sizes_given(sizes or (size,)))
 
 
 @op(name="sum_to_size", node="SumBackward1", tangent="linear")

@@ -229,7 +229,7 @@ def tensor_split(input, indices_or_sections, dim=0):
     dim = normalise_dim(dim, len(shape))
     if isinstance(indices_or_sections, TensorState):
         indices_or_sections = _numbers(indices_or_sections)
-    if isinstance(indices_or_sections, int):
+    if isinstance(indices_or_sections, (int, np.integer)):
         ends = _even_ends(shape[dim], indices_or_sections)
     else:
         ends = [*indices_or_sections, shape[dim]]
@@ -269,7 +269,9 @@ def _split_along(name: str, input, indices_or_sections, dim: int, least: int):
             f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {len(shape)} "
             "dimensions!"
         )
-    if isinstance(indices_or_sections, int) and (indices_or_sections <= 0 or shape[dim] % indices_or_sections):
+    if isinstance(indices_or_sections, (int, np.integer)) and (
+        indices_or_sections <= 0 or shape[dim] % indices_or_sections
+    ):
         raise ShapeError(
             f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {shape[dim]} is not "
             f"divisible by the split_size {indices_or_sections}!"

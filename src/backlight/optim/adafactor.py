@@ -39,9 +39,11 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ):
+        if not lr >= 0.0:
+            raise ValueProblem(f"Learning rate should be >= 0 but is: {lr}")
+        if not beta2_decay <= 0.0:
+            raise ValueProblem(f"beta2_decay should be <= 0 but is: {beta2_decay}")
         for wrong, problem in (
-            (not lr >= 0.0, f"Learning rate should be >= 0 but is: {lr}"),
-            (not beta2_decay <= 0.0, f"beta2_decay should be <= 0 but is: {beta2_decay}"),
             (eps[0] is not None and not eps[0] >= 0.0, f"epsilon1 should be >= 0 but is: {eps[0]}"),
             (not eps[1] >= 0.0, f"epsilon2 should be >= 0 but is: {eps[1]}"),
             (not d >= 1.0, f"Clipping threshold d should be >= 1 but is: {d}"),

@@ -48,7 +48,7 @@ class SequentialLR(_Several):
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
     ):
-        if not schedulers:
+        if len(schedulers) < 1:
             raise ValueProblem("SequentialLR expects at least one scheduler, but got no scheduler.")
         self._check(optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
