@@ -52,6 +52,7 @@ WRONG = {
     "an unknown interpolation": lambda t: t.ones(3).quantile(0.5, interpolation="cubic"),
     "bincount of negatives": lambda t: t.tensor([1, -1]).bincount(),
     "histc with a range turned round": lambda t: t.ones(3).histc(2, 3, 1),
+    "tensordot over three lists of dims": lambda t: t.tensordot(t.ones(2, 2), t.ones(2, 2), dims=t.ones(3, 4)),
     "searchsorted on both sides": lambda t: t.searchsorted(t.ones(2), t.ones(2), side="left", right=True),
     "searchsorted in rows that differ": lambda t: t.searchsorted(t.ones(2, 2), t.ones(3, 2)),
 }
@@ -330,3 +331,18 @@ def test_scans_lie_row_by_row_whatever_the_order_of_the_input(name):
         found = getattr(module.ones(3, 4).t(), name)(0)
         strides += [found.stride()] if not isinstance(found, tuple) else [one.stride() for one in found]
     assert set(strides) == {(3, 1)}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_histc_puts_edges_into_the_bins_that_pytorch_puts_them_into(dtype):
+    draw = np.random.default_rng(0)
+    for _ in range(200):
+        low = np.float32(draw.normal() * 10.0 ** draw.integers(-3, 4))
+        high = np.float32(low + abs(draw.normal()) * 10.0 ** draw.integers(-7, 4))
+        bins = int(draw.integers(1, 60))
+        if low < high:
+            values = np.clip(np.concatenate([np.linspace(low, high, bins + 1), draw.uniform(low, high, 30)]), low, high)
+            values = values.astype(dtype)
+            ours = backlight.histc(backlight.tensor(values), bins, float(low), float(high))
+            theirs = torch.histc(torch.tensor(values), bins, float(low), float(high))
+            assert np.array_equal(ours.numpy(), theirs.numpy()), (low, high, bins)

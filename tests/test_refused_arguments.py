@@ -148,6 +148,25 @@ torch.optim.AdamW([torch.nn.Parameter(torch.ones(2))], betas=(0.9,))
 torch.optim.Adam([torch.nn.Parameter(torch.ones(2))], betas=(0.9, 1.0))
 """)
 
+VALUES = lines("""
+torch.lu(x, 1)
+x.lu([2])
+torch.histc(x, max=1e308)
+torch.slice_copy(torch.tensor(1.0))
+torch.Tensor.size(3)
+torch.masked.sum(x, dim=2)
+torch.nn.functional.linear_cross_entropy(x[0], x, torch.tensor(2), ignore_index=1.5)
+torch.nn.functional.scaled_dot_product_attention(x.expand(2, 3, 3, 3), x.expand(2, 4, 3, 3), x, dropout_p=0.5)
+torch.nn.InstanceNorm1d(3, track_running_stats=True)(torch.ones(0, 3))
+torch.nn.LSTMCell(5, 10)(torch.ones(5), 0.5)
+torch.nn.PReLU(2, "x")
+torch.nn.UninitializedBuffer(1)
+torch.nn.init.orthogonal_(x.half())
+torch.embedding_renorm_(x.requires_grad_(), torch.tensor([0]), 1.0, 2.0)
+torch.utils._pytree.tree_map_only(0.5, len, [1])
+torch.optim.Adam([torch.nn.Parameter(x)], lr=-1)
+""")
+
 
 def outcome(module, expression: str, **names):
     """Return what an expression gives, or the exception that it raises."""
@@ -230,3 +249,33 @@ for call in {calls}:
     environment = {"BACKLIGHT_KERNELS": "numpy", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("expression", VALUES)
+def test_values_that_cannot_be_used_are_refused_as_in_pytorch(expression):
+    found = [outcome(module, expression, x=module.eye(3) + 1) for module in (backlight, torch)]
+    assert isinstance(found[1], Exception)
+    assert_alike(*found, expression, words=30)
+
+
+@pytest.mark.parametrize("factor", ["mean", ("m", "e"), [None, 2]])
+def test_a_scale_factor_is_a_number(factor):
+    for module in (torch, backlight):
+        with pytest.raises(TypeError):
+            module.nn.functional.interpolate(module.ones(1, 1, 2, 2), scale_factor=factor)
+    with pytest.raises(TypeError, match=r"scale_factor must be a number or one for each of 2 dims, but got"):
+        backlight.nn.functional.interpolate(backlight.ones(1, 1, 2, 2), scale_factor=factor)
+
+
+@pytest.mark.parametrize("mode", [0, None, "x", [True]])
+def test_inference_mode_is_a_bool_or_decorates(mode):
+    with pytest.raises(TypeError, match=r"argument 'mode' .* must be bool or a function to decorate, not"):
+        backlight.inference_mode(mode)
+    assert not backlight.is_inference_mode_enabled()
+
+
+def test_the_switches_of_an_optimizer_are_bools():
+    parameter = backlight.nn.Parameter(backlight.ones(2))
+    for name in ("foreach", "fused", "maximize", "amsgrad"):
+        with pytest.raises(TypeError, match=f"{name} must be True, False or None, not str"):
+            backlight.optim.Adam([parameter], **{name: "yes"})

@@ -272,6 +272,11 @@ class inference_mode(Mode, GradBlock):  # noqa: N801 - PyTorch's name
         return made
 
     def __init__(self, mode=True):
+        if not isinstance(mode, (bool, np.bool_)):
+            raise ArgumentError(
+                f"inference_mode(): argument 'mode' (position 1) must be bool or a function to decorate, not "
+                f"{type(mode).__name__}"
+            )
         self.mode = self.inferring = bool(mode)
         self.asked = not self.mode
 

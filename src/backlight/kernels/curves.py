@@ -153,19 +153,19 @@ def hardswish_gradient(grad, x):
 @native
 def softshrink(x, width: float):
     """Return x moved towards 0 by a width, 0 within that of it."""
-    return x - np.minimum(np.maximum(x, x.dtype.type(-width)), x.dtype.type(width))
+    return x - np.minimum(np.maximum(x, x.dtype.type(-float(width))), x.dtype.type(width))
 
 
 @native
 def hardshrink(x, width: float):
     """Return x, and 0 where it lies within a width of 0."""
-    return kept(x, ~((x >= -width) & (x <= width)))
+    return kept(x, ~((x >= -float(width)) & (x <= width)))
 
 
 @native
 def shrink_gradient(grad, x, width: float):
     """Return grad, and 0 where x lies within a width of 0."""
-    return kept(grad, ~((x >= -width) & (x <= width)))
+    return kept(grad, ~((x >= -float(width)) & (x <= width)))
 
 
 @native

@@ -8,6 +8,7 @@ import numpy as np
 from backlight.errors import ValueProblem
 from backlight.graph.modes import no_grad
 from backlight.ops.arguments.checked import with_checks
+from backlight.ops.numbers import no_kernel
 from backlight.ops.selection import where
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.drawn import randperm
@@ -228,6 +229,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
         raise ValueProblem(f"Only tensors with 2 or more dimensions are supported, got {tensor.ndim}")
     if 0 in tensor.shape:
         return tensor
+    if tensor.element_size() < 4:
+        raise no_kernel("geqrf_cpu", tensor._data.dtype, "draw in float32 and convert with .to()")
     matrix = normal_(empty_like(tensor.detach()), 0, 1, generator).numpy().reshape(tensor.shape[0], -1)
     wide = matrix.shape[0] < matrix.shape[1]
     q, r = np.linalg.qr(matrix.T if wide else matrix)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.ops.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -93,13 +93,19 @@ def _scales(input: Tensor, scale_factor, dims: int) -> tuple[float, ...] | None:
     if scale_factor is None:
         return None
     if not isinstance(scale_factor, (list, tuple)):
-        return (scale_factor,) * dims
+        scale_factor = (scale_factor,) * dims
     if len(scale_factor) != dims:
         raise ValueProblem(
             "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
             f"dimensions of {list(input.shape[2:])} and scale_factor of shape {scale_factor}. Please provide input "
             "tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
         )
+    for factor in scale_factor:
+        if not isinstance(factor, Real):
+            raise ArgumentError(
+                f"scale_factor must be a number or one for each of {dims} dims, but got {factor!r} of type "
+                f"{type(factor).__name__}"
+            )
     return tuple(scale_factor)
 
 

@@ -21,6 +21,15 @@ from backlight.tensor.tensor import Tensor
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
+def check_is_bool(requires_grad) -> None:
+    """Raise PyTorch's error for a `requires_grad` that is no bool."""
+    if not isinstance(requires_grad, bool):
+        raise ArgumentError(
+            "_make_subclass(): argument 'require_grad' (position 3) must be bool, not "
+            f"{type(requires_grad).__name__}; got requires_grad={requires_grad!r}"
+        )
+
+
 class _ParameterKind(type):
     """The kind of Parameter, so that `isinstance` can be told of others: see `answer_as_parameters`."""
 
@@ -45,11 +54,7 @@ class Parameter(Tensor, metaclass=_ParameterKind):
             raise ArgumentError(
                 f"Parameter data has to be a tensor, but got {type(data).__name__}: wrap it with torch.tensor(…) first"
             )
-        if not isinstance(requires_grad, bool):
-            raise ArgumentError(
-                "_make_subclass(): argument 'require_grad' (position 3) must be bool, not "
-                f"{type(requires_grad).__name__}; Parameter(…, requires_grad={requires_grad!r})"
-            )
+        check_is_bool(requires_grad)
         if overloads(type(data)):
             return _of_own_class(data, requires_grad)
         made = new(cls)
@@ -248,9 +253,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device=None, dtype: dtype | None = None):
-        if not isinstance(requires_grad, bool):
-            kind = type(requires_grad).__name__
-            raise ArgumentError(f"_make_subclass(): argument 'require_grad' (position 3) must be bool, not {kind}")
+        check_is_bool(requires_grad)
         return cls._without_data(dtype, LEAF if requires_grad else None, device)
 
     def __init__(self, requires_grad: bool = True, device=None, dtype: dtype | None = None):
@@ -269,6 +272,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     cls_to_become = Tensor
 
     def __new__(cls, requires_grad: bool = False, device=None, dtype: dtype | None = None, persistent: bool = True):
+        check_is_bool(requires_grad)
         made = cls._without_data(dtype, LEAF if requires_grad else None, device)
         made.persistent = persistent
         return made

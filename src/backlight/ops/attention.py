@@ -22,6 +22,7 @@ from backlight.ops.operands import sum_to_shape
 from backlight.ops.products import check_stacks, not_a_tensor
 from backlight.ops.promotion import is_float
 from backlight.ops.softmax import along
+from backlight.sizes import broadcast
 
 __all__ = []
 _C_NAMES = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
@@ -56,7 +57,7 @@ def scaled_dot_product_attention(
 def _dropout_factors(query, key, p: float):
     """Return random factors for the probabilities: 0 with probability p, else 1 / (1 − p)."""
     check_probability(p)
-    shape = (*np.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])
+    shape = (*broadcast(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])
     found = kept(shape, p, np.dtype(np.float64 if query.dtype == np.float64 else np.float32))
     return wrap(found / (1 - p) if p < 1 else found)
 

@@ -252,5 +252,5 @@ def instance_norm(
     if use_input_stats:
         for running, moved in ((running_mean, means), (running_var, variances)):
             if running is not None:
-                move_towards(running, moved._data.reshape((batch, channels)).mean(0), 1.0)
+                move_towards(running, moved.reshape((batch, channels))._data.mean(0), 1.0)
     return out.reshape(shape)

@@ -90,6 +90,8 @@ def _paired_dims(left: int, right: int, dims) -> tuple[list[int], list[int]]:
     if isinstance(dims, TensorState):
         if not dims._data.size:
             raise ShapeError("a Tensor with 0 elements cannot be converted to Scalar; dims is a number or two lists")
+        if dims._data.size > 1 and dims._data.shape[0] != 2:
+            raise AssertionError(f"dims tensor must have size 2 in first dimension, got {dims._data.shape[0]}")
         dims = dims._data.tolist() if dims._data.size > 1 else int(dims._data.item())
     if not isinstance(dims, (tuple, list, int)):
         raise ShapeError(

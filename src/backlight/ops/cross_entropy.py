@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ShapeError
+from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels import losses
 from backlight.kernels.halves import is_half, rounded, widened
 from backlight.ops.class_targets import (
@@ -119,6 +119,9 @@ def linear_cross_entropy(
         ignore_index = -100
     elif target._data.shape == logits._data.shape:
         raise ShapeError("ignore_index cannot be specified when target contains probabilities")
+    elif not isinstance(ignore_index, (int, np.integer)):
+        kind = type(ignore_index).__name__
+        raise ArgumentError(f"cross_entropy_loss(): argument 'ignore_index' (position 5) must be int, not {kind}")
     return cross_entropy(
         logits, target, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
     ).to(kind)

@@ -102,6 +102,8 @@ def _edge(input, dim: int, gap, edge_order: int, at_end: bool):
     gaps = [gap if even else gap[inwards * step - at_end] for step in range(edge_order)]
     if edge_order == 1:
         return (samples[1] - samples[0]) * inwards / gaps[0]
+    if even:
+        return (samples[0] * -3 + samples[1] * 4 - samples[2]) * inwards / (gap * 2)
     near, far = gaps
     slope = (
         samples[0] * (-(2 * near + far) / (near * (near + far)))

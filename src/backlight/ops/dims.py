@@ -62,7 +62,7 @@ def check_iterable(values) -> None:
     Raises:
         TypeError: it has no `__iter__`.
     """
-    if not hasattr(type(values), "__iter__"):
+    if not hasattr(type(values), "__iter__") or getattr(values, "ndim", None) == 0:
         raise ArgumentError(f"argument 'dim' must be tuple of ints, not {type(values).__name__}")
 
 

@@ -97,9 +97,9 @@ def shorten_rows(weight, indices, max_norm: float, norm_type: float = 2.0) -> No
     check_indices(weight._data, indices._data)
     taken = np.unique(indices._data)
     table = weight._data
-    lengths = np.linalg.norm(widened(table[taken]), norm_type, axis=1)
+    lengths = np.linalg.norm(widened(table[taken]), float(norm_type), axis=1)
     long = lengths > max_norm
-    factors = (max_norm / (lengths[long] + 1e-7)).astype(lengths.dtype)
+    factors = (float(max_norm) / (lengths[long] + 1e-7)).astype(lengths.dtype)
     begin_write(weight, "embedding_renorm_", user_place(1))
     table[taken[long]] = (widened(table[taken[long]]) * factors[:, None]).astype(table.dtype)
     end_write(weight)

@@ -6,6 +6,7 @@ A loss's reduction is a number here: 0 for none, 1 for the mean, 2 for the sum. 
 import numpy as np
 
 from backlight.errors import ShapeError
+from backlight.graph.modes import is_grad_enabled
 from backlight.graph.state import wrap
 from backlight.kernels import draws
 from backlight.kernels.generator import default_twister
@@ -16,6 +17,7 @@ from backlight.ops.inplace import inplace
 from backlight.ops.losses import reduced
 from backlight.ops.matrix_norms import norm
 from backlight.ops.numbers import no_kernel
+from backlight.ops.views import check_may_write
 
 __all__ = [
     "alpha_dropout_",
@@ -106,6 +108,8 @@ def _sources(table, rows, bag, sizes):
 
 def embedding_renorm_(input, indices, max_norm, norm_type):
     """Shorten, in place, the rows that are taken and longer than `max_norm`."""
+    if is_grad_enabled():
+        check_may_write(input)
     shorten_rows(input, indices, max_norm, norm_type)
     return input
 

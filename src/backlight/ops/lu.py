@@ -3,9 +3,10 @@
 import numpy as np
 
 from backlight import return_types
-from backlight.errors import ShapeError, UnsupportedError
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels import factors
 from backlight.notices import warn_once
+from backlight.ops.arguments.parsing import kind_of
 from backlight.ops.declare import op
 from backlight.ops.matrices import check_equation, check_float, dtype_of, identity, raise_failure, zeros
 from backlight.ops.products import big_name
@@ -147,6 +148,8 @@ def lu(A, pivot=True, get_infos=False):  # noqa: N803 - PyTorch's name
         "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)",
         stacklevel=3,
     )
+    if not isinstance(pivot, bool):
+        raise ArgumentError(f"_lu_with_info(): argument 'pivot' must be bool, not {kind_of(pivot)}")
     packed, pivots, info = packed_factor(A, pivot=pivot)
     return return_types._lu_with_info(packed, pivots, info) if get_infos else (packed, pivots)
 

@@ -241,8 +241,10 @@ def squeezed_dims_input(grad, input_shape):
     return grad.reshape(input_shape)
 
 
-def squeeze(input, dim=None):
+def squeeze(input, dim=None, *dims):
     """Drop the dims of size 1: all of them, or those among `dim`, an int or several."""
+    if dims:
+        return squeezed_dims(input, (dim, *dims))
     if dim is None:
         return squeezed(input)
     return squeezed_dims(input, tuple(dim)) if isinstance(dim, (tuple, list)) else squeezed_dim(input, dim)

@@ -61,6 +61,8 @@ def sliced(xp, input, dim: int = 0, start: int | None = None, end: int | None = 
     """Every step-th slice from start to end along `dim`."""
     if step <= 0:
         raise ShapeError(f"slice step must be positive, got {step}: see flip()")
+    if not input.ndim:
+        raise DimError("slice() cannot be applied to a 0-dim tensor; it has one element: see unsqueeze()")
     return input[at(normalise_dim(dim, input.ndim), slice(start, end, step))]
 
 

@@ -8,6 +8,7 @@ from backlight.errors import DimError, ShapeError, UnsupportedError
 from backlight.graph.modes import no_grad
 from backlight.graph.state import TensorState, wrap
 from backlight.kernels import ranks
+from backlight.kernels.blocks import silent_floats
 from backlight.kernels.halves import widened
 from backlight.ops.declare import Array, op
 from backlight.ops.dims import flat_places, normalise_dim, with_numpy_names
@@ -15,6 +16,7 @@ from backlight.ops.extremes import ordered_tangent, picked_tangent
 from backlight.ops.numbers import no_bools, no_kernel, require_no_bools
 from backlight.ops.promotion import INT64, common_dtype, is_float
 from backlight.ops.selecting import owned
+from backlight.sizes import require_memory
 
 __all__ = [
     "argsort",
@@ -323,7 +325,19 @@ def histc(xp, input, bins: int = 100, min: float = 0, max: float = 0):
         raise ShapeError(f"torch.histc: range of [{low}, {high}] is not finite")
     if low > high:
         raise ShapeError("torch.histc: max must be larger than min")
-    return xp.histogram(input, bins, (low, high))[0].astype(input.dtype)
+    if not np.isfinite(input.dtype.type(max)) or not np.isfinite(input.dtype.type(min)):
+        raise ShapeError("value cannot be converted to type float without overflow")
+    require_memory((bins,), input.dtype)
+    return _counts_in_bins(input, bins, input.dtype.type(low), input.dtype.type(high))
+
+
+def _counts_in_bins(input, bins: int, low, high):
+    """Return how many elements lie in each of `bins` equal parts of [low, high], rounded as PyTorch rounds."""
+    within = input[(input >= low) & (input <= high)]
+    with silent_floats():
+        places = (within - low) * input.dtype.type(bins) / (high - low)
+    places = places[np.isfinite(places)].astype(np.int64)  # of a range too wide for the dtype nothing is counted
+    return np.bincount(np.minimum(places, bins - 1), minlength=bins).astype(input.dtype)
 
 
 @op

@@ -1,9 +1,15 @@
 """The options of optimizers: checked when one is made, read when it steps."""
 
-from backlight.errors import DimError, ValueProblem
+from types import NoneType
+
+import numpy as np
+
+from backlight.errors import ArgumentError, DimError, ValueProblem
 from backlight.graph.state import TensorState
 
 __all__ = ["checked", "direction", "number", "shrinking"]
+
+SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fused", "maximize", "nesterov"])
 
 
 def checked(*not_negative: str, **options) -> dict:
@@ -28,6 +34,9 @@ def checked(*not_negative: str, **options) -> dict:
     if "betas" in options:
         _check_betas(options["betas"])
         options["betas"] = tuple(number(beta) for beta in options["betas"])
+    for name in SWITCHES & options.keys():
+        if not isinstance(options[name], (bool, int, np.bool_, NoneType)):
+            raise ArgumentError(f"{name} must be True, False or None, not {type(options[name]).__name__}")
     if options.get("differentiable"):
         raise ValueProblem(
             "differentiable=True is not in backlight: a step writes into the parameters' memory; write the update as "

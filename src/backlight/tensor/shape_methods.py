@@ -5,7 +5,8 @@ from math import prod
 import numpy as np
 
 from backlight import dtypes
-from backlight.errors import DimError
+from backlight.errors import ArgumentError, DimError
+from backlight.graph.state import TensorState
 from backlight.layouts import contiguous_format
 from backlight.ops import repeating, shaping, striding, transposing
 from backlight.ops.dims import normalise_dim
@@ -25,7 +26,15 @@ class ShapeMethods:
 
     def size(self, dim=None):
         """Return the size of each dim, or of one."""
-        shape = self._data.shape
+        try:
+            shape = self._data.shape
+        except AttributeError:
+            if isinstance(self, TensorState):
+                raise
+            kind = type(self).__name__
+            raise ArgumentError(
+                f"descriptor 'size' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object"
+            ) from None
         if dim is None:
             return Size(shape)
         place = normalise_dim(dim, len(shape))

@@ -5,6 +5,7 @@ A leaf is whatever is no tuple, list, dict, deque, named tuple or instance of a 
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
+from types import UnionType
 from typing import Any
 
 from backlight.batching.trees import LEAF, Spec, flatten, opened_of, registered, unflatten
@@ -159,8 +160,10 @@ def register_pytree_node(cls: type, flatten_fn: Callable, unflatten_fn: Callable
 
 
 def _test(which) -> Callable:
-    if isinstance(which, (type, tuple)) or not callable(which):
+    if isinstance(which, (type, tuple, UnionType)):
         return lambda leaf: isinstance(leaf, which)
+    if not callable(which):
+        raise ArgumentError(f"Argument must be a type, a tuple of types, or a callable. Got {which!r}")
     return which
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from backlight.errors import ShapeError, ValueProblem
+from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.module import Module
@@ -115,11 +115,20 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return the next hidden state and the next cell state."""
-        if hx is not None and len(hx) != 2:
-            raise ShapeError(f"lstm_cell expects two hidden states, got {len(hx)}")
+        if hx is not None:
+            hx = _both_states(hx)
         rows, (hidden, cells) = self._checked(input, hx, ("hx[0]", "hx[1]"))
         last = lstm_cell(rows, (hidden, cells), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return tuple(last if input.ndim == 2 else [state.squeeze(0) for state in last])
+
+
+def _both_states(hx) -> tuple[Tensor, Tensor]:
+    if not hasattr(type(hx), "__iter__"):
+        raise ArgumentError(f"'{type(hx).__name__}' object is not iterable: hx is a hidden and a cell state")
+    states = tuple(hx)
+    if len(states) != 2:
+        raise ShapeError(f"lstm_cell expects two hidden states, got {len(states)}")
+    return states
 
 
 class GRUCell(RNNCellBase):

@@ -4,7 +4,7 @@ from backlight.nn import functional as F
 from backlight.nn.modules.activation import Rectifier
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.tensor.filled import full
+from backlight.tensor.filled import empty
 from backlight.tensor.tensor import Tensor
 
 __all__ = [
@@ -95,7 +95,8 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
+        self.weight = Parameter(empty((num_parameters,), device=device, dtype=dtype))
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Set the weights to what they started as."""
