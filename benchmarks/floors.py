@@ -29,7 +29,7 @@ def copy_floor(traffic: float, elements: int) -> Floor:
 def native_gemm():
     """Return the product of two matrices if it is backlight's own here, or None where NumPy's is in use."""
     native = importlib.import_module("backlight.kernels.native")
-    return importlib.import_module("backlight.kernels.products").matmul if native.multiplies() else None
+    return importlib.import_module("backlight.kernels.linalg.matrix_products").matmul if native.multiplies() else None
 
 
 def _numpy_products(shapes) -> Work:

@@ -55,7 +55,7 @@ def head() -> np.ndarray:
 @cache
 def our_model():
     """Return backlight's encoder with the real weights."""
-    checkpoint, bert = library("backlight.models.checkpoint"), library("backlight.models.bert")
+    checkpoint, bert = library("backlight.models.checkpoint"), library("backlight.models.encoders.bert")
     folder = checkpoint.find_model(MODEL)
     config = bert.BertConfig.of(checkpoint.read_settings(folder / "config.json"))
     return bert.Bert(config, checkpoint.read_weights(folder))

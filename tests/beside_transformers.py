@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from backlight.autograd import grad
-from backlight.models.encoder import Trace
+from backlight.models.encoders.encoder import Trace
 from backlight.models.pooling import pooled
 from backlight.models.tokens import Batch
-from backlight.ops.selecting import index_select
+from backlight.ops.indexing.index_selection import index_select
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 from tiny_bert import relative_error

@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from backlight.web.photograph import BROWSERS
+from backlight.web.svg_to_png import BROWSERS
 
 MISSING = "pages are tested in a real browser, and none is installed: apt-get install chromium"
 FLAGS = (

@@ -12,12 +12,12 @@ import tokenizers
 from safetensors.numpy import save_file
 
 from backlight.explain.reranker import Reranker
-from backlight.models import bert, deberta, modernbert, qwen3
-from backlight.models.bert import BertConfig
-from backlight.models.bert_family import RobertaConfig
-from backlight.models.deberta import DebertaConfig
-from backlight.models.modernbert import ModernBertConfig
-from backlight.models.qwen3 import Qwen3Config
+from backlight.models.encoders import bert, deberta, modernbert, qwen3
+from backlight.models.encoders.bert import BertConfig
+from backlight.models.encoders.bert_family import RobertaConfig
+from backlight.models.encoders.deberta import DebertaConfig
+from backlight.models.encoders.modernbert import ModernBertConfig
+from backlight.models.encoders.qwen3 import Qwen3Config
 from damage import damaged, described, one_line
 
 TEXT = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "yes", "no"]

@@ -17,10 +17,10 @@ from torch.testing._comparison import default_tolerances
 from torch.testing._internal.common_device_type import toleranceOverride
 
 import backlight
-from backlight.ops.dropout import native_dropout_backward
-from backlight.ops.interpolation import upsample_to
-from backlight.ops.native_norms import batch_norm_with_update
-from backlight.ops.slicing import sliced
+from backlight.ops.indexing.slicing import sliced
+from backlight.ops.nn.interpolation import upsample_to
+from backlight.ops.nn.native_norms import batch_norm_with_update
+from backlight.ops.random.dropout import native_dropout_backward
 
 RTOL, ATOL = 1e-7, 1e-9
 SINGLE_RTOL, SINGLE_ATOL = 1e-4, 1e-5  # where a sample mixes float32 in

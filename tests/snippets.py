@@ -8,7 +8,7 @@ import torch
 from torch.autograd.gradcheck import GradcheckError as TheirGradcheckError
 
 import backlight
-from backlight.autograd.jacobians import GradcheckError
+from backlight.transforms.numerical_jacobians import GradcheckError
 
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 INTERNAL = re.compile(r" ?\(Triggered internally at .*\)$", re.DOTALL)

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import backlight
+from backlight.codegen.declaration import TABLE
+from backlight.dispatch.numerical_hazards import PITFALLS, cause_of
 from backlight.errors import AnomalyError
-from backlight.graph.pitfalls import PITFALLS, cause_of
-from backlight.kernels.summaries import INFINITE, NAN, oddities
-from backlight.ops.declare import TABLE
+from backlight.kernels.reduction.summaries import INFINITE, NAN, oddities
 from snippets import always_warning, assert_shows_the_same, run
 
 INF = float("inf")

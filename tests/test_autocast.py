@@ -10,7 +10,7 @@ import torch
 from torch.utils.checkpoint import checkpoint as their_checkpoint
 
 import backlight
-from backlight.graph import overriding
+from backlight.dispatch import torch_function
 from backlight.utils.checkpoint import checkpoint as our_checkpoint
 
 ENGINES = {"torch": torch, "backlight": backlight}
@@ -272,8 +272,8 @@ def test_nothing_asks_outside_of_a_block():
     x.view(2)
     code = view.__code__
     with backlight.autocast("cpu"):
-        assert overriding.installed.on and view.__code__ is not code
-    assert not overriding.installed.on and view.__code__ is code
+        assert torch_function.installed.on and view.__code__ is not code
+    assert not torch_function.installed.on and view.__code__ is code
 
 
 def test_old_names_warn(tmp_path):

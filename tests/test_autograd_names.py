@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from backlight.cli.run import run_script
-from backlight.cli.torch_names import torch_names
+from backlight.torch_api.module_names import torch_names
 from snippets import assert_shows_the_same
 from test_torch_names import GROUPS
 

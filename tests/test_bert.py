@@ -10,9 +10,9 @@ from safetensors.numpy import load_file, save_file
 
 from backlight.autograd import grad
 from backlight.errors import InputError
-from backlight.models.bert import Bert, BertConfig
 from backlight.models.checkpoint import find_model, read_weights
-from backlight.models.encoder import ACTIVATIONS, Trace
+from backlight.models.encoders.bert import Bert, BertConfig
+from backlight.models.encoders.encoder import ACTIVATIONS, Trace
 from backlight.models.ranker import load_ranker
 from backlight.models.tokens import Batch
 from tiny_bert import (

@@ -9,7 +9,7 @@ from backlight.errors import InputError
 from backlight.explain.batch import Columns
 from backlight.explain.batch.formats import JsonLines
 from backlight.explain.batch.rows import BadRow, rows_of
-from backlight.explain.interactions import MOST, joint_occlusion
+from backlight.explain.methods.interactions import MOST, joint_occlusion
 from backlight.explain.parts import word_parts
 from backlight.models.pairs import DOCUMENT, QUERY
 from tiny_bert import cross_encoder

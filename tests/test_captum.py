@@ -13,10 +13,10 @@ import pytest
 import torch
 import transformers
 
-from backlight.explain.gradients import gradient_x_input, saliency
-from backlight.explain.integrated import integrated_gradients
-from backlight.explain.layers import layer_gradient_x_activation
-from backlight.explain.smooth import noisy, smoothgrad, smoothgrad_mean
+from backlight.explain.methods.gradients import gradient_x_input, saliency
+from backlight.explain.methods.integrated_gradients import integrated_gradients
+from backlight.explain.methods.layers import layer_gradient_x_activation
+from backlight.explain.methods.smoothgrad import noisy, smoothgrad, smoothgrad_mean
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, PairBatch
 from backlight.models.ranker import load_ranker
 from tiny_bert import real_folder, write_cross_encoder

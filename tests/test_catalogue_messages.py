@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import backlight
-from backlight.cli.torch_names import torch_names
+from backlight.torch_api.module_names import torch_names
 from catalogue import CASES
 from catalogue.case import Case
 from snippets import Outcome, always_warning

@@ -16,11 +16,11 @@ import backlight
 from backlight.cli.arguments import options_of
 from backlight.cli.documents import looks_like_a_path, read_documents
 from backlight.cli.main import COMMANDS, main
-from backlight.cli.screen import COLD, LEVELS, SHADES, Screen, level_of, number, progress
-from backlight.cli.show import show
-from backlight.cli.show_pairs import show_matrix
+from backlight.cli.screens.pairs import show_matrix
+from backlight.cli.screens.ranking import show
+from backlight.cli.screens.terminal import COLD, LEVELS, SHADES, Screen, level_of, number, progress
 from backlight.errors import InputError
-from backlight.explain.methods import DEFAULT, METHODS, Method
+from backlight.explain.methods.registry import DEFAULT, METHODS, Method
 from backlight.explain.ranking import rank_and_explain
 from backlight.explain.reranker import Reranker
 from tiny_bert import cross_encoder, edited, real_ranker, write_bert, write_cross_encoder

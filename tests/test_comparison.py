@@ -9,11 +9,11 @@ import pytest
 from backlight.errors import InputError
 from backlight.explain.attribution import Word
 from backlight.explain.comparison import compare, what_if
+from backlight.explain.counterfactuals import Search
 from backlight.explain.edits import Add, Cut, Remove, Replace, Rewrite
-from backlight.explain.leaving_out import score_groups, way_called
-from backlight.explain.methods import METHODS
+from backlight.explain.methods.ablation import score_groups, way_called
+from backlight.explain.methods.registry import METHODS
 from backlight.explain.parts import word_parts
-from backlight.explain.swaps import Search
 from backlight.models.pairs import DOCUMENT, PairBatch
 from tiny_bert import cross_encoder, real_ranker
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import backlight as bl
+from backlight.codegen.core_ops import prepare
+from backlight.codegen.declaration import TABLE
 from backlight.kernels.native import core
-from backlight.ops.compiled import prepare
-from backlight.ops.declare import TABLE
 
 pytestmark = [pytest.mark.skipif(core is None, reason="the core is not in use here")] if core is None else []
 

@@ -14,10 +14,10 @@ from safetensors.torch import load_file
 from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.reranker import Reranker
+from backlight.formats.array_files import read_arrays, read_header
 from backlight.models.checkpoint import read_weights
 from backlight.models.ranker import load_ranker
 from backlight.serialization import load_file as load_ours
-from backlight.stored_arrays import read_arrays, read_header
 from damage_models import DOCUMENTS, EMBEDDERS, FAMILIES, QUERY, play_models, use_model, write_model
 
 

@@ -9,10 +9,10 @@ from transformers.models.deberta_v2.modeling_deberta_v2 import build_relative_po
 from backlight.autograd import grad
 from backlight.autograd.gradcheck import gradgradcheck
 from backlight.errors import InputError
-from backlight.models.bert import BertHead
-from backlight.models.deberta import Deberta, DebertaConfig
-from backlight.models.disentangled import distance_bias, relative_rows
-from backlight.models.families import family_of
+from backlight.models.encoders.bert import BertHead
+from backlight.models.encoders.deberta import Deberta, DebertaConfig
+from backlight.models.encoders.disentangled_attention import distance_bias, relative_rows
+from backlight.models.encoders.families import family_of
 from backlight.tensor.creation import tensor
 from beside_transformers import (
     arrays_of,

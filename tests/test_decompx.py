@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from backlight.errors import InputError
-from backlight.explain.decompx import decompx
-from backlight.explain.methods import METHODS
+from backlight.explain.methods.decompx import decompx
+from backlight.explain.methods.registry import METHODS
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
 from tiny_bert import cross_encoder, real_ranker, write_bert
@@ -110,7 +110,7 @@ def test_every_pooling_that_is_a_sum_is_followed(tmp_path, pooling):
 def test_small_pieces_of_work_give_the_same(monkeypatch):
     ranker = cross_encoder()
     whole = values_of(decompx(ranker, ranker.read(PAIRS))[0])
-    monkeypatch.setattr("backlight.explain.decompx.NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr("backlight.explain.methods.decompx.NUMBERS_AT_ONCE", 1)
     np.testing.assert_allclose(values_of(decompx(ranker, ranker.read(PAIRS))[0]), whole, rtol=1e-3, atol=1e-6)
 
 

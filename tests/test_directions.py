@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import backlight
-from backlight.graph.state import TensorState
+from backlight.engine.tensor_state import TensorState
 
 PYTORCHS_OWN = (
     "ignore:`torch.jit:DeprecationWarning",

@@ -9,7 +9,7 @@ import torch
 import backlight
 from backlight.autograd import grad
 from backlight.autograd import graph as graphs
-from backlight.graph.deposit import HELD_BY_ONE_LOCAL
+from backlight.engine.accumulate_grad import HELD_BY_ONE_LOCAL
 from snippets import assert_shows_the_same
 
 SNIPPETS = {

@@ -23,7 +23,7 @@ from backlight.explain.faithfulness.measure import measure_pair
 from backlight.explain.faithfulness.plan import Plan
 from backlight.explain.faithfulness.questions import Listed, choose, read_questions
 from backlight.explain.faithfulness.records import Records
-from backlight.explain.interactions import MATRICES
+from backlight.explain.methods.interactions import MATRICES
 from backlight.web.curves import curves
 from test_faithfulness import QED_ROW
 from tiny_bert import write_cross_encoder

@@ -9,7 +9,7 @@ import torch
 
 from backlight.errors import GraphError, InputError
 from backlight.explain.checks import check_same_scores, check_values, checked_slopes
-from backlight.explain.gradients import saliency
+from backlight.explain.methods.gradients import saliency
 from backlight.explain.ranking import rank_and_explain
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.pairs import PairBatch

@@ -33,10 +33,10 @@ from backlight.explain.faithfulness.randomisation import randomised, similarity,
 from backlight.explain.faithfulness.ranks import ndcg, rank_among
 from backlight.explain.faithfulness.removal import DocumentScores
 from backlight.explain.faithfulness.shortcuts import planted, precision, teach
-from backlight.explain.gradients import saliency
-from backlight.explain.interactions import MATRICES
-from backlight.explain.methods import METHODS
-from backlight.explain.occlusion import occlusion, occlusion_by_sentence
+from backlight.explain.methods.gradients import saliency
+from backlight.explain.methods.interactions import MATRICES
+from backlight.explain.methods.occlusion import occlusion, occlusion_by_sentence
+from backlight.explain.methods.registry import METHODS
 from backlight.models.pairs import DOCUMENT, PairBatch
 from linear_scorer import explained, linear_scorer, noise, truth
 from tiny_bert import cross_encoder, real_ranker

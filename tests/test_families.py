@@ -10,9 +10,9 @@ import transformers
 from backlight.autograd import grad
 from backlight.errors import InputError
 from backlight.models.checkpoint import read_settings, read_weights
-from backlight.models.encoder import Trace
-from backlight.models.families import FAMILIES, family_of
-from backlight.models.nearby import bands_of
+from backlight.models.encoders.encoder import Trace
+from backlight.models.encoders.families import FAMILIES, family_of
+from backlight.models.encoders.local_attention import bands_of
 from backlight.models.tokens import Batch
 from backlight.tensor.creation import from_numpy
 from beside_transformers import (

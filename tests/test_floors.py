@@ -9,13 +9,13 @@ import backlight
 
 ROOT = Path(backlight.__file__).parent
 FLOORS = [
-    {"errors", "dtypes", "sizes", "devices", "fork_safety", "later", "layouts", "notices"}
-    | {"page_policy", "plain_data", "return_types", "schema", "settings", "stored_arrays", "svg_text", "types"},
+    {"devices", "dtypes", "errors", "formats", "layouts", "report", "return_types", "settings", "sizes", "system"}
+    | {"types"},
     {"kernels"},
-    {"graph"},
-    {"ops", "linalg", "special", "masked"},
-    {"tensor", "fft", "signal", "testing", "array_api", "batching"},
-    {"autograd"},
+    {"engine", "dispatch"},
+    {"codegen", "ops", "linalg", "special", "masked"},
+    {"tensor", "fft", "signal", "testing", "array_api", "torch_api"},
+    {"autograd", "transforms"},
     {"nn", "optim", "data"},
     {"amp", "func", "models", "adapters", "overrides", "training", "serialization", "utils", "profiler"},
     {"explain", "lens"},
@@ -56,7 +56,7 @@ def imports_of(tree) -> list[tuple[str, ast.AST]]:
 
 
 def imports_later_of(tree) -> list[tuple[str, ast.AST]]:
-    """Return the modules that a file names to `backlight.later`."""
+    """Return the modules that a file names to `backlight.system.lazy_import`."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     calls = [call for call in calls if call.func.id.strip("_") in ("function_later", "names_later")]
     words = [one for call in calls for one in ast.walk(call) if isinstance(one, ast.Constant)]

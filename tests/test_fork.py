@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import backlight
-from backlight import fork_safety
-from backlight.fork_safety import fork_safe_lock, import_unforked, no_fork_elsewhere
-from backlight.graph.modes import recording
-from backlight.kernels.generator import default_twister
+from backlight.engine.grad_mode import recording
 from backlight.kernels.native import compiled
+from backlight.kernels.random.generator import default_twister
+from backlight.system import fork_safety
+from backlight.system.fork_safety import fork_safe_lock, import_unforked, no_fork_elsewhere
 from soak import forks
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .*is multi-threaded, use of fork:DeprecationWarning")
@@ -49,8 +49,8 @@ if __name__ == "__main__":
 """
 INVERSE_ORDER = """
 import os, threading
-from backlight import fork_safety
-from backlight.fork_safety import fork_safe_lock
+from backlight.system import fork_safety
+from backlight.system.fork_safety import fork_safe_lock
 
 fork_safety.PATIENCE = 1e6
 locks = [fork_safe_lock() for _ in range(3)]

@@ -9,8 +9,8 @@ import torch
 
 import backlight
 from backlight.autograd import forward_ad
-from backlight.ops import tangents
-from backlight.ops.declare import LINEAR, MULTILINEAR, SYMMETRIC, TABLE
+from backlight.codegen import forward_mode
+from backlight.codegen.declaration import LINEAR, MULTILINEAR, SYMMETRIC, TABLE
 from cases import ALL
 
 with warnings.catch_warnings():  # PyTorch's first make_dual imports this, which warns
@@ -72,9 +72,9 @@ def test_a_level_may_decorate_a_function():
 
 def test_nested_levels_do_not_confuse_their_perturbations():
     x, one = vector(3.0), vector(1.0)
-    with tangents.level() as outer:
+    with forward_mode.level() as outer:
         outside = outer.dual(x, one)
-        with tangents.level() as inner:
+        with forward_mode.level() as inner:
             _, slope = inner.unpacked(outside + inner.dual(x, one))
         _, found = outer.unpacked(outside * slope)
     same(found, [1])  # d/dx (x · d/dy (x + y)) is 1; confused perturbations give 2
@@ -82,7 +82,7 @@ def test_nested_levels_do_not_confuse_their_perturbations():
 
 def test_three_levels_give_a_third_derivative():
     x, one = vector(2.0), vector(1.0)
-    with tangents.level() as first, tangents.level() as second, tangents.level() as third:
+    with forward_mode.level() as first, forward_mode.level() as second, forward_mode.level() as third:
         out = third.dual(second.dual(first.dual(x, one), one), one) ** 4
         _, slope = third.unpacked(out)
         _, curvature = second.unpacked(slope)
@@ -467,7 +467,7 @@ def test_an_input_without_tangent_has_zeros_or_none(materialize):
 def test_jvp_serves_each_of_several_levels():
     cube = function_of(backlight, doubled, lambda ctx, t: t * ctx.saved_tensors[0] ** 2)
     x, one = vector(3.0), vector(1.0)
-    with tangents.level() as outer, tangents.level() as inner:
+    with forward_mode.level() as outer, forward_mode.level() as inner:
         out = cube(inner.dual(outer.dual(x, one), one))
         _, slope = inner.unpacked(out)
         same(outer.unpacked(out)[1], [9])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import backlight
 import backlight.func
-from backlight.batching.trees import leaves_of
+from backlight.transforms.pytrees import leaves_of
 
 RNG = np.random.default_rng(0)
 BOTH = ((torch, torch.func), (backlight, backlight.func))

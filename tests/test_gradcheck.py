@@ -6,7 +6,7 @@ import torch
 
 import backlight
 from backlight.autograd import GradcheckError, gradcheck, gradgradcheck
-from backlight.autograd.jacobians import analytical_jacobians, numerical_jacobians
+from backlight.transforms.numerical_jacobians import analytical_jacobians, numerical_jacobians
 
 
 def doubles(*shape, seed=0):

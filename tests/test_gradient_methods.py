@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backlight.errors import GraphError, InputError
-from backlight.explain.attention import attention_rollout, attention_x_gradient
-from backlight.explain.build_up import build_up
-from backlight.explain.controls import embedding_magnitude, random_values
-from backlight.explain.integrated import RULES, integrated_gradients
-from backlight.explain.layers import layer_gradient_x_activation, products_by_layer
-from backlight.explain.smooth import noisy, smoothgrad, smoothgrad_mean
+from backlight.explain.methods.attention import attention_rollout, attention_x_gradient
+from backlight.explain.methods.controls import embedding_magnitude, random_values
+from backlight.explain.methods.integrated_gradients import RULES, integrated_gradients
+from backlight.explain.methods.layers import layer_gradient_x_activation, products_by_layer
+from backlight.explain.methods.logit_lens import build_up
+from backlight.explain.methods.smoothgrad import noisy, smoothgrad, smoothgrad_mean
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, PairBatch
 from backlight.models.ranker import load_ranker
 from backlight.models.scoring import BASELINES

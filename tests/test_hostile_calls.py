@@ -331,7 +331,7 @@ def test_a_call_that_succeeds_looks_at_no_signature(monkeypatch):
     def looked(*args):
         raise AssertionError("signatures were read")
 
-    monkeypatch.setattr("backlight.ops.arguments.parsing.signatures", looked)
+    monkeypatch.setattr("backlight.dispatch.arguments.parsing.signatures", looked)
     x = backlight.ones(2, 3)
     assert backlight.flip(x, (0,)).shape == x.flip(1).shape == (2, 3)
 

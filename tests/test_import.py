@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import backlight
-from backlight.ops import kernel_calls, recurrent_layers
-from backlight.ops.arguments.checked import undone
-from backlight.tensor import dlpack
+from backlight.dispatch.arguments.checked import undone
+from backlight.ops.nn import recurrent_layers
+from backlight.tensor.interop import dlpack
+from backlight.torch_api import aten_signatures
 
 LATER = ["nn", "optim", "data", "func", "lens", "masked", "serialization", "utils", "fft", "linalg", "special"]
 LATER += ["autograd.functional", "autograd.paths", "autograd.saved_memory", "batching", "autograd.forward_ad"]
@@ -62,7 +63,7 @@ def test_what_few_programs_need_is_imported_on_first_use():
         "import sys, numpy; before = set(sys.modules); import backlight; print(*(set(sys.modules) - before), sep='\\n')"
     )
     imported = printed(program).splitlines()
-    assert "backlight.graph.engine" in imported
+    assert "backlight.engine.execution" in imported
     rooms = tuple(f"backlight.{name}" for name in LATER)
     assert not [name for name in imported if f"{name}.".startswith(tuple(f"{room}." for room in rooms))]
     assert not SLOW_ONES_OF_OTHERS & set(imported)
@@ -73,7 +74,7 @@ def test_it_works_as_the_first_thing_that_a_process_does(expression, value):
     assert printed(f"{START}print({expression})") == value
 
 
-@pytest.mark.parametrize("room", [dlpack, kernel_calls, recurrent_layers], ids=lambda room: room.__name__)
+@pytest.mark.parametrize("room", [dlpack, aten_signatures, recurrent_layers], ids=lambda room: room.__name__)
 def test_all_public_names_of_a_room_that_is_imported_later_are_at_the_front_door(room):
     assert set(room.__all__) <= set(dir(backlight))
     assert all(undone(getattr(backlight, name)) is getattr(room, name) for name in room.__all__)

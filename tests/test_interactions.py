@@ -7,7 +7,7 @@ import transformers
 
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
-from backlight.explain.interactions import MATRICES, hessian, integrated_hessians, joint_occlusion, matrix
+from backlight.explain.methods.interactions import MATRICES, hessian, integrated_hessians, joint_occlusion, matrix
 from backlight.explain.parts import word_parts
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, PairBatch
 from backlight.models.ranker import load_ranker

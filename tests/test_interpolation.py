@@ -7,7 +7,7 @@ import pytest
 
 import backlight
 import backlight.nn.functional as F
-from backlight.kernels.resizing import Resize, taps_of, transposed_taps
+from backlight.kernels.nn.resampling import Resize, taps_of, transposed_taps
 from case import assert_same
 from filled import BOTH, filled
 from parity import assert_same as assert_expression

@@ -3,8 +3,8 @@
 import threading
 
 import backlight
-from backlight.graph.interception import asked_as_a_whole, interpreting
-from backlight.graph.interpreters import UNHANDLED, Interpreter
+from backlight.dispatch.dispatcher import asked_as_a_whole, interpreting
+from backlight.dispatch.interpreters import UNHANDLED, Interpreter
 
 
 class Notes(Interpreter):

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 import backlight
-from backlight.kernels import blocks
+from backlight.dispatch.arguments.checked import explained
+from backlight.kernels import state_blocks
 from backlight.kernels.native import compiled, core
-from backlight.ops.arguments.checked import explained
 from soak import interrupts
 from soak.interrupted_programs import PROGRAMS, SLOW
 
 FAST = [name for name, program in PROGRAMS.items() if program not in SLOW]
-BLOCKS = [blocks._PythonBlock, *([] if blocks.compiled is None else [blocks.compiled.Block])]
-SETTINGS = [blocks._PythonSetting, *([] if blocks.compiled is None else [blocks.compiled.Setting])]
-needs_compiled = pytest.mark.skipif(blocks.compiled is None, reason="NOTE [Interrupts]: the blocks are Python's here")
+BLOCKS = [state_blocks._PythonBlock, *([] if state_blocks.compiled is None else [state_blocks.compiled.Block])]
+SETTINGS = [state_blocks._PythonSetting, *([] if state_blocks.compiled is None else [state_blocks.compiled.Setting])]
+needs_compiled = pytest.mark.skipif(
+    state_blocks.compiled is None, reason="NOTE [Interrupts]: the blocks are Python's here"
+)
 
 
 def lost(names: list[str], kind: str, most: int) -> tuple[list[str], int]:
@@ -134,7 +136,7 @@ def test_a_setting_holds_inside_its_block(kind):
 
 
 def test_a_generators_block_passes_exceptions_on_and_may_swallow_them():
-    @blocks.block
+    @state_blocks.block
     def swallowing(kind):
         with contextlib.suppress(kind):
             yield kind
@@ -154,7 +156,7 @@ def test_numpys_state_is_set_back_though_memory_runs_out_meanwhile():
     fails = pytest.importorskip("_testcapi", reason="this Python was built without its test modules")
     before = np.geterr()
     for allocation in range(12):
-        block = blocks.silent_floats()
+        block = state_blocks.silent_floats()
         block.__enter__()
         leave = block.__exit__
         try:

@@ -8,8 +8,8 @@ import torch
 
 import backlight
 import backlight.nn.functional as F
-from backlight.kernels import rows
-from backlight.kernels.groups import sums_by_index
+from backlight.kernels.reduction import rows
+from backlight.kernels.reduction.segment_sums import sums_by_index
 from case import assert_same
 from filled import BOTH, filled
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backlight.lens.doctor.rules import RULES
+from backlight.lens.doctor.rule_index import RULES
 from backlight.lens.finding import NOTE
 from catalogue import CASES
 from catalogue.case import Case

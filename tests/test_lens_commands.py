@@ -68,7 +68,7 @@ def test_a_scripts_traceback_has_no_frame_of_what_watches(engine, command, faili
     main([command, script, "--engine", engine])
     shown = frames(capsys.readouterr().err)
     assert (script, "<module>") in shown
-    watching = ("lens/", "adapters/", "graph/interception.py", "graph/observed_run.py", "cli/")
+    watching = ("lens/", "adapters/", "dispatch/dispatcher.py", "dispatch/observed_pass.py", "cli/")
     assert [one for one in shown if one[0].startswith(tuple(f"{OURS}/{part}" for part in watching))] == []
     assert not any(file == "<backlight intercepted>" or name == "handle_torch_function" for file, name in shown)
 

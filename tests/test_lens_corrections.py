@@ -8,8 +8,8 @@ import warnings
 import pytest
 
 from backlight.lens.doctor import corrections, repairs
-from backlight.lens.doctor.accumulation import preceded
-from backlight.lens.doctor.rules import RULES
+from backlight.lens.doctor.detectors.accumulation import preceded
+from backlight.lens.doctor.rule_index import RULES
 from backlight.lens.doctor.source import Spot, span
 from backlight.lens.finding import NOTE, Finding
 from catalogue import CASES

@@ -8,7 +8,7 @@ import pytest
 import backlight as torch
 from backlight import lens
 from backlight.errors import InputError
-from backlight.lens.doctor.rules import FAMILIES, RULES, explain, rule
+from backlight.lens.doctor.rule_index import FAMILIES, RULES, explain, rule
 from backlight.lens.doctor.session import Session
 from under_the_doctor import ENGINES, engine_called, findings_of
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import backlight
+from backlight.codegen.declaration import TABLE
 from backlight.lens.replays.filled import Given, filled
 from backlight.lens.replays.formulas import Name, Prose, read
-from backlight.ops.declare import TABLE
 from by_hand import by_hand
 
 UNARY = [

@@ -16,7 +16,7 @@ import pytest
 from rich.text import Text
 
 from backlight.cli.main import main
-from backlight.cli.replay_screen import ReplayScreen
+from backlight.cli.screens.replay import ReplayScreen
 from hand_made import seed_record
 
 SCRIPT = """import torch

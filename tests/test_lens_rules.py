@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backlight.lens.doctor.rules import RULES, explain
+from backlight.lens.doctor.rule_index import RULES, explain
 from backlight.lens.finding import ERROR, NOTE, WARNING
 from catalogue.found import COUNTS
 from under_the_doctor import ENGINES, findings_of

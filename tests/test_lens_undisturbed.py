@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from backlight import lens
-from backlight.lens.doctor.trends import Trends
+from backlight.lens.doctor.detectors.trends import Trends
 from under_the_doctor import ENGINES, engine_called, findings_of, names_of, run
 
 ENGINE = pytest.mark.parametrize("engine", ENGINES)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backlight.cli.torch_names import torch_names
+from backlight.torch_api.module_names import torch_names
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "lessons").glob("*.md"))

@@ -161,7 +161,7 @@ def test_the_third_derivative_of_a_singular_matrix_is_refused():
 
 @pytest.mark.parametrize("name", ["cofactors", "cofactor_slopes"])
 def test_parts_of_the_determinants_derivative_pass_gradgradcheck(name):
-    from backlight.ops import determinants
+    from backlight.ops.linalg import determinants
 
     rng = np.random.default_rng(1)
     given = [backlight.tensor(rng.normal(size=(3, 3)), requires_grad=True) for _ in range(1 + (name != "cofactors"))]

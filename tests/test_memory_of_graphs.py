@@ -14,7 +14,7 @@ import backlight
 from backlight import func
 from backlight.autograd import Function, forward_ad, grad
 from backlight.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
-from backlight.graph.node import Node
+from backlight.engine.node import Node
 from backlight.utils.checkpoint import checkpoint
 
 pytestmark = [

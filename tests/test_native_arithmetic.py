@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from backlight.kernels import arithmetic
+from backlight.kernels.elementwise import binary
 from backlight.kernels.native import compiled
 from test_native import KINDS
 
-TWO = [arithmetic.plus, arithmetic.minus, arithmetic.times, arithmetic.over]
+TWO = [binary.plus, binary.minus, binary.times, binary.over]
 SAME = [(1,), (3,), (0,), (4, 0), (17,), (5, 67), (1025,), (2, 3, 70), (700, 130)]
 STRETCHED = [
     ((5, 67), (67,)),
@@ -75,7 +75,7 @@ def test_other_types_are_numpy_s(operator):
 
 def test_shapes_that_do_not_broadcast_are_numpy_s_error():
     with pytest.raises(ValueError, match="could not be broadcast"):
-        arithmetic.plus(np.ones((3, 2), np.float32), np.ones(3, np.float32))
+        binary.plus(np.ones((3, 2), np.float32), np.ones(3, np.float32))
 
 
 SUMS = [
@@ -108,7 +108,7 @@ SUMS = [
 @pytest.mark.parametrize(("shape", "dims"), SUMS, ids=str)
 def test_sums_are_the_exact_sums_to_a_few_units(level, shape, dims, kind, keepdim):
     x = np.asarray(np.random.default_rng(0).normal(size=shape)).astype(kind)
-    found, expected = arithmetic.summed(x, dims, keepdim), arithmetic.summed.__wrapped__(x, dims, keepdim)
+    found, expected = binary.summed(x, dims, keepdim), binary.summed.__wrapped__(x, dims, keepdim)
     assert type(found) is type(expected) and found.dtype == expected.dtype and found.shape == expected.shape
     wide = x.astype(np.longdouble)
     exact, size = np.add.reduce(wide, dims, keepdims=keepdim), np.add.reduce(np.abs(wide), dims, keepdims=keepdim)
@@ -124,9 +124,7 @@ def test_sums_of_what_is_not_finite(level, kind):
         x = np.ones((400, 300), kind)
         x[7, 3 : 3 + len(bad)] = bad
         for dims in (None, (0,), (1,)):
-            np.testing.assert_array_equal(
-                arithmetic.summed(x, dims, False), arithmetic.summed.__wrapped__(x, dims, False)
-            )
+            np.testing.assert_array_equal(binary.summed(x, dims, False), binary.summed.__wrapped__(x, dims, False))
 
 
 def test_sums_do_not_depend_on_threads(level):
@@ -135,6 +133,6 @@ def test_sums_do_not_depend_on_threads(level):
         found = []
         for count in (1, 2, 3):
             compiled.set_threads(count)
-            found.append(np.asarray(arithmetic.summed(x, dims, False)).tobytes())
+            found.append(np.asarray(binary.summed(x, dims, False)).tobytes())
         compiled.set_threads(before)
         assert len(set(found)) == 1

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from backlight.kernels import distances, factors, sampling
+from backlight.kernels.linalg import factors
+from backlight.kernels.loss import distances
+from backlight.kernels.nn import grid_samples
 
 KINDS = (np.float32, np.float64)
 
@@ -41,9 +43,9 @@ def test_taps_equal_their_references(level, kind, taps, batch, channels, positio
     weights = rng.normal(size=(taps, batch, samples)).astype(kind)
     places = rng.integers(0, positions, weights.shape)
     for kernel, given in (
-        (sampling.taken, (planes, weights, places)),
-        (sampling.added_back, (grad, weights, places, positions)),
-        (sampling.dotted, (grad, planes, places)),
+        (grid_samples.taken, (planes, weights, places)),
+        (grid_samples.added_back, (grad, weights, places, positions)),
+        (grid_samples.dotted, (grad, planes, places)),
     ):
         near(kernel(*given), kernel.__wrapped__(*given), kind)
 

@@ -5,22 +5,22 @@ import pytest
 import torch
 
 import backlight
-from backlight.kernels import counts, normals, twister
+from backlight.kernels.random import integers, mersenne_twister, normal
 
 FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 DRAWS = [
-    (twister.random_words, ()),
-    *((twister.random_units, (kind,)) for kind in FLOATS),
-    *((twister.random_choices, (p,)) for p in (0.0, 1e-17, 0.3, 0.5, 1.0)),
-    *((twister.random_noise, (p, 1 / p, kind)) for p in (0.1, 0.9) for kind in FLOATS),
-    *((counts.random_integers, limits) for limits in ((0, 1), (-5, 1000), (0, 2**28), (-(2**62), 2**62))),
-    (counts.random_order, ()),
+    (mersenne_twister.random_words, ()),
+    *((mersenne_twister.random_units, (kind,)) for kind in FLOATS),
+    *((mersenne_twister.random_choices, (p,)) for p in (0.0, 1e-17, 0.3, 0.5, 1.0)),
+    *((mersenne_twister.random_noise, (p, 1 / p, kind)) for p in (0.1, 0.9) for kind in FLOATS),
+    *((integers.random_integers, limits) for limits in ((0, 1), (-5, 1000), (0, 2**28), (-(2**62), 2**62))),
+    (integers.random_order, ()),
 ]
 
 
 @pytest.mark.parametrize(("draw", "options"), DRAWS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_draws_equal_their_references(level, draw, options):
-    ours, theirs = twister.seeded(7), twister.seeded(7)
+    ours, theirs = mersenne_twister.seeded(7), mersenne_twister.seeded(7)
     for count in (0, 1, 3, 16, 617, 624, 1, 2000, 5, 12345):
         found, expected = draw(ours, count, *options), draw.__wrapped__(theirs, count, *options)
         assert found.dtype == expected.dtype and np.array_equal(found, expected)
@@ -30,19 +30,19 @@ def test_draws_equal_their_references(level, draw, options):
 @pytest.mark.parametrize("kind", FLOATS, ids=str)
 @pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.3, 0.02), (-700.0, 3.0)])
 def test_normal_numbers_equal_their_reference(level, kind, mean, std):
-    ours, theirs = twister.seeded(7), twister.seeded(7)
+    ours, theirs = mersenne_twister.seeded(7), mersenne_twister.seeded(7)
     for count in (16, 17, 31, 32, 48, 1000, 1024, 123457):
-        found = normals.random_normals(ours, count, mean, std, kind)
-        expected = normals.random_normals.__wrapped__(theirs, count, mean, std, kind)
+        found = normal.random_normals(ours, count, mean, std, kind)
+        expected = normal.random_normals.__wrapped__(theirs, count, mean, std, kind)
         assert found.dtype == kind and np.array_equal(found, expected)
         assert np.array_equal(ours, theirs)
 
 
 def test_poisson_counts_equal_their_reference(level):
     rates = np.random.default_rng(0).choice([0.0, 0.01, 0.7, 9.99, 10.0, 35.0, 1e4, 1e9], 3000)
-    ours, theirs = twister.seeded(7), twister.seeded(7)
-    found = counts.random_poisson(ours, len(rates), rates)
-    assert np.array_equal(found, counts.random_poisson.__wrapped__(theirs, len(rates), rates))
+    ours, theirs = mersenne_twister.seeded(7), mersenne_twister.seeded(7)
+    found = integers.random_poisson(ours, len(rates), rates)
+    assert np.array_equal(found, integers.random_poisson.__wrapped__(theirs, len(rates), rates))
     assert np.array_equal(ours, theirs)
 
 
@@ -51,8 +51,8 @@ def test_functions_of_the_c_library_equal_their_reference(name):
     numbers = np.random.default_rng(0).uniform(0, 700, (30, 100))
     numbers[0] = 0
     numbers[1:] /= np.where(numbers[1:] > 350, 1, 700)
-    found = normals.by_c_library(name, numbers)
-    assert np.array_equal(found, normals.by_c_library.__wrapped__(name, numbers))
+    found = normal.by_c_library(name, numbers)
+    assert np.array_equal(found, normal.by_c_library.__wrapped__(name, numbers))
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.999, 1e-9])

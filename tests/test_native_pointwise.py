@@ -8,54 +8,55 @@ import pytest
 import torch
 
 import backlight
-from backlight.kernels import curves, erf, gamma, gates
+from backlight.kernels.elementwise import gated_activations, unary
 from backlight.kernels.native import compiled
+from backlight.kernels.special import erf, gamma
 from test_native import KINDS
 
 NAN, INF = math.nan, math.inf
 SIZES = [(0,), (1,), (3,), (2, 8), (33,), (5, 67), (1025,), (70, 1024), (300, 333)]
 CURVES = {
-    curves.exp: (),
-    curves.expm1: (),
-    curves.log: (),
-    curves.log1p: (),
-    curves.tanh: (),
-    curves.sigmoid: (),
-    curves.logsigmoid: (),
-    curves.softplus: (1.5, 20.0),
-    curves.relu: (),
-    curves.leaky_relu: (0.1,),
-    curves.hardtanh: (-1.0, 2),
-    curves.hardsigmoid: (),
-    curves.hardswish: (),
-    curves.softshrink: (0.5,),
-    curves.hardshrink: (0.5,),
-    curves.elu: (1.3, 1.1, 0.7),
+    unary.exp: (),
+    unary.expm1: (),
+    unary.log: (),
+    unary.log1p: (),
+    unary.tanh: (),
+    unary.sigmoid: (),
+    unary.logsigmoid: (),
+    unary.softplus: (1.5, 20.0),
+    unary.relu: (),
+    unary.leaky_relu: (0.1,),
+    unary.hardtanh: (-1.0, 2),
+    unary.hardsigmoid: (),
+    unary.hardswish: (),
+    unary.softshrink: (0.5,),
+    unary.hardshrink: (0.5,),
+    unary.elu: (1.3, 1.1, 0.7),
     erf.erf: (),
     erf.erfc: (),
     erf.erfinv: (),
     gamma.lgamma: (),
     gamma.digamma: (),
-    gates.gelu: (),
-    gates.gelu_tanh: (),
-    gates.silu: (),
+    gated_activations.gelu: (),
+    gated_activations.gelu_tanh: (),
+    gated_activations.silu: (),
 }
 SLOPES = {
-    curves.tanh_gradient: (),
-    curves.sigmoid_gradient: (),
-    curves.logsigmoid_gradient: (),
-    curves.softplus_gradient: (1.5, 20.0),
-    curves.relu_gradient: (),
-    curves.leaky_relu_gradient: (0.1,),
-    curves.hardtanh_gradient: (-1.0, 2),
-    curves.hardsigmoid_gradient: (),
-    curves.hardswish_gradient: (),
-    curves.shrink_gradient: (0.5,),
-    curves.elu_gradient: (1.3, 1.1, 0.7),
+    unary.tanh_gradient: (),
+    unary.sigmoid_gradient: (),
+    unary.logsigmoid_gradient: (),
+    unary.softplus_gradient: (1.5, 20.0),
+    unary.relu_gradient: (),
+    unary.leaky_relu_gradient: (0.1,),
+    unary.hardtanh_gradient: (-1.0, 2),
+    unary.hardsigmoid_gradient: (),
+    unary.hardswish_gradient: (),
+    unary.shrink_gradient: (0.5,),
+    unary.elu_gradient: (1.3, 1.1, 0.7),
     erf.erf_gradient: (),
-    gates.gelu_gradient: (),
-    gates.gelu_tanh_gradient: (),
-    gates.silu_gradient: (),
+    gated_activations.gelu_gradient: (),
+    gated_activations.gelu_tanh_gradient: (),
+    gated_activations.silu_gradient: (),
 }
 # The least magnitude whose last place counts (gradients cross 0, where terms cancel), and how many units may be wrong
 ACCURACY = {"gelu": (1e-30, 6), "gelu_gradient": (0.1, 8), "gelu_tanh": (1e-3, 24), "softplus": (1e-30, 12)}
@@ -133,20 +134,20 @@ def test_float32_is_right_to_a_few_units(level, function):
     arguments = [x] if function in CURVES else [np.ones_like(x), x]
     truth = function.__wrapped__(*(one.astype(np.float64) for one in arguments), *options)
     if named(function) == "gelu":
-        truth = 0.5 * x * erf.erfc(x.astype(np.float64) * -gates.SQRT_HALF)
+        truth = 0.5 * x * erf.erfc(x.astype(np.float64) * -gated_activations.SQRT_HALF)
     least, limit = ACCURACY.get(named(function), (1e-30, 4) if function in CURVES else (0.1, 4))
     unit = np.maximum(np.abs(truth), least) * np.finfo(np.float32).eps
     assert (np.abs(function(*arguments, *options) - truth) / unit).max() < limit
 
 
-@pytest.mark.parametrize("function", [curves.exp, curves.tanh, gates.gelu, curves.relu], ids=named)
+@pytest.mark.parametrize("function", [unary.exp, unary.tanh, gated_activations.gelu, unary.relu], ids=named)
 def test_a_number_gives_what_numpy_gives(level, function):
     for x in (np.float32(0.7), np.array(0.7, np.float32), np.float64(0.7), np.array(0.7)):
         found, expected = function(x), function.__wrapped__(x)
         assert type(found) is type(expected)
         assert abs(found - expected) <= 4 * np.finfo(found.dtype).eps
-    assert type(curves.tanh_gradient(np.float32(2), np.float32(0.5))) is np.float32
-    assert curves.tanh_gradient(np.float32(2), np.float32(0.5)) == np.float32(1.5)
+    assert type(unary.tanh_gradient(np.float32(2), np.float32(0.5))) is np.float32
+    assert unary.tanh_gradient(np.float32(2), np.float32(0.5)) == np.float32(1.5)
 
 
 def test_a_stretched_gradient_is_taken_as_it_is(level):
@@ -157,7 +158,9 @@ def test_a_stretched_gradient_is_taken_as_it_is(level):
         assert np.array_equal(function(stretched, x, *options), expected), named(function)
 
 
-@pytest.mark.parametrize("function", [curves.tanh, curves.softplus, gates.gelu, gates.silu, erf.erf], ids=named)
+@pytest.mark.parametrize(
+    "function", [unary.tanh, unary.softplus, gated_activations.gelu, gated_activations.silu, erf.erf], ids=named
+)
 def test_strides_and_halves_go_to_the_reference(level, function):
     x, options = numbers(None, (40, 30), np.float32), CURVES[function]
     close(function(x[::2, ::-1], *options), function(x[::2, ::-1].copy(), *options), np.float32, 16, scale=1)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from backlight.kernels import pools
 from backlight.kernels.native import compiled
-from backlight.ops.pooling_sizes import Windows
+from backlight.kernels.nn import pooling
+from backlight.ops.nn.pooling_sizes import Windows
 from test_native import KINDS
 
 # shape, kernel, stride, padding, dilation, ceil_mode
@@ -59,7 +59,7 @@ def test_the_largest_of_windows_are_those_of_the_reference(level, case, kind, od
     shape, *options = case
     windows = Windows(*options)
     given = numbers(shape, kind, odd), windows, windows.places(shape[2:])
-    same(pools.largest_in_windows(*given), pools.largest_in_windows.__wrapped__(*given))
+    same(pooling.largest_in_windows(*given), pooling.largest_in_windows.__wrapped__(*given))
 
 
 @pytest.mark.parametrize("counted", [(True, None), (False, None), (True, 5)], ids=str)
@@ -70,10 +70,10 @@ def test_means_of_windows_and_their_shares_are_those_of_the_reference(level, cas
     windows = Windows(kernel, stride, padding, (1,) * len(kernel), ceil_mode)
     places = windows.places(shape[2:])
     given = numbers(shape, kind, False), windows, places, *counted
-    means = pools.means_in_windows(*given)
-    same([means], [pools.means_in_windows.__wrapped__(*given)])
+    means = pooling.means_in_windows(*given)
+    same([means], [pooling.means_in_windows.__wrapped__(*given)])
     given = means, windows, shape[2:], *counted
-    near(pools.shared_in_windows(*given), pools.shared_in_windows.__wrapped__(*given), kind)
+    near(pooling.shared_in_windows(*given), pooling.shared_in_windows.__wrapped__(*given), kind)
 
 
 @pytest.mark.parametrize("odd", [False, True])
@@ -82,7 +82,7 @@ def test_means_of_windows_and_their_shares_are_those_of_the_reference(level, cas
 def test_the_largest_of_bins_are_those_of_the_reference(level, case, kind, odd):
     shape, places = case
     x = numbers(shape, kind, odd)
-    same(pools.largest_in_bins(x, places), pools.largest_in_bins.__wrapped__(x, places))
+    same(pooling.largest_in_bins(x, places), pooling.largest_in_bins.__wrapped__(x, places))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -90,17 +90,17 @@ def test_the_largest_of_bins_are_those_of_the_reference(level, case, kind, odd):
 def test_means_of_bins_and_their_shares_are_those_of_the_reference(level, case, kind):
     shape, places = case
     x = numbers(shape, kind, False)
-    means = pools.means_in_bins(x, places)
-    near(means, pools.means_in_bins.__wrapped__(x, places), kind)
-    near(pools.shared_in_bins(means, shape[2:]), pools.shared_in_bins.__wrapped__(means, shape[2:]), kind)
+    means = pooling.means_in_bins(x, places)
+    near(means, pooling.means_in_bins.__wrapped__(x, places), kind)
+    near(pooling.shared_in_bins(means, shape[2:]), pooling.shared_in_bins.__wrapped__(means, shape[2:]), kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_are_added_at_their_places(level, kind):
     values, places = numbers((3, 50), kind, False), np.random.default_rng(0).integers(0, 60, (3, 50))
-    same([pools.added_at(values, places, (6, 10))], [pools.added_at.__wrapped__(values, places, (6, 10))])
+    same([pooling.added_at(values, places, (6, 10))], [pooling.added_at.__wrapped__(values, places, (6, 10))])
     with pytest.raises(IndexError):
-        pools.added_at(values, places + 60, (6, 10))
+        pooling.added_at(values, places + 60, (6, 10))
 
 
 def test_pooling_is_the_same_at_each_level_and_number_of_threads(level):
@@ -108,9 +108,9 @@ def test_pooling_is_the_same_at_each_level_and_number_of_threads(level):
     x, windows = numbers(shape, np.float32, False), Windows(*options)
     places = windows.places(shape[2:])
     calls = [
-        lambda: pools.means_in_windows(x, windows, places, False, None),
-        lambda: pools.means_in_bins(x, (5, 5)),
-        lambda: pools.shared_in_bins(x, (30, 31)),
+        lambda: pooling.means_in_windows(x, windows, places, False, None),
+        lambda: pooling.means_in_bins(x, (5, 5)),
+        lambda: pooling.shared_in_bins(x, (30, 31)),
     ]
     before, threads = compiled.level(), compiled.threads()
     found = [call() for call in calls]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import backlight
-from backlight.kernels import products
+from backlight.kernels.linalg import matrix_products
 from backlight.kernels.native import compiled
 from test_native import KINDS
 
@@ -25,7 +25,7 @@ SIZES = [
 
 def natively(name):
     """Return the compiled kernel, whether or not it is the one that this machine chooses; else the reference."""
-    chosen = getattr(products, name)
+    chosen = getattr(matrix_products, name)
     return chosen if compiled is None else compiled.kernel(getattr(chosen, "__wrapped__", chosen))
 
 
@@ -195,7 +195,7 @@ def test_a_matrix_times_a_vector_is_its_rows_times_it(m, k, kind):
     )
     near = {"rtol": 0, "atol": 4 * k * np.finfo(kind).eps}
     expected = a.astype(np.float64) @ v[:, 2:3]
-    np.testing.assert_allclose(products.matmul(a, v[:, 2:3]), expected, **near)
-    np.testing.assert_allclose(products.matmul(np.asfortranarray(a), v[:, 2:3].copy()), expected, **near)
-    np.testing.assert_allclose(products.matmul(v[:, 2:3].T, a.T), expected.T, **near)
-    np.testing.assert_allclose(products.linear(v[:, 2:3].T.copy(), a, bias), expected.T + bias, **near)
+    np.testing.assert_allclose(matrix_products.matmul(a, v[:, 2:3]), expected, **near)
+    np.testing.assert_allclose(matrix_products.matmul(np.asfortranarray(a), v[:, 2:3].copy()), expected, **near)
+    np.testing.assert_allclose(matrix_products.matmul(v[:, 2:3].T, a.T), expected.T, **near)
+    np.testing.assert_allclose(matrix_products.linear(v[:, 2:3].T.copy(), a, bias), expected.T + bias, **near)

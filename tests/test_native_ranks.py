@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backlight.kernels import ranks
+from backlight.kernels.reduction import sorting
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -15,5 +15,5 @@ def test_top_places_equal_their_reference(level, kind, largest, size):
         rows = numbers.astype(kind)
         rows[rng.random(rows.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
         for count in {1, min(size, 5), min(size, 128), size}:
-            found = ranks.top_places(rows, count, largest)
-            assert np.array_equal(found, ranks.top_places.__wrapped__(rows, count, largest))
+            found = sorting.top_places(rows, count, largest)
+            assert np.array_equal(found, sorting.top_places.__wrapped__(rows, count, largest))

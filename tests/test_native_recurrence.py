@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from backlight.kernels import recurrence
 from backlight.kernels.native import compiled
+from backlight.kernels.nn import recurrence
 
 KINDS = (np.float32, np.float64)
 SIZES = [(0, 4), (1, 1), (3, 5), (2, 16), (5, 37), (70, 128)]  # rows, numbers in a gate

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from backlight.kernels import channels, groups, losses, norms, rows
+from backlight.kernels.loss import class_losses
 from backlight.kernels.native import compiled
+from backlight.kernels.nn import channels, row_norms
+from backlight.kernels.reduction import rows, segment_sums
 
 KINDS = (np.float32, np.float64)
 SHAPES = [(0, 3), (1, 1), (3, 5), (7, 16), (2, 33), (64, 10), (5, 100), (300, 257), (1000, 64)]
@@ -88,26 +90,26 @@ def test_norms_agree_with_their_references(shape, centred, kind):
     weight, bias = numbers(5, shape[1:], kind), numbers(6, shape[1:], kind)
     for scale in (weight, None):
         for shift in (bias, None):
-            _, mean, inverse = both(norms.normalised, x, shape[1], scale, shift, 1e-5, centred, ulps=256)
+            _, mean, inverse = both(row_norms.normalised, x, shape[1], scale, shift, 1e-5, centred, ulps=256)
         most = np.abs(inverse).max(initial=0) * np.abs(grad).max(initial=0)
         for needs in WANTED:
-            both(norms.normalised_gradients, grad, x, mean, inverse, scale, needs, ulps=256, most=most)
+            both(row_norms.normalised_gradients, grad, x, mean, inverse, scale, needs, ulps=256, most=most)
 
 
 def test_a_norm_of_far_away_rows_keeps_its_digits():
     x = numbers(7, (4, 1000), np.float32, 1, 1000)
     wide = x.astype(np.float64)
     truth = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
-    np.testing.assert_allclose(norms.normalised(x, x.shape[1], None, None, 1e-5, True)[0], truth, atol=1e-4)
+    np.testing.assert_allclose(row_norms.normalised(x, x.shape[1], None, None, 1e-5, True)[0], truth, atol=1e-4)
 
 
 def test_gradients_of_weights_do_not_depend_on_the_number_of_threads():
     x, grad = numbers(8, (3000, 96), np.float32), numbers(9, (3000, 96), np.float32)
-    _, mean, inverse = norms.normalised(x, x.shape[1], None, None, 1e-5, True)
+    _, mean, inverse = row_norms.normalised(x, x.shape[1], None, None, 1e-5, True)
     found = []
     for threads in (1, 2, 3):
         compiled.set_threads(threads)
-        found.append(norms.normalised_gradients(grad, x, mean, inverse, None, (True, True, True)))
+        found.append(row_norms.normalised_gradients(grad, x, mean, inverse, None, (True, True, True)))
     for others in found[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(found[0], others, strict=True))
 
@@ -124,28 +126,28 @@ def test_cross_entropy_agrees_with_its_reference(shape, smoothing, reduction, ki
     for factors in (None, weight):
         args = x, targets, factors
         with np.errstate(all="ignore"):
-            out, scales, shares = both(losses.class_losses, *args, -100, reduction, smoothing)
+            out, scales, shares = both(class_losses.class_losses, *args, -100, reduction, smoothing)
             grad = np.asarray(numbers(13, out.shape, kind))
-            both(losses.class_slopes, grad.reshape(-1), *args, scales, shares, smoothing)
+            both(class_losses.class_slopes, grad.reshape(-1), *args, scales, shares, smoothing)
 
 
 def test_cross_entropy_says_when_a_target_is_no_class():
     x = numbers(14, (3, 4), np.float32)
     for wrong in (4, -1):
         targets = np.array([0, wrong, -100])
-        for kernel in (losses.class_losses, losses.class_losses.__wrapped__):
+        for kernel in (class_losses.class_losses, class_losses.class_losses.__wrapped__):
             assert kernel(x, targets, None, -100, "mean", 0.0) is None
 
 
 def test_cross_entropy_keeps_the_digits_of_large_logits():
     x = numbers(15, (50, 20), np.float32, 1, 10000)
     targets = np.arange(50) % 20
-    _, scales, shares = losses.class_losses(x, targets, None, -100, "sum", 0.0)
+    _, scales, shares = class_losses.class_losses(x, targets, None, -100, "sum", 0.0)
     wide = x.astype(np.float64)
     truth = np.exp(wide - wide.max(1, keepdims=True))
     truth /= truth.sum(1, keepdims=True)
     truth[np.arange(50), targets] -= 1
-    found = losses.class_slopes(np.ones(1, np.float32), x, targets, None, scales, shares, 0.0)
+    found = class_losses.class_slopes(np.ones(1, np.float32), x, targets, None, scales, shares, 0.0)
     np.testing.assert_allclose(found, truth, atol=1e-6)
 
 
@@ -173,7 +175,7 @@ def test_channel_norms_agree_with_their_references(shape, parts, kind):
 def test_sums_by_index_agree_with_their_reference(shape, kind):
     values = numbers(20, shape, kind)
     index = np.random.default_rng(21).integers(0, 7, size=shape[0])
-    both(groups.sums_by_index, values, index, 9, ulps=256)
+    both(segment_sums.sums_by_index, values, index, 9, ulps=256)
 
 
 def test_rows_are_added_up_in_their_order():
@@ -182,31 +184,31 @@ def test_rows_are_added_up_in_their_order():
     truth = np.zeros((3, 300), np.float32)
     for row, place in zip(values, index, strict=True):
         truth[place] += row
-    assert np.array_equal(groups.sums_by_index(values, index, 3), truth)
+    assert np.array_equal(segment_sums.sums_by_index(values, index, 3), truth)
 
 
 def test_an_index_beyond_the_table_is_refused():
     with pytest.raises(IndexError):
-        groups.sums_by_index(np.ones((2, 3), np.float32), np.array([0, 5]), 4)
+        segment_sums.sums_by_index(np.ones((2, 3), np.float32), np.array([0, 5]), 4)
 
 
 def test_strided_rows_and_other_dims_are_left_to_the_references():
     x = numbers(24, (6, 40), np.float32)
     assert declines(rows.softmax, x[:, ::2], -1) and declines(rows.log_softmax, x, 0)
-    found = norms.normalised(x[:, ::2], 20, None, None, 1e-5, True)[0]
-    assert np.array_equal(found, norms.normalised.__wrapped__(x[:, ::2], 20, None, None, 1e-5, True)[0])
+    found = row_norms.normalised(x[:, ::2], 20, None, None, 1e-5, True)[0]
+    assert np.array_equal(found, row_norms.normalised.__wrapped__(x[:, ::2], 20, None, None, 1e-5, True)[0])
 
 
 @pytest.mark.parametrize("size", [2103, 2064])
 def test_results_too_large_for_the_caches_agree_with_their_references(size):
     x, grad = numbers(25, (1100, size), np.float32, 2, 1), numbers(26, (1100, size), np.float32)
     weight, bias = numbers(27, size, np.float32), numbers(28, size, np.float32)
-    _, mean, inverse = both(norms.normalised, x, size, weight, bias, 1e-5, True, ulps=256)
-    both(norms.normalised_gradients, grad, x, mean, inverse, weight, (True, True, True), ulps=512)
+    _, mean, inverse = both(row_norms.normalised, x, size, weight, bias, 1e-5, True, ulps=256)
+    both(row_norms.normalised_gradients, grad, x, mean, inverse, weight, (True, True, True), ulps=512)
     targets = np.arange(1100) % size
     for smoothing in (0.0, 0.1):
-        _, scales, shares = both(losses.class_losses, x, targets, weight, 3, "mean", smoothing, ulps=256)
-        both(losses.class_slopes, np.ones(1, np.float32), x, targets, weight, scales, shares, smoothing, ulps=256)
+        _, scales, shares = both(class_losses.class_losses, x, targets, weight, 3, "mean", smoothing, ulps=256)
+        both(class_losses.class_slopes, np.ones(1, np.float32), x, targets, weight, scales, shares, smoothing, ulps=256)
     images, slopes = x.reshape((11, 100, size)), grad.reshape((11, 100, size))
     _, mean, inverse, _ = both(channels.channels_normalised, images, None, bias[:100], 0, 1e-5, ulps=512)
     both(channels.channels_gradients, slopes, images, mean, inverse, None, False, (True, True, True), ulps=512)

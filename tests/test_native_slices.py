@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backlight.kernels import slices
+from backlight.kernels.reduction import slices
 from test_native import KINDS
 
 CASES = [

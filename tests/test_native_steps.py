@@ -5,31 +5,35 @@ import pytest
 import torch
 
 import backlight
-from backlight.kernels import steps
 from backlight.kernels.native import compiled
+from backlight.kernels.nn import optimizer_steps
 
 KINDS = (np.float32, np.float64)
 SIZES = [0, 1, 3, 16, 37, 1000, 70_001]
 
 # step: (arrays of state, whether each must be positive, options)
 STEPS = {
-    "sgd": (steps.sgd_step, [None], (0.1, 0.0, 1, False, 1, 0.01)),
-    "sgd with momentum": (steps.sgd_step, ["any"], (0.1, 0.9, 0.7, False, -1, 0.0)),
-    "sgd with Nesterov's": (steps.sgd_step, ["any"], (0.1, 0.9, 1, True, 1, 0.1)),
-    "adam": (steps.adam_step, ["any", "positive", None], (0.1, 0.1, 0.999, 1e-8, 1.5, 0.99, 1, 0.0)),
-    "adam with amsgrad": (steps.adam_step, ["any", "positive", "positive"], (0.1, 0.1, 0.9, 1e-3, 1.5, 1, -1, 0.1)),
-    "nadam": (steps.nadam_step, ["any", "positive"], (0.1, 0.2, 0.1, 0.9, 1e-8, 1.2, 0.99, 1, 0.1)),
-    "radam": (steps.radam_step, ["any", "positive"], (0.1, 0.1, 0.9, 1e-8, 0.5, 0.9, 1, 0.1)),
-    "radam at first": (steps.radam_step, ["any", "positive"], (0.1, 0.1, 0.9, 1e-8, 0.0, 1, -1, 0.0)),
-    "adamax": (steps.adamax_step, ["any", "positive"], (0.1, 0.1, 0.9, 1e-8, 1, 0.1)),
-    "adagrad": (steps.adagrad_step, ["positive"], (0.1, 1e-10, 1, 0.1)),
-    "rmsprop": (steps.rmsprop_step, ["positive", None, None], (0.1, 0.9, 1e-8, 0, 1, 0.1)),
-    "rmsprop with momentum": (steps.rmsprop_step, ["positive", "any", None], (0.1, 0.9, 1e-8, 0.9, -1, 0.0)),
-    "rmsprop, centered": (steps.rmsprop_step, ["large", None, "any"], (0.1, 0.9, 1e-8, 0, 1, 0.0)),
-    "adadelta": (steps.adadelta_step, ["positive", "positive"], (1.0, 0.9, 1e-6, 1, 0.1)),
-    "asgd": (steps.asgd_step, ["any"], (0.1, 0.99, 0.25, 1, 0.1)),
-    "asgd at first": (steps.asgd_step, ["any"], (0.1, 0.99, 1, -1, 0.0)),
-    "rprop": (steps.rprop_step, ["any", "positive"], (0.5, 1.2, 1e-2, 1.0, 1)),
+    "sgd": (optimizer_steps.sgd_step, [None], (0.1, 0.0, 1, False, 1, 0.01)),
+    "sgd with momentum": (optimizer_steps.sgd_step, ["any"], (0.1, 0.9, 0.7, False, -1, 0.0)),
+    "sgd with Nesterov's": (optimizer_steps.sgd_step, ["any"], (0.1, 0.9, 1, True, 1, 0.1)),
+    "adam": (optimizer_steps.adam_step, ["any", "positive", None], (0.1, 0.1, 0.999, 1e-8, 1.5, 0.99, 1, 0.0)),
+    "adam with amsgrad": (
+        optimizer_steps.adam_step,
+        ["any", "positive", "positive"],
+        (0.1, 0.1, 0.9, 1e-3, 1.5, 1, -1, 0.1),
+    ),
+    "nadam": (optimizer_steps.nadam_step, ["any", "positive"], (0.1, 0.2, 0.1, 0.9, 1e-8, 1.2, 0.99, 1, 0.1)),
+    "radam": (optimizer_steps.radam_step, ["any", "positive"], (0.1, 0.1, 0.9, 1e-8, 0.5, 0.9, 1, 0.1)),
+    "radam at first": (optimizer_steps.radam_step, ["any", "positive"], (0.1, 0.1, 0.9, 1e-8, 0.0, 1, -1, 0.0)),
+    "adamax": (optimizer_steps.adamax_step, ["any", "positive"], (0.1, 0.1, 0.9, 1e-8, 1, 0.1)),
+    "adagrad": (optimizer_steps.adagrad_step, ["positive"], (0.1, 1e-10, 1, 0.1)),
+    "rmsprop": (optimizer_steps.rmsprop_step, ["positive", None, None], (0.1, 0.9, 1e-8, 0, 1, 0.1)),
+    "rmsprop with momentum": (optimizer_steps.rmsprop_step, ["positive", "any", None], (0.1, 0.9, 1e-8, 0.9, -1, 0.0)),
+    "rmsprop, centered": (optimizer_steps.rmsprop_step, ["large", None, "any"], (0.1, 0.9, 1e-8, 0, 1, 0.0)),
+    "adadelta": (optimizer_steps.adadelta_step, ["positive", "positive"], (1.0, 0.9, 1e-6, 1, 0.1)),
+    "asgd": (optimizer_steps.asgd_step, ["any"], (0.1, 0.99, 0.25, 1, 0.1)),
+    "asgd at first": (optimizer_steps.asgd_step, ["any"], (0.1, 0.99, 1, -1, 0.0)),
+    "rprop": (optimizer_steps.rprop_step, ["any", "positive"], (0.5, 1.2, 1e-2, 1.0, 1)),
 }
 ODD = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-310, -1e-310, 1e-40, 1e15, -1e18]
 
@@ -111,7 +115,7 @@ def test_strided_arrays_are_stepped_too(level, name):
 
 def test_arrays_that_overlap_are_read_before_they_are_written(level):
     memory = np.arange(41, dtype=np.float64)
-    steps.sgd_step(memory[1:], memory[:-1], None, 1.0, 0.0, 1, False, 1, 0.0)
+    optimizer_steps.sgd_step(memory[1:], memory[:-1], None, 1.0, 0.0, 1, False, 1, 0.0)
     assert memory.tolist() == [0.0] + [1.0] * 40
 
 
@@ -119,11 +123,11 @@ def test_arrays_that_overlap_are_read_before_they_are_written(level):
 @pytest.mark.parametrize("size", SIZES)
 def test_sums_of_squares_and_scaling_are_their_references(level, size, kind):
     x = np.random.default_rng(0).normal(size=size).astype(kind)
-    found = steps.sum_of_squares(x)
+    found = optimizer_steps.sum_of_squares(x)
     assert isinstance(found, float)
-    assert found == pytest.approx(steps.sum_of_squares.__wrapped__(x), rel=8 * float(np.finfo(kind).eps))
+    assert found == pytest.approx(optimizer_steps.sum_of_squares.__wrapped__(x), rel=8 * float(np.finfo(kind).eps))
     scaled, expected = x.copy(), x * kind(0.3)
-    steps.scale_in_place(scaled, 0.3)
+    optimizer_steps.scale_in_place(scaled, 0.3)
     assert scaled.tobytes() == expected.tobytes()
 
 
@@ -134,7 +138,7 @@ def test_the_number_of_threads_changes_no_digit(level):
         compiled.set_threads(threads)
         arrays = arrays_of("adam", 70_001, np.float32)
         STEPS["adam"][0](*arrays, *STEPS["adam"][2])
-        found.append((steps.sum_of_squares(x), arrays[0].tobytes()))
+        found.append((optimizer_steps.sum_of_squares(x), arrays[0].tobytes()))
     compiled.set_threads(before)
     assert found[0] == found[1] == found[2]
 

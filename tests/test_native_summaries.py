@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backlight.kernels.native import compiled
-from backlight.kernels.summaries import numbers_in_short, whole_memory
+from backlight.kernels.reduction.summaries import numbers_in_short, whole_memory
 
 KINDS = pytest.mark.parametrize("kind", (np.float32, np.float64))
 SIZES = (1, 2, 7, 16, 31, 33, 100, 4095, 4096, 4097, 70_000)

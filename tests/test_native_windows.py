@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from backlight.kernels import patches
 from backlight.kernels.native import compiled
-from backlight.ops.convolution_sizes import places_of
+from backlight.kernels.nn import patches
+from backlight.ops.nn.convolution_sizes import places_of
 
 KINDS = (np.float32, np.float64)
 

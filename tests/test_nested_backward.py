@@ -9,9 +9,9 @@ import torch
 
 import backlight
 from backlight.autograd import forward_ad
-from backlight.graph.interception import Observe
-from backlight.graph.observers import Watcher
-from backlight.graph.thread_state import MOST_BACKWARDS, anywhere, depth
+from backlight.dispatch.dispatcher import Observe
+from backlight.dispatch.observers import Watcher
+from backlight.engine.threads import MOST_BACKWARDS, anywhere, depth
 
 DEEP = 300  # levels of each of which Python's thousand frames have room for three
 BOTH = pytest.mark.parametrize("t", [torch, backlight], ids=["torch", "backlight"])
@@ -225,4 +225,4 @@ def test_a_recursion_error_anywhere_in_a_backward_leaves_the_modes_as_they_were(
 def test_no_state_of_a_thread_stays_behind():
     source = Path(backlight.__file__).parent
     found = {str(path.relative_to(source)) for path in source.rglob("*.py") if "(threading.local)" in path.read_text()}
-    assert found == {"graph/thread_state.py", "fork_safety.py"}  # the locks that a thread took to fork are its own
+    assert found == {"engine/threads.py", "system/fork_safety.py"}  # the locks that a thread took to fork are its own

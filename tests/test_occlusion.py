@@ -8,8 +8,8 @@ from captum.attr import FeatureAblation
 
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
-from backlight.explain.leaving_out import score_groups, text_without
-from backlight.explain.occlusion import occlusion, occlusion_by_sentence
+from backlight.explain.methods.ablation import score_groups, text_without
+from backlight.explain.methods.occlusion import occlusion, occlusion_by_sentence
 from backlight.explain.parts import sentence_parts, word_parts
 from backlight.explain.sentences import sentence_spans
 from backlight.models.pairs import DOCUMENT, QUERY, PairBatch

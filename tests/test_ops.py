@@ -6,7 +6,7 @@ import torch
 
 import backlight
 from backlight.autograd import gradcheck, gradgradcheck
-from backlight.ops.declare import TABLE
+from backlight.codegen.declaration import TABLE
 from case import TOLERANCE, assert_same, flat
 from cases import ALL
 

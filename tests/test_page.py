@@ -2,10 +2,10 @@
 
 import pytest
 
-from backlight.explain.attention_links import attention_links
-from backlight.explain.build_up import build_up
 from backlight.explain.comparison import Comparison, Swap
-from backlight.explain.interactions import Interactions
+from backlight.explain.methods.attention_links import attention_links
+from backlight.explain.methods.interactions import Interactions
+from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.ranking import rank_and_explain
 from backlight.web.exposition import Exposition
 from backlight.web.report import report

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import backlight
-from backlight.explain.attention_links import attention_links
 from backlight.explain.batch import Settings, run_batch
-from backlight.explain.build_up import build_up
 from backlight.explain.faithfulness.bootstrap import Mean
 from backlight.explain.faithfulness.table import Row
-from backlight.explain.interactions import Interactions
+from backlight.explain.methods.attention_links import attention_links
+from backlight.explain.methods.interactions import Interactions
+from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.ranking import rank_and_explain
 from backlight.explain.reranker import Reranker
 from backlight.lens.differences.diff import diff
@@ -23,13 +23,13 @@ from backlight.lens.flow.flow_page import flow_page
 from backlight.lens.flow.history import History
 from backlight.lens.records.nodes import Edge, Node, Place, Summary
 from backlight.lens.records.record import Record
-from backlight.training.report import report as run_report
+from backlight.training.pages.report import report as run_report
 from backlight.training.run_folder import RunFolder
 from backlight.web.batch import batch_page
 from backlight.web.evaluation import page as evaluation_page
 from backlight.web.exposition import Exposition
-from backlight.web.photograph import PAGE
 from backlight.web.report import report
+from backlight.web.svg_to_png import PAGE
 from browser import Browser
 from tiny_bert import cross_encoder
 

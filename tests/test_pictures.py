@@ -9,9 +9,9 @@ import pytest
 from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.reranker import Reranker
-from backlight.svg_text import width_of
-from backlight.web.photograph import png_of
+from backlight.report.text_width import width_of
 from backlight.web.pictures import comparison_svg, interactions_svg, ranking_svg
+from backlight.web.svg_to_png import png_of
 from backlight.web.words import Run, flow
 from test_report import EVIL
 from tiny_bert import cross_encoder, write_cross_encoder

@@ -7,7 +7,7 @@ import torch
 import backlight
 import backlight.nn.functional as F
 from backlight.autograd import gradcheck
-from backlight.kernels import contraction
+from backlight.kernels.linalg import contraction
 from case import assert_same
 from filled import BOTH, filled
 from fuzzing.looking import shape_of_graph

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import backlight
-from backlight.graph.provenance import describe_place, line_number
+from backlight.engine.provenance import describe_place, line_number
 from backlight.nn import functional
 
 

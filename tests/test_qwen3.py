@@ -8,8 +8,8 @@ import transformers
 from backlight.autograd import grad
 from backlight.autograd.gradcheck import gradgradcheck
 from backlight.errors import InputError
-from backlight.models.families import family_of
-from backlight.models.qwen3 import Qwen3, Qwen3Config, Qwen3Head
+from backlight.models.encoders.families import family_of
+from backlight.models.encoders.qwen3 import Qwen3, Qwen3Config, Qwen3Head
 from beside_transformers import (
     arrays_of,
     check_same,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import backlight as torch
-from backlight.ops.views import shown_by_strides
+from backlight.engine.views import shown_by_strides
 from soak.race_cases import CASES
 from soak.races import child
 

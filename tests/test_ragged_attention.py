@@ -6,9 +6,9 @@ import torch
 
 import backlight
 from backlight.autograd import gradcheck, gradgradcheck
-from backlight.kernels import ragged
 from backlight.kernels.native import compiled
-from backlight.ops.attention import ragged_attention
+from backlight.kernels.nn import varlen_attention
+from backlight.ops.nn.attention import ragged_attention
 from test_native import KINDS
 
 SIZES = [  # heads, dim, lengths
@@ -26,7 +26,7 @@ def drawn(shape, kind=np.float64, seed=0):
 
 
 def references():
-    return ragged.ragged_attention, ragged.ragged_attention_gradient
+    return varlen_attention.ragged_attention, varlen_attention.ragged_attention_gradient
 
 
 def plain():
@@ -67,7 +67,7 @@ def test_large_scores_and_nan_stay_in_their_text(level):
     qkv = drawn((30, 24), np.float32)
     qkv[:10] *= 1e4
     qkv[10, 3] = np.nan
-    out, _ = ragged.ragged_attention(qkv, (10, 8, 12), 2, 1.0)
+    out, _ = varlen_attention.ragged_attention(qkv, (10, 8, 12), 2, 1.0)
     assert np.isfinite(out[:10]).all() and np.isnan(out[10]).any() and np.isfinite(out[18:]).all()
 
 
@@ -77,8 +77,8 @@ def test_the_number_of_threads_changes_no_bit(level):
     before, found = compiled.threads(), []
     for count in (1, 3):
         compiled.set_threads(count)
-        out, logs = ragged.ragged_attention(qkv, lengths, heads, 0.25)
-        found.append((out, logs, ragged.ragged_attention_gradient(grad, qkv, logs, lengths, heads, 0.25)))
+        out, logs = varlen_attention.ragged_attention(qkv, lengths, heads, 0.25)
+        found.append((out, logs, varlen_attention.ragged_attention_gradient(grad, qkv, logs, lengths, heads, 0.25)))
     compiled.set_threads(before)
     for one, two in zip(*found):
         np.testing.assert_array_equal(one, two)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import backlight
-from backlight.kernels import draws
-from backlight.kernels.generator import MersenneTwister
+from backlight.kernels.random import distributions
+from backlight.kernels.random.generator import MersenneTwister
 from parity import assert_same, exact, lines
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -284,7 +284,7 @@ def test_a_leaf_is_filled_without_recording():
 
 
 def test_poisson_means_are_its_rates():
-    counts = draws.poisson(MersenneTwister(1), np.repeat([0.0, 0.5, 9.0, 10.0, 400.0], 2000)).reshape(5, -1)
+    counts = distributions.poisson(MersenneTwister(1), np.repeat([0.0, 0.5, 9.0, 10.0, 400.0], 2000)).reshape(5, -1)
     np.testing.assert_allclose(counts.mean(1), [0.0, 0.5, 9.0, 10.0, 400.0], rtol=0.05)
 
 

@@ -15,11 +15,11 @@ from backlight.data import DataLoader, TensorDataset
 from backlight.errors import InputError
 from backlight.optim import SGD, Adam
 from backlight.training import Recorder
-from backlight.training.charts import LEFT, RIGHT, WIDTH, Series, curves
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.gradient_flow import flow_of, layers_of
-from backlight.training.heat_map import COLUMNS, heat_map
-from backlight.training.report import report
+from backlight.training.pages.charts import LEFT, RIGHT, WIDTH, Series, curves
+from backlight.training.pages.heat_map import COLUMNS, heat_map
+from backlight.training.pages.report import report
 from backlight.training.run_folder import RunFolder, write_whole
 
 SAMPLES, BATCH = 48, 8
@@ -244,7 +244,7 @@ def test_the_page_of_a_run_that_has_just_begun_says_so(tmp_path):
 def test_the_page_has_the_colours_of_the_other_page():
     root = re.compile(r":root \{.*?\n\}", re.DOTALL)
     source = Path(backlight.__file__).parent
-    palettes = [root.search((source / room / "report.css").read_text())[0] for room in ("training", "web")]
+    palettes = [root.search((source / room / "report.css").read_text())[0] for room in ("training/pages", "web")]
     assert palettes[0] == palettes[1]
 
 

@@ -6,7 +6,7 @@ import torch
 
 import backlight
 from backlight.autograd import gradcheck, gradgradcheck
-from backlight.ops import recurrent
+from backlight.ops.nn import recurrent
 
 KINDS = {"float32": 1e-5, "float64": 1e-10}
 LENGTHS = [2, 4, 1]

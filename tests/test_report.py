@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from backlight.errors import InputError
-from backlight.explain.attention_links import attention_links
-from backlight.explain.build_up import build_up
+from backlight.explain.methods.attention_links import attention_links
+from backlight.explain.methods.logit_lens import build_up
 from backlight.explain.ranking import rank_and_explain
 from backlight.web.exposition import Exposition
 from backlight.web.report import SCRIPTS, report

@@ -8,7 +8,7 @@ import pytest
 import backlight
 from backlight.errors import InputError
 from backlight.explain.edits import Remove
-from backlight.explain.gradients import gradient_x_input
+from backlight.explain.methods.gradients import gradient_x_input
 from backlight.explain.reranker import Reranker
 from backlight.models.tokens import Tokenizer
 from tiny_bert import cross_encoder, real_folder, real_ranker, write_cross_encoder

@@ -7,7 +7,7 @@ from transformers.models.modernbert.modeling_modernbert import apply_rotary_pos_
 
 from backlight.autograd import gradgradcheck
 from backlight.errors import InputError
-from backlight.models.rotary import Rotation, theta_of
+from backlight.models.encoders.rotary import Rotation, theta_of
 from backlight.tensor.creation import tensor
 
 DIM, THETA = 8, 10_000.0

@@ -13,9 +13,9 @@ import torch
 
 from backlight.cli.main import main
 from backlight.cli.run import run_script
-from backlight.cli.torch_files import PRIVATE, SPREAD, spread_names
-from backlight.cli.torch_names import ADDED, OURS, torch_names
 from backlight.errors import InputError
+from backlight.torch_api.file_names import PRIVATE, SPREAD, spread_names
+from backlight.torch_api.module_names import ADDED, OURS, torch_names
 
 
 @pytest.fixture

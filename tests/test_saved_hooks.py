@@ -7,7 +7,7 @@ import torch
 
 import backlight
 from backlight.autograd import graph as our_graph
-from backlight.ops.declare import TABLE
+from backlight.codegen.declaration import TABLE
 
 SIDES = pytest.mark.parametrize("lib", [torch, backlight], ids=["torch", "backlight"])
 EXPRESSIONS = [

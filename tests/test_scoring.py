@@ -8,8 +8,8 @@ import transformers
 
 from backlight.errors import InputError
 from backlight.models.cross_encoder import CrossEncoder
+from backlight.models.encoders.qwen3 import Qwen3, Qwen3Config, Qwen3Head
 from backlight.models.pairs import PairBatch
-from backlight.models.qwen3 import Qwen3, Qwen3Config, Qwen3Head
 from backlight.models.ranker import load_ranker
 from beside_transformers import arrays_of, random_model
 from tiny_bert import cross_encoder, edited, real_ranker, write_cross_encoder

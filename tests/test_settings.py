@@ -7,7 +7,7 @@ import torch
 
 import backlight
 from backlight import settings
-from backlight.ops.arguments.checked import undone
+from backlight.dispatch.arguments.checked import undone
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,8 @@ import transformers
 from captum.attr import ShapleyValueSampling
 
 from backlight.errors import GraphError, InputError
-from backlight.explain.leaving_out import score_groups, way_called
-from backlight.explain.parts import word_parts
-from backlight.explain.shapley import (
+from backlight.explain.methods.ablation import score_groups, way_called
+from backlight.explain.methods.shapley import (
     all_coalitions,
     coalitions_drawn,
     from_all,
@@ -21,6 +20,7 @@ from backlight.explain.shapley import (
     orders_drawn,
     shapley,
 )
+from backlight.explain.parts import word_parts
 from backlight.models.ranker import load_ranker
 from tiny_bert import cross_encoder, real_ranker, write_cross_encoder
 

@@ -15,8 +15,8 @@ WITH = "\ntry:\n    (a * 2).sum().backward()\nfinally:\n    "
 START = """
 import copy, gc, pickle
 import backlight as bl
-from backlight.graph.node import Node, Output
-from backlight.graph.state import TensorState
+from backlight.engine.node import Node, Output
+from backlight.engine.tensor_state import TensorState
 a = bl.tensor([1.0, 2.0, 3.0], requires_grad=True)
 b = bl.tensor([4.0, 5.0, 6.0], requires_grad=True)
 y = a * b
@@ -119,14 +119,14 @@ y.sum().backward()
 """,
     "a plan of another class's slots": """
 from backlight.kernels.native import core
-from backlight.ops import compiled
+from backlight.codegen import core_ops
 function = core.core_function(lambda *args: None, y.grad_fn.op)
 op = copy.copy(y.grad_fn.op)
 op.node_class = int
 core.core_function(lambda *args: None, op)(a, b)
 """,
     "the op table exchanged": (
-        "from backlight.ops.declare import TABLE as T\nT['mul'], T['exp'] = T['exp'], T['mul']\n"
+        "from backlight.codegen.declaration import TABLE as T\nT['mul'], T['exp'] = T['exp'], T['mul']\n"
         "(a * b).exp().sum().backward()"
     ),
     "the walk of rubbish": "core.core_walk([None, 5, a], [None, None, None], False, None, None)",
@@ -167,7 +167,7 @@ setting.__enter__()
     "a context's setting without values": "blocks.ContextSetting.__new__(blocks.ContextSetting).__enter__()",
     "a context's setting left": "blocks.ContextSetting.__new__(blocks.ContextSetting).__exit__(None, None, None)",
     "a count of blocks that was deleted": """
-from backlight.graph.modes import recording
+from backlight.engine.grad_mode import recording
 del recording.switched_off
 try:
     bl.set_grad_enabled(False)

@@ -303,7 +303,7 @@ def test_a_method_that_is_no_classmethod_is_warned_of():
 def test_nothing_asks_without_a_class_or_a_mode():
     code = """if True:
         import gc, backlight
-        from backlight.graph import interception, overriding
+        from backlight.dispatch import torch_function
         x = backlight.ones(2)
         run = lambda: (x.view(2), x.detach(), backlight.cat([x, x]), x + x, backlight.nn.functional.mse_loss(x, x))
         functions = backlight.Tensor.view, backlight.Tensor.detach, backlight.nn.functional.mse_loss
@@ -312,18 +312,18 @@ def test_nothing_asks_without_a_class_or_a_mode():
         before = codes()
         class Mine(backlight.Tensor):
             pass
-        assert overriding.installed.on and type(x.as_subclass(Mine) + 1) is Mine
+        assert torch_function.installed.on and type(x.as_subclass(Mine) + 1) is Mine
         run()
         assert all(one is not two for one, two in zip(codes(), before))
         del Mine
         gc.collect()
-        assert not overriding.installed.on and codes() == before
+        assert not torch_function.installed.on and codes() == before
         with __import__("backlight.overrides").overrides.BaseTorchFunctionMode():
-            assert overriding.installed.on
+            assert torch_function.installed.on
             run()
-        assert not overriding.installed.on and codes() == before
+        assert not torch_function.installed.on and codes() == before
         class Silent(backlight.Tensor):
             __torch_function__ = backlight.overrides.disabled
-        assert not overriding.installed.on and type(x.as_subclass(Silent) + 1) is backlight.Tensor
+        assert not torch_function.installed.on and type(x.as_subclass(Silent) + 1) is backlight.Tensor
     """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import backlight
-from backlight.cli.torch_names import OURS, torch_names
+from backlight.torch_api.module_names import OURS, torch_names
 
 LINES = Path(__file__).with_name("torch_names_missing.txt").read_text().splitlines()
 GROUPS = [[part.strip() for part in line.split("|")] for line in LINES]

@@ -8,11 +8,11 @@ import pytest
 import torch
 import transformers
 
-from backlight.adapters.rectangles import Rectangle, rectangles
+from backlight.adapters.padded_batches import Rectangle, rectangles
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
-from backlight.explain.gradients import saliency
-from backlight.explain.methods import METHODS
+from backlight.explain.methods.gradients import saliency
+from backlight.explain.methods.registry import METHODS
 from backlight.explain.reranker import ENGINES, Reranker
 from backlight.models.pairs import DOCUMENT, PairBatch
 from backlight.models.ranker import load_ranker

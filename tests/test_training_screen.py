@@ -5,7 +5,7 @@ import math
 
 from rich.console import Console
 
-from backlight.cli.training_screen import Picture, PlainLines, sparkline
+from backlight.cli.screens.training import Picture, PlainLines, sparkline
 from backlight.training.train import prepare
 from small_runs import LR, STEPS_AN_EPOCH, small
 

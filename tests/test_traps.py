@@ -12,14 +12,14 @@ import transformers
 from backlight.errors import GraphError
 from backlight.explain.attribution import Attribution
 from backlight.explain.checks import check_same_scores
-from backlight.explain.controls import embedding_magnitude
-from backlight.explain.gradients import saliency
-from backlight.explain.integrated import integrated_gradients
-from backlight.explain.methods import METHODS
+from backlight.explain.methods.controls import embedding_magnitude
+from backlight.explain.methods.gradients import saliency
+from backlight.explain.methods.integrated_gradients import integrated_gradients
+from backlight.explain.methods.registry import METHODS
 from backlight.explain.ranking import rank_and_explain
-from backlight.models.bert import Bert
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.cross_encoder import CrossEncoder
+from backlight.models.encoders.bert import Bert
 from backlight.models.pairs import PairBatch
 from backlight.models.ranker import load_ranker
 from tiny_bert import cross_encoder, real_ranker, write_cross_encoder

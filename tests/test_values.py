@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import backlight
-from backlight.notices import _given
+from backlight.system.user_warnings import _given
 from parity import assert_same, lines, without_cuda
 
 NUMBERS = """

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import backlight
-from backlight.batching.trees import leaves_of
+from backlight.transforms.pytrees import leaves_of
 
 X, W = np.random.default_rng(0).normal(size=(5, 3)), np.random.default_rng(1).normal(size=3)
 

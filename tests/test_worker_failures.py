@@ -12,7 +12,7 @@ import pytest
 
 import backlight
 from backlight import data
-from backlight.data import crew
+from backlight.data import worker_pool
 from backlight.errors import GraphError
 from loading import SIDES, Gate, Samples, assert_gone
 
@@ -230,7 +230,7 @@ def test_no_worker_outlives_the_program_that_ends(end):
     assert done.stderr == "" or end == "by Ctrl-C"
     pids = [int(word) for word in done.stdout.split()]
     assert len(pids) == 4
-    deadline = time.monotonic() + crew.PATIENCE
+    deadline = time.monotonic() + worker_pool.PATIENCE
     while any(Path(f"/proc/{pid}").exists() for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -263,8 +263,8 @@ class Interrupted:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_no_worker_stays_when_starting_them_is_interrupted(before, monkeypatch):
-    start = Interrupted(crew.Worker.start, before)
-    monkeypatch.setattr(crew.Worker, "start", start)
+    start = Interrupted(worker_pool.Worker.start, before)
+    monkeypatch.setattr(worker_pool.Worker, "start", start)
     with pytest.raises(KeyboardInterrupt):
         iter(data.DataLoader(Samples(4, int), None, num_workers=3))
     assert len(start.pids) == 2 - before
@@ -275,7 +275,7 @@ def test_no_worker_stays_when_starting_them_is_interrupted(before, monkeypatch):
 def test_no_worker_stays_when_dismissing_them_is_interrupted(before, monkeypatch):
     batches = iter(data.DataLoader(Samples(8, int), None, num_workers=3))
     pids = [worker.process.pid for worker in batches._crew._workers]
-    monkeypatch.setattr(crew.Worker, "stop", Interrupted(crew.Worker.stop, before))
+    monkeypatch.setattr(worker_pool.Worker, "stop", Interrupted(worker_pool.Worker.stop, before))
     with pytest.raises(KeyboardInterrupt):
         batches._crew.dismiss()
     assert_gone_soon(pids)

@@ -9,7 +9,7 @@ import pytest
 
 import backlight
 from backlight import data
-from backlight.data import parcels
+from backlight.data import ipc
 from loading import SIDES, Gate, Samples, assert_gone, both, plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")  # of two workers, on one processor
@@ -222,7 +222,7 @@ def test_nested_batches_arrive_as_they_are():
 
 @pytest.mark.parametrize("files", [True, False])
 def test_arrays_that_arrive_are_writable_and_alone(files, monkeypatch):
-    monkeypatch.setattr(parcels, "FILES", files)
+    monkeypatch.setattr(ipc, "FILES", files)
     samples = Samples(3, lambda index: [backlight.full((size,), float(index)) for size in (2, 3000, 200_000)])
     for index, batch in enumerate(data.DataLoader(samples, None, num_workers=1)):
         for tensor in batch:

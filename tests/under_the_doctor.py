@@ -12,9 +12,9 @@ import torch as pytorch
 
 from backlight import lens
 from backlight.adapters.torch_engine import torch_engine
-from backlight.cli.torch_names import torch_names
 from backlight.lens.finding import Finding
 from backlight.lens.native import NATIVE
+from backlight.torch_api.module_names import torch_names
 
 ENGINES = ("torch", "backlight")
 PRELUDE = "import copy\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"

@@ -13,8 +13,8 @@ import torch
 
 import backlight
 import opinfo_run
-from backlight.batching import looping
-from backlight.batching.vmapping import vmap
+from backlight.transforms.vmap import loop_fallback
+from backlight.transforms.vmap.api import vmap
 
 BATCH = 2
 PASSING = Path(__file__).with_name("opinfo_passing.txt").read_text().split()
@@ -169,7 +169,7 @@ def theirs_refuse(entry, sample, places: list) -> bool:
 def run_entry(entry, most_samples: int | None = None, dims=(0, -1)) -> Outcome:
     """Run the samples of an entry and say how it went."""
     name, count, refused = opinfo_run.full_name(entry), 0, ""
-    looping.counts.clear()
+    loop_fallback.counts.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         function = opinfo_run.our_function(entry)
@@ -196,10 +196,10 @@ def run_entry(entry, most_samples: int | None = None, dims=(0, -1)) -> Outcome:
                     except Exception as problem:
                         said = f"sample {number}: {type(problem).__name__}: " + " ".join(str(problem).split())[:300]
                         if not theirs_refuse(entry, sample, places):
-                            return Outcome(name, "fail", count, tuple(sorted(looping.counts)), said)
+                            return Outcome(name, "fail", count, tuple(sorted(loop_fallback.counts)), said)
                         refused = said
     status = "refused" if refused and not count else "pass"
-    return Outcome(name, status, count, tuple(sorted(looping.counts)), refused)
+    return Outcome(name, status, count, tuple(sorted(loop_fallback.counts)), refused)
 
 
 def main(names) -> None:

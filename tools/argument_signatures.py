@@ -2,9 +2,9 @@
 
     python tools/argument_signatures.py [FILE]
 
-The table is src/backlight/ops/arguments/signatures.txt, a public name a line; NOTE [Signatures] says how it is written.
-What C++ parses is read from PyTorch's schemas, the rest from the annotations of its Python functions. PyTorch must be
-installed; tests/test_hostile_calls.py compares the table with what this writes.
+The table is src/backlight/dispatch/arguments/signatures.txt, a public name a line; NOTE [Signatures] says how it is
+written. What C++ parses is read from PyTorch's schemas, the rest from the annotations of its Python functions. PyTorch
+must be installed; tests/test_hostile_calls.py compares the table with what this writes.
 
 NOTE [Signatures]
 `name=kind parameter,…` with `|` between several signatures; the kinds are those of PyTorch's schemas, `object` takes
@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / "tests")]
 from hostile.call import their_name  # noqa: E402 - found below the path just added
 from hostile.names import public_names, resolve  # noqa: E402
 
-TABLE = ROOT / "src" / "backlight" / "ops" / "arguments" / "signatures.txt"
+TABLE = ROOT / "src" / "backlight" / "dispatch" / "arguments" / "signatures.txt"
 PYTHON = "python:"
 SCHEMA_PREFIXES = {"linalg.": "linalg_", "fft.": "fft_", "special.": "special_", "nn.functional.": ""}
 STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from backlight.lens.doctor.rules import FAMILIES
+from backlight.lens.doctor.rule_index import FAMILIES
 
 PAGE = Path(__file__).parent.parent / "docs" / "doctor.md"
 BETWEEN = re.compile(r"(?<=<!-- rules -->\n).*(?=<!-- end of rules -->)", re.DOTALL)

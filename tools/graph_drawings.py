@@ -15,7 +15,7 @@ import torch
 import backlight
 from backlight import lens
 from backlight.lens.records.record import Record
-from backlight.models.bert import Bert, BertConfig
+from backlight.models.encoders.bert import Bert, BertConfig
 from backlight.models.tokens import Batch
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"

@@ -22,7 +22,7 @@ from backlight.lens.pictures.picture import picture_of
 from backlight.lens.pictures.render.svg import svg
 from backlight.lens.records.nodes import Place
 from backlight.lens.records.record import Record
-from backlight.web.photograph import BROWSERS, FLAGS
+from backlight.web.svg_to_png import BROWSERS, FLAGS
 
 LESSONS = Path(__file__).parent.parent / "docs" / "lessons"
 IMAGES = LESSONS / "images"

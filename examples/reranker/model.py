@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
-from backlight.models.bert import Bert, BertConfig, BertHead
 from backlight.models.checkpoint import WEIGHTS, read_settings, read_weights
 from backlight.models.cross_encoder import CrossEncoder
+from backlight.models.encoders.bert import Bert, BertConfig, BertHead
 from backlight.models.pairs import PairReader
 from backlight.models.tokens import Tokenizer
 from backlight.tensor.tensor import Tensor

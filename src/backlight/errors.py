@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from backlight.later import function_later
+from backlight.system.lazy_import import function_later
 
 close_matches = function_later("difflib", "get_close_matches")
 

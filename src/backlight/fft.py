@@ -1,13 +1,13 @@
 """The part of PyTorch's `torch.fft` that real numbers suffice for; the rest says that complex numbers wait."""
 
+from backlight.dispatch.arguments.checked import with_checks
 from backlight.dtypes import get_default_dtype
 from backlight.errors import DimError
-from backlight.ops.arguments.checked import with_checks
-from backlight.ops.complex_numbers import refusing
 from backlight.ops.dims import normalise_dims, one_or_several
-from backlight.ops.flipping import roll
+from backlight.ops.elementwise.complex_numbers import refusing
+from backlight.ops.linalg.fft import real_signal
 from backlight.ops.out_variants import with_out
-from backlight.ops.spectra import real_signal
+from backlight.ops.shape.flipping import roll
 from backlight.tensor.ranges import arange
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.overrides`: types and modes that answer calls: NOTE [Overriding] in graph/overriding.py."""
+"""PyTorch's `torch.overrides`: types and modes that answer calls: NOTE [Overriding] in dispatch/torch_function.py."""
 
 import importlib
 import weakref
@@ -7,15 +7,22 @@ from functools import cache, wraps
 from types import BuiltinFunctionType, FunctionType
 
 from backlight import autograd, fft, linalg, special
-from backlight.graph import engine, interception, overriding
-from backlight.graph.overriding import AskNothing, DisableTorchFunction, DisableTorchFunctionSubclass, disabled
-from backlight.graph.state import TensorState
-from backlight.graph.watching import Holders, somebody
-from backlight.kernels.blocks import Block
+from backlight.dispatch import dispatcher as interception
+from backlight.dispatch import torch_function
+from backlight.dispatch.arguments.checked import undone
+from backlight.dispatch.observation import Holders, somebody
+from backlight.dispatch.torch_function import (
+    AskNothing,
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    disabled,
+)
+from backlight.engine import execution
+from backlight.engine.tensor_state import TensorState
 from backlight.kernels.native import core
+from backlight.kernels.state_blocks import Block
 from backlight.nn import functional, init
 from backlight.nn.parameter import answer_as_parameters
-from backlight.ops.arguments.checked import undone
 from backlight.tensor.tensor import Tensor
 
 __all__ = [
@@ -153,7 +160,7 @@ def _overrides() -> list[interception.Interception]:
     plain = {one: maker for one, maker in public.items() if type(one) is FunctionType and not _is_op(one)}
     _makers.update(one for one, maker in public.items() if maker)
     made = [interception.Override(function, maker) for function, maker in plain.items()]
-    return [*made, interception.Surrounded(engine.run, AskNothing)]
+    return [*made, interception.Surrounded(execution.run, AskNothing)]
 
 
 def _is_op(function: FunctionType) -> bool:
@@ -162,8 +169,8 @@ def _is_op(function: FunctionType) -> bool:
 
 def _asked_by_core(function, args: tuple, kwargs: dict):
     """Ask about a call of a function that takes `out`; None lets it go on."""
-    found = overriding.asked(function, args, kwargs, function in _makers)
-    return None if found is overriding.UNHANDLED else found
+    found = torch_function.asked(function, args, kwargs, function in _makers)
+    return None if found is torch_function.UNHANDLED else found
 
 
 def _namespaces() -> dict[str, object]:
@@ -190,11 +197,11 @@ def _functions() -> Iterator[tuple[str, str, Public]]:
 
 def _noted(function: Public, name: str) -> Public:
     """Note how a function is called; return the Python function that does its work."""
-    overriding.names.setdefault(function, name)
+    torch_function.names.setdefault(function, name)
     behind = undone(function)
     if behind is not function:
-        overriding.shown.setdefault(behind, function)
-        overriding.names.setdefault(behind, name)
+        torch_function.shown.setdefault(behind, function)
+        torch_function.names.setdefault(behind, name)
     return behind
 
 
@@ -215,21 +222,21 @@ def _methods() -> Iterator[tuple[str, str, Public]]:
 def _accessors(name: str, value: property) -> Iterator[tuple[str, str, Public]]:
     """Do that for what gets and what sets a property; a function that is public under a name of its own keeps it."""
     for function, accessor in ((value.fget, value.__get__), (value.fset, value.__set__)):
-        if function is not None and function not in overriding.names:
-            overriding.shown[function] = accessor
-            overriding.names[accessor] = f"torch.Tensor.{name}.{accessor.__name__}"
+        if function is not None and function not in torch_function.names:
+            torch_function.shown[function] = accessor
+            torch_function.names[accessor] = f"torch.Tensor.{name}.{accessor.__name__}"
             yield "torch.Tensor", name, function
 
 
 def _note_method(name: str, function: Public) -> None:
     name = "__rdiv__" if name == "__rtruediv__" else name
-    if name in OPERATORS and function not in overriding.names:
-        overriding.shown[function] = getattr(Tensor, OPERATORS[name])
+    if name in OPERATORS and function not in torch_function.names:
+        torch_function.shown[function] = getattr(Tensor, OPERATORS[name])
     if name in TWO_SIDED:
-        overriding.operators.add(function)
-    if function not in overriding.names and function.__name__ != name:
+        torch_function.operators.add(function)
+    if function not in torch_function.names and function.__name__ != name:
         function.__name__ = name  # what programs log
-    overriding.names.setdefault(function, f"torch.Tensor.{name}")
+    torch_function.names.setdefault(function, f"torch.Tensor.{name}")
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
@@ -237,11 +244,11 @@ def _note_method(name: str, function: Public) -> None:
 
 def has_torch_function(relevant_args: Iterable) -> bool:
     """Tell whether a mode is on, or one of the values has a class that answers calls itself."""
-    return _mode_is_on() or (overriding.local.classes_on and bool(overriding.overloaded(tuple(relevant_args))))
+    return _mode_is_on() or (torch_function.local.classes_on and bool(torch_function.overloaded(tuple(relevant_args))))
 
 
 def _mode_is_on() -> bool:
-    return bool(overriding.local.modes) and overriding.local.modes_on
+    return bool(torch_function.local.modes) and torch_function.local.modes_on
 
 
 def has_torch_function_unary(value) -> bool:
@@ -260,8 +267,8 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args, 
     Raises:
         TypeError: none of them has an answer.
     """
-    answers = overriding.overloaded(tuple(relevant_args)) if overriding.local.classes_on else []
-    return overriding.answered(public_api, answers, args, kwargs)
+    answers = torch_function.overloaded(tuple(relevant_args)) if torch_function.local.classes_on else []
+    return torch_function.answered(public_api, answers, args, kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:
@@ -310,14 +317,14 @@ def get_overridable_functions() -> dict[object, list[Callable]]:
     spaces = {**_namespaces(), "torch.Tensor": Tensor}
     for space, name, function in (*_functions(), *_methods()):
         if name not in MAKERS:
-            found.setdefault(spaces[space], []).append(overriding.shown.get(function, function))
+            found.setdefault(spaces[space], []).append(torch_function.shown.get(function, function))
     return found
 
 
 def resolve_name(f: Callable) -> str | None:
     """Return PyTorch's name for a function that can be overridden, with its namespace: "torch.add"."""
     get_overridable_functions()
-    return overriding.names.get(f)
+    return torch_function.names.get(f)
 
 
 def is_tensor_method_or_property(func: Callable) -> bool:
@@ -336,15 +343,15 @@ class TorchFunctionMode(Block):
         raise NotImplementedError
 
     def _block_state(self):
-        return object(), overriding.local.modes[:]
+        return object(), torch_function.local.modes[:]
 
     def _block_change(self, state):
         ask_always(state[0])
-        overriding.local.modes.append(self)
+        torch_function.local.modes.append(self)
         return self
 
     def _block_restore(self, state):
-        token, overriding.local.modes[:] = state
+        token, torch_function.local.modes[:] = state
         ask_no_longer(token)
 
 

@@ -4,11 +4,11 @@ import warnings
 from collections.abc import Callable, Iterable
 from enum import Enum
 
-from backlight.autograd.profiled_events import EventList
 from backlight.autograd.profiler import profile as measure
 from backlight.autograd.profiler import record_function
+from backlight.dispatch.profile_events import EventList
 from backlight.errors import ArgumentError, GraphError, ValueProblem
-from backlight.kernels.blocks import Block
+from backlight.kernels.state_blocks import Block
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities"]
 

@@ -5,7 +5,7 @@ computed in float32: so neither setting has anything to change.
 """
 
 from backlight.errors import ArgumentError, GraphError
-from backlight.notices import warn_outside
+from backlight.system.user_warnings import warn_outside
 
 __all__ = [
     "are_deterministic_algorithms_enabled",

@@ -1,10 +1,13 @@
 """PyTorch's `torch.special`: special functions under their scientific names."""
 
-from backlight.ops.activations import sigmoid as expit
-from backlight.ops.arguments.checked import with_checks
+from backlight.dispatch.arguments.checked import with_checks
+from backlight.ops.elementwise.activations import sigmoid as expit
+from backlight.ops.elementwise.rounding import round
+from backlight.ops.elementwise.transcendental import exp2, expm1, log1p, sinc
+from backlight.ops.nn.softmax import log_softmax, softmax
 from backlight.ops.out_variants import with_out
-from backlight.ops.pointwise import exp2, expm1, log1p, sinc
-from backlight.ops.rare_functions import (
+from backlight.ops.reduction.reductions import logsumexp
+from backlight.ops.special.rare_functions import (
     POLYNOMIALS,
     airy_ai,
     bessel_j0,
@@ -18,12 +21,9 @@ from backlight.ops.rare_functions import (
     spherical_bessel_j0,
     zeta,
 )
-from backlight.ops.rare_functions import igamma as gammainc
-from backlight.ops.rare_functions import igammac as gammaincc
-from backlight.ops.reductions import logsumexp
-from backlight.ops.rounding import round
-from backlight.ops.softmax import log_softmax, softmax
-from backlight.ops.special import (
+from backlight.ops.special.rare_functions import igamma as gammainc
+from backlight.ops.special.rare_functions import igammac as gammaincc
+from backlight.ops.special.special_functions import (
     digamma,
     entr,
     erf,
@@ -42,9 +42,9 @@ from backlight.ops.special import (
     xlog1py,
     xlogy,
 )
-from backlight.ops.special import digamma as psi
-from backlight.ops.special import lgamma as gammaln
-from backlight.ops.special import mvlgamma as multigammaln
+from backlight.ops.special.special_functions import digamma as psi
+from backlight.ops.special.special_functions import lgamma as gammaln
+from backlight.ops.special.special_functions import mvlgamma as multigammaln
 
 __all__ = [
     "airy_ai",

@@ -10,11 +10,11 @@ from backlight import dtypes
 from backlight.dtypes import bool as bool_
 from backlight.dtypes import dtype, finfo, float64, iinfo
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.kernels.blocks import silent_floats
-from backlight.ops.promotion import promote_types
+from backlight.kernels.state_blocks import silent_floats
+from backlight.ops.type_promotion import promote_types
 from backlight.tensor.creation import from_numpy, tensor
-from backlight.tensor.drawn import randint
-from backlight.tensor.filled import empty
+from backlight.tensor.factories import empty
+from backlight.tensor.random_factories import randint
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["assert_close", "make_tensor"]

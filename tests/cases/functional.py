@@ -1,7 +1,7 @@
 """The functions of torch.nn.functional that are ops: linear, softmax, norms, tables, attention, distances."""
 
 import backlight.nn.functional
-from backlight.ops.attention import ragged_attention
+from backlight.ops.nn.attention import ragged_attention
 from case import Case, given, integers, normal, uniform
 
 MASK = [[True, False, True, True], [False, False, False, False], [True, True, True, False]]

@@ -10,24 +10,17 @@ import numpy as np
 import backlight as torch
 from backlight import data, func, lens
 from backlight.amp import autocasting
-from backlight.autograd import forward_ad, grad_mode, profiler, recomputation
+from backlight.autograd import forward_ad, grad_mode, profiler
 from backlight.autograd.graph import saved_tensors_hooks
+from backlight.codegen import declaration
+from backlight.dispatch import anomaly_mode, dispatcher, interpreters, observation, torch_function
+from backlight.engine import accumulate_grad, mutation_checks, threads
+from backlight.engine import grad_mode as modes
+from backlight.engine.storage import guarding
 from backlight.func import stateless  # noqa: F401 - loaded before anything is counted
-from backlight.graph import (
-    anomaly,
-    captures,
-    deposit,
-    interception,
-    interpreters,
-    modes,
-    overriding,
-    thread_state,
-    watching,
-)
-from backlight.graph.storage import guarding
-from backlight.kernels.generator import default_twister
+from backlight.kernels.random.generator import default_twister
 from backlight.nn.utils import parametrize
-from backlight.ops import declare
+from backlight.transforms.checkpoint import recomputation
 from backlight.utils import checkpoint as checkpointing
 from backlight.utils.checkpoint import checkpoint
 from soak.interrupted_writes import CASES, numbers_kept
@@ -297,21 +290,21 @@ PROGRAMS = {
 }
 
 LOCKS = {
-    "watching": watching.somebody.lock,
+    "watching": observation.somebody.lock,
     "recording": modes.recording.lock,
-    "captures": captures.opened.lock,
-    "accumulating": deposit._accumulating,
+    "captures": mutation_checks.opened.lock,
+    "accumulating": accumulate_grad._accumulating,
     "generator": default_twister.lock,
     "drawing again": checkpointing._Drawn.lock,
-    "first builds": declare._building,
+    "first builds": declaration._building,
 }
 OBJECTS = {
     "recording": modes.recording,
     "interpreted": interpreters.interpreted,
-    "somebody": watching.somebody,
-    "opened": captures.opened,
-    "overriding": overriding.installed,
-    "anywhere": thread_state.anywhere,
+    "somebody": observation.somebody,
+    "opened": mutation_checks.opened,
+    "overriding": torch_function.installed,
+    "anywhere": threads.anywhere,
     "guarding": guarding,
 }
 
@@ -334,15 +327,15 @@ def _fields(thing) -> dict:
 
 def fingerprint() -> dict:
     """Return all state of the session: of this thread, of all threads, of Python and NumPy, and each op's code."""
-    found = {f"{type(one).__module__}.{type(one).__qualname__}": _fields(one) for one in thread_state._states}
+    found = {f"{type(one).__module__}.{type(one).__qualname__}": _fields(one) for one in threads._states}
     found |= {name: _fields(one) for name, one in OBJECTS.items()}
-    found["depth"] = thread_state.depth.here, thread_state.depth.waiting
+    found["depth"] = threads.depth.here, threads.depth.waiting
     found["locks held"] = [name for name, lock in LOCKS.items() if not repr(lock).startswith("<unlocked")]
-    functions = [*interception._others, *interception._wholes, *(one for one, _, _ in captures._replaced)]
-    functions += [one for one in interception._built if one.__code__ is not interception._built[one].code]
+    functions = [*dispatcher._others, *dispatcher._wholes, *(one for one, _, _ in mutation_checks._replaced)]
+    functions += [one for one in dispatcher._built if one.__code__ is not dispatcher._built[one].code]
     found["code"] = {str(id(one)): id(one.__code__) for one in functions}
-    found["hooked"] = len(interception._overridden)
-    found["anomaly"] = anomaly.anomaly.settings(), anomaly.anomaly.wanted
+    found["hooked"] = len(dispatcher._overridden)
+    found["anomaly"] = anomaly_mode.anomaly.settings(), anomaly_mode.anomaly.wanted
     found["checkpoint"] = checkpointing._Settings.debug, checkpointing._Settings.early_stop
     found["group"] = str(recomputation.GraphExecGroup.current)
     found["cached"] = str(parametrize._cache)

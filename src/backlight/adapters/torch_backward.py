@@ -12,7 +12,7 @@ import weakref
 from functools import partial, wraps
 from types import FrameType
 
-from backlight.graph.observers import Run
+from backlight.dispatch.observers import Run
 
 HOOKS = "backlight.hooks"  # in a node's metadata: {output number: the dict of that output's hooks}
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from backlight.adapters.torch_formulas import formulas_of
 from backlight.adapters.torch_watching import LINE, Block, Hub
+from backlight.dispatch.observers import Kept, Line, Watcher, line_at
 from backlight.errors import InputError
-from backlight.graph.observers import Kept, Line, Watcher, line_at
-from backlight.kernels.blocks import block
+from backlight.kernels.state_blocks import block
 
 KEY = "backlight.key"
 _next_key = itertools.count().__next__
@@ -153,7 +153,7 @@ class TorchEngine:
         return [getattr(hook, "__name__", type(hook).__name__) for hook in found]
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
-        """Tell a watcher of what this thread does inside the block (NOTE [Watching] in graph/observers.py)."""
+        """Tell a watcher of what this thread does inside the block (NOTE [Watching] in dispatch/observers.py)."""
         hub = getattr(self.hubs, "hub", None)
         if hub is None:
             hub = self.hubs.hub = Hub(self)

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from backlight.ops.declare import TABLE, camel
+from backlight.codegen.declaration import TABLE, camel
 
 _NORM = {
     "input": "(g − mean(g) − x̂ · mean(g · x̂)) / σ with g = grad · weight",

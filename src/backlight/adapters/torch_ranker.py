@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.adapters.rectangles import Rectangle, rectangles
+from backlight.adapters.padded_batches import Rectangle, rectangles
 from backlight.errors import GraphError, InputError
-from backlight.fork_safety import cached_property
 from backlight.models.cross_encoder import ACTIVATIONS
-from backlight.models.families import FAMILIES
+from backlight.models.encoders.families import FAMILIES
 from backlight.models.pairs import Pair, PairBatch
 from backlight.models.ranker import activation_of, chosen_label, labels_of, model_settings, reader_of, tokenizer_of
 from backlight.models.scoring import Inside, PairScorer, finite_scores
 from backlight.models.tokens import Tokenizer, tokenizer_settings
+from backlight.system.fork_safety import cached_property
 
 LONGEST = 8192  # tokens that are read where neither the model nor its tokeniser has a limit
 

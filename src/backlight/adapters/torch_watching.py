@@ -1,4 +1,4 @@
-"""Tells watchers what a thread does with PyTorch (NOTE [Watching] in graph/observers.py).
+"""Tells watchers what a thread does with PyTorch (NOTE [Watching] in dispatch/observers.py).
 
 NOTE [How PyTorch is watched]
 * Calls, and the user's lines: a TorchFunctionMode. It sees the outermost function of PyTorch that the user called. New
@@ -29,10 +29,10 @@ from typing import NamedTuple
 
 from backlight.adapters.torch_backward import HOOKS, WatchedRun
 from backlight.adapters.torch_warnings import show_at_users_lines
-from backlight.fork_safety import fork_safe_lock
-from backlight.graph.observers import Call, Watcher
-from backlight.graph.provenance import GENERATED, PACKAGE
-from backlight.graph.watching import EVENTS, TO_NUMBERS, wants
+from backlight.dispatch.observation import EVENTS, TO_NUMBERS, wants
+from backlight.dispatch.observers import Call, Watcher
+from backlight.engine.provenance import GENERATED, PACKAGE
+from backlight.system.fork_safety import fork_safe_lock
 
 LINE = "backlight.line"
 _blocks_open = 0

@@ -1,9 +1,9 @@
 """`autocast`: a block in which products of matrices run in lower precision, and what needs it in float32.
 
 NOTE [Autocast]
-While a thread is in such a block, public functions ask (NOTE [Overriding] in graph/overriding.py), after modes and
-classes: one that stands in a list (amp/policies.py) has its arguments cast and runs with casting off; all others run as
-ever, and what they call is asked about. Leaves that require grad are cast once a block.
+While a thread is in such a block, public functions ask (NOTE [Overriding] in dispatch/torch_function.py), after modes
+and classes: one that stands in a list (amp/policies.py) has its arguments cast and runs with casting off; all others
+run as ever, and what they call is asked about. Leaves that require grad are cast once a block.
 """
 
 import functools
@@ -14,13 +14,13 @@ from contextlib import nullcontext
 from backlight import dtypes
 from backlight.amp.policies import AS_IT_IS, FLOAT32, LOWER, PROMOTE, contracts, policies
 from backlight.devices import device
+from backlight.dispatch import torch_function
+from backlight.dispatch.torch_function import UNHANDLED
 from backlight.dtypes import bfloat16, float16, float32, float64
+from backlight.engine.tensor_state import LEAF, TensorState
+from backlight.engine.threads import ThreadState
 from backlight.errors import ArgumentError, GraphError, ValueProblem
-from backlight.graph import overriding
-from backlight.graph.overriding import UNHANDLED
-from backlight.graph.state import LEAF, TensorState
-from backlight.graph.thread_state import ThreadState
-from backlight.kernels.blocks import Block
+from backlight.kernels.state_blocks import Block
 from backlight.overrides import ask_always, ask_no_longer
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -50,20 +50,20 @@ def is_autocast_available(device_type: str) -> bool:
 
 def _cast_for(public, args: tuple, kwargs: dict):
     """Return what a function gives with its arguments cast; UNHANDLED where it is in no list."""
-    public = overriding.shown.get(public, public)
+    public = torch_function.shown.get(public, public)
     policy = AS_IT_IS if kwargs.get("out") is not None else policies().get(public)
     if policy == "einsum":
         policy = LOWER if args and contracts(args[0]) else None
     if policy is None:
         return UNHANDLED
-    overriding.local.casts = None
+    torch_function.local.casts = None
     try:
         if policy != AS_IT_IS:
             to = _wanted(policy, (*args, *kwargs.values()))
             args, kwargs = cast(args, to), cast(kwargs, to)
         return public(*args, **kwargs)
     finally:
-        overriding.local.casts = _cast_for
+        torch_function.local.casts = _cast_for
 
 
 def _wanted(policy: str, values: tuple) -> dtypes.dtype:
@@ -71,7 +71,9 @@ def _wanted(policy: str, values: tuple) -> dtypes.dtype:
     if policy != PROMOTE:
         return float32 if policy == FLOAT32 else casting.lower["cpu"]
     lower = casting.lower["cpu"]
-    found = {one.dtype for one in overriding.flat(values) if isinstance(one, TensorState) and one.is_floating_point()}
+    found = {
+        one.dtype for one in torch_function.flat(values) if isinstance(one, TensorState) and one.is_floating_point()
+    }
     if not found <= {lower, float32, float64}:
         raise GraphError(
             f"Unexpected floating ScalarType in at::autocast::prioritize: inside autocast tensors of {lower}, float32 "
@@ -118,7 +120,7 @@ def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
     _require("set_autocast_enabled", "enabled", enabled, bool)
     casting.enabled[_known(device_type)] = enabled
     if device_type == "cpu":
-        overriding.local.casts = _cast_for if enabled else None
+        torch_function.local.casts = _cast_for if enabled else None
         (ask_always if enabled else ask_no_longer)(casting.enabled)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from backlight import dtypes
 from backlight.amp import autocasting, scaling
 from backlight.dtypes import bfloat16, float16
-from backlight.notices import warn_outside
+from backlight.system.user_warnings import warn_outside
 
 INSTEAD = "`torch.{0}.amp.{1}(args...)` is deprecated. Please use `torch.amp.{1}({2})` instead."
 

@@ -4,8 +4,8 @@ import importlib
 from functools import cache
 
 from backlight import fft, linalg
+from backlight.codegen.declaration import TABLE
 from backlight.nn import functional
-from backlight.ops.declare import TABLE
 from backlight.tensor.tensor import Tensor
 
 LOWER, FLOAT32, PROMOTE, AS_IT_IS = "lower", "float32", "promote", "as it is"

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from backlight.dtypes import float16, float32, int32
+from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import GraphError, ValueProblem
-from backlight.graph.state import TensorState, writable
-from backlight.notices import warn_outside
+from backlight.system.user_warnings import warn_outside
 from backlight.tensor.creation import tensor
-from backlight.tensor.filled import full
+from backlight.tensor.factories import full
 
 __all__ = ["GradScaler"]
 

@@ -14,8 +14,8 @@ from backlight.array_api.making import *
 from backlight.array_api.moving import *
 from backlight.array_api.reducing import *
 from backlight.array_api.searching import *
+from backlight.dispatch.arguments.checked import with_checks as _with_checks
 from backlight.dtypes import bool, float32, float64, int8, int16, int32, int64, uint8
-from backlight.ops.arguments.checked import with_checks as _with_checks
 
 newaxis = None
 globals().update(_with_checks(globals(), [*globals()], __name__))

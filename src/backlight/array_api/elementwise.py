@@ -8,9 +8,10 @@ from functools import wraps
 
 import numpy as np
 
-from backlight.graph.state import TensorState, wrap
-from backlight.ops.arithmetic import add, mul, sub
-from backlight.ops.comparisons import (
+from backlight.codegen.runtime_support import is_number
+from backlight.engine.tensor_state import TensorState, wrap
+from backlight.ops.elementwise.arithmetic import add, mul, sub
+from backlight.ops.elementwise.comparisons import (
     bitwise_and,
     bitwise_left_shift,
     bitwise_not,
@@ -32,9 +33,22 @@ from backlight.ops.comparisons import (
     ne,
     signbit,
 )
-from backlight.ops.division import floor_divide, remainder, true_divide
-from backlight.ops.operands import is_number
-from backlight.ops.pointwise import (
+from backlight.ops.elementwise.division import floor_divide, remainder, true_divide
+from backlight.ops.elementwise.powers import hypot, logaddexp, pow, reciprocal, sqrt, square
+from backlight.ops.elementwise.rounding import (
+    abs,
+    ceil,
+    conj,
+    copysign,
+    floor,
+    neg,
+    nextafter,
+    positive,
+    round,
+    sign,
+    trunc,
+)
+from backlight.ops.elementwise.transcendental import (
     acos,
     acosh,
     asin,
@@ -55,22 +69,8 @@ from backlight.ops.pointwise import (
     tan,
     tanh,
 )
-from backlight.ops.powers import hypot, logaddexp, pow, reciprocal, sqrt, square
-from backlight.ops.promotion import check_scalar, scalar_dtype
-from backlight.ops.rounding import (
-    abs,
-    ceil,
-    conj,
-    copysign,
-    floor,
-    neg,
-    nextafter,
-    positive,
-    round,
-    sign,
-    trunc,
-)
-from backlight.ops.selection import clamp, maximum, minimum
+from backlight.ops.elementwise.where_clamp import clamp, maximum, minimum
+from backlight.ops.type_promotion import check_scalar, scalar_dtype
 
 __all__ = [
     "abs",

@@ -5,11 +5,11 @@ import numpy as np
 from backlight import dtypes
 from backlight.devices import CPU, require_cpu
 from backlight.dtypes import finfo, iinfo
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.graph.state import TensorState, wrap
-from backlight.ops.copying import to
-from backlight.tensor.kinds import promote_types
-from backlight.tensor.kinds import result_type as type_of_two
+from backlight.ops.elementwise.copying import to
+from backlight.tensor.dtype_queries import promote_types
+from backlight.tensor.dtype_queries import result_type as type_of_two
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "astype", "can_cast", "finfo", "iinfo", "isdtype"]
 __all__ += ["result_type"]

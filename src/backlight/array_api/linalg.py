@@ -3,8 +3,9 @@
 from backlight import linalg
 from backlight.array_api.moving import matrix_transpose
 from backlight.linalg import cholesky, det, inv, matrix_power, slogdet, solve
-from backlight.ops import contractions, slicing
-from backlight.ops.products import matmul
+from backlight.ops.indexing import slicing
+from backlight.ops.linalg import contractions
+from backlight.ops.linalg.matrix_products import matmul
 
 __all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power"]
 __all__ += ["matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot"]

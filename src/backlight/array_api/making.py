@@ -1,11 +1,11 @@
 """The standard's functions that make tensors."""
 
-from backlight.ops.joining import meshgrid as grid
-from backlight.ops.triangles import tril as lower
-from backlight.ops.triangles import triu as upper
-from backlight.tensor import filled, ranges
-from backlight.tensor.dlpack import asarray as shared
-from backlight.tensor.dlpack import from_dlpack
+from backlight.ops.shape.joining import meshgrid as grid
+from backlight.ops.shape.triangular import tril as lower
+from backlight.ops.shape.triangular import triu as upper
+from backlight.tensor import factories, ranges
+from backlight.tensor.interop.dlpack import asarray as shared
+from backlight.tensor.interop.dlpack import from_dlpack
 
 __all__ = ["arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace"]
 __all__ += ["meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like"]
@@ -26,42 +26,42 @@ def asarray(obj, /, *, dtype=None, device=None, copy: bool | None = None):
 
 def empty(shape, *, dtype=None, device=None):
     """Return a tensor of whatever is in its memory."""
-    return filled.empty(shape, dtype=dtype, device=device)
+    return factories.empty(shape, dtype=dtype, device=device)
 
 
 def zeros(shape, *, dtype=None, device=None):
     """Return a tensor of zeros."""
-    return filled.zeros(shape, dtype=dtype, device=device)
+    return factories.zeros(shape, dtype=dtype, device=device)
 
 
 def ones(shape, *, dtype=None, device=None):
     """Return a tensor of ones."""
-    return filled.ones(shape, dtype=dtype, device=device)
+    return factories.ones(shape, dtype=dtype, device=device)
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
     """Return a tensor of one value."""
-    return filled.full((shape,) if isinstance(shape, int) else shape, fill_value, dtype=dtype, device=device)
+    return factories.full((shape,) if isinstance(shape, int) else shape, fill_value, dtype=dtype, device=device)
 
 
 def empty_like(x, /, *, dtype=None, device=None):
     """Return a tensor of x's shape and dtype, of whatever is in its memory."""
-    return filled.empty_like(x, dtype=dtype, device=device)
+    return factories.empty_like(x, dtype=dtype, device=device)
 
 
 def zeros_like(x, /, *, dtype=None, device=None):
     """Return a tensor of x's shape and dtype, of zeros."""
-    return filled.zeros_like(x, dtype=dtype, device=device)
+    return factories.zeros_like(x, dtype=dtype, device=device)
 
 
 def ones_like(x, /, *, dtype=None, device=None):
     """Return a tensor of x's shape and dtype, of ones."""
-    return filled.ones_like(x, dtype=dtype, device=device)
+    return factories.ones_like(x, dtype=dtype, device=device)
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
     """Return a tensor of x's shape and dtype, of one value."""
-    return filled.full_like(x, fill_value, dtype=dtype, device=device)
+    return factories.full_like(x, fill_value, dtype=dtype, device=device)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, device=None):

@@ -3,11 +3,11 @@
 import numpy as np
 
 from backlight.errors import ValueProblem
-from backlight.ops import flipping, joining, repeating, shaping, splitting, transposing
-from backlight.ops.copying import cast
 from backlight.ops.dims import normalise_dims
-from backlight.ops.promotion import common_dtype
-from backlight.tensor.numpy_shapes import expand_dims
+from backlight.ops.elementwise.copying import cast
+from backlight.ops.shape import expanding, flipping, joining, reshaping, splitting, transposing
+from backlight.ops.type_promotion import common_dtype
+from backlight.tensor.interop.numpy_shapes import expand_dims
 
 __all__ = ["broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "matrix_transpose", "moveaxis"]
 __all__ += ["permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "tile", "unstack"]
@@ -15,12 +15,12 @@ __all__ += ["permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "ti
 
 def broadcast_arrays(*arrays) -> list:
     """Repeat without copying, each to the shape of all together."""
-    return list(repeating.broadcast_tensors(*arrays))
+    return list(expanding.broadcast_tensors(*arrays))
 
 
 def broadcast_to(x, /, shape):
     """Repeat without copying, to a shape."""
-    return repeating.broadcast_to(x, shape)
+    return expanding.broadcast_to(x, shape)
 
 
 def _alike(arrays) -> list:
@@ -31,7 +31,7 @@ def _alike(arrays) -> list:
 def concat(arrays, /, *, axis: int | None = 0):
     """Join along an axis; axis=None joins the elements of all."""
     if axis is None:
-        return joining.cat([shaping.ravel(each) for each in _alike(arrays)])
+        return joining.cat([reshaping.ravel(each) for each in _alike(arrays)])
     return joining.cat(_alike(arrays), axis)
 
 
@@ -68,14 +68,14 @@ def permute_dims(x, /, axes):
 
 def repeat(x, repeats, /, *, axis: int | None = None):
     """Repeat each element or slice."""
-    return repeating.repeat_interleave(x, repeats, axis)
+    return expanding.repeat_interleave(x, repeats, axis)
 
 
 def reshape(x, /, shape, *, copy: bool | None = None):
     """Return the elements in another shape; copy=False never copies."""
     if copy is False:
         return x.view(shape)
-    found = shaping.reshape(x, shape)
+    found = reshaping.reshape(x, shape)
     return found if copy is None else found.clone()
 
 
@@ -97,9 +97,9 @@ def squeeze(x, /, axis):
     axes = normalise_dims(axis, x._data.ndim)
     if any(shape[each] != 1 for each in axes):
         raise ValueProblem(f"cannot select an axis to squeeze out which has size not equal to one, got {axis}")
-    return shaping.squeeze(x, axes)
+    return reshaping.squeeze(x, axes)
 
 
 def tile(x, repetitions, /):
     """Repeat the whole."""
-    return repeating.tile(x, tuple(repetitions))
+    return expanding.tile(x, tuple(repetitions))

@@ -2,9 +2,9 @@
 
 from backlight.dtypes import to_numpy_dtype
 from backlight.errors import ValueProblem
-from backlight.ops import extremes, reductions, scans, statistics
-from backlight.ops.joining import cat
-from backlight.tensor.numpy_ufuncs import axes_of
+from backlight.ops.reduction import extremes, reductions, scans, statistics
+from backlight.ops.shape.joining import cat
+from backlight.tensor.interop.numpy_ufuncs import axes_of
 
 __all__ = ["all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod"]
 __all__ += ["std", "sum", "var"]

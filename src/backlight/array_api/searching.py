@@ -2,9 +2,11 @@
 
 from typing import NamedTuple
 
-from backlight.graph.state import TensorState
-from backlight.ops import extremes, scattering, selection, sorting
-from backlight.tensor.numpy_shapes import take as taken
+from backlight.engine.tensor_state import TensorState
+from backlight.ops.elementwise import where_clamp
+from backlight.ops.indexing import gather_scatter
+from backlight.ops.reduction import extremes, sorting
+from backlight.tensor.interop.numpy_shapes import take as taken
 
 __all__ = ["argmax", "argmin", "argsort", "nonzero", "searchsorted", "sort", "take", "take_along_axis"]
 __all__ += ["unique_all", "unique_counts", "unique_inverse", "unique_values", "where"]
@@ -32,7 +34,7 @@ def searchsorted(x1, x2, /, *, side: str = "left", sorter=None):
 
 def where(condition, /, *choices):
     """Return elements of x1 where the condition holds, of x2 elsewhere; without them, the places where it does."""
-    return selection.where(condition, *choices) if choices else nonzero(condition)
+    return where_clamp.where(condition, *choices) if choices else nonzero(condition)
 
 
 def sort(x, /, *, axis: int = -1, descending: bool = False, stable: bool = True):
@@ -52,7 +54,7 @@ def take(x, indices, /, *, axis: int | None = None):
 
 def take_along_axis(x, indices, /, *, axis: int = -1):
     """Return elements at places along an axis."""
-    return scattering.take_along_dim(x, indices, axis)
+    return gather_scatter.take_along_dim(x, indices, axis)
 
 
 class UniqueAll(NamedTuple):

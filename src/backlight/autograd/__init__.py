@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from backlight.autograd import grad_mode, graph
-from backlight.autograd.doors import backward, grad
+from backlight.autograd.api import backward, grad
 from backlight.autograd.function import Function, NestedIOFunction
 from backlight.autograd.grad_mode import (
     _unsafe_preserve_version_counter,
@@ -12,11 +12,16 @@ from backlight.autograd.grad_mode import (
 )
 from backlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from backlight.autograd.variable import Variable, variable
-from backlight.graph import anomaly as anomaly_mode
-from backlight.graph.anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
-from backlight.graph.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from backlight.later import names_later as _names_later
-from backlight.ops.packing import SavedTensor
+from backlight.codegen.packed_nodes import SavedTensor
+from backlight.dispatch import anomaly_mode
+from backlight.dispatch.anomaly_mode import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
+from backlight.engine.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from backlight.system.lazy_import import names_later as _names_later
 
 if _TYPE_CHECKING:
     from backlight.autograd import forward_ad, functional, profiler

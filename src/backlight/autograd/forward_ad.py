@@ -4,23 +4,23 @@
         x = make_dual(primal, tangent)
         out, jvp = unpack_dual(function(x))
 
-What a dual is, and how tangents are worked out, says NOTE [Duals] in ops/tangents.py.
+What a dual is, and how tangents are worked out, says NOTE [Duals] in codegen/forward_mode.py.
 """
 
 from typing import NamedTuple
 
-from backlight.batching.interpreter import batchings_of, lowered, raised
+from backlight.codegen.forward_mode import Level
+from backlight.dispatch.dispatcher import hold_interpreters, release_interpreters
+from backlight.dispatch.interpreters import local
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.grad_mode import Mode, modes
+from backlight.engine.tensor_state import TensorState
+from backlight.engine.threads import ThreadState
 from backlight.errors import GraphError, ValueProblem
-from backlight.graph.interception import hold_interpreters, release_interpreters
-from backlight.graph.interpreters import local
-from backlight.graph.modes import Mode, modes
-from backlight.graph.state import TensorState
-from backlight.graph.thread_state import ThreadState
-from backlight.kernels.blocks import Block
-from backlight.ops.promotion import is_float
-from backlight.ops.tangents import Level
+from backlight.kernels.state_blocks import Block
+from backlight.ops.type_promotion import is_float
 from backlight.tensor.tensor import Tensor
+from backlight.transforms.vmap.interpreter import batchings_of, lowered, raised
 
 __all__ = [
     "UnpackedDualTensor",

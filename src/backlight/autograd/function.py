@@ -13,14 +13,14 @@ import weakref
 
 from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
+from backlight.dispatch.dispatcher import asked_as_a_whole
+from backlight.dispatch.interpreters import interpreted
+from backlight.engine.grad_mode import is_grad_enabled, modes, no_grad, set_recording
+from backlight.engine.node import Output, freed, next_sequence
+from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
 from backlight.errors import ArgumentError, GraphError, MissingMethodError
-from backlight.graph.interception import asked_as_a_whole
-from backlight.graph.interpreters import interpreted
-from backlight.graph.modes import is_grad_enabled, modes, no_grad, set_recording
-from backlight.graph.node import Output, freed, next_sequence
-from backlight.graph.provenance import user_place
-from backlight.graph.state import LEAF, TensorState, edge_of, wrap
-from backlight.later import function_later
+from backlight.system.lazy_import import function_later
 
 push_tangents = function_later("backlight.autograd.function_tangents", "push_tangents")
 

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from backlight.autograd.function import Function
-from backlight.batching.batched import BatchedTensor, batched
-from backlight.batching.interpreter import Batching
-from backlight.batching.trees import broadcast_to, flatten, unflatten
+from backlight.dispatch.dispatcher import interpreting
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, MissingMethodError
-from backlight.graph.interception import interpreting
-from backlight.graph.state import TensorState
+from backlight.transforms.pytrees import broadcast_to, flatten, unflatten
+from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
+from backlight.transforms.vmap.interpreter import Batching
 
 MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 NO_SETUP = (

@@ -4,12 +4,12 @@ import weakref
 
 import numpy as np
 
+from backlight.codegen.packed_nodes import SavedTensor, freed_before
+from backlight.codegen.runtime_support import own_edge, restore, restore_tensor, version_of, with_tangents
+from backlight.engine.node import Node, modified, name_of_tensor, output_name
+from backlight.engine.saved_tensors import Packed, innermost_hooks, kept_edge
+from backlight.engine.tensor_state import TensorState, storage_of, wrap
 from backlight.errors import ArgumentError, GraphError
-from backlight.graph.node import Node, modified, name_of_tensor, output_name
-from backlight.graph.packing import Packed, innermost_hooks, kept_edge
-from backlight.graph.state import TensorState, storage_of, wrap
-from backlight.ops.operands import own_edge, restore, restore_tensor, version_of, with_tangents
-from backlight.ops.packing import SavedTensor, freed_before
 
 
 class _SavedTensor:

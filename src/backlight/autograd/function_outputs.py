@@ -1,14 +1,14 @@
 """How what a Function's forward returned becomes the outputs of its node: fresh tensors, inputs, views, no tensors."""
 
+from backlight.codegen.view_history import edge_of_values, rewrite_history
+from backlight.dispatch.observation import count_write
+from backlight.engine.grad_mode import enable_grad, no_grad
+from backlight.engine.node import Output, node_and_number
+from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
+from backlight.engine.views import CUSTOM, MULTI, check_view, made_view, remember_view
 from backlight.errors import GraphError
-from backlight.graph.modes import enable_grad, no_grad
-from backlight.graph.node import Output, node_and_number
-from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, storage_of, wrap, writable
-from backlight.graph.watching import count_write
-from backlight.ops.promotion import is_float
-from backlight.ops.view_history import edge_of_values, rewrite_history
-from backlight.ops.views import CUSTOM, MULTI, check_view, made_view, remember_view
+from backlight.ops.type_promotion import is_float
 
 
 def record_outputs(ctx, node, inputs: list, outputs: tuple) -> tuple:

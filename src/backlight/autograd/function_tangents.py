@@ -1,10 +1,10 @@
 """Forward mode through a custom Function: its `jvp` gives the tangents of its outputs."""
 
+from backlight.codegen.forward_mode import Level, levels
+from backlight.codegen.op_table import TENSOR_OPS
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
-from backlight.graph.state import TensorState
-from backlight.ops.promotion import is_float
-from backlight.ops.tables import TENSOR_OPS
-from backlight.ops.tangents import Level, levels
+from backlight.ops.type_promotion import is_float
 
 
 def push_tangents(function, ctx, args: tuple, raw: tuple, outputs: tuple) -> None:

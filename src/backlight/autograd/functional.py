@@ -9,8 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.autograd.forward_jacobian import jacobians_by_columns, refuse
-from backlight.autograd.strictness import (
+from backlight.codegen.op_table import TENSOR_OPS
+from backlight.dispatch.arguments.checked import with_checks
+from backlight.engine.grad_mode import enable_grad
+from backlight.engine.run_backward import gradients_of
+from backlight.engine.tensor_state import TensorState, wrap
+from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
+from backlight.tensor.factories import zeros_like
+from backlight.tensor.tensor import Tensor
+from backlight.transforms.forward_jacobian import jacobians_by_columns, refuse
+from backlight.transforms.strict_checks import (
     CONSTANT_OUTPUT,
     INDEPENDENT_ENTRY,
     INDEPENDENT_GRADIENT,
@@ -24,15 +32,7 @@ from backlight.autograd.strictness import (
     filled,
     require_grad,
 )
-from backlight.batching.gradients import gradients_of_batch
-from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
-from backlight.graph.modes import enable_grad
-from backlight.graph.start import gradients_of
-from backlight.graph.state import TensorState, wrap
-from backlight.ops.arguments.checked import with_checks
-from backlight.ops.tables import TENSOR_OPS
-from backlight.tensor.filled import zeros_like
-from backlight.tensor.tensor import Tensor
+from backlight.transforms.vmap.batched_gradients import gradients_of_batch
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from backlight.engine.grad_mode import Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
+from backlight.engine.tensor_state import TensorState, storage_of
+from backlight.engine.threads import ThreadState
 from backlight.errors import ArgumentError
-from backlight.graph.modes import Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
-from backlight.graph.state import TensorState, storage_of
-from backlight.graph.thread_state import ThreadState
-from backlight.kernels.blocks import Block
+from backlight.kernels.state_blocks import Block
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]

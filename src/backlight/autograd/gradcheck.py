@@ -6,7 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backlight.autograd.jacobians import (
+from backlight.engine.run_backward import gradients_of
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import GraphError, ValueProblem
+from backlight.system.lazy_import import function_later
+from backlight.transforms.gradcheck_cases import check_batches, check_missing_gradients, check_zero_gradients
+from backlight.transforms.gradcheck_jacobians import (
+    get_analytical_jacobian,
+    get_numerical_jacobian,
+    get_numerical_jacobian_wrt_specific_input,
+)
+from backlight.transforms.numerical_jacobians import (
     GradcheckError,
     analytical_jacobians,
     as_tuple,
@@ -16,19 +26,9 @@ from backlight.autograd.jacobians import (
     side_by_side,
     vector_jacobian,
 )
-from backlight.autograd.measured_jacobians import (
-    get_analytical_jacobian,
-    get_numerical_jacobian,
-    get_numerical_jacobian_wrt_specific_input,
-)
-from backlight.autograd.special_gradients import check_batches, check_missing_gradients, check_zero_gradients
-from backlight.errors import GraphError, ValueProblem
-from backlight.graph.start import gradients_of
-from backlight.graph.state import TensorState
-from backlight.later import function_later
 
-check_forward = function_later("backlight.autograd.forward_check", "check_forward")
-check_forward_batches = function_later("backlight.autograd.forward_check", "check_forward_batches")
+check_forward = function_later("backlight.transforms.forward_gradcheck", "check_forward")
+check_forward_batches = function_later("backlight.transforms.forward_gradcheck", "check_forward_batches")
 
 __all__ = [
     "GradcheckError",

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from backlight.autograd.saved_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from backlight.dispatch.observation import count_write
+from backlight.engine.node import GradientEdge, Node, public_edge
+from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import TensorState, edge_of
 from backlight.errors import GraphError
-from backlight.graph.node import GradientEdge, Node, public_edge
-from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, edge_of
-from backlight.graph.watching import count_write
-from backlight.later import names_later
+from backlight.system.lazy_import import names_later
 from backlight.tensor.tensor import Tensor
 
 if TYPE_CHECKING:

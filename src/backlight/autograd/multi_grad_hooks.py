@@ -5,13 +5,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from backlight.engine.backward_tasks import Task, count_tasks, current_task
+from backlight.engine.hooks import RemovableHandle
+from backlight.engine.node import node_and_number
+from backlight.engine.tensor_state import edge_of
 from backlight.errors import BacklightError, ValueProblem
-from backlight.fork_safety import fork_safe_lock
-from backlight.graph.hooks import RemovableHandle
-from backlight.graph.node import node_and_number
-from backlight.graph.state import edge_of
-from backlight.graph.tasks import Task, count_tasks, current_task
-from backlight.kernels.blocks import Block
+from backlight.kernels.state_blocks import Block
+from backlight.system.fork_safety import fork_safe_lock
 from backlight.tensor.tensor import Tensor
 
 

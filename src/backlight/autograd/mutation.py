@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from backlight.autograd.saved_hooks import saved_tensors_hooks
+from backlight.engine.provenance import describe_place
+from backlight.engine.storage import GuardedStorage, Storage, guarding
+from backlight.engine.tensor_state import storage_of, wrap
 from backlight.errors import BacklightError, GraphError
-from backlight.graph.provenance import describe_place
-from backlight.graph.state import storage_of, wrap
-from backlight.graph.storage import GuardedStorage, Storage, guarding
-from backlight.kernels.blocks import block
+from backlight.kernels.state_blocks import block
 
 OUTSIDE = (
     "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"

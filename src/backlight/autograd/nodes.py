@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterator
 
+from backlight.dispatch.observers import Line, line_at
+from backlight.engine.node import Node, node_and_number, public_edge
+from backlight.engine.tensor_state import TensorState, edge_of
 from backlight.errors import ArgumentError
-from backlight.graph.node import Node, node_and_number, public_edge
-from backlight.graph.observers import Line, line_at
-from backlight.graph.state import TensorState, edge_of
 from backlight.tensor.tensor import Tensor
 
 

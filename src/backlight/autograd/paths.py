@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.autograd.checkpointed_functions import (
+from backlight.autograd.nodes import first_node, nodes, place_of, short
+from backlight.autograd.saved_memory import saved
+from backlight.dispatch.observers import Line, line_at
+from backlight.dtypes import from_numpy_dtype
+from backlight.engine.node import AccumulateGrad, Node
+from backlight.engine.tensor_state import TensorState
+from backlight.engine.views import NO_GRAD
+from backlight.errors import ArgumentError
+from backlight.ops.type_promotion import is_float
+from backlight.tensor.tensor import Tensor
+from backlight.transforms.checkpoint.reentrant import (
     function_run_again,
     held_by,
     name_of_function,
     outputs_run_again,
 )
-from backlight.autograd.nodes import first_node, nodes, place_of, short
-from backlight.autograd.saved_memory import saved
-from backlight.dtypes import from_numpy_dtype
-from backlight.errors import ArgumentError
-from backlight.graph.node import AccumulateGrad, Node
-from backlight.graph.observers import Line, line_at
-from backlight.graph.state import TensorState
-from backlight.ops.promotion import is_float
-from backlight.ops.views import NO_GRAD
-from backlight.tensor.tensor import Tensor
 
 NOT_REQUIRED, INTEGER, NO_GRAPH, IS_LEAF = "requires_grad is False", "integer dtype", "no graph", "is a leaf"
 DETACHED, NO_GRAD_VIEW, TOO_LATE = "detached", "no_grad", "required too late"

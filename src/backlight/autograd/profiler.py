@@ -1,9 +1,9 @@
 """How long each op and each node of a backward takes: `profile`, and blocks of one's own with `record_function`.
 
 NOTE [Profiling]
-An interpreter (NOTE [Interpreters] in graph/interpreters.py) times the ops that the thread calls; what an op is made of
-is not taken apart. A watcher (NOTE [Watching] in graph/observers.py) is told when a node of a backward has run: it
-began when the one before it ended. While no profile is on, nothing of this costs anything.
+An interpreter (NOTE [Interpreters] in dispatch/interpreters.py) times the ops that the thread calls; what an op is made
+of is not taken apart. A watcher (NOTE [Watching] in dispatch/observers.py) is told when a node of a backward has run:
+it began when the one before it ended. While no profile is on, nothing of this costs anything.
 """
 
 import functools
@@ -12,16 +12,16 @@ import threading
 from collections.abc import Callable
 from time import perf_counter_ns
 
-from backlight.autograd.profiled_events import EventList, FunctionEvent
-from backlight.autograd.profiled_names import event_name
+from backlight.dispatch.dispatcher import Observe, interpreting
+from backlight.dispatch.interpreters import Interpreter
+from backlight.dispatch.observers import Watcher
+from backlight.dispatch.profile_events import EventList, FunctionEvent
+from backlight.dispatch.profile_names import event_name
+from backlight.engine.provenance import user_frame
+from backlight.engine.tensor_state import TensorState
+from backlight.engine.threads import ThreadState
 from backlight.errors import ArgumentError, GraphError
-from backlight.graph.interception import Observe, interpreting
-from backlight.graph.interpreters import Interpreter
-from backlight.graph.observers import Watcher
-from backlight.graph.provenance import user_frame
-from backlight.graph.state import TensorState
-from backlight.graph.thread_state import ThreadState
-from backlight.kernels.blocks import Block, Several
+from backlight.kernels.state_blocks import Block, Several
 
 __all__ = ["profile", "record_function"]
 

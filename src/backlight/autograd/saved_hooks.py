@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from backlight.codegen.packed_nodes import Packing
+from backlight.dispatch import interpreters
+from backlight.dispatch.dispatcher import hold_interpreters, release_interpreters
+from backlight.engine import saved_tensors
+from backlight.engine.saved_tensors import Hooks, refuse_disabled, set_disabled
 from backlight.errors import ArgumentError
-from backlight.graph import interpreters, packing
-from backlight.graph.interception import hold_interpreters, release_interpreters
-from backlight.graph.packing import Hooks, refuse_disabled, set_disabled
-from backlight.kernels.blocks import Block, block
-from backlight.ops.packing import Packing
+from backlight.kernels.state_blocks import Block, block
 from backlight.tensor.tensor import Tensor
 
 
@@ -41,16 +42,16 @@ class saved_tensors_hooks(Block):  # noqa: N801 - PyTorch's name
             )
         hooks = Hooks(self.pack_hook, self.unpack_hook, self._of_checkpoint)
         refuse_disabled(hooks)
-        return hooks, packing.local.hooks[:]
+        return hooks, saved_tensors.local.hooks[:]
 
     def _block_change(self, state) -> None:
         hooks, _ = state
-        packing.local.hooks.append(hooks)
+        saved_tensors.local.hooks.append(hooks)
         hold_interpreters(hooks)
         interpreters.local.interpreters.append(Packing(hooks))
 
     def _block_restore(self, state) -> None:
-        hooks, packing.local.hooks[:] = state
+        hooks, saved_tensors.local.hooks[:] = state
         stack = interpreters.local.interpreters
         stack[:] = [one for one in stack if not (isinstance(one, Packing) and one.hooks is hooks)]
         release_interpreters(hooks)
@@ -82,9 +83,9 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     Raises:
         RuntimeError: such hooks are at work around the block.
     """
-    before = packing.local.disabled
+    before = saved_tensors.local.disabled
     try:
         set_disabled(error_message)
         yield
     finally:
-        packing.local.disabled = before
+        saved_tensors.local.disabled = before

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from backlight.autograd.nodes import nodes, place_of, short
-from backlight.graph.node import Node
-from backlight.graph.observers import Line
-from backlight.graph.state import TensorState
-from backlight.kernels.summaries import whole_memory
-from backlight.ops.packing import SavedTensor
+from backlight.codegen.packed_nodes import SavedTensor
+from backlight.dispatch.observers import Line
+from backlight.engine.node import Node
+from backlight.engine.tensor_state import TensorState
+from backlight.kernels.reduction.summaries import whole_memory
 from backlight.tensor.tensor import Tensor
 
 ROWS = 30  # so many are shown

@@ -1,7 +1,7 @@
 """`Variable`: what tensors that may require grad were called before PyTorch 0.4."""
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, GraphError
-from backlight.graph.state import TensorState
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Variable", "VariableMeta", "variable"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.explain.methods import DEFAULT, METHODS, Method, method_called
+from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_called
 from backlight.explain.ranking import WINDOWS
 from backlight.explain.reranker import ENGINES, Reranker
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from backlight.cli.arguments import add_method, add_model, add_windows, options_of, positive, reranker_of
-from backlight.cli.batch_progress import watcher
 from backlight.cli.main import Parser, version
+from backlight.cli.screens.batch_progress import watcher
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Repair
 from backlight.explain.batch.files import write_file
@@ -19,7 +19,7 @@ from backlight.explain.batch.opening import Reading
 from backlight.explain.batch.rows import Columns
 from backlight.explain.batch.running import Batch, run_batch
 from backlight.explain.batch.settings import FORMATS, SCORES_ONLY, Settings
-from backlight.explain.methods import method_called
+from backlight.explain.methods.registry import method_called
 from backlight.web.batch import batch_page
 
 NAMED = 20  # damaged files that are named on standard error; --json names all

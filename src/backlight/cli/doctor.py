@@ -12,7 +12,7 @@ from backlight.cli.outputs import check_output
 from backlight.cli.run import INTERRUPTED, run_script
 from backlight.errors import InputError
 from backlight.lens.doctor.report import Report, counted, parts, plain_line
-from backlight.lens.doctor.rules import FAMILIES, explain
+from backlight.lens.doctor.rule_index import FAMILIES, explain
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.visit import Visit
 from backlight.lens.engines import Engine, engine_named

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.cli.arguments import add_model, options_of, positive, reranker_of, whole_number
-from backlight.cli.evaluation_screen import progress, show
 from backlight.cli.main import Parser, version
-from backlight.cli.screen import screen
+from backlight.cli.screens.evaluation import progress, show
+from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError
 from backlight.explain.faithfulness.columns import LINKS, PANELS, markdown
 from backlight.explain.faithfulness.links import read_links
@@ -21,8 +21,8 @@ from backlight.explain.faithfulness.questions import Question, choose, read_ques
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.study import TAUGHT, Study, pair_key
 from backlight.explain.faithfulness.table import LinkRow, Row, link_rows_of, rows_of
-from backlight.explain.integrated import BASELINES
-from backlight.explain.methods import METHODS, method_called
+from backlight.explain.methods.integrated_gradients import BASELINES
+from backlight.explain.methods.registry import METHODS, method_called
 from backlight.models.checkpoint import find_model, read_settings
 from backlight.web.evaluation import page
 

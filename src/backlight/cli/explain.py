@@ -17,8 +17,8 @@ from backlight.cli.arguments import (
 from backlight.cli.documents import check_query, read_documents
 from backlight.cli.main import Parser, version
 from backlight.cli.pages import add_views, check_files, explained_again, exposition_of, views_of, write_files
-from backlight.cli.screen import progress, screen
-from backlight.cli.show import show
+from backlight.cli.screens.ranking import show
+from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranking
 from backlight.web.pictures import ranking_svg
 

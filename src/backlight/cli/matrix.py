@@ -8,10 +8,10 @@ from backlight.cli.arguments import add_method, add_model, add_outputs, options_
 from backlight.cli.documents import check_query, read_documents
 from backlight.cli.main import Parser, version
 from backlight.cli.pages import check_files, write_files
-from backlight.cli.screen import screen
-from backlight.cli.show_pairs import show_matrix
+from backlight.cli.screens.pairs import show_matrix
+from backlight.cli.screens.terminal import screen
 from backlight.errors import InputError, unknown
-from backlight.explain.interactions import MATRICES, Interactions
+from backlight.explain.methods.interactions import MATRICES, Interactions
 from backlight.explain.reranker import Reranker
 from backlight.web.exposition import Exposition
 from backlight.web.pictures import interactions_svg

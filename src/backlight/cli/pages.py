@@ -8,16 +8,16 @@ from pathlib import Path
 
 from backlight.cli.main import version
 from backlight.errors import InputError
-from backlight.explain.attention_links import attention_links
 from backlight.explain.attribution import Ranked, Ranking
-from backlight.explain.build_up import build_up
-from backlight.explain.interactions import joint_occlusion
-from backlight.explain.methods import METHODS, Method
+from backlight.explain.methods.attention_links import attention_links
+from backlight.explain.methods.interactions import joint_occlusion
+from backlight.explain.methods.logit_lens import build_up
+from backlight.explain.methods.registry import METHODS, Method
 from backlight.explain.reranker import Reranker
 from backlight.models.pairs import Pair
 from backlight.web.exposition import Exposition
-from backlight.web.photograph import png_of
 from backlight.web.report import report
+from backlight.web.svg_to_png import png_of
 
 VIEWS = ("attention", "layers", "matrix", "compare")
 QUICK = ("attention", "layers")  # a pass or two for each document; the others take hundreds

@@ -18,8 +18,8 @@ from backlight.cli.arguments import (
 from backlight.cli.documents import check_query, read_documents
 from backlight.cli.main import Parser, version
 from backlight.cli.pages import check_files, exposition_of, write_files
-from backlight.cli.screen import progress, screen
-from backlight.cli.show import show
+from backlight.cli.screens.ranking import show
+from backlight.cli.screens.terminal import progress, screen
 from backlight.explain.attribution import Ranked, Ranking
 from backlight.web.pictures import ranking_svg
 

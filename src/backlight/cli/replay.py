@@ -38,7 +38,7 @@ def replay(argv: Sequence[str]) -> int:
     elif given.json:
         print(_chosen(whole, given.backward).to_json())
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        screen = importlib.import_module("backlight.cli.replay_screen")
+        screen = importlib.import_module("backlight.cli.screens.replay")
         screen.walk(screen.ReplayScreen(whole, record.nodes, _begin_of(whole, given.backward)))
     else:
         print(_chosen(whole, given.backward).text())

@@ -7,10 +7,10 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
-from backlight.cli.torch_names import torch_names
 from backlight.cli.tracebacks import show
 from backlight.errors import InputError
 from backlight.overrides import asked_about
+from backlight.torch_api.module_names import torch_names
 
 INTERRUPTED = 130  # what a shell gives a program that was ended by Ctrl-C
 

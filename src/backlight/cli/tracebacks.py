@@ -11,17 +11,17 @@ import sys
 from pathlib import Path
 from types import CodeType, TracebackType
 
-from backlight.graph.provenance import PACKAGE
+from backlight.engine.provenance import PACKAGE
 
 HERE = Path(__file__).parent
-RUNNER = {str(HERE / "run.py"), str(HERE / "torch_names.py")}
+RUNNER = {str(HERE / "run.py"), str(HERE.parent / "torch_api" / "module_names.py")}
 IMPORTLIB = "importlib"
 STANDS_FOR = {"engines_own", "original"}  # how the lens calls what a function of its own stands for
 HANDS_ON = {
     "adapters/torch_watching.py": "__torch_function__",
     "adapters/torch_backward.py": "call",
-    "graph/interception.py": "called",
-    "graph/observed_run.py": "call",
+    "dispatch/dispatcher.py": "called",
+    "dispatch/observed_pass.py": "call",
     "lens/native_calls.py": "called",
 }
 INTERCEPTED = "<backlight intercepted>"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.cli.main import Parser
-from backlight.cli.training_screen import screen_for
+from backlight.cli.screens.training import screen_for
 from backlight.errors import InputError
 from backlight.training.config import as_toml, read_config
 from backlight.training.run_folder import BEST, REPORT, RunFolder

@@ -21,7 +21,7 @@ from backlight.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from backlight.ops.arguments.checked import with_checks
+from backlight.dispatch.arguments.checked import with_checks
 
 __all__ = [
     "BatchSampler",

@@ -7,9 +7,9 @@ import numpy as np
 
 from backlight.data.dataset import Gathered
 from backlight.dtypes import float64
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
-from backlight.graph.state import TensorState
-from backlight.ops.joining import stack
+from backlight.ops.shape.joining import stack
 from backlight.tensor.creation import as_tensor, tensor
 
 __all__ = ["default_collate", "default_convert"]

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Generic, TypeVar
 
 from backlight.errors import MissingMethodError, ValueProblem
-from backlight.tensor.drawn import randperm
+from backlight.tensor.random_factories import randperm
 from backlight.tensor.tensor import Tensor
 
 __all__ = [

@@ -12,7 +12,7 @@ from backlight.data.fetching import Counted, Recipe
 from backlight.data.sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
 from backlight.data.worker_info import get_worker_info
 from backlight.errors import ValueProblem
-from backlight.fork_safety import import_unforked
+from backlight.system.fork_safety import import_unforked
 
 __all__ = ["DataLoader", "get_worker_info"]
 
@@ -179,7 +179,7 @@ def _context(asked, num_workers: int):
             "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
             f"num_workers={num_workers}"
         )
-    return _late("crew").context_of(asked)
+    return _late("worker_pool").context_of(asked)
 
 
 def _check_worker_options(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool) -> None:

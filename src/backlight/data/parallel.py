@@ -4,9 +4,9 @@ import weakref
 from collections.abc import Iterable
 from itertools import cycle
 
-from backlight.data.crew import Crew
 from backlight.data.fetching import Recipe
-from backlight.data.parcels import BEGIN, END, FAILURE, FETCH, Label, Parcel
+from backlight.data.ipc import BEGIN, END, FAILURE, FETCH, Label, Parcel
+from backlight.data.worker_pool import Crew
 from backlight.data.workers import Job
 from backlight.errors import WorkerError
 

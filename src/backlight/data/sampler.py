@@ -7,11 +7,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from backlight.dtypes import float64
+from backlight.engine.tensor_state import wrap
 from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
-from backlight.graph.state import wrap
 from backlight.tensor.creation import as_tensor
-from backlight.tensor.drawn import multinomial, randint, randperm
-from backlight.tensor.random import Generator
+from backlight.tensor.generators import Generator
+from backlight.tensor.random_factories import multinomial, randint, randperm
 
 __all__ = [
     "BatchSampler",

@@ -13,8 +13,8 @@ import numpy as np
 
 from backlight.dtypes import dtype as dtype_kind
 from backlight.dtypes import get_default_dtype, uint8
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.graph.state import TensorState, wrap
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Compose", "ConvertImageDtype", "Lambda", "Normalize", "PILToTensor", "ToTensor", "batched_form"]

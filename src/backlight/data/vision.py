@@ -14,8 +14,8 @@ import numpy as np
 from backlight.data.dataset import Dataset, Gathered
 from backlight.data.idx import read_idx
 from backlight.data.transforms import batched_form
+from backlight.engine.tensor_state import wrap
 from backlight.errors import GraphError, ValueProblem
-from backlight.graph.state import wrap
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["EMNIST", "KMNIST", "MNIST", "FashionMNIST"]

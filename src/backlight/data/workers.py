@@ -16,11 +16,11 @@ from multiprocessing.connection import Connection, wait
 import numpy as np
 
 from backlight.data.fetching import Recipe
-from backlight.data.parcels import BATCH, BEGIN, END, FAILURE, STOP, Label, Parcel, pack, receive, send
+from backlight.data.ipc import BATCH, BEGIN, END, FAILURE, STOP, Label, Parcel, pack, receive, send
 from backlight.data.worker_info import WorkerInfo, become_worker
 from backlight.errors import WorkerError
 from backlight.kernels.native import compiled
-from backlight.tensor.random import manual_seed
+from backlight.tensor.generators import manual_seed
 
 WATCH = 5.0  # seconds between looks at whether the main process is still there
 GONE = (BrokenPipeError, ConnectionResetError, EOFError)  # what a line raises whose other side is closed

@@ -8,11 +8,11 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, TextAttribution, Truncation, truncation_of
 from backlight.explain.checks import check_readable
+from backlight.explain.counterfactuals import Search, Swap
 from backlight.explain.edits import Edit
-from backlight.explain.leaving_out import score_groups
-from backlight.explain.methods import METHODS, method_called
+from backlight.explain.methods.ablation import score_groups
+from backlight.explain.methods.registry import METHODS, method_called
 from backlight.explain.notebook import comparison_html
-from backlight.explain.swaps import Search, Swap
 from backlight.explain.tables import Tabular, word_rows
 from backlight.models.pairs import DOCUMENT, Pair
 

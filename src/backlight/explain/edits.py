@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from backlight.errors import InputError
 from backlight.explain.attribution import Word
-from backlight.explain.leaving_out import text_without
+from backlight.explain.methods.ablation import text_without
 from backlight.explain.words import word_spans
 
 PLACES = ("end", "start")

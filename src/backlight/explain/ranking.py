@@ -14,7 +14,7 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, Ranked, Ranking, Window, truncation_of
 from backlight.explain.checks import check_readable, check_same_scores
-from backlight.explain.methods import DEFAULT, method_called
+from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.words import word_spans
 from backlight.models.pairs import DOCUMENT, Pair
 

@@ -9,11 +9,11 @@ import numpy as np
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, Ranking
-from backlight.explain.build_up import BuildUp, build_up
 from backlight.explain.comparison import Comparison, WhatIf, compare, what_if
 from backlight.explain.edits import Edit
-from backlight.explain.interactions import Interactions, matrix
-from backlight.explain.methods import DEFAULT
+from backlight.explain.methods.interactions import Interactions, matrix
+from backlight.explain.methods.logit_lens import BuildUp, build_up
+from backlight.explain.methods.registry import DEFAULT
 from backlight.explain.ranking import rank_and_explain
 from backlight.models.checkpoint import find_model
 from backlight.models.cross_encoder import ACTIVATIONS

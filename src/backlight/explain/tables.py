@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from backlight.errors import InputError
-from backlight.fork_safety import import_unforked
+from backlight.system.fork_safety import import_unforked
 
 
 class Tabular:

@@ -1,13 +1,13 @@
 """Functions of functions: gradients, Jacobians, batches. PyTorch's `torch.func`."""
 
-from backlight.batching.vmapping import vmap
+from backlight.dispatch.arguments.checked import with_checks
 from backlight.func.forward import jvp, linearize
 from backlight.func.functionalizing import debug_unwrap, functionalize, replace_all_batch_norm_modules_
 from backlight.func.jacobians import hessian, jacfwd, jacrev
 from backlight.func.rearranging import rearrange
 from backlight.func.reverse import grad, grad_and_value, value_and_grad, vjp
 from backlight.func.stateless import functional_call, stack_module_state
-from backlight.ops.arguments.checked import with_checks
+from backlight.transforms.vmap.api import vmap
 
 __all__ = [
     "debug_unwrap",

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from backlight.batching.trees import leaves_of
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem
-from backlight.graph.state import TensorState
+from backlight.transforms.pytrees import leaves_of
 
 Argnums = int | tuple[int, ...]
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 
 from backlight.autograd.forward_ad import dual_at, unpacked_at
-from backlight.batching.gradients import Recorded, without_history
-from backlight.batching.trees import flatten, leaves_of, mapped, unflatten
+from backlight.codegen.forward_mode import level
+from backlight.engine.mutation_checks import Transform
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
 from backlight.func.arguments import Argnums, picked, put_back, require_output, with_aux
 from backlight.func.reverse import recorded_vjp
-from backlight.graph.captures import Transform
-from backlight.graph.state import TensorState
-from backlight.ops.tangents import level
-from backlight.tensor.filled import zeros_like
+from backlight.tensor.factories import zeros_like
+from backlight.transforms.pytrees import flatten, leaves_of, mapped, unflatten
+from backlight.transforms.vmap.batched_gradients import Recorded, without_history
 
 JVP = "jvp(f, primals, tangents)"
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from backlight.batching.directions import directions
-from backlight.batching.trees import flatten, mapped, unflatten
-from backlight.batching.units import unit_rows
-from backlight.batching.vmapping import vmap
+from backlight.codegen.forward_mode import level
 from backlight.errors import ValueProblem
 from backlight.func.arguments import Argnums, picked
 from backlight.func.forward import pushed_at
 from backlight.func.reverse import recorded_vjp, wrapping
-from backlight.ops.joining import cat
-from backlight.ops.tangents import level
+from backlight.ops.shape.joining import cat
+from backlight.transforms.pytrees import flatten, mapped, unflatten
+from backlight.transforms.standard_basis import unit_rows
+from backlight.transforms.vmap.api import vmap
+from backlight.transforms.vmap.batched_jvp import directions
 
 
 def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable:

@@ -6,9 +6,9 @@ Source: Alex Rogozhnikov: Einops: Clear and Reliable Tensor Manipulations with E
 from collections.abc import Sequence
 from math import prod
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
-from backlight.graph.state import TensorState
-from backlight.ops.joining import stack
+from backlight.ops.shape.joining import stack
 from backlight.tensor.tensor import Tensor
 
 REST = "\u2026"  # stands for "..." in a parsed pattern

@@ -4,15 +4,15 @@ import functools
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from backlight.batching.gradients import Recorded
-from backlight.batching.trees import flatten, leaves_of, mapped, unflatten
+from backlight.engine.grad_mode import enable_grad
+from backlight.engine.mutation_checks import Transform
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
 from backlight.func.arguments import Argnums, picked, put_back, require_output, require_tensors, with_aux
-from backlight.graph.captures import Transform
-from backlight.graph.modes import enable_grad
-from backlight.graph.state import TensorState
-from backlight.ops import captured_writes  # noqa: F401 - it declares what writes do inside transforms
-from backlight.ops.promotion import is_float
+from backlight.ops import mutation_checks  # noqa: F401 - it declares what writes do inside transforms
+from backlight.ops.type_promotion import is_float
+from backlight.transforms.pytrees import flatten, leaves_of, mapped, unflatten
+from backlight.transforms.vmap.batched_gradients import Recorded
 
 
 def wrapping(func: Callable):

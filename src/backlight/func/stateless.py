@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, GraphError, ValueProblem
-from backlight.graph.state import TensorState
-from backlight.kernels.blocks import Block
+from backlight.kernels.state_blocks import Block
 from backlight.nn.modules.module import Module
-from backlight.ops.joining import stack
+from backlight.ops.shape.joining import stack
 from backlight.tensor.tensor import Tensor
 
 

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from backlight.adapters.torch_engine import torch_engine
+from backlight.dispatch.observers import Kept, Line, Watcher
+from backlight.engine.node import Node
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import InputError
-from backlight.graph.node import Node
-from backlight.graph.observers import Kept, Line, Watcher
-from backlight.graph.state import TensorState
 from backlight.lens.native import NATIVE
 from backlight.nn.modules.module import Module
 

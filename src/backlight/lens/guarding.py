@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
-from backlight.graph.observers import Watcher
-from backlight.graph.watching import EVENTS, wants
+from backlight.dispatch.observation import EVENTS, wants
+from backlight.dispatch.observers import Watcher
 
 
 class Guarded(Watcher):

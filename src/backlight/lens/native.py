@@ -7,15 +7,15 @@ from types import ModuleType
 
 import numpy as np
 
+from backlight.dispatch.dispatcher import Observe
+from backlight.dispatch.observation import local
+from backlight.dispatch.observers import Kept, Line, Watcher, line_at
+from backlight.engine.node import AccumulateGrad, node_and_number, public_edge
+from backlight.engine.storage import InferenceStorage
+from backlight.engine.tensor_state import TensorState, below_batches, edge_of, writable
 from backlight.errors import GraphError
-from backlight.graph.interception import Observe
-from backlight.graph.node import AccumulateGrad, node_and_number, public_edge
-from backlight.graph.observers import Kept, Line, Watcher, line_at
-from backlight.graph.state import TensorState, below_batches, edge_of, writable
-from backlight.graph.storage import InferenceStorage
-from backlight.graph.watching import local
-from backlight.kernels.halves import is_half, widened
-from backlight.kernels.summaries import whole_memory
+from backlight.kernels.half_precision import is_half, widened
+from backlight.kernels.reduction.summaries import whole_memory
 from backlight.lens.native_calls import CALLS_MODULES, note_functions
 
 

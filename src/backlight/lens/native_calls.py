@@ -4,14 +4,14 @@ import sys
 from types import FunctionType
 
 from backlight.autograd.function import Function
-from backlight.autograd.profiled_names import public_name
-from backlight.graph.interception import Interception, add_interception, rename_ops
-from backlight.graph.watching import local, tell_call
+from backlight.codegen.declaration import TABLE
+from backlight.dispatch.arguments.checked import undone
+from backlight.dispatch.dispatcher import Interception, add_interception, rename_ops
+from backlight.dispatch.observation import local, tell_call
+from backlight.dispatch.profile_names import public_name
 from backlight.nn.modules.module import Module
-from backlight.ops import masking, selecting
-from backlight.ops.arguments.checked import undone
-from backlight.ops.declare import TABLE
-from backlight.tensor import creation, drawn, filled, ranges
+from backlight.ops.indexing import index_selection, masking
+from backlight.tensor import creation, factories, random_factories, ranges
 from backlight.tensor.tensor import Tensor
 
 METHODS = (
@@ -30,9 +30,13 @@ def note_functions() -> None:
     _noted.append(True)
     writes = (name for name in dir(Tensor) if name.endswith("_") and not name.endswith("__"))
     data = next(vars(kind)["data"] for kind in Tensor.__mro__ if "data" in vars(kind))
-    named = {getattr(module, name): name for module in (creation, drawn, filled, ranges) for name in module.__all__}
+    named = {
+        getattr(module, name): name
+        for module in (creation, random_factories, factories, ranges)
+        for name in module.__all__
+    }
     named |= {getattr(Tensor, name): name for name in (*METHODS, *writes)}
-    named |= {data.fget: "data", data.fset: "data", masking.nonzero: "nonzero", selecting.one_hot: "one_hot"}
+    named |= {data.fget: "data", data.fset: "data", masking.nonzero: "nonzero", index_selection.one_hot: "one_hot"}
     for function, name in ((undone(function), name) for function, name in named.items()):
         if isinstance(function, FunctionType) and not any(hasattr(function, mark) for mark in REPORT_THEMSELVES):
             add_interception(Interception(function, name))

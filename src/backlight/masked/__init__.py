@@ -1,9 +1,9 @@
 """PyTorch's `torch.masked`: reductions and normalisations that leave out the elements where a mask is False."""
 
+from backlight.dispatch.arguments.checked import with_checks
 from backlight.masked.normalisations import cumprod, cumsum, log_softmax, normalize, softmax, softmin
 from backlight.masked.reductions import amax, amin, argmax, argmin, logaddexp, logsumexp, median, norm, prod, sum
 from backlight.masked.statistics import mean, std, var
-from backlight.ops.arguments.checked import with_checks
 
 __all__ = [
     "amax",

@@ -3,11 +3,11 @@
 import numpy as np
 
 from backlight import dtypes
+from backlight.engine.tensor_state import wrap
 from backlight.errors import DimError
-from backlight.graph.state import wrap
 from backlight.ops.dims import normalise_dims
-from backlight.ops.repeating import broadcast_to
-from backlight.ops.selection import where
+from backlight.ops.elementwise.where_clamp import where
+from backlight.ops.shape.expanding import broadcast_to
 
 
 def mask_like(input, mask):

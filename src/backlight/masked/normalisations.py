@@ -2,8 +2,8 @@
 
 from backlight.masked.masks import filled, highest, lowest, sorted_dims
 from backlight.masked.reductions import norm
-from backlight.ops import scans
-from backlight.ops import softmax as whole
+from backlight.ops.nn import softmax as whole
+from backlight.ops.reduction import scans
 
 
 def cumsum(input, dim, *, dtype=None, mask=None):

@@ -8,7 +8,8 @@ import math
 from backlight import dtypes
 from backlight.errors import ValueProblem
 from backlight.masked.masks import filled, highest, lowest, sorted_dims
-from backlight.ops import extremes, medians, norms, powers, reductions
+from backlight.ops.elementwise import powers
+from backlight.ops.reduction import extremes, norms, quantiles, reductions
 
 SMALL = (dtypes.uint8, dtypes.bool, dtypes.int8, dtypes.int16, dtypes.int32)
 
@@ -85,7 +86,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     """
     exact = input.dtype.is_floating_point
     values = filled(input if exact else input.to(dtypes.float32), mask, math.nan)
-    found = medians.nanmedian(values, sorted_dims(dim, input.ndim)[0], keepdim).values
+    found = quantiles.nanmedian(values, sorted_dims(dim, input.ndim)[0], keepdim).values
     if exact:
         return found
     if bool(reductions.any(found != found)):

@@ -4,8 +4,8 @@ from backlight import dtypes
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.masked.masks import mask_like, sorted_dims
 from backlight.masked.reductions import sum
-from backlight.ops import reductions
-from backlight.ops.shaping import reshape
+from backlight.ops.reduction import reductions
+from backlight.ops.shape.reshaping import reshape
 
 
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):

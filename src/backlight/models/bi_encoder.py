@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.graph.modes import no_grad
-from backlight.models.encoder import Trace
+from backlight.engine.grad_mode import no_grad
+from backlight.models.encoders.encoder import Trace
 from backlight.models.pairs import ApartReader, Pair
 from backlight.models.pooling import READ_ALONE, pooled, weights_of
 from backlight.models.scoring import PairScorer, finite_scores, passes

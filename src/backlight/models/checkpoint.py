@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from backlight.errors import InputError
+from backlight.formats.array_files import read_arrays, read_header
+from backlight.formats.schema import with_checked_fields
+from backlight.formats.strict_json import read_json_file
 from backlight.models.quantised import restored
-from backlight.plain_data import read_json_file
-from backlight.schema import with_checked_fields
-from backlight.stored_arrays import read_arrays, read_header
 
 WEIGHTS = "model.safetensors"
 BUILTIN = "builtin"  # the reranker that comes with backlight
@@ -59,7 +59,7 @@ def _folders_in_package(name: str) -> list[Path]:
 
 
 def read_settings(file: Path) -> dict:
-    """Return what an optional JSON file says: nothing, if it is missing (see NOTE [Strict JSON] in plain_data.py).
+    """Return what an optional JSON file says: nothing, if it is missing (NOTE [Strict JSON] in formats/strict_json.py).
 
     Raises:
         InputError: the file is there and is not a JSON object.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.models.encoder import Trace
+from backlight.models.encoders.encoder import Trace
 from backlight.models.pairs import Pair, PairBatch
 from backlight.models.pooling import READ_ALONE, pooled, weights_of
 from backlight.models.scoring import PairScorer

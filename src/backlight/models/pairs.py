@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.fork_safety import cached_property
 from backlight.models.tokens import Batch, Tokenizer, Tokens
+from backlight.system.fork_safety import cached_property
 
 QUERY, DOCUMENT, ADDED = 0, 1, 2  # whose a token is: of one of the texts, or added by the tokeniser or the prompt
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.models.tokens import Batch
-from backlight.ops.joining import stack
-from backlight.ops.selecting import index_select
+from backlight.ops.indexing.index_selection import index_select
+from backlight.ops.shape.joining import stack
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Annotated
 
 from backlight.errors import InputError
+from backlight.formats.strict_json import Bounds, read_json_file
 from backlight.models.bi_encoder import BiEncoder
 from backlight.models.checkpoint import check_header, checked_settings, object_in, read_settings, read_weights
 from backlight.models.cross_encoder import ACTIVATIONS, CrossEncoder
-from backlight.models.families import Family, family_of
+from backlight.models.encoders.families import Family, family_of
 from backlight.models.pairs import PairReader
 from backlight.models.pooling import POOLINGS, READ_ALONE
 from backlight.models.prompts import INSTRUCTION, Prompt, PromptReader
 from backlight.models.tokens import Tokenizer, tokenizer_settings
-from backlight.plain_data import Bounds, read_json_file
 
 
 def load_ranker(

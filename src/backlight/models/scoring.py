@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backlight.autograd.doors import grad
+from backlight.autograd.api import grad
+from backlight.engine.grad_mode import no_grad
 from backlight.errors import GraphError, InputError
-from backlight.fork_safety import cached_property
-from backlight.graph.modes import no_grad
-from backlight.models.encoder import Trace
+from backlight.models.encoders.encoder import Trace
 from backlight.models.pairs import Pair, PairBatch
+from backlight.system.fork_safety import cached_property
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
@@ -97,7 +97,7 @@ class PairScorer:
             RuntimeError: the score does not depend on the word embeddings.
         """
         start = self.embed(batch) if inputs_embeds is None else inputs_embeds
-        leaf = from_numpy(start).detach().requires_grad_()  # see NOTE [The leaf] in explain/gradients.py
+        leaf = from_numpy(start).detach().requires_grad_()  # see NOTE [The leaf] in explain/methods/gradients.py
         scores = self.pair_scores(batch, leaf)
         return scores.detach().numpy(), _gradients(scores, [leaf], "the word embeddings")[0]
 
@@ -118,7 +118,7 @@ class PairScorer:
             RuntimeError: the score does not depend on the word embeddings.
         """
         start = self.embed(batch) if inputs_embeds is None else inputs_embeds
-        leaf = from_numpy(start).detach().requires_grad_()  # see NOTE [The leaf] in explain/gradients.py
+        leaf = from_numpy(start).detach().requires_grad_()  # see NOTE [The leaf] in explain/methods/gradients.py
         scores = self.pair_scores(batch, leaf)
         if not scores.requires_grad:
             raise GraphError("the score must depend on the word embeddings, and does not; nothing was explained")

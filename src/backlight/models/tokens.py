@@ -14,9 +14,9 @@ from typing import Annotated
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.fork_safety import cached_property
+from backlight.formats.strict_json import Bounds
 from backlight.models.checkpoint import checked_settings, read_settings
-from backlight.plain_data import Bounds
+from backlight.system.fork_safety import cached_property
 
 
 @dataclass(frozen=True, eq=False)

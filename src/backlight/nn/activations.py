@@ -1,10 +1,11 @@
 """Activations as torch.nn.functional has them: with an option to write into their input."""
 
 from backlight.errors import ValueProblem
-from backlight.ops import activations as ops
-from backlight.ops import gates, kernel_calls
+from backlight.ops.elementwise import activations as ops
+from backlight.ops.elementwise import gated_activations
 from backlight.ops.inplace import inplace as written_into
-from backlight.ops.kernel_calls import rrelu_
+from backlight.torch_api import aten_signatures
+from backlight.torch_api.aten_signatures import rrelu_
 
 __all__ = [
     "celu",
@@ -33,14 +34,14 @@ __all__ = [
 celu_ = written_into(ops.celu)
 elu_ = written_into(ops.elu)
 hardsigmoid_ = written_into(ops.hardsigmoid)
-hardswish_ = written_into(gates.hardswish)
+hardswish_ = written_into(gated_activations.hardswish)
 hardtanh_ = written_into(ops.hardtanh)
 leaky_relu_ = written_into(ops.leaky_relu)
-mish_ = written_into(gates.mish)
+mish_ = written_into(gated_activations.mish)
 relu_ = written_into(ops.relu)
 relu6_ = written_into(ops.relu6)
 selu_ = written_into(ops.selu)
-silu_ = written_into(gates.silu)
+silu_ = written_into(gated_activations.silu)
 threshold_ = written_into(ops.threshold)
 
 
@@ -88,17 +89,17 @@ def hardsigmoid(input, inplace=False):
 
 def hardswish(input, inplace=False):
     """Return x · hardsigmoid(x)."""
-    return hardswish_(input) if inplace else gates.hardswish(input)
+    return hardswish_(input) if inplace else gated_activations.hardswish(input)
 
 
 def silu(input, inplace=False):
     """Return x · sigmoid(x)."""
-    return silu_(input) if inplace else gates.silu(input)
+    return silu_(input) if inplace else gated_activations.silu(input)
 
 
 def mish(input, inplace=False):
     """Return x · tanh(softplus(x))."""
-    return mish_(input) if inplace else gates.mish(input)
+    return mish_(input) if inplace else gated_activations.mish(input)
 
 
 def threshold(input, threshold, value, inplace=False):
@@ -112,4 +113,4 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     Raises:
         RuntimeError: the lower bound is above the upper one.
     """
-    return (rrelu_ if inplace else kernel_calls.rrelu)(input, lower, upper, training)
+    return (rrelu_ if inplace else aten_signatures.rrelu)(input, lower, upper, training)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError
-from backlight.graph.state import wrap
-from backlight.ops.attention import scaled_dot_product_attention
-from backlight.ops.dropout import dropout
-from backlight.ops.joining import cat
-from backlight.ops.linear import linear
-from backlight.ops.padding import pad
-from backlight.ops.softmax import softmax
-from backlight.tensor.filled import zeros
+from backlight.ops.nn.attention import scaled_dot_product_attention
+from backlight.ops.nn.linear import linear
+from backlight.ops.nn.softmax import softmax
+from backlight.ops.random.dropout import dropout
+from backlight.ops.shape.joining import cat
+from backlight.ops.shape.padding import pad
+from backlight.tensor.factories import zeros
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["multi_head_attention_forward"]

@@ -3,8 +3,8 @@
 from numbers import Number
 
 from backlight.errors import ArgumentError, DimError, ShapeError, ValueProblem
-from backlight.ops.fractional_pooling import pool_fractionally
-from backlight.tensor.drawn import rand
+from backlight.ops.nn.fractional_pooling import pool_fractionally
+from backlight.tensor.random_factories import rand
 
 __all__ = [
     "fractional_max_pool2d",

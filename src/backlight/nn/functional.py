@@ -4,10 +4,11 @@ import warnings
 
 import numpy as np
 
+from backlight.dispatch.arguments.checked import with_checks
+from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError
-from backlight.graph.state import wrap
-from backlight.kernels import draws
-from backlight.kernels.generator import default_twister
+from backlight.kernels.random import distributions
+from backlight.kernels.random.generator import default_twister
 from backlight.nn.activations import *  # noqa: F403 - each in one line, with its option `inplace`
 from backlight.nn.activations import __all__ as _activations
 from backlight.nn.attention import multi_head_attention_forward
@@ -19,11 +20,7 @@ from backlight.nn.fractional_pooling import (
 )
 from backlight.nn.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
 from backlight.nn.sampling import affine_grid, grid_sample
-from backlight.ops import adaptive_pooling
-from backlight.ops import dropout as dropouts
-from backlight.ops import embedding as tables
-from backlight.ops import softmax as softmaxes
-from backlight.ops.activations import (
+from backlight.ops.elementwise.activations import (
     hardshrink,
     logsigmoid,
     prelu,
@@ -33,37 +30,15 @@ from backlight.ops.activations import (
     softsign,
     tanhshrink,
 )
-from backlight.ops.adaptive_pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
-)
-from backlight.ops.arguments.checked import with_checks
-from backlight.ops.attention import scaled_dot_product_attention
-from backlight.ops.bags import embedding_bag
-from backlight.ops.channel_norms import batch_norm as normalise_batch
-from backlight.ops.channel_norms import check_several, group_norm
-from backlight.ops.channel_norms import instance_norm as normalise_instances
-from backlight.ops.convolution import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_tbc,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
-from backlight.ops.cross_entropy import cross_entropy, linear_cross_entropy, nll_loss
-from backlight.ops.ctc import ctc_loss
-from backlight.ops.distances import cosine_similarity, pairwise_distance, pdist
-from backlight.ops.dropout import dropout1d, dropout2d, dropout3d
-from backlight.ops.gates import gelu, glu
-from backlight.ops.likelihoods import (
+from backlight.ops.elementwise.gated_activations import gelu, glu
+from backlight.ops.elementwise.transcendental import tanh
+from backlight.ops.indexing import embedding as tables
+from backlight.ops.indexing.embedding_bags import embedding_bag
+from backlight.ops.indexing.index_selection import one_hot
+from backlight.ops.loss.cross_entropy import cross_entropy, linear_cross_entropy, nll_loss
+from backlight.ops.loss.ctc import ctc_loss
+from backlight.ops.loss.distances import cosine_similarity, pairwise_distance, pdist
+from backlight.ops.loss.likelihoods import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     gaussian_nll_loss,
@@ -71,9 +46,7 @@ from backlight.ops.likelihoods import (
     poisson_nll_loss,
     soft_margin_loss,
 )
-from backlight.ops.linear import bilinear, linear
-from backlight.ops.losses import huber_loss, l1_loss, mse_loss, smooth_l1_loss
-from backlight.ops.margins import (
+from backlight.ops.loss.margin_losses import (
     cosine_embedding_loss,
     hinge_embedding_loss,
     margin_ranking_loss,
@@ -83,10 +56,33 @@ from backlight.ops.margins import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from backlight.ops.normalisation import layer_norm, local_response_norm, normalize, rms_norm
-from backlight.ops.out_variants import with_out
-from backlight.ops.padding import pad
-from backlight.ops.patching import (
+from backlight.ops.loss.regression_losses import huber_loss, l1_loss, mse_loss, smooth_l1_loss
+from backlight.ops.nn import adaptive_pooling
+from backlight.ops.nn import softmax as softmaxes
+from backlight.ops.nn.adaptive_pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from backlight.ops.nn.attention import scaled_dot_product_attention
+from backlight.ops.nn.channel_norms import batch_norm as normalise_batch
+from backlight.ops.nn.channel_norms import check_several, group_norm
+from backlight.ops.nn.channel_norms import instance_norm as normalise_instances
+from backlight.ops.nn.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_tbc,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from backlight.ops.nn.im2col import (
     channel_shuffle,
     fold,
     native_channel_shuffle,
@@ -94,8 +90,9 @@ from backlight.ops.patching import (
     pixel_unshuffle,
     unfold,
 )
-from backlight.ops.pointwise import tanh
-from backlight.ops.pooling import (
+from backlight.ops.nn.linear import bilinear, linear
+from backlight.ops.nn.normalization import layer_norm, local_response_norm, normalize, rms_norm
+from backlight.ops.nn.pooling import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -109,7 +106,10 @@ from backlight.ops.pooling import (
     max_pool3d,
     max_pool3d_with_indices,
 )
-from backlight.ops.selecting import one_hot
+from backlight.ops.out_variants import with_out
+from backlight.ops.random import dropout as dropouts
+from backlight.ops.random.dropout import dropout1d, dropout2d, dropout3d
+from backlight.ops.shape.padding import pad
 
 __all__ = [
     *_activations,
@@ -264,7 +264,7 @@ def gumbel_softmax(logits, tau=1.0, hard=False, eps=1e-10, dim=-1):
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {logits.dtype.old_name}; convert the logits with .float()"
         )
-    waits = draws.exponential(default_twister, data.size).reshape(data.shape).astype(data.dtype)
+    waits = distributions.exponential(default_twister, data.size).reshape(data.shape).astype(data.dtype)
     smooth = softmaxes.softmax((logits + wrap(-np.log(waits))) / tau, dim)
     if not hard:
         return smooth

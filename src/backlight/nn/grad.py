@@ -6,8 +6,8 @@ w.grad of conv(x, w):  Σ over batch and places of grad_output · what the kerne
 
 from collections.abc import Sequence
 
-from backlight.ops.convolution import as_tuple, convolution, convolution_weight
-from backlight.ops.convolution_sizes import cropped, missing_sizes
+from backlight.ops.nn.convolution import as_tuple, convolution, convolution_weight
+from backlight.ops.nn.convolution_sizes import cropped, missing_sizes
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]

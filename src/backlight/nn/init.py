@@ -5,14 +5,14 @@ import warnings
 
 import numpy as np
 
+from backlight.dispatch.arguments.checked import with_checks
+from backlight.engine.grad_mode import no_grad
 from backlight.errors import ValueProblem
-from backlight.graph.modes import no_grad
-from backlight.ops.arguments.checked import with_checks
-from backlight.ops.numbers import no_kernel
-from backlight.ops.selection import where
+from backlight.ops.elementwise.where_clamp import where
+from backlight.ops.number_operands import no_kernel
 from backlight.tensor.creation import from_numpy
-from backlight.tensor.drawn import randperm
-from backlight.tensor.filled import empty_like
+from backlight.tensor.factories import empty_like
+from backlight.tensor.random_factories import randperm
 from backlight.tensor.tensor import Tensor
 
 __all__ = [

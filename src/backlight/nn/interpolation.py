@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
-from backlight.ops.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from backlight.ops.interpolation import upsample_to
+from backlight.ops.nn.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from backlight.ops.nn.interpolation import upsample_to
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]

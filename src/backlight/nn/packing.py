@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
-from backlight.graph.state import TensorState, wrap
-from backlight.ops.joining import cat
-from backlight.ops.selecting import index_copy, index_select
-from backlight.tensor.filled import full
+from backlight.ops.indexing.index_selection import index_copy, index_select
+from backlight.ops.shape.joining import cat
+from backlight.tensor.factories import full
 from backlight.tensor.tensor import Tensor
 
 __all__ = [

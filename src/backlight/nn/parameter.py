@@ -10,12 +10,12 @@ import numpy as np
 
 from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
+from backlight.dispatch.torch_function import overloads
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtype
+from backlight.engine.tensor_state import LEAF, TensorState, new, storage_for_twin, wrap, writable
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
-from backlight.graph.overriding import overloads
-from backlight.graph.state import LEAF, TensorState, new, storage_for_twin, wrap, writable
-from backlight.ops.promotion import is_float
-from backlight.tensor.filled import empty
+from backlight.ops.type_promotion import is_float
+from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 
 from backlight.errors import ShapeError, ValueProblem
-from backlight.ops.sampling import affine_grid_generator, grid_sampler
+from backlight.ops.nn.grid_sampling import affine_grid_generator, grid_sampler
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["affine_grid", "grid_sample"]

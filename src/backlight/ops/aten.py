@@ -7,7 +7,7 @@ where `linear` made it. Overloads are not told apart.
 import re
 from functools import cache
 
-from backlight.ops.declare import TABLE
+from backlight.codegen.declaration import TABLE
 
 _PRIVATE = {"softmax": "_softmax", "log_softmax": "_log_softmax"}
 

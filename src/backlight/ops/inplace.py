@@ -1,26 +1,26 @@
 """In-place ops: an op's result written into its first input, whose history is rewritten.
-Where that input is a view, see NOTE [Writing to a view] in ops/view_history.py.
+Where that input is a view, see NOTE [Writing to a view] in codegen/view_history.py.
 """
 
 import functools
 
 import numpy as np
 
+from backlight.codegen.forward_mode import copy_tangents, has_tangents, write_tangents
+from backlight.codegen.view_history import edge_of_values, rewritten_history
+from backlight.dispatch import observation
+from backlight.dispatch.anomaly_mode import anomaly
+from backlight.dispatch.dispatcher import asked_as_a_whole
+from backlight.dispatch.interpreters import interpreted
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.grad_mode import modes
+from backlight.engine.provenance import user_place
+from backlight.engine.storage import Storage
+from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
+from backlight.engine.views import check_may_write, has_history
 from backlight.errors import ShapeError
-from backlight.graph import watching
-from backlight.graph.anomaly import anomaly
-from backlight.graph.interception import asked_as_a_whole
-from backlight.graph.interpreters import interpreted
-from backlight.graph.modes import modes
-from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, storage_of, wrap, writable
-from backlight.graph.storage import Storage
-from backlight.ops.overlaps import refuse_overlaps
-from backlight.ops.promotion import LONG, category
-from backlight.ops.tangents import copy_tangents, has_tangents, write_tangents
-from backlight.ops.view_history import edge_of_values, rewritten_history
-from backlight.ops.views import check_may_write, has_history
+from backlight.ops.memory_overlap import refuse_overlaps
+from backlight.ops.type_promotion import LONG, category
 
 
 def inplace(public, name: str | None = None, *, ufunc=None):
@@ -33,14 +33,14 @@ def inplace(public, name: str | None = None, *, ufunc=None):
 
     @functools.wraps(public)
     def write_result(self, *args, **kwargs):
-        if watching.somebody.watches:
-            if watching.reports_ops():
-                return watching.reported(write_result, (self, *args), kwargs)
+        if observation.somebody.watches:
+            if observation.reports_ops():
+                return observation.reported(write_result, (self, *args), kwargs)
             if anomaly.wanted_of_ops:  # the op looks at its result, a ufunc does not
                 return write_op(public, name, self, args, kwargs)
         if ufunc is not None and len(args) == 1 and not kwargs and written_directly(self, args[0], ufunc, name):
-            if watching.somebody.watches:
-                watching.end_write(self)
+            if observation.somebody.watches:
+                observation.end_write(self)
             return self
         return write_op(public, name, self, args, kwargs)
 
@@ -133,13 +133,13 @@ def write(target, result, name: str, *, replaces: int = 0, before=None) -> None:
     if result._edge is not None or replaces:
         _save_written_output(result, target, data if data.__class__ is np.ndarray else values)
         history = rewritten_history(target, result, before, replaces)
-    if data.__class__ is np.ndarray:  # from here on in one step: NOTE [Interrupts] in kernels/blocks.py
+    if data.__class__ is np.ndarray:  # from here on in one step: NOTE [Interrupts] in kernels/state_blocks.py
         data[...] = values
     else:
         target._data = values
     if history is not None:
         tuple(history)
-    watching.end_write(target)
+    observation.end_write(target)
 
 
 def will_record(target, source=None) -> bool:
@@ -166,7 +166,7 @@ def store(target, values, name: str) -> None:
     refuse_writing(target, name)
     begin_write(target, name)
     _put(target, values)
-    watching.end_write(target)
+    observation.end_write(target)
     if interpreted.blocks:
         write_tangents(target, None)
 
@@ -210,7 +210,7 @@ def count_unchanged(target, name: str) -> None:
     will_record(target)  # raises if it may not be written to
     _prepare_storage(target)
     begin_write(target, name)
-    watching.end_write(target)
+    observation.end_write(target)
 
 
 def refuse_expanded(target) -> None:
@@ -286,17 +286,17 @@ def inplace_view(public, name: str):
     """Return the in-place form of an op that makes a view: the tensor itself takes the view's shape and history."""
 
     def take_shape(self, *args, **kwargs):
-        if watching.somebody.watches and watching.reports_ops():
-            return watching.reported(take_shape, (self, *args), kwargs)
+        if observation.somebody.watches and observation.reports_ops():
+            return observation.reported(take_shape, (self, *args), kwargs)
         recording = modes.grad_enabled
         if recording and has_history(self):
             check_may_write(self)
         _prepare_storage(self)
         out = public(as_it_is(self, name, args), *args, **kwargs)
         edge = _inplace_form(out._edge) if recording else self._edge
-        watching.begin_write(self, name, user_place(2))
+        observation.begin_write(self, name, user_place(2))
         self._data, self._edge, self._tangents = out._data, edge, out._tangents
-        watching.end_write(self)
+        observation.end_write(self)
         return self
 
     take_shape.__name__ = take_shape.__qualname__ = name

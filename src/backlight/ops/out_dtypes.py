@@ -6,8 +6,8 @@ dtype, and say so in words of their own.
 
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ShapeError
-from backlight.ops.products import small_name
-from backlight.ops.promotion import category
+from backlight.ops.linalg.matrix_products import small_name
+from backlight.ops.type_promotion import category
 
 _EXACT = """
 addmm addmv alias_copy aminmax as_strided_copy avg_pool2d avg_pool3d baddbmm bmm linalg_cholesky cholesky_ex cross det

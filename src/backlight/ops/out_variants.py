@@ -11,15 +11,15 @@ import warnings
 
 import numpy as np
 
+from backlight.codegen.forward_mode import has_tangents
+from backlight.dispatch.interpreters import interpreted
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.grad_mode import modes
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, GraphError, UnsupportedError
-from backlight.graph.interpreters import interpreted
-from backlight.graph.modes import modes
-from backlight.graph.state import TensorState
 from backlight.kernels.native import core
 from backlight.ops.inplace import refuse_writing, store
 from backlight.ops.out_dtypes import check_out_dtype
-from backlight.ops.tangents import has_tangents
 
 _NAMES = """
 abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr alias_copy all amax amin aminmax angle any arange

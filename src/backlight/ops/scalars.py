@@ -1,7 +1,8 @@
 """Python numbers as PyTorch's Scalar: which ones there are, and which a dtype can hold.
 
 Where a number stands for an element (fill_, clamp, alpha, a padding value …) PyTorch refuses one that the dtype cannot
-hold: `element`. Where it is an operand beside a tensor (x + 300, x < 300) integers wrap round: `ops/operands.py`.
+hold: `element`. Where it is an operand beside a tensor (x + 300, x < 300) integers wrap round:
+    `codegen/runtime_support.py`.
 """
 
 import math
@@ -9,7 +10,7 @@ import math
 import numpy as np
 
 from backlight.errors import GraphError
-from backlight.ops.promotion import BFLOAT16, FLOAT16, FLOAT32, LONG, UNSIGNED_LONG, check_scalar
+from backlight.ops.type_promotion import BFLOAT16, FLOAT16, FLOAT32, LONG, UNSIGNED_LONG, check_scalar
 
 FLOAT64 = np.dtype(np.float64)
 

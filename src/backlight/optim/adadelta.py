@@ -1,8 +1,8 @@
 """Adadelta: steps scaled by how large earlier steps and gradients were."""
 
+from backlight.engine.tensor_state import writable
 from backlight.errors import ValueProblem
-from backlight.graph.state import writable
-from backlight.kernels.steps import adadelta_step
+from backlight.kernels.nn.optimizer_steps import adadelta_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
 from backlight.optim.running import begin, count_step

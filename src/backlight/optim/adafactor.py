@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import ValueProblem
-from backlight.graph.state import wrap, writable
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import number
 from backlight.optim.running import begin, count_step

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from backlight.graph.state import wrap, writable
-from backlight.kernels.steps import adagrad_step
+from backlight.engine.tensor_state import wrap, writable
+from backlight.kernels.nn.optimizer_steps import adagrad_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
 from backlight.optim.running import begin, count_step

@@ -1,7 +1,7 @@
 """Adamax: Adam with the largest gradient in place of the mean square."""
 
-from backlight.graph.state import writable
-from backlight.kernels.steps import adamax_step
+from backlight.engine.tensor_state import writable
+from backlight.kernels.nn.optimizer_steps import adamax_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
 from backlight.optim.running import begin, count_step

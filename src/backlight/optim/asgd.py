@@ -1,7 +1,7 @@
 """ASGD: gradient descent that keeps an average of where it has been."""
 
-from backlight.graph.state import writable
-from backlight.kernels.steps import asgd_step
+from backlight.engine.tensor_state import writable
+from backlight.kernels.nn.optimizer_steps import asgd_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
 from backlight.optim.running import begin, count_step, scalar

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from backlight.dispatch.observation import begin_write, end_write
+from backlight.engine.grad_mode import enable_grad
+from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import GraphError, ValueProblem
-from backlight.graph.modes import enable_grad
-from backlight.graph.provenance import user_place
-from backlight.graph.state import wrap, writable
-from backlight.graph.watching import begin_write, end_write
-from backlight.kernels.blocks import silent_floats
+from backlight.kernels.state_blocks import silent_floats
 from backlight.optim.line_search import Point, strong_wolfe
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, number

@@ -2,10 +2,10 @@
 
 import math
 
+from backlight.engine.grad_mode import no_grad
+from backlight.engine.tensor_state import wrap
 from backlight.errors import ValueProblem
-from backlight.graph.modes import no_grad
-from backlight.graph.state import wrap
-from backlight.ops.matrix_sums import addmm
+from backlight.ops.linalg.addmm_family import addmm
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import number
 from backlight.optim.running import zeros_like

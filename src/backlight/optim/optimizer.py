@@ -17,14 +17,14 @@ from itertools import chain
 
 import numpy as np
 
+from backlight.dispatch.observation import begin_write, end_write
+from backlight.engine.grad_mode import enable_grad
+from backlight.engine.hooks import HookDict, RemovableHandle
+from backlight.engine.provenance import user_place
+from backlight.engine.storage import before_write, guarding
+from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
-from backlight.graph.hooks import HookDict, RemovableHandle
-from backlight.graph.modes import enable_grad
-from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, wrap, writable
-from backlight.graph.storage import before_write, guarding
-from backlight.graph.watching import begin_write, end_write
-from backlight.kernels.blocks import silent_floats
+from backlight.kernels.state_blocks import silent_floats
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Optimizer"]

@@ -4,8 +4,8 @@ from types import NoneType
 
 import numpy as np
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ValueProblem
-from backlight.graph.state import TensorState
 
 __all__ = ["checked", "direction", "number", "shrinking"]
 

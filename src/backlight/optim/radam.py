@@ -2,8 +2,8 @@
 
 import math
 
-from backlight.graph.state import writable
-from backlight.kernels.steps import radam_step
+from backlight.engine.tensor_state import writable
+from backlight.kernels.nn.optimizer_steps import radam_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number, shrinking
 from backlight.optim.running import begin, count_step

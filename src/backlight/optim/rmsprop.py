@@ -1,7 +1,7 @@
 """RMSprop: steps scaled by a running average of squared gradients."""
 
-from backlight.graph.state import writable
-from backlight.kernels.steps import rmsprop_step
+from backlight.engine.tensor_state import writable
+from backlight.kernels.nn.optimizer_steps import rmsprop_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
 from backlight.optim.running import begin, count_step

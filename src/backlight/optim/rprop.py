@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import ValueProblem
-from backlight.graph.state import wrap, writable
-from backlight.kernels.steps import rprop_step
+from backlight.kernels.nn.optimizer_steps import rprop_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, number
 from backlight.optim.running import begin, count_step

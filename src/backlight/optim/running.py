@@ -3,7 +3,7 @@
 import numpy as np
 
 from backlight.dtypes import get_default_dtype
-from backlight.graph.state import wrap, writable
+from backlight.engine.tensor_state import wrap, writable
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["begin", "count_step", "scalar", "zeros_like"]

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from backlight.dtypes import dtype, to_numpy_dtype
-from backlight.graph.storage import Storage, stored_in
+from backlight.engine.storage import Storage, stored_in
 from backlight.serialization.opcodes import LoadError, read_pickle
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001

@@ -12,8 +12,8 @@ import numpy as np
 
 from backlight.devices import device, require_cpu
 from backlight.dtypes import ALL, to_numpy_dtype
-from backlight.graph.state import TensorState, wrap
-from backlight.graph.storage import stored_in
+from backlight.engine.storage import stored_in
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import LEGACY_HEAD, StoredArray, read_legacy
 from backlight.serialization.opcodes import DAMAGE, Builder, LoadError, hashable, read_pickle

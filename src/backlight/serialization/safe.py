@@ -4,9 +4,9 @@ import os
 
 import safetensors.numpy
 
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, InputError, ValueProblem
-from backlight.graph.state import TensorState, wrap
-from backlight.stored_arrays import read_arrays
+from backlight.formats.array_files import read_arrays
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["load_file", "save_file"]

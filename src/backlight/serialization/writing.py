@@ -18,8 +18,8 @@ import numpy as np
 
 from backlight.devices import device
 from backlight.dtypes import dtype, from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.graph.state import TensorState
 from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import MACHINE, MAGIC, PROTOCOL
 from backlight.sizes import Size

@@ -5,15 +5,15 @@ from numbers import Integral
 
 import numpy as np
 
+from backlight.dispatch.arguments.checked import with_checks
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.kernels import bessel
-from backlight.kernels.blocks import silent_floats
-from backlight.ops.arguments.checked import with_checks
-from backlight.ops.promotion import is_float
+from backlight.kernels.special import modified_bessel
+from backlight.kernels.state_blocks import silent_floats
+from backlight.ops.type_promotion import is_float
 from backlight.sizes import require_memory, storage_errors
 from backlight.tensor.creation import made
-from backlight.tensor.filled import float_dtype
+from backlight.tensor.factories import float_dtype
 from backlight.tensor.tensor import Tensor
 
 __all__ = [
@@ -98,7 +98,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options) -> Tensor
 
     def weights(n, last):
         inside = beta * np.sqrt(np.maximum(1 - (2 * n / last - 1) ** 2, 0))
-        return bessel.i0e(inside) / bessel.i0e(np.array([beta], float)) * np.exp(inside - beta)
+        return modified_bessel.i0e(inside) / modified_bessel.i0e(np.array([beta], float)) * np.exp(inside - beta)
 
     return _window("kaiser", M, sym, weights, options)
 

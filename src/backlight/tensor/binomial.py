@@ -3,11 +3,11 @@
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError, ValueProblem
-from backlight.graph.state import wrap
-from backlight.kernels import binomial as kernel
-from backlight.ops.promotion import is_float
-from backlight.tensor.random import twister_of
+from backlight.kernels.random import binomial as kernel
+from backlight.ops.type_promotion import is_float
+from backlight.tensor.generators import twister_of
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["binomial"]

@@ -6,15 +6,15 @@ import numpy as np
 
 from backlight.devices import require_cpu
 from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
+from backlight.engine.grad_mode import modes
+from backlight.engine.storage import new_storage
+from backlight.engine.tensor_state import LEAF, TensorState, storage_of, wrap
 from backlight.errors import ArgumentError, GraphError, ValueProblem
-from backlight.graph.modes import modes
-from backlight.graph.state import LEAF, TensorState, storage_of, wrap
-from backlight.graph.storage import new_storage
-from backlight.kernels.blocks import silent_floats
+from backlight.kernels.state_blocks import silent_floats
 from backlight.layouts import require_strided
-from backlight.notices import warn_once
-from backlight.ops.promotion import is_float
-from backlight.tensor.nested import array_from
+from backlight.ops.type_promotion import is_float
+from backlight.system.user_warnings import warn_once
+from backlight.tensor.nested_sequences import array_from
 
 __all__ = ["as_tensor", "from_numpy", "frombuffer", "tensor"]
 

@@ -5,9 +5,9 @@ approximate matrix decompositions, 2009, arXiv:0909.4061, algorithms 4.4 and 5.1
 """
 
 from backlight.errors import GraphError, ValueProblem
-from backlight.ops.qr import linalg_qr
-from backlight.ops.singular_values import linalg_svd
-from backlight.tensor.drawn import randn
+from backlight.ops.linalg.qr import linalg_qr
+from backlight.ops.linalg.singular_values import linalg_svd
+from backlight.tensor.random_factories import randn
 
 MOST_STEPS = 10_000  # a million would run for hours
 

@@ -11,9 +11,9 @@ import warnings
 
 import numpy as np
 
-from backlight.graph.state import TensorState, storage_for_twin, writable
-from backlight.graph.storage import Storage, stored_in
-from backlight.tensor.legacy import instance
+from backlight.engine.storage import Storage, stored_in
+from backlight.engine.tensor_state import TensorState, storage_for_twin, writable
+from backlight.torch_api.legacy_constructors import instance
 
 HOOK_NOT_SERIALIZED = (
     "backward hook {} on tensor will not be serialized.  If this is expected, you can decorate the function with "

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from backlight import dtypes
+from backlight.codegen.forward_mode import levels
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import the_tensor_class
 from backlight.errors import ValueProblem
-from backlight.graph.state import the_tensor_class
-from backlight.kernels.blocks import block, silent_floats
-from backlight.ops.promotion import is_float
-from backlight.ops.tangents import levels
+from backlight.kernels.state_blocks import block, silent_floats
+from backlight.ops.type_promotion import is_float
 
 __all__ = ["set_printoptions"]
 

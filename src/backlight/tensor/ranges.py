@@ -7,16 +7,16 @@ import warnings
 import numpy as np
 
 from backlight import dtypes
+from backlight.codegen.runtime_support import is_number
 from backlight.dtypes import to_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
-from backlight.graph.state import TensorState
-from backlight.kernels.fused import multiply_add
-from backlight.ops.operands import is_number
-from backlight.ops.promotion import INT64, category, check_scalar
+from backlight.kernels.fused_multiply_add import multiply_add
 from backlight.ops.scalars import element
+from backlight.ops.type_promotion import INT64, category, check_scalar
 from backlight.sizes import require_memory, storage_errors
 from backlight.tensor.creation import converted, made
-from backlight.tensor.filled import float_dtype
+from backlight.tensor.factories import float_dtype
 
 __all__ = ["arange", "eye", "linspace", "logspace", "range"]
 

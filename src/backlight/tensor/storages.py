@@ -6,13 +6,13 @@ from math import prod
 import numpy as np
 
 from backlight.devices import device
+from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import LEAF, TensorState, memory_of, replace_memory, wrap, writable
 from backlight.errors import ArgumentError, DimError, GraphError, ShapeError
-from backlight.graph.state import LEAF, TensorState, memory_of, replace_memory, wrap, writable
-from backlight.graph.watching import end_write
 from backlight.ops.inplace import begin_write, refuse_writing
-from backlight.ops.products import small_name
-from backlight.ops.striding import strided_memory
+from backlight.ops.linalg.matrix_products import small_name
+from backlight.ops.shape.striding import strided_memory
 
 DEPRECATED = (
     "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. "

@@ -1,10 +1,10 @@
-"""Subclasses of Tensor: what ops make of them is of their class again (NOTE [Overriding] in graph/overriding.py)."""
+"""Subclasses of Tensor: ops return the same class (NOTE [Overriding] in dispatch/torch_function.py)."""
 
-from backlight.fork_safety import import_unforked
-from backlight.graph.overriding import DisableTorchFunctionSubclass, disabled, overloads
-from backlight.graph.state import LEAF, TensorState, the_tensor_class
-from backlight.ops.tables import TENSOR_OPS
-from backlight.tensor.legacy import recast
+from backlight.codegen.op_table import TENSOR_OPS
+from backlight.dispatch.torch_function import DisableTorchFunctionSubclass, disabled, overloads
+from backlight.engine.tensor_state import LEAF, TensorState, the_tensor_class
+from backlight.system.fork_safety import import_unforked
+from backlight.torch_api.legacy_constructors import recast
 
 
 class SubclassMethods:

@@ -1,23 +1,23 @@
 """The Tensor class: slots and state from the graph's floor, methods from one file a family."""
 
-import backlight.ops.generate  # noqa: F401 - declares how ops become code
-from backlight.graph.state import TensorState, tensor_class
-from backlight.ops import compiled
-from backlight.ops.arguments.checked import check_methods
-from backlight.tensor.conversion_methods import ConversionMethods
-from backlight.tensor.copy_methods import CopyMethods
-from backlight.tensor.creation_methods import CreationMethods
-from backlight.tensor.element_methods import ElementMethods
-from backlight.tensor.graph_methods import GraphMethods
-from backlight.tensor.index_methods import IndexMethods
-from backlight.tensor.legacy import old_style
-from backlight.tensor.linear_methods import LinearMethods
-from backlight.tensor.pointwise_methods import PointwiseMethods
-from backlight.tensor.random_methods import RandomMethods
-from backlight.tensor.reduction_methods import ReductionMethods
-from backlight.tensor.shape_methods import ShapeMethods
+import backlight.codegen.generate  # noqa: F401 - declares how ops become code
+from backlight.codegen import core_ops
+from backlight.dispatch.arguments.checked import check_methods
+from backlight.engine.tensor_state import TensorState, tensor_class
+from backlight.tensor.methods.autograd import GraphMethods
+from backlight.tensor.methods.conversion import ConversionMethods
+from backlight.tensor.methods.copying import CopyMethods
+from backlight.tensor.methods.creation import CreationMethods
+from backlight.tensor.methods.elementwise import PointwiseMethods
+from backlight.tensor.methods.indexing import IndexMethods
+from backlight.tensor.methods.linalg import LinearMethods
+from backlight.tensor.methods.per_element import ElementMethods
+from backlight.tensor.methods.random import RandomMethods
+from backlight.tensor.methods.reduction import ReductionMethods
+from backlight.tensor.methods.shape import ShapeMethods
+from backlight.tensor.methods.values import ValueMethods
 from backlight.tensor.subclasses import SubclassMethods, made_subclass
-from backlight.tensor.value_methods import ValueMethods
+from backlight.torch_api.legacy_constructors import old_style
 
 
 @tensor_class
@@ -51,5 +51,5 @@ class Tensor(
         made_subclass(cls)
 
 
-compiled.start(Tensor)
+core_ops.start(Tensor)
 check_methods(Tensor)

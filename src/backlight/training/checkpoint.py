@@ -13,10 +13,10 @@ import numpy as np
 from safetensors.numpy import save
 
 from backlight.dtypes import bfloat16
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import InputError
-from backlight.graph.state import TensorState, wrap
-from backlight.plain_data import parse_json
-from backlight.stored_arrays import read_arrays
+from backlight.formats.array_files import read_arrays
+from backlight.formats.strict_json import parse_json
 from backlight.training.run_folder import write_whole
 
 KEY = "backlight"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.plain_data import parse_json
+from backlight.formats.strict_json import parse_json
 from backlight.training.rules import check_config, require
 from backlight.training.settings import TrainingConfig
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from safetensors.numpy import save
 
-from backlight.graph.modes import no_grad
+from backlight.engine.grad_mode import no_grad
 from backlight.nn import Module
-from backlight.ops.cross_entropy import cross_entropy
+from backlight.ops.loss.cross_entropy import cross_entropy
 from backlight.serialization.safe import load_file
 from backlight.training.images import Images
 from backlight.training.run_folder import jsonable, write_whole

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from backlight.training.idle import IdleUnits
+from backlight.training.dead_units import IdleUnits
+from backlight.training.grad_norms import numbers_of, square_of
 from backlight.training.silent_hooks import SilentHook
-from backlight.training.squares import numbers_of, square_of
 
 SAMPLE = 1 << 16  # gradients of a parameter, evenly spaced, among which those that are 0 are counted
 
@@ -28,7 +28,7 @@ class Flow:
         update_norms: √Σ(w after − w before)².
         update_ratios: that over √Σw².
         zeros: the share of the layer's gradients that are exactly 0; of large parameters by a sample.
-        dead: the share of its units that were dead for the whole window (NOTE [Dead units] in training/idle.py).
+        dead: the share of its units that were dead for the whole window (NOTE [Dead units] in training/dead_units.py).
     """
 
     norms: dict[str, float | None]

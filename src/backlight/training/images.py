@@ -9,8 +9,8 @@ from backlight.data.sampler import BatchSampler, RandomSampler
 from backlight.data.vision import KMNIST, MNIST, FashionMNIST
 from backlight.errors import InputError
 from backlight.tensor.creation import from_numpy
-from backlight.tensor.drawn import randperm
-from backlight.tensor.random import Generator
+from backlight.tensor.generators import Generator
+from backlight.tensor.random_factories import randperm
 from backlight.tensor.tensor import Tensor
 from backlight.training.networks import CLASSES, SIDE
 from backlight.training.settings import DataConfig

@@ -5,7 +5,7 @@ NOTE [A run folder]
     metrics.jsonl                       a line for each recorded step and for each evaluation
     checkpoints/step-00000500.safetensors   all that is needed to go on from a step (see training/checkpoint.py)
     best.safetensors                    the weights of the best epoch, where images were held out to tell
-    report.html                         the page (see training/report.py)
+    report.html                         the page (see training/pages/report.py)
 Whole files are written beside their place and renamed into it; lines are appended one write each. A process that is
 killed leaves at most one line cut short, which is dropped when the run is taken up.
 """
@@ -16,7 +16,7 @@ import os
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.plain_data import read_json_file
+from backlight.formats.strict_json import read_json_file
 from backlight.training.stored_lines import run_line
 
 CONFIG, METRICS, REPORT, BEST = "config.json", "metrics.jsonl", "report.html", "best.safetensors"

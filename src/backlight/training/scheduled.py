@@ -2,8 +2,8 @@
 
 from copy import deepcopy
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, InputError
-from backlight.graph.state import TensorState
 from backlight.optim import Optimizer
 from backlight.optim.lr_scheduler import SequentialLR
 

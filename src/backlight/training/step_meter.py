@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Sequence
 
+from backlight.training.dead_units import Broken, Forwards
+from backlight.training.grad_norms import square_of
 from backlight.training.gradient_flow import Flow, FlowMeter, layers_of
-from backlight.training.idle import Broken, Forwards
-from backlight.training.squares import square_of
 
 BY_LAYER = ("gradient_norms", "gradient_ratios", "update_norms", "update_ratios", "zero_gradients", "dead_units")
 

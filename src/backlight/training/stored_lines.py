@@ -4,13 +4,13 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from backlight.errors import InputError
-from backlight.later import function_later
-from backlight.plain_data import AtLeast0, Count, parse_json
+from backlight.formats.strict_json import AtLeast0, Count, parse_json
+from backlight.system.lazy_import import function_later
 
 Number = float | Literal["nan", "inf", "-inf"] | None
 Size = AtLeast0 | Literal["nan", "inf", "-inf"] | None
 ByLayer = dict[str, Size]
-validated = function_later("backlight.schema", "validated")
+validated = function_later("backlight.formats.schema", "validated")
 
 
 @dataclass

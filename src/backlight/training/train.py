@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from backlight.errors import InputError
 from backlight.nn import Module
 from backlight.nn.utils import clip_grad_norm_
-from backlight.ops.cross_entropy import cross_entropy
+from backlight.ops.loss.cross_entropy import cross_entropy
 from backlight.optim import Optimizer
 from backlight.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
-from backlight.tensor.random import Generator, manual_seed
+from backlight.tensor.generators import Generator, manual_seed
 from backlight.training.config import config_of
 from backlight.training.evaluation import Best, evaluate, evaluate_weights, save_weights
 from backlight.training.images import Batches, Images, held_out, images_of

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from backlight.later import names_later
+from backlight.system.lazy_import import names_later
 from backlight.utils import averaging, checkpoint, dlpack
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from types import UnionType
 from typing import Any
 
-from backlight.batching.trees import LEAF, Spec, flatten, opened_of, registered, unflatten
+from backlight.dispatch.arguments.checked import with_checks
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.ops.arguments.checked import with_checks
+from backlight.transforms.pytrees import LEAF, Spec, flatten, opened_of, registered, unflatten
 
 __all__ = [
     "PyTree",

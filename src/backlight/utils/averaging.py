@@ -9,8 +9,8 @@ from copy import deepcopy
 from itertools import chain
 
 from backlight.dtypes import int64
+from backlight.engine.grad_mode import no_grad
 from backlight.errors import ValueProblem
-from backlight.graph.modes import no_grad
 from backlight.nn.modules.channel_norms import BatchNorm
 from backlight.nn.modules.module import Module
 from backlight.optim.schedules.averaging import SWALR

@@ -10,7 +10,7 @@ from statistics import median
 from textwrap import dedent
 
 from backlight.errors import ValueProblem
-from backlight.kernels.blocks import Block
+from backlight.kernels.state_blocks import Block
 from backlight.kernels.threads import get_num_threads, set_num_threads
 from backlight.utils.measurements import (
     Measurement,

@@ -1,7 +1,7 @@
 """Save memory by computing again: `checkpoint` keeps a function's inputs, not what its backward needs.
 
-See NOTE [Recomputation] in autograd/recomputation.py for the form without re-entry. The re-entrant form is one node,
-whose backward runs the function again and starts a backward of its own.
+See NOTE [Recomputation] in transforms/checkpoint/recomputation.py for the form without re-entry. The re-entrant form is
+one node, whose backward runs the function again and starts a backward of its own.
 """
 
 import warnings
@@ -9,24 +9,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from backlight.amp.autocasting import autocast_again
-from backlight.autograd.doors import backward
+from backlight.autograd.api import backward
 from backlight.autograd.function import Function
-from backlight.autograd.recomputation import CheckpointError, Frame, GraphExecGroup, checkpoint_hooks
-from backlight.autograd.selective_recomputation import (
+from backlight.dispatch.arguments.checked import undone, with_checks
+from backlight.engine.backward_tasks import count_tasks, current_task
+from backlight.engine.grad_mode import enable_grad, modes, no_grad
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import GraphError, ValueProblem
+from backlight.kernels.state_blocks import block
+from backlight.nn.modules.container import Sequential
+from backlight.ops.elementwise.comparisons import equal
+from backlight.system.fork_safety import fork_safe_lock
+from backlight.tensor.generators import fork_rng, get_rng_state, set_rng_state
+from backlight.transforms.checkpoint.recomputation import CheckpointError, Frame, GraphExecGroup, checkpoint_hooks
+from backlight.transforms.checkpoint.selective_checkpoint import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,
 )
-from backlight.errors import GraphError, ValueProblem
-from backlight.fork_safety import fork_safe_lock
-from backlight.graph.modes import enable_grad, modes, no_grad
-from backlight.graph.state import TensorState
-from backlight.graph.tasks import count_tasks, current_task
-from backlight.kernels.blocks import block
-from backlight.nn.modules.container import Sequential
-from backlight.ops.arguments.checked import undone, with_checks
-from backlight.ops.comparisons import equal
-from backlight.tensor.random import fork_rng, get_rng_state, set_rng_state
 from backlight.utils.checkpoint_debugging import OpLog
 
 __all__ = [

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
-from backlight.autograd.recomputation import CheckpointError
+from backlight.dispatch.dispatcher import interpreting
+from backlight.dispatch.interpreters import Interpreter
 from backlight.dtypes import from_numpy_dtype
-from backlight.graph.interception import interpreting
-from backlight.graph.interpreters import Interpreter
-from backlight.graph.provenance import describe_place, user_place
-from backlight.graph.state import TensorState
-from backlight.kernels.blocks import block
+from backlight.engine.provenance import describe_place, user_place
+from backlight.engine.tensor_state import TensorState
+from backlight.kernels.state_blocks import block
+from backlight.transforms.checkpoint.recomputation import CheckpointError
 
 TEMPLATE = """ \
 An error happened while unpacking tensors; dumping logs of latest computation

@@ -2,10 +2,10 @@
 
 import enum
 
+from backlight.dispatch.arguments.checked import with_checks
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError
-from backlight.graph.state import TensorState
-from backlight.ops.arguments.checked import with_checks
-from backlight.tensor.dlpack import export, from_dlpack
+from backlight.tensor.interop.dlpack import export, from_dlpack
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 

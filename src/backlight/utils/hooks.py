@@ -1,6 +1,6 @@
 """PyTorch's `torch.utils.hooks`: marks on hooks, and the handles that remove them."""
 
-from backlight.graph.hooks import RemovableHandle
+from backlight.engine.hooks import RemovableHandle
 
 __all__ = ["RemovableHandle", "unserializable_hook"]
 

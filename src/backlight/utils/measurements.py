@@ -8,7 +8,7 @@ from textwrap import indent
 
 import numpy as np
 
-from backlight.fork_safety import cached_property
+from backlight.system.fork_safety import cached_property
 
 MOST_FIGURES = 4
 LEAST_INTERVAL = 25e-9  # seconds; finer than that no clock tells

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from backlight.errors import InputError
 from backlight.explain.batch.job import SAMPLE, SUMMARY
-from backlight.explain.methods import METHODS
-from backlight.page_policy import policy_element
-from backlight.training.page import THEME
+from backlight.explain.methods.registry import METHODS
+from backlight.report.content_policy import policy_element
+from backlight.training.pages.page import THEME
 
 HERE = Path(__file__).parent
 WORDS = 100  # of each side in the tables

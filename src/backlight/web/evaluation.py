@@ -9,7 +9,7 @@ from backlight.explain.faithfulness.columns import PANELS, best_in, tables_of
 from backlight.explain.faithfulness.curves import TENTHS
 from backlight.explain.faithfulness.plan import ALWAYS
 from backlight.explain.faithfulness.table import LinkRow, Row
-from backlight.page_policy import policy_element
+from backlight.report.content_policy import policy_element
 from backlight.web.curves import STYLE, curves
 
 HERE = Path(__file__).parent

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from backlight.explain.attention_links import AttentionLinks, Look
 from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution, Token, Word
 from backlight.explain.comparison import Comparison
-from backlight.explain.interactions import Interactions
-from backlight.explain.methods import METHODS
+from backlight.explain.methods.attention_links import AttentionLinks, Look
+from backlight.explain.methods.interactions import Interactions
+from backlight.explain.methods.registry import METHODS
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from backlight.explain.attribution import Attribution, Ranked, Ranking, TextAttribution
 from backlight.explain.comparison import Comparison
-from backlight.explain.interactions import Interactions
-from backlight.svg_text import FONT, text_element, width_of
+from backlight.explain.methods.interactions import Interactions
+from backlight.report.text_width import FONT, text_element, width_of
 from backlight.web.words import Run, flow
 
 WIDTH, EDGE = 800, 32

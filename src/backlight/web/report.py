@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.page_policy import policy_element
+from backlight.report.content_policy import policy_element
 from backlight.web.exposition import Exposition, island
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ Each word carries its width, so that another font is fitted to it and no ground 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from backlight.svg_text import width_of
+from backlight.report.text_width import width_of
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from backlight.adapters.parquet import writer_version
 from backlight.errors import InputError
-from backlight.explain.methods import DEFAULT, method_called
+from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.ranking import WINDOWS
 
 FORMATS = ("jsonl", "parquet")

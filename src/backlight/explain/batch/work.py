@@ -14,7 +14,7 @@ from backlight.explain.attribution import Attribution, TextAttribution, Token, W
 from backlight.explain.batch.rows import BadRow, Row, Unusable, bad_row
 from backlight.explain.batch.settings import Settings
 from backlight.explain.checks import check_readable
-from backlight.explain.methods import method_called
+from backlight.explain.methods.registry import method_called
 from backlight.explain.ranking import mean_of
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.scoring import passes

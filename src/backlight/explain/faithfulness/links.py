@@ -19,10 +19,10 @@ import numpy as np
 
 from backlight.errors import BacklightError, InputError
 from backlight.explain.faithfulness.randomisation import ranks
-from backlight.explain.interactions import MATRICES
+from backlight.explain.methods.interactions import MATRICES
 from backlight.explain.parts import Part, word_parts
+from backlight.formats.strict_json import parse_json
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
-from backlight.plain_data import parse_json
 
 
 @dataclass(frozen=True)

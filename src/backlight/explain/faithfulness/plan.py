@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution
-from backlight.explain.methods import Method
+from backlight.explain.methods.registry import Method
 from backlight.models.pairs import Pair
 
 ALWAYS = ("random", "embedding-magnitude")  # what any explanation must beat is in every table

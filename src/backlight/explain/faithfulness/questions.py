@@ -14,7 +14,7 @@ import numpy as np
 
 from backlight.errors import InputError
 from backlight.explain.faithfulness.candidates import best_by_bm25
-from backlight.plain_data import parse_json
+from backlight.formats.strict_json import parse_json
 
 DEPTH = 20  # candidates of a question
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.plain_data import parse_json
+from backlight.formats.strict_json import parse_json
 
 
 class Records:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.leaving_out import way_called
+from backlight.explain.methods.ablation import way_called
 from backlight.explain.parts import word_parts
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.scoring import passes

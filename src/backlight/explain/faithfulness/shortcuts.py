@@ -24,7 +24,7 @@ from backlight.explain.faithfulness.removal import scores_of
 from backlight.explain.parts import word_parts
 from backlight.models.cross_encoder import CrossEncoder
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
-from backlight.ops.likelihoods import binary_cross_entropy_with_logits
+from backlight.ops.loss.likelihoods import binary_cross_entropy_with_logits
 from backlight.optim.adam import Adam
 from backlight.tensor.creation import from_numpy
 

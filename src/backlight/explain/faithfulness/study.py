@@ -16,7 +16,7 @@ from backlight.explain.faithfulness.questions import Question
 from backlight.explain.faithfulness.randomisation import randomised, similarity
 from backlight.explain.faithfulness.records import Records
 from backlight.explain.faithfulness.shortcuts import WORDS, Shortcut, can_learn, planted, precision, teach
-from backlight.explain.interactions import MATRICES
+from backlight.explain.methods.interactions import MATRICES
 from backlight.models.pairs import Pair
 
 TAUGHT = 400  # questions beyond those of the study that a shortcut is learnt from

@@ -10,7 +10,7 @@ from backlight.explain.faithfulness.curves import SHARES, TENTHS, area, lost
 from backlight.explain.faithfulness.plan import Variant
 from backlight.explain.faithfulness.randomisation import HALF, WHOLE
 from backlight.explain.faithfulness.study import Study, check_key, links_key, pair_key
-from backlight.explain.interactions import MATRICES
+from backlight.explain.methods.interactions import MATRICES
 
 FIFTH = SHARES.index(0.2)  # the share of words after which ranks are told
 

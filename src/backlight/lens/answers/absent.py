@@ -3,7 +3,7 @@
 from backlight.lens.answers.answer import Answer
 from backlight.lens.answers.case import Case
 from backlight.lens.answers.ways import at, described, magnitude
-from backlight.lens.doctor.rules import RULES
+from backlight.lens.doctor.rule_index import RULES
 from backlight.lens.records.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut
 
 CUT = {

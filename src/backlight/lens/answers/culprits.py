@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from backlight.graph.pitfalls import op_name_of
+from backlight.dispatch.numerical_hazards import op_name_of
 from backlight.lens.answers.ways import Ways
 from backlight.lens.records.nodes import Node, Summary
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from backlight.graph.observers import Call, line_at
-from backlight.graph.overriding import flat
+from backlight.dispatch.observers import Call, line_at
+from backlight.dispatch.torch_function import flat
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder
 from backlight.lens.records.nodes import DETACHES, NO_DERIVATIVE, NUMBER, UNRECORDED, Cut, Place

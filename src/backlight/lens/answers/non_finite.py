@@ -1,6 +1,6 @@
 """Which node makes a NaN or an infinity out of finite numbers, and why."""
 
-from backlight.graph.pitfalls import pitfall_of
+from backlight.dispatch.numerical_hazards import pitfall_of
 from backlight.lens.answers.culprits import Culprit, inputs_of, kind_of, output_of
 from backlight.lens.answers.ways import Ways, described, has_odd, magnitude, size_of
 from backlight.lens.records.nodes import Node, Summary

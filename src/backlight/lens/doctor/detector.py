@@ -6,7 +6,7 @@ patch names of `engine.module` through `session.patch` in `begin`, adds what it 
 what is left in `end`, when nothing is watched or patched any more. It must be sure: a healthy program gives no finding.
 """
 
-from backlight.graph.observers import Watcher
+from backlight.dispatch.observers import Watcher
 from backlight.lens.doctor.session import Session
 from backlight.lens.engines import Engine
 

@@ -13,8 +13,8 @@ from types import CodeType
 
 import numpy as np
 
-from backlight.graph.observers import Call, Run
-from backlight.graph.provenance import frame_of
+from backlight.dispatch.observers import Call, Run
+from backlight.engine.provenance import frame_of
 from backlight.lens.doctor.part import Part, is_computed, is_wanting, name_in, root_nodes
 from backlight.lens.doctor.places import place_of
 from backlight.lens.records.record import Place

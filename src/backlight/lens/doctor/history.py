@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from types import CodeType
 
-from backlight.graph.observers import Run
+from backlight.dispatch.observers import Run
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, spot_of

@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from backlight.graph.provenance import PACKAGE
-from backlight.lens.doctor.messages import WARNINGS, rule_of_warning
+from backlight.engine.provenance import PACKAGE
+from backlight.lens.doctor.errors.messages import WARNINGS, rule_of_warning
 from backlight.lens.doctor.source import spot_of_frame
 
 ADDING = ("filterwarnings", "simplefilter")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
 
-from backlight.graph.observers import Call
+from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot, spot_of

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from backlight.graph.observers import Run, Watcher
+from backlight.dispatch.observers import Run, Watcher
 from backlight.lens.doctor.places import is_users, place_of
 from backlight.lens.engines import Engine
 from backlight.lens.records.record import Place

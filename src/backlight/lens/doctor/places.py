@@ -5,7 +5,7 @@ import os
 import sysconfig
 from types import CodeType, FrameType
 
-from backlight.graph.provenance import GENERATED, PACKAGE, line_number
+from backlight.engine.provenance import GENERATED, PACKAGE, line_number
 from backlight.lens.records.record import Place
 
 LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})

@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Sequence
 from pathlib import Path
 
-from backlight.lens.doctor.rules import RULES
+from backlight.lens.doctor.rule_index import RULES
 from backlight.lens.finding import Finding
 from backlight.lens.records.record import Place
 

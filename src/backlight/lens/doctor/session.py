@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from backlight.kernels.blocks import Block, Several
+from backlight.kernels.state_blocks import Block, Several
 from backlight.lens.engines import Engine
 from backlight.lens.finding import NOTE, Finding
 from backlight.lens.guarding import Guarded

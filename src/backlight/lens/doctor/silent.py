@@ -11,26 +11,26 @@ import threading
 import warnings
 import weakref
 
-from backlight.graph.observers import Call, Watcher
-from backlight.lens.doctor.accumulation import Accumulation
-from backlight.lens.doctor.cut_off import CutOff
+from backlight.dispatch.observers import Call, Watcher
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.empty_steps import EmptySteps
+from backlight.lens.doctor.detectors.accumulation import Accumulation
+from backlight.lens.doctor.detectors.cut_off import CutOff
+from backlight.lens.doctor.detectors.dead_training import Idle
+from backlight.lens.doctor.detectors.empty_steps import EmptySteps
+from backlight.lens.doctor.detectors.grad_modes import GradModes
+from backlight.lens.doctor.detectors.losses import Losses
+from backlight.lens.doctor.detectors.memory_writes import MemoryWrites
+from backlight.lens.doctor.detectors.module_slips import ModuleSlips
+from backlight.lens.doctor.detectors.non_finite import NonFinite
+from backlight.lens.doctor.detectors.optimizers import Optimisers
+from backlight.lens.doctor.detectors.rebinding import Rebinding
+from backlight.lens.doctor.detectors.rebuilt import Rebuilt
+from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
+from backlight.lens.doctor.detectors.totals import Totals
+from backlight.lens.doctor.detectors.trends import Trends
 from backlight.lens.doctor.flow import Flow
-from backlight.lens.doctor.grad_modes import GradModes
-from backlight.lens.doctor.idle import Idle
-from backlight.lens.doctor.losses import Losses
-from backlight.lens.doctor.memory_writes import MemoryWrites
-from backlight.lens.doctor.module_slips import ModuleSlips
-from backlight.lens.doctor.non_finite import NonFinite
-from backlight.lens.doctor.optimisers import Optimisers
 from backlight.lens.doctor.part import Part, plain
 from backlight.lens.doctor.patches import Patches
-from backlight.lens.doctor.rebinding import Rebinding
-from backlight.lens.doctor.rebuilt import Rebuilt
-from backlight.lens.doctor.saved_hooks import SavedHooks
-from backlight.lens.doctor.totals import Totals
-from backlight.lens.doctor.trends import Trends
 
 PARTS = (
     Flow,

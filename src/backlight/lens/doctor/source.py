@@ -14,9 +14,9 @@ from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType, TracebackType
 
-from backlight.fork_safety import cached_property
 from backlight.lens.doctor.places import is_users
 from backlight.lens.records.record import Place
+from backlight.system.fork_safety import cached_property
 
 
 @lru_cache(maxsize=64)

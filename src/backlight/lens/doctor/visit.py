@@ -4,11 +4,11 @@ import functools
 import sys
 from collections.abc import Callable, Iterable
 
-from backlight.kernels.blocks import Block
-from backlight.lens.doctor.detectors import DETECTORS
-from backlight.lens.doctor.exceptions import diagnose
+from backlight.kernels.state_blocks import Block
+from backlight.lens.doctor.detectors.registry import DETECTORS
+from backlight.lens.doctor.errors.exceptions import diagnose
+from backlight.lens.doctor.errors.readings import diagnose_warning
 from backlight.lens.doctor.notices import Notices
-from backlight.lens.doctor.readings import diagnose_warning
 from backlight.lens.doctor.report import Report, describe
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.source import Spot

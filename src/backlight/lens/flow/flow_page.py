@@ -4,9 +4,9 @@ import datetime
 import math
 
 from backlight.lens.flow.history import History
-from backlight.training.charts import Mark, Series
-from backlight.training.page import curve_section, finite, flow_section, page_of
-from backlight.training.sparklines import clock
+from backlight.training.pages.charts import Mark, Series
+from backlight.training.pages.page import curve_section, finite, flow_section, page_of
+from backlight.training.pages.sparklines import clock
 from backlight.training.step_meter import said_of
 
 ENGINES = {"torch": "PyTorch"}

@@ -21,7 +21,7 @@ from backlight.lens.pictures.picture import Picture, picture_of
 from backlight.lens.pictures.render.tree import tree
 from backlight.lens.records.nodes import Place, Recorded, Summary
 from backlight.lens.replays.replay import NOTHING
-from backlight.page_policy import policy_element
+from backlight.report.content_policy import policy_element
 
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (  # in this order: each may use at once what stands before it

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from backlight.lens.pictures.boxes import REPEAT, Box, Group
 from backlight.lens.records.nodes import LEAF, Summary
 from backlight.lens.sizes import size_text
-from backlight.svg_text import width_of
+from backlight.report.text_width import width_of
 
 LABEL_SIZE, LINE_SIZE, LINE_HEIGHT, EDGE = 14.0, 11.0, 15.0, 10.0
 FEW, BEAD = 4, 10.0  # numbers that are written out; a bead's size

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from backlight.errors import InputError
+from backlight.formats.strict_json import LARGEST
 from backlight.lens.records.nodes import LEAF, OP, Backward, Node, Step, Summary
 from backlight.lens.records.record import Record
-from backlight.plain_data import LARGEST
 
 NOT_FINITE = {"nan", "inf", "-inf"}
 MOST_DIMS = 64

@@ -2,7 +2,7 @@
 
 from types import CodeType
 
-from backlight.graph.observers import line_at
+from backlight.dispatch.observers import line_at
 from backlight.lens.records.building import Builder, Spot
 from backlight.lens.records.names import Naming
 from backlight.lens.records.nodes import LEAF, Node, Place

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, Protocol
 
-from backlight.plain_data import AtLeast0, Count, Positive, Whole
+from backlight.formats.strict_json import AtLeast0, Count, Positive, Whole
 
 LEAF, OP, GIVEN = "leaf", "op", "given"
 NotFinite = Literal["nan", "inf", "-inf"]

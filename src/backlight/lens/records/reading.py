@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from backlight.errors import InputError
-from backlight.later import function_later
+from backlight.formats.strict_json import parse_json
 from backlight.lens.records.consistency import check_record
 from backlight.lens.records.record import FORMAT, Record
-from backlight.plain_data import parse_json
+from backlight.system.lazy_import import function_later
 
-validated = function_later("backlight.schema", "validated")
+validated = function_later("backlight.formats.schema", "validated")
 
 
 def read_record(source: Path | str) -> Record:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from backlight.formats.strict_json import Count
 from backlight.lens.records.faces import Faces
 from backlight.lens.records.nodes import (
     GIVEN,
@@ -33,7 +34,6 @@ from backlight.lens.records.nodes import (
 )
 from backlight.lens.replays.replay import Replay
 from backlight.lens.replays.replaying import replay_of
-from backlight.plain_data import Count
 
 __all__ = [
     "FORMAT",

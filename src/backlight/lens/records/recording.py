@@ -1,4 +1,4 @@
-"""Records what an engine tells a watcher (NOTE [Watching] in graph/observers.py)."""
+"""Records what an engine tells a watcher (NOTE [Watching] in dispatch/observers.py)."""
 
 import sys
 import traceback
@@ -9,8 +9,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from backlight.graph.observers import Call, Run, Watcher, line_at
-from backlight.graph.provenance import PACKAGE, frame_of
+from backlight.dispatch.observers import Call, Run, Watcher, line_at
+from backlight.engine.provenance import PACKAGE, frame_of
 from backlight.lens.answers.cutting import Cutting
 from backlight.lens.engines import Engine
 from backlight.lens.records.building import Builder, Options, Spot

@@ -7,7 +7,7 @@ when it arrives, and the step that handed it on is given that summary then.
 
 import time
 
-from backlight.graph.observers import Run
+from backlight.dispatch.observers import Run
 from backlight.lens.records.building import Builder
 from backlight.lens.records.nodes import LEAF, Backward, HookChange, Step, Summary
 from backlight.lens.records.summaries import shape_of

@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from backlight.kernels.summaries import numbers_in_short
+from backlight.kernels.reduction.summaries import numbers_in_short
 from backlight.lens.records.nodes import Summary
 
 

@@ -5,7 +5,7 @@ import sys
 import warnings
 
 from backlight.errors import InputError
-from backlight.kernels.blocks import Block, Several
+from backlight.kernels.state_blocks import Block, Several
 from backlight.lens.engines import engine_named, engine_of, loaded_engines
 from backlight.lens.guarding import Guarded
 from backlight.lens.records.building import Options

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from backlight.kernels.blocks import silent_floats
+from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.replays.formulas import Called, Chosen, Compared, Expression, Joined, Name, Negated, Number, Prose
 
 _erf = np.vectorize(math.erf, otypes=[float])

@@ -1,10 +1,11 @@
 """The formulas of derivatives, read: `grad · (1 − tanh(input)²)` becomes an expression that numbers can be put into.
 
 NOTE [Notation of formulas]
-Each derivative is declared with a formula (`ops/declare.py`), written for people: `·` and `/`, `−`, `²`, `x^(n − 1)`,
-`√x`, `Σ x`, `xᵀ`, `|x|`, `f(x)`, `a where x > 0, else b`, and `…, s = sigmoid(input)` for a part that has a name. What
-follows after a comma is often prose: `grad, summed over dims`. `read` takes the expression and leaves the prose in
-`Formula.rest`; a formula that is prose from its beginning (`grad at the largest elements, 0 elsewhere`) has none.
+Each derivative is declared with a formula (`codegen/declaration.py`), written for people: `·` and `/`, `−`, `²`, `x^(n
+− 1)`, `√x`, `Σ x`, `xᵀ`, `|x|`, `f(x)`, `a where x > 0, else b`, and `…, s = sigmoid(input)` for a part that has a
+name. What follows after a comma is often prose: `grad, summed over dims`. `read` takes the expression and leaves the
+prose in `Formula.rest`; a formula that is prose from its beginning (`grad at the largest elements, 0 elsewhere`) has
+none.
 """
 
 import re

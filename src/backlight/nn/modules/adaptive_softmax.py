@@ -8,8 +8,8 @@ from backlight.nn import functional as F
 from backlight.nn.modules.container import ModuleList, Sequential
 from backlight.nn.modules.linear import Linear
 from backlight.nn.modules.module import Module
-from backlight.ops.joining import cat
-from backlight.ops.selection import where
+from backlight.ops.elementwise.where_clamp import where
+from backlight.ops.shape.joining import cat
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]

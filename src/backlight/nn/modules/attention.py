@@ -6,7 +6,7 @@ from backlight.nn.attention import multi_head_attention_forward
 from backlight.nn.modules.linear import Linear
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.tensor.filled import empty
+from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["MultiheadAttention"]

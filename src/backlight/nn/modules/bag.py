@@ -1,12 +1,12 @@
 """Bags of embeddings."""
 
-from backlight.graph.modes import no_grad
+from backlight.engine.grad_mode import no_grad
 from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.embedding import padding_row
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.tensor.filled import empty
+from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["EmbeddingBag"]

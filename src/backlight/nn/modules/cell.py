@@ -7,9 +7,9 @@ from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.ops.recurrent import gru_steps, rnn_steps
-from backlight.ops.recurrent_layers import lstm_cell
-from backlight.tensor.filled import empty, zeros
+from backlight.ops.nn.recurrent import gru_steps, rnn_steps
+from backlight.ops.nn.recurrent_layers import lstm_cell
+from backlight.tensor.factories import empty, zeros
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backlight.dispatch.observation import begin_write, end_write
+from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 from backlight.errors import ArgumentError, ShapeError
-from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, storage_of, wrap, writable
-from backlight.graph.watching import begin_write, end_write
 from backlight.nn.modules.state_hooks import EXTRA, StateHookRegistration
 from backlight.nn.parameter import Parameter, is_lazy
 from backlight.sizes import Size

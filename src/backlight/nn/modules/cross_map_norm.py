@@ -3,8 +3,8 @@
 import numpy as np
 
 from backlight.autograd.function import Function
+from backlight.engine.tensor_state import wrap
 from backlight.errors import ValueProblem
-from backlight.graph.state import wrap
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
 

@@ -1,11 +1,11 @@
 """Lookup tables."""
 
-from backlight.graph.modes import no_grad
+from backlight.engine.grad_mode import no_grad
 from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.tensor.filled import empty
+from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["Embedding"]

@@ -8,11 +8,11 @@ which notes the gradients of the outputs, and the inputs' node last, when all th
 import warnings
 
 from backlight.autograd.function import Function
+from backlight.engine.grad_mode import is_grad_enabled
+from backlight.engine.hook_calls import check_answer
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
-from backlight.graph.hook_calls import check_answer
-from backlight.graph.modes import is_grad_enabled
-from backlight.graph.state import TensorState
-from backlight.notices import warn_outside
+from backlight.system.user_warnings import warn_outside
 
 
 class BackwardHookFunction(Function):

@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from backlight.engine.hooks import HookDict, RemovableHandle
 from backlight.errors import GraphError
-from backlight.graph.hooks import HookDict, RemovableHandle
 from backlight.nn.modules.gradient_watch import GradientWatch
 from backlight.nn.modules.node_hooks import hook_last_node
 

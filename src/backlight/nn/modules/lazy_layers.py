@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from backlight.dtypes import int64
+from backlight.engine.grad_mode import no_grad
 from backlight.errors import ShapeError, ValueProblem
-from backlight.graph.modes import no_grad
 from backlight.nn.modules.channel_norms import (
     BatchNorm,
     BatchNorm1d,
@@ -26,7 +26,7 @@ from backlight.nn.modules.convolution import (
 from backlight.nn.modules.lazy import LazyModuleMixin
 from backlight.nn.modules.linear import Linear
 from backlight.nn.parameter import UninitializedBuffer, UninitializedParameter
-from backlight.tensor.filled import zeros
+from backlight.tensor.factories import zeros
 from backlight.tensor.tensor import Tensor
 
 __all__ = [

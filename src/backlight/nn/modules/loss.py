@@ -7,7 +7,7 @@ from backlight.errors import ArgumentError, ShapeError
 from backlight.nn import functional as F
 from backlight.nn.modules.linear import Linear
 from backlight.nn.modules.module import Module
-from backlight.ops.losses import reduction_of
+from backlight.ops.loss.regression_losses import reduction_of
 from backlight.tensor.tensor import Tensor
 
 __all__ = [

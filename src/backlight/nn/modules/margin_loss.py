@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.graph.state import TensorState
 from backlight.nn import functional as F
 from backlight.nn.modules.loss import Loss, WeightedLoss
 from backlight.tensor.tensor import Tensor

@@ -6,8 +6,8 @@ module's. They are here for programs that use them; `register_full_backward_hook
 
 from collections.abc import Callable
 
-from backlight.graph.state import TensorState
-from backlight.notices import warn_outside
+from backlight.engine.tensor_state import TensorState
+from backlight.system.user_warnings import warn_outside
 
 REMEDY = "Please use register_full_backward_hook to get the documented behavior."
 GONE = "deprecated and will be removed in future versions. This hook will be missing"

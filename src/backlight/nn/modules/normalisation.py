@@ -8,7 +8,7 @@ from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.tensor.filled import empty
+from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]

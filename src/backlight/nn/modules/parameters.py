@@ -5,8 +5,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ValueProblem
-from backlight.graph.state import TensorState
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
 from backlight.tensor.tensor import Tensor

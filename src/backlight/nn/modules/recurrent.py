@@ -1,7 +1,7 @@
 """Recurrent layers: RNN, LSTM, GRU.
 
 One product for the inputs of all steps and one a step for the hidden state; what happens between is one op for a layer
-and direction (see ops/recurrent.py).
+and direction (see ops/nn/recurrent.py).
 """
 
 import math
@@ -13,9 +13,9 @@ from backlight.nn import init
 from backlight.nn.modules.module import Module
 from backlight.nn.packing import PackedSequence
 from backlight.nn.parameter import Parameter
-from backlight.ops.recurrent_layers import THROUGH, Weights, through_layers
-from backlight.ops.selecting import index_select
-from backlight.tensor.filled import empty, zeros
+from backlight.ops.indexing.index_selection import index_select
+from backlight.ops.nn.recurrent_layers import THROUGH, Weights, through_layers
+from backlight.tensor.factories import empty, zeros
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]

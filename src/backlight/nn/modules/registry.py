@@ -6,8 +6,8 @@ name into `_buffers`; everything else is an ordinary attribute. A name lives in 
 it.
 """
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.graph.state import TensorState
 from backlight.nn.parameter import Buffer, Parameter
 from backlight.tensor.tensor import Tensor
 

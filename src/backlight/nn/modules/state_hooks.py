@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from backlight.engine.hooks import HookDict, RemovableHandle
 from backlight.errors import GraphError
-from backlight.graph.hooks import HookDict, RemovableHandle
 
 EXTRA = "_extra_state"  # the key of what `get_extra_state` returns
 

@@ -15,7 +15,7 @@ from backlight.nn.modules.dropout import Dropout
 from backlight.nn.modules.linear import Linear
 from backlight.nn.modules.module import Module
 from backlight.nn.modules.normalisation import LayerNorm
-from backlight.tensor.filled import full
+from backlight.tensor.factories import full
 from backlight.tensor.tensor import Tensor
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
+from backlight.engine.grad_mode import no_grad
 from backlight.errors import ValueProblem
-from backlight.graph.modes import no_grad
 from backlight.nn.parameter import Parameter
 from backlight.tensor.tensor import Tensor
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from backlight.later import names_later
+from backlight.dispatch.arguments.checked import with_checks
 from backlight.nn.utils import parametrizations, parametrize, rnn
 from backlight.nn.utils.clipping import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from backlight.nn.utils.fusion import (
@@ -15,7 +15,7 @@ from backlight.nn.utils.fusion import (
 from backlight.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from backlight.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 from backlight.nn.utils.weight_norm import remove_weight_norm, weight_norm
-from backlight.ops.arguments.checked import with_checks
+from backlight.system.lazy_import import names_later
 
 if TYPE_CHECKING:
     from backlight.nn.utils import prune

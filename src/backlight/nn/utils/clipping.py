@@ -7,14 +7,14 @@ from types import GeneratorType
 
 import numpy as np
 
+from backlight.dispatch.observation import begin_write, end_write
+from backlight.engine.grad_mode import no_grad
+from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import GraphError
-from backlight.graph.modes import no_grad
-from backlight.graph.provenance import user_place
-from backlight.graph.state import TensorState, wrap, writable
-from backlight.graph.watching import begin_write, end_write
-from backlight.kernels.steps import scale_in_place, sum_of_squares
-from backlight.ops.joining import stack
-from backlight.ops.norms import vector_norm
+from backlight.kernels.nn.optimizer_steps import scale_in_place, sum_of_squares
+from backlight.ops.reduction.norms import vector_norm
+from backlight.ops.shape.joining import stack
 from backlight.tensor.creation import tensor
 from backlight.tensor.tensor import Tensor
 

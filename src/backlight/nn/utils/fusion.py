@@ -6,7 +6,7 @@ import inspect
 from backlight.errors import GraphError
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.tensor.filled import ones_like, zeros_like
+from backlight.tensor.factories import ones_like, zeros_like
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "skip_init"]
 

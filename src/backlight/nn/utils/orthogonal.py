@@ -1,17 +1,17 @@
 """`orthogonal`: a weight that stays an orthogonal matrix while it is trained."""
 
 from backlight.dtypes import finfo
+from backlight.engine.grad_mode import no_grad
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import MissingMethodError, ValueProblem
-from backlight.graph.modes import no_grad
-from backlight.graph.state import TensorState
 from backlight.linalg import householder_product, solve
 from backlight.nn.modules.module import Module
 from backlight.nn.utils.parametrize import register_parametrization
-from backlight.ops.joining import cat
-from backlight.ops.matrix_functions import matrix_exp
-from backlight.ops.qr import geqrf
-from backlight.tensor.drawn import randn
-from backlight.tensor.filled import zeros_like
+from backlight.ops.linalg.matrix_functions import matrix_exp
+from backlight.ops.linalg.qr import geqrf
+from backlight.ops.shape.joining import cat
+from backlight.tensor.factories import zeros_like
+from backlight.tensor.random_factories import randn
 from backlight.tensor.ranges import eye
 from backlight.tensor.tensor import Tensor
 

@@ -1,11 +1,11 @@
 """Parametrizations that have a name: orthogonal, spectral_norm, weight_norm."""
 
+from backlight.dispatch.arguments.checked import with_checks
 from backlight.nn.modules.module import Module
 from backlight.nn.utils.orthogonal import orthogonal
 from backlight.nn.utils.parametrize import register_parametrization
 from backlight.nn.utils.spectral import spectral_norm
-from backlight.ops.arguments.checked import with_checks
-from backlight.ops.norms import vector_norm
+from backlight.ops.reduction.norms import vector_norm
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]

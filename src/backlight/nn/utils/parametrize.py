@@ -7,14 +7,14 @@ moves to `parametrizations.<name>.original` (or `original0`, `original1` …), w
 
 from collections.abc import Iterator
 
+from backlight.dispatch.arguments.checked import with_checks
+from backlight.engine.grad_mode import no_grad
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ValueProblem
-from backlight.graph.modes import no_grad
-from backlight.graph.state import TensorState
-from backlight.kernels.blocks import block
+from backlight.kernels.state_blocks import block
 from backlight.nn.modules.container import ModuleDict, ModuleList
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
-from backlight.ops.arguments.checked import with_checks
 from backlight.tensor.tensor import Tensor
 
 __all__ = [

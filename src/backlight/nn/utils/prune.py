@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from backlight.dispatch.arguments.checked import with_checks
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.nn.modules.module import Module
 from backlight.nn.utils.pruning_methods import (
@@ -16,8 +17,7 @@ from backlight.nn.utils.pruning_methods import (
     pruning_hooks,
 )
 from backlight.nn.utils.vectors import parameters_to_vector
-from backlight.ops.arguments.checked import with_checks
-from backlight.tensor.filled import ones_like
+from backlight.tensor.factories import ones_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = [

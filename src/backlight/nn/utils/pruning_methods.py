@@ -11,8 +11,8 @@ from numbers import Integral, Real
 
 from backlight.errors import ArgumentError, DimError, ValueProblem
 from backlight.nn.modules.module import Module
-from backlight.tensor.drawn import rand, rand_like
-from backlight.tensor.filled import ones_like, zeros_like
+from backlight.tensor.factories import ones_like, zeros_like
+from backlight.tensor.random_factories import rand, rand_like
 from backlight.tensor.tensor import Tensor
 
 __all__ = [

@@ -1,5 +1,6 @@
 """Packed and padded sequences under PyTorch's name, `nn.utils.rnn`."""
 
+from backlight.dispatch.arguments.checked import with_checks
 from backlight.nn.packing import (
     PackedSequence,
     invert_permutation,
@@ -10,7 +11,6 @@ from backlight.nn.packing import (
     unpack_sequence,
     unpad_sequence,
 )
-from backlight.ops.arguments.checked import with_checks
 
 __all__ = [
     "PackedSequence",

@@ -1,8 +1,8 @@
 """`spectral_norm` as a parametrization: a weight whose largest singular value is one."""
 
+from backlight.engine.grad_mode import no_grad
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ValueProblem
-from backlight.graph.modes import no_grad
-from backlight.graph.state import TensorState
 from backlight.nn.functional import normalize
 from backlight.nn.modules.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from backlight.nn.modules.module import Module

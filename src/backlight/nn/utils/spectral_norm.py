@@ -4,8 +4,8 @@
 `weight_u` and `weight_v`.
 """
 
+from backlight.engine.grad_mode import no_grad
 from backlight.errors import ValueProblem
-from backlight.graph.modes import no_grad
 from backlight.nn.functional import normalize
 from backlight.nn.modules.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from backlight.nn.modules.module import Module

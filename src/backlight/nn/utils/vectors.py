@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
-from backlight.graph.state import TensorState
-from backlight.ops.joining import cat
+from backlight.ops.shape.joining import cat
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]

@@ -9,8 +9,8 @@ import warnings
 from backlight.errors import GraphError, ValueProblem
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter, UninitializedParameter
-from backlight.ops.kernel_calls import norm_except_dim
 from backlight.tensor.tensor import Tensor
+from backlight.torch_api.aten_signatures import norm_except_dim
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from weakref import ref
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, MissingMethodError, ValueProblem
-from backlight.graph.state import TensorState
-from backlight.kernels.blocks import block
+from backlight.kernels.state_blocks import block
 from backlight.optim.optimizer import Optimizer
 
 __all__ = ["LRScheduler"]

@@ -6,7 +6,7 @@ from backlight.lens.pictures.boxes import Box, Group, Picture
 from backlight.lens.pictures.labels import title_of
 from backlight.lens.pictures.render.seen import seen
 from backlight.lens.records.nodes import LEAF
-from backlight.svg_text import printable
+from backlight.report.text_width import printable
 
 FILL = {"leaf": "#dcf2d6", "op": "#fdf0c2", "given": "#efeae0"}
 STROKE = {"leaf": "#4f9a55", "op": "#c39a1c", "given": "#a49a88"}

@@ -17,7 +17,7 @@ from backlight.lens.pictures.labels import title_of
 from backlight.lens.pictures.render.seen import Arrow, Seen, seen
 from backlight.lens.records.nodes import LEAF, OP
 from backlight.lens.replays.replay import NOTHING
-from backlight.svg_text import printable
+from backlight.report.text_width import printable
 
 GREEN, YELLOW, BOLD, FAINT, PLAIN = "\033[32m", "\033[33m", "\033[1m", "\033[2m", "\033[0m"
 NARROWEST, USUAL = 24, 160

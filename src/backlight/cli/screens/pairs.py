@@ -1,0 +1,150 @@
+"""In the terminal: what words of query and document bring together, and why one document stands above another."""
+
+from rich.cells import cell_len
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from backlight.cli.screens.ranking import INDENT, account, grid
+from backlight.cli.screens.terminal import Screen, digits_for, ending, level_of, number, plain, strongest, with_value
+from backlight.explain.attribution import Attribution
+from backlight.explain.comparison import Comparison
+from backlight.explain.methods.interactions import MATRICES, Interactions, Link
+
+PAIRS = 10  # strongest pairs listed
+CELL = 2  # columns of a cell of the grid
+LABEL = 14  # most columns of a query word beside its row
+BAR = 20
+
+
+def show_matrix(found: Interactions, screen: Screen) -> None:
+    """Print a matrix: how it was made, the strongest pairs, and as much of the grid as fits."""
+    console = screen.console
+    lines = {
+        "query": Text(plain(found.query_text)),
+        "model": Text(found.model),
+        "score": Text(number(found.score)),
+        "method": Text(_told(found)),
+        "shade": screen.legend(found.signed, "together raise the score", "together lower it"),
+    }
+    console.print(grid(lines))
+    console.print("\nstrongest pairs")
+    console.print(_pairs(found, screen))
+    console.print()
+    console.print(_grid(found, screen))
+
+
+def _told(found: Interactions) -> str:
+    """Say how a matrix was made, and how well."""
+    parts = [found.method, MATRICES[found.method].summary if found.method in MATRICES else found.meaning]
+    parts.append("no baseline" if found.baseline is None else f"baseline {found.baseline}")
+    if found.gap is not None:
+        parts.append(f"misses its sum by {abs(found.gap):.2g}")
+    parts.append(f"{found.passes:,.0f} passes")
+    return ", ".join(parts)
+
+
+def _pairs(found: Interactions, screen: Screen) -> Table:
+    """Return the strongest pairs, each with its value as a number and as a bar to either side."""
+    links = found.strongest(PAIRS)
+    most, digits = max((abs(link.value) for link in links), default=0.0), digits_for(link.value for link in links)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    for link in links:
+        filled = round(BAR / 2 * abs(link.value) / most) if most else 0
+        table.add_row(
+            Text(f"{plain(link.query.text)} × {plain(link.document.text)}"),
+            Text(number(link.value, digits, signed=found.signed)),
+            _two_sided(link, filled, screen),
+        )
+    return table
+
+
+def _two_sided(link: Link, filled: int, screen: Screen) -> Text:
+    """Return a bar that goes from the middle to the right for +, to the left for −."""
+    half = BAR // 2
+    empty, bar = Text("─" * (half - filled), "dim"), "━" * filled
+    if link.value < 0:
+        return empty + Text(bar, screen.bar(-1)) + Text("│" + " " * half, "dim")
+    return Text(" " * half + "│", "dim") + Text(bar, screen.bar(1)) + empty
+
+
+def _grid(found: Interactions, screen: Screen) -> Group:
+    """Return the columns of the largest values that fit beside each other, in the order of the text."""
+    labels = [ending(plain(word.text), LABEL) for word in found.query]
+    room = max(1, (screen.console.width - max(map(cell_len, labels), default=0) - 2) // CELL)
+    sizes = [max(abs(row[column]) for row in found.values) for column in range(len(found.document))]
+    chosen = sorted(sorted(range(len(sizes)), key=lambda column: -sizes[column])[:room])
+    most = max(sizes, default=0.0) or 1.0
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    for label, row in zip(labels, found.values):
+        table.add_row(Text(label), Text().join(_cell(row[column] / most, screen) for column in chosen))
+    which = "all words" if len(chosen) == len(sizes) else f"the {len(chosen)} strongest of {len(sizes)} words"
+    shown = " ".join(plain(found.document[column].text) for column in chosen)
+    return Group(table, Text(f"columns, {which}: {shown}", "dim"))
+
+
+def _cell(share: float, screen: Screen) -> Text:
+    """Return a cell of the grid: a shade, or without colours a sign, twice from the third level on."""
+    level, sign = level_of(share), 1 if share > 0 else -1
+    if level is None:
+        return Text("· ", "dim")
+    mark = ("+" if share > 0 else "-") * (2 if level >= 2 else 1)
+    return Text(f"{mark:{CELL}}", screen.shade(level, sign).replace("underline ", ""))
+
+
+def show_comparison(found: Comparison, screen: Screen) -> None:
+    """Print why A stands above B: the difference, what would swap the two, and both documents lit."""
+    console = screen.console
+    difference = f"{number(found.score_a)} − {number(found.score_b)} = {number(found.difference, signed=True)}"
+    lines = {
+        "query": screen.text(found.query_words, True),
+        "model": Text(found.model),
+        "A": Text(plain(found.name_a), "bold") + Text(_scores(found.score_a, found.activated_a)),
+        "B": Text(plain(found.name_b), "bold") + Text(_scores(found.score_b, found.activated_b)),
+        "A − B": Text(f"{difference} ({found.score_name})"),
+        "method": Text(account([found.a])),
+        "shade": screen.legend(True, "speaks for A", "speaks for B"),
+    }
+    console.print(grid(lines))
+    for letter, name, score, made in (
+        ("A", found.name_a, found.score_a, found.a),
+        ("B", found.name_b, found.score_b, found.b),
+    ):
+        console.print()
+        console.print(Text(f"  {letter} {ending(plain(name), console.width - 16)}  {number(score)}", "bold"))
+        console.print(Padding(_side(made, screen), (0, 0, 0, INDENT)))
+    console.print()
+    console.print(_swap(found))
+
+
+def _scores(score: float, activated: float | None) -> str:
+    """Return a raw score, and what the model's owners show in its place where that is something else."""
+    shown = "" if activated is None or abs(activated - score) < 1e-6 else f" → {number(activated)}"
+    return f"  {number(score)}{shown}"
+
+
+def _side(made: Attribution, screen: Screen) -> Text:
+    """Return a document with its words lit by what they bring to the difference."""
+    text = made.document
+    words = strongest(text.words, True, screen.console.width - INDENT)
+    return screen.text(text, True) + Text(f"\n{words}", "dim")
+
+
+def _swap(found: Comparison) -> Text:
+    """Say which words the better document must lose to stand below the other."""
+    if found.swap is None:
+        return Text("No set of words that was tried makes the two change places.")
+    swap, names = found.swap, {"a": found.name_a, "b": found.name_b}
+    other = names["b" if swap.side == "a" else "a"]
+    digits = digits_for(word.value for word in swap.words)
+    words = ", ".join(with_value(word, True, digits) for word in swap.words)
+    plural = "word" if len(swap.words) == 1 else "words"
+    surely = "no smaller set does it" if swap.exact else "a smaller set may exist"
+    return Text(
+        f"{plain(names[swap.side])} falls below {plain(other)} without {len(swap.words)} {plural}: {words}; its "
+        f"score is then {number(swap.score_after)}, and {surely}."
+    )

@@ -1,0 +1,149 @@
+"""The source of a node's methods: backward on arrays, backward on tensors, and the walk's short path."""
+
+from backlight.codegen.declaration import ARRAYS, OPTIONAL
+from backlight.codegen.op_schema import Plan
+from backlight.errors import BacklightError
+
+
+def backward_source(plan: Plan, graph: bool) -> str:
+    """Return the source of a node's backward, on arrays or (graph) on tensors."""
+    op = plan.op
+    head = "def backward_graph(node, grad, edges):" if graph else "def backward(node, grad, edges, keep):"
+    if graph and op.composite is not None:
+        call = "gradients_of_composite(op, node, grad, edges)"
+        lines = [f"return {_resting(plan, call)}"]
+    else:
+        lines = _unpack_lines(plan, graph) + _edge_lines(plan) + _rule_lines(plan, graph) + _finish_lines(plan, graph)
+    return "\n".join([head, *("    " + line for line in lines)]) + "\n"
+
+
+def walk_source(plan: Plan) -> str:
+    """Return the source of `walk`: backward on arrays that adds its gradients to the walk's buffers itself.
+
+    This is the path of a backward that nobody watches; it saves a tuple and a loop a node (see Node.walk). An edge to
+    one of several outputs is no key of the buffers: that is how it is told from a node.
+    """
+    if any(p.kind == ARRAYS for p in plan.differentiable):
+        return "def nothing():\n    pass\n"
+    head = "def walk(node, edges, grad, keep, buffers, owned, add_to_output):"
+    lines = ["if edges is None:", "    edges = node.edges"]
+    lines += [*_unpack_lines(plan, False), *_edge_lines(plan), *_rule_lines(plan, False)]
+    lines += _finish_lines(plan, False)[:-1]
+    together = {name for rule in plan.op.rules if len(rule.inputs) > 1 for name in rule.inputs}
+    for p in plan.differentiable:
+        end, grad = f"e_{p.name}", f"g_{p.name}"
+        asked = f" and {end} is not None" if p.name in together else ""
+        lines += [f"if {grad} is not None{asked}:", "    try:", f"        present = buffers[{end}]"]
+        lines += ["    except KeyError:", f"        add_to_output({end}.node, {end}.number, {grad})", "    else:"]
+        lines += ["        if present is None:", f"            buffers[{end}] = {grad}"]
+        lines += [f"        elif {end} in owned:", f"            add(present, {grad}, present)", "        else:"]
+        lines += [f"            total = buffers[{end}] = present + {grad}"]
+        lines += ["            if total.__class__ is ndarray:", f"                owned.add({end})"]
+    return "\n".join([head, *("    " + line for line in lines)]) + "\n"
+
+
+def _unpack_lines(plan: Plan, graph: bool) -> list[str]:
+    op, lines = plan.op, []
+    for p in plan.inputs:
+        name = p.name
+        if p.kind == ARRAYS:
+            lines += [f"{name} = operands.check_saved_list(node, {name!r})"]
+            if not graph:
+                lines += [f"{name} = [tensor._data for tensor in {name}]"]
+        elif p.kind == OPTIONAL:
+            lines += [f"{name} = node.{name}", f"if {name} is not None:"]
+            lines += [f"    operands.check_saved(node, {name!r})"]
+            lines += [] if graph else [f"    {name} = {name}._data"]
+        else:
+            lines += [f"{name} = node.{name}", f"if {name} is None:"]
+            lines += [f"    {name} = operands.check_saved(node, {name!r})"]
+            lines += [
+                f"storage = {name}._storage",
+                f"if storage is not None and storage.version != node.{name}_version:",
+            ]
+            lines += [f"    operands.check_saved(node, {name!r})"]
+            if not graph:
+                lines += [f"{name} = {name}._data"]
+            elif p in plan.differentiable:
+                place = plan.differentiable.index(p)
+                lines += [f"{name} = operands.still_attached({name}, node.edges[{place}])"]
+    if plan.out:
+        if plan.several:
+            lines += [f"out = operands.check_saved_outputs(node, {graph})"]
+        else:
+            lines += ["out = node.out", "if out is None or node.out_storage.version != node.out_version:"]
+            lines += ["    operands.check_saved(node, 'out')"]
+            lines += ["out = operands.output_tensor(node)"] if graph else []
+    lines += [f"{name} = node.{name}" for name in plan.options]
+    if plan.kept:
+        first = plan.kept[0]
+        lines += [f"{name} = node.{name}" for name in plan.kept]
+        if not plan.inputs and not plan.out:
+            lines += [f"if {first} is None:", f"    operands.check_saved(node, {first!r})"]
+        lines += [f"{name} = operands.constant({name})" for name in plan.kept if graph]
+    lines += [f"{p.name}_shape = node.{p.name}_shape" for p in plan.shapes]
+    lines += [f"{p.name}_dtype = node.{p.name}_dtype" for p in plan.dtypes]
+    if op.outputs == "many":
+        lines += ["if node.outputs == 1:", "    grad = [grad]"]
+    return lines
+
+
+def _edge_lines(plan: Plan) -> list[str]:
+    if any(p.kind == ARRAYS for p in plan.differentiable):
+        return []
+    return [f"{''.join(f'e_{p.name}, ' for p in plan.differentiable)}= edges"]
+
+
+def _rule_lines(plan: Plan, graph: bool) -> list[str]:
+    lines = []
+    ops = "TENSOR_OPS" if graph else "ARRAY_OPS"
+    for number, rule in enumerate(plan.op.rules):
+        listed = len(rule.inputs) == 1 and plan.kinds[rule.inputs[0]] == ARRAYS
+        needs = (
+            "tuple(edge is not None for edge in edges)"
+            if listed
+            else ("(" + "".join(f"e_{name} is not None, " for name in rule.inputs) + ")")
+        )
+        values = {"ops": ops, "needs": needs}
+        arguments = {name: values.get(name, name) for name in rule.wants}
+        call = f"rule_{number}({', '.join(arguments.values())})"
+        if not listed:
+            call = plan.inlined(rule.function, arguments, f"rule_{number}") or call
+        if listed:
+            lines += [f"grads = {call}"]
+        elif len(rule.inputs) == 1:
+            name = rule.inputs[0]
+            lines += [f"g_{name} = ({call}) if e_{name} is not None else None"]
+        else:
+            targets = ", ".join(f"g_{name}" for name in rule.inputs)
+            lines += [f"{targets} = {call}"]
+    return lines
+
+
+def _finish_lines(plan: Plan, graph: bool) -> list[str]:
+    lines = []
+    if plan.op.promote:
+        restore = "operands.restore_tensor" if graph else "operands.restore"
+        lines += ["if node.fix is not None:"]
+        for number, p in enumerate(plan.differentiable):
+            lines += [f"    g_{p.name} = {restore}(g_{p.name}, node.fix[{number}])"]
+    if not graph and plan.freed_slots():
+        lines += ["if not keep:", f"    {' = '.join(f'node.{name}' for name in plan.freed_slots())} = None"]
+    if any(p.kind == ARRAYS for p in plan.differentiable):
+        rest = [p for p in plan.differentiable if p.kind != ARRAYS]
+        if rest:
+            raise BacklightError(f"{plan.op.name}: a list of arrays must be the only differentiable input")
+        return lines + ["return grads"]
+    found = f"({''.join(f'g_{p.name}, ' for p in plan.differentiable)})"
+    return [*lines, f"return {_resting(plan, found) if graph else found}"]
+
+
+def _resting(plan: Plan, found: str) -> str:
+    """Return an expression for gradients that belong to the graph: NOTE [Resting gradients]."""
+    if plan.op.resting == ("out",):
+        return f"resting({found}, (operands.own_edge(node),), ((True,),))"
+    names, on = [p.name for p in plan.differentiable], plan.op.resting
+    table = tuple(
+        [tuple([name in (on.get(own, ()) if isinstance(on, dict) else on) for name in names]) for own in names]
+    )
+    return f"resting({found}, edges, {table})" if on else found

@@ -1,0 +1,294 @@
+"""The `op` decorator: an op is declared as a forward on arrays and one derivative for each input.
+
+NOTE [Declaring an op]
+    @op(promote="float")
+    def tanh(xp, input):
+        return xp.tanh(input)
+
+    @tanh.derivative("input", formula="grad · (1 − tanh(input)²)")
+    def tanh_input(grad, out):
+        return grad * (1 - out * out)
+
+* `xp` is the array module. A parameter without annotation is an array, one annotated `Array | None` an array that may
+  be missing, `Arrays` a list of arrays; any other annotation marks an option.
+* A derivative's parameters are exactly what the node keeps: `grad`, `out`, an input, an option, `x_shape` (the shape of
+  input x), a value in `keeps`. Beside these it may ask for `ops` (the op table, on whatever kind of value the rule runs
+  on) and `needs` (which of the inputs named in its decorator want a gradient, when it names several).
+* A rule is plain expressions: it runs on arrays in an ordinary backward and on tensors under create_graph. A rule that
+  takes `xp` runs on arrays only; its op declares a `composite` too, the same function written in other ops, which
+  create_graph differentiates instead.
+* For forward mode an op may say how its tangents follow (`tangent=`), or declare a rule for them beside the derivative
+  (`@tanh.tangent("input")`): NOTE [Tangent rules] in codegen/pushforward.py. Without, they are derived from the
+  derivative.
+* What the decorator returns is the public function. Its code is generated at the first call (see codegen/generate.py).
+"""
+
+from types import FunctionType
+
+from backlight.dispatch.dispatcher import op_was_built
+from backlight.errors import BacklightError
+from backlight.kernels.native import core
+from backlight.system.fork_safety import fork_safe_lock
+
+ARRAY, OPTIONAL, ARRAYS, OPTION = "array", "optional", "arrays", "option"
+LINEAR, MULTILINEAR, SYMMETRIC = "linear", "multilinear", "symmetric"
+
+TABLE: dict[str, "Op"] = {}
+
+
+class Array:
+    """Annotates a forward's parameter that is an array."""
+
+
+class Arrays:
+    """Annotates a forward's parameter that is a list of arrays."""
+
+
+class Mask:
+    """Annotates a forward's parameter that is an array of bools: it broadcasts, and takes no part in promotion."""
+
+
+KINDS = {
+    None: ARRAY,
+    Mask: ARRAY,
+    Array: ARRAY,
+    Array | None: OPTIONAL,
+    Arrays: ARRAYS,
+    "Array | None": OPTIONAL,
+    "Arrays": ARRAYS,
+}
+
+
+class Param:
+    """One parameter of an op: its name, its kind, its default (if `has_default`); whether it is a plain number."""
+
+    __slots__ = ("name", "kind", "promoted", "number", "has_default", "default", "keyword_only")
+
+    def __init__(self, name, annotation, has_default, default, keyword_only):
+        self.name = name
+        self.kind = KINDS.get(annotation, OPTION)
+        self.promoted = annotation is not Mask
+        self.number = annotation in (float, float | None)
+        self.has_default = has_default
+        self.default = default
+        self.keyword_only = keyword_only
+
+
+class Rule:
+    """The derivative for one input, or for several at once."""
+
+    __slots__ = ("inputs", "function", "formula", "wants")
+
+    def __init__(self, inputs, function, formula):
+        self.inputs = inputs
+        self.function = function
+        self.formula = formula
+        code = function.__code__
+        self.wants = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+class Op:
+    """One row of the table of ops."""
+
+    def __init__(
+        self,
+        forward,
+        *,
+        name: str | None = None,
+        node: str | None = None,
+        promote: str | None = None,
+        view: bool = False,
+        keeps: tuple[str, ...] = (),
+        outputs: int | str = 1,
+        differentiable: tuple[int, ...] | None = None,
+        returns=None,
+        symbol: str | None = None,
+        refuse=None,
+        explain=None,
+        tangent: str | None = None,
+        tangent_with: dict | None = None,
+        resting: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
+    ):
+        self.forward = forward
+        self.name = self.told_as = name or forward.__name__  # what watchers are told it is called
+        self.node_name = node or camel(self.name) + "Backward0"
+        self.promote = promote
+        self.view = view
+        self.keeps = keeps
+        self.outputs = outputs
+        self.differentiable = differentiable
+        self.returns = returns
+        self.symbol = symbol
+        self.refuse = refuse
+        self.taken = []  # the dtypes that `refuse` is known to let pass; to hash one would cost more than to compare
+        self.explain = explain
+        self.tangent_form = LINEAR if view else tangent
+        self.tangent_with = tangent_with or {}
+        self.resting = resting
+        self.rules: list[Rule] = []
+        self.tangents = {}  # input -> the rule for its tangent
+        self.composite = None
+        self.dims = self.for_other_dims = None
+        self.params = parameters_of(forward)
+
+    @property
+    def arrays(self) -> list[Param]:
+        """The parameters that are tensors."""
+        return [param for param in self.params if param.kind != OPTION]
+
+    def derivative(self, *inputs: str, formula: str):
+        """Declare the decorated function to be the derivative for the named inputs."""
+        self._require_inputs(inputs)
+
+        def declare(function):
+            self.rules.append(Rule(inputs, function, formula))
+            return function
+
+        return declare
+
+    def tangent(self, *inputs: str):
+        """Declare the decorated function to give the output's tangent from that of each named input."""
+        self._require_inputs(inputs)
+
+        def declare(function):
+            self.tangents |= dict.fromkeys(inputs, function)
+            return function
+
+        return declare
+
+    def _require_inputs(self, names) -> None:
+        known = {param.name for param in self.arrays}
+        if not set(names) <= known:
+            raise BacklightError(
+                f"{self.name} has no array inputs {sorted(set(names) - known)}: it has {sorted(known)}"
+            )
+
+    def composed(self, function):
+        """Declare the decorated function, of the op's own parameters, to be the op written in other ops."""
+        self.composite = function
+        return function
+
+    def elsewhere(self, dims: int):
+        """Declare the decorated function, of the same inputs, to be called unless each of them has so many dims."""
+
+        def declare(function):
+            self.dims, self.for_other_dims = dims, function
+            return function
+
+        return declare
+
+    def formulas(self) -> dict[str, str]:
+        """Return the formula of each input's derivative."""
+        return {name: rule.formula for rule in self.rules for name in rule.inputs}
+
+
+def parameters_of(forward) -> list[Param]:
+    """Read the parameters of a forward, all but `xp`."""
+    code = forward.__code__
+    annotations = forward.__annotations__
+    positional = code.co_argcount
+    names = code.co_varnames[: positional + code.co_kwonlyargcount]
+    defaults = dict(zip(reversed(names[:positional]), reversed(forward.__defaults__ or ())))
+    defaults.update(forward.__kwdefaults__ or {})
+    return [
+        Param(name, annotations.get(name), name in defaults, defaults.get(name), place >= positional)
+        for place, name in enumerate(names)
+        if place
+    ]
+
+
+def camel(name: str) -> str:
+    """Return `log_softmax` as `LogSoftmax`."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def op(forward=None, **options):
+    """Declare an op (see NOTE [Declaring an op]) and return its public function.
+
+    Args:
+        name: the op's name in the table; the function's own by default.
+        node: the name of its node; PyTorch's for the same op.
+        promote: "same" converts the inputs to their common dtype, "float" also integers to floats; and broadcasts.
+        view: the output shares memory with the first input.
+        keeps: names of the values that the forward returns after its output, for the derivatives.
+        outputs: how many outputs; "many" for a list whose length depends on the call.
+        differentiable: which of several outputs have a gradient; all by default.
+        returns: a class to wrap several outputs in.
+        symbol: the Python operator, for the error message of a wrong operand.
+        refuse: a function of the inputs' dtypes that returns PyTorch's error, or the text of a RuntimeError, where it
+            does not take them, else None.
+        tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
+        tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
+        resting: inputs, or the output, that gradients are said to depend on though these never change, all gradients
+            or, in a dict, those of the inputs named: NOTE [Resting gradients].
+        explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
+    """
+    if forward is None:
+        return lambda function: op(function, **options)
+    name = options.get("name") or forward.__name__
+    if name in TABLE:
+        raise BacklightError(f"an op must have a name of its own, got {name!r} twice: {TABLE[name].forward.__module__}")
+    declared = TABLE[name] = Op(forward, **options)
+    declared.public = lazy_function(declared, "function")
+    return declared.public
+
+
+def lazy_function(declared: Op, flavour: str) -> FunctionType:
+    """Return a function that generates its own code when it is first called, and keeps its identity."""
+    namespace = {"__name__": "backlight.ops.generated", "op": declared, "flavour": flavour}
+    public = FunctionType(_stub.__code__, namespace, declared.name)
+    namespace["public"] = public
+    namespace["build"] = build_into
+    public.__doc__ = declared.forward.__doc__
+    public.__module__ = declared.forward.__module__
+    public.__qualname__ = declared.name
+    if flavour == "function":
+        public.op = declared
+        public.derivative = declared.derivative
+        public.tangent = declared.tangent
+        public.composed = declared.composed
+        public.elsewhere = declared.elsewhere
+    return core.core_function(public, declared) if may_be_compiled(declared) else public
+
+
+def may_be_compiled(declared: Op) -> bool:
+    """Tell, before anything is worked out, whether an op might be one that the core runs (codegen/core_ops.py)."""
+    if core is None or declared.view or declared.outputs != 1 or declared.keeps:
+        return False
+    return all(param.kind in (ARRAY, OPTION) for param in declared.params)
+
+
+def operator_of(public: FunctionType) -> FunctionType:
+    """Return the same op for use as a Python operator: a foreign operand gives NotImplemented."""
+    return lazy_function(public.op, "operator")
+
+
+def build_into(public, declared, flavour):
+    """Replace a stub's code by the generated one; a thread that comes second finds it done."""
+    with _building:
+        if public.__code__ is not _stub.__code__:
+            return
+        from_source = _generators[0](declared, flavour, public.__globals__)
+        public.__defaults__ = from_source.__defaults__
+        public.__kwdefaults__ = from_source.__kwdefaults__
+        public.__code__ = from_source.__code__
+        if not may_be_compiled(declared):  # a compiled op reports itself
+            namespace = public.__globals__
+            op_was_built(public, declared, lambda: _generators[0](declared, flavour, namespace, True).__code__)
+
+
+_building = fork_safe_lock()
+
+
+_generators: list = []
+
+
+def generator(function):
+    """Declare the function that turns an Op into code (codegen/generate.py does this once)."""
+    _generators[:] = [function]
+    return function
+
+
+def _stub(*args, **kwargs):
+    build(public, op, flavour)  # noqa: F821 - names of the namespace made in lazy_function
+    return public(*args, **kwargs)  # noqa: F821

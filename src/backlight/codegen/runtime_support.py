@@ -1,0 +1,445 @@
+"""The slow paths of generated ops: foreign operands, mixed dtypes, broadcast gradients, errors."""
+
+import numbers
+import warnings
+
+import numpy as np
+
+from backlight.dtypes import from_numpy_dtype, get_default_dtype
+from backlight.engine.grad_mode import modes
+from backlight.engine.node import Output, freed, modified, name_of_tensor, output_name
+from backlight.engine.saved_tensors import Packed, unpacked_list
+from backlight.engine.storage import new_storage
+from backlight.engine.tensor_state import TensorState, wrap
+from backlight.engine.views import NO_GRAD
+from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels.elementwise.binary import summed
+from backlight.kernels.half_precision import is_half, widened
+from backlight.kernels.state_blocks import silent_floats
+from backlight.ops.type_promotion import BOOL, as_float, check_scalar, common_dtype, is_float
+from backlight.sizes import as_storage_error
+
+ndarray = np.ndarray
+
+
+class _NotSaved:
+    """Stands on a node for an input that only gradients which nobody wants would need."""
+
+    _data = _storage = _edge = _tangents = None
+
+
+NOT_SAVED = _NotSaved()
+
+
+def is_number(value) -> bool:
+    """Tell whether a value is a Python or NumPy real number."""
+    return isinstance(value, (int, float, np.generic)) or (
+        isinstance(value, numbers.Real) and not isinstance(value, TensorState)
+    )
+
+
+def is_operand(value) -> bool:
+    """Tell whether a Python operator takes a value beside a tensor: a tensor or a number; NumPy takes its arrays."""
+    return isinstance(value, TensorState) or is_number(value)
+
+
+def coerce(op, flavour, values):
+    """Return tensors for the operands of an op: Python numbers become 0-d tensors of the dtype they will have.
+
+    Returns NotImplemented where an operator met a foreign operand.
+
+    Raises:
+        TypeError: an operand is neither a tensor nor, where the op takes them, a number.
+    """
+    tensors = [value for value in values if isinstance(value, TensorState)]
+    made = list(values)
+    for place, value in enumerate(values):
+        if isinstance(value, TensorState):
+            continue
+        if op.promote and tensors and is_number(value):
+            if isinstance(value, bool) and op.refuse is not None:
+                _check_bool(op, tensors)
+            made[place] = _scalar_tensor(value, tensors, op.promote == "float")
+        elif flavour == "operator" and op.rules and isinstance(value, ndarray):
+            return NotImplemented  # NumPy's reflected operator asks __array_ufunc__, and has the result's dtype right
+        elif op.promote and tensors and isinstance(value, ndarray):
+            made[place] = wrap(value)
+        elif flavour == "operator":
+            return NotImplemented
+        else:
+            raise wrong_argument(op, place, value)
+    return made
+
+
+def _check_bool(op, tensors) -> None:
+    """Raise PyTorch's error where an op does not take True or False beside tensors."""
+    problem = op.refuse(*[tensor._data.dtype for tensor in tensors], BOOL)
+    if problem is not None:
+        raise ShapeError(problem) if isinstance(problem, str) else problem
+
+
+def _scalar_tensor(value, tensors, floating: bool = False):
+    """Return a number as a 0-d tensor of the dtype that it has beside these tensors."""
+    first = tensors[0]._data
+    if len(tensors) == 1 and first.dtype.kind == "f" and not isinstance(value, np.generic):
+        kind = first.dtype
+    else:
+        value = value.item() if isinstance(value, np.generic) else value
+        kind = common_dtype([tensor._data for tensor in tensors], [value])
+        kind = as_float(kind) if floating else kind
+    return wrap(_number(value, kind) if first.__class__ is ndarray else _number(value, kind)[()])
+
+
+def number_beside(tensor, value):
+    """Return a Python number as the 0-d tensor that it stands for beside a tensor (see NOTE [0-d data])."""
+    data = getattr(tensor, "_data", None)
+    if data is None:
+        return value
+    kind = data.dtype
+    if kind.kind != "f" and (value.__class__ is float or kind.kind != "i"):
+        return _scalar_tensor(value, [tensor])
+    if data.__class__ is not ndarray:
+        return wrap(kind.type(value) if value.__class__ is float else _number(value, kind)[()])
+    return wrap(_number(value, kind))
+
+
+def float_beside(tensor, value):
+    """The same as `number_beside`, for an op that computes with floats whatever it is given."""
+    data = getattr(tensor, "_data", None)
+    kind = None if data is None else data.dtype.kind
+    if kind is None or kind == "f":
+        return number_beside(tensor, value)
+    if kind != "i" or data.__class__ is not ndarray:
+        return _scalar_tensor(value, [tensor], True)
+    return wrap(_number(value, get_default_dtype().numpy))
+
+
+def _number(value, kind):
+    """Return a number as an array of a dtype; integers too large for it wrap round, as in PyTorch."""
+    if value.__class__ is int and not -(2**63) <= value < 2**63:
+        check_scalar(value)
+        return np.array(float(value) if is_float(kind) else value).astype(kind)
+    try:
+        return np.array(value, kind)
+    except OverflowError:
+        return np.array(value).astype(kind)
+
+
+def number_given(op, name: str, value):
+    """Return the number that a tensor without dims and history holds, for an option that is one; or raise TypeError."""
+    if value._data.ndim or value._edge is not None:
+        raise ArgumentError(f"{op.name}(): argument '{name}' must be Number, not Tensor; pass .item() of it")
+    return value._data.item()
+
+
+def wrong_argument(op, place: int, value) -> ArgumentError:
+    """Return PyTorch's error for an argument that should have been a tensor."""
+    name = op.arrays[place].name if place < len(op.arrays) else op.arrays[-1].name
+    position = [param.name for param in op.params].index(name) + 1
+    return ArgumentError(
+        f"{op.name}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}; "
+        "wrap it with torch.tensor(…)"
+    )
+
+
+def refused(op, problem: Exception | None, arrays) -> Exception | None:
+    """Return PyTorch's error for dtypes that an op does not take, or NumPy's if PyTorch has none."""
+    found = op.refuse(*[array.dtype for array in arrays])
+    return problem if found is None else ShapeError(found) if isinstance(found, str) else found
+
+
+def check_dtypes(op, arrays) -> None:
+    """Raise PyTorch's error for dtypes that an op does not take; those that it does are asked about only once."""
+    problem = refused(op, None, arrays)
+    if problem is not None:
+        raise problem
+    if len({array.dtype for array in arrays}) == 1:
+        op.taken.append(arrays[0].dtype)
+
+
+def unify(op, arrays):
+    """Return the arrays in their common dtype (a float one where the op asks for it), None where one is missing."""
+    present = [array for array in arrays if array is not None]
+    if op.refuse is not None and (problem := refused(op, None, present)) is not None:
+        raise problem
+    kind = common_dtype(present)
+    if op.promote == "float":
+        kind = as_float(kind)
+    try:
+        return [array if array is None or array.dtype == kind else array.astype(kind) for array in arrays]
+    except (MemoryError, ValueError) as problem:
+        raise as_storage_error(problem) from None
+
+
+def restoration(data, tensors):
+    """Return, for each input, the (shape, dtype) that its gradient must be brought back to, or None if none must.
+
+    Where one input differs from the result, the gradients of the others may come out in another dtype as well; and a
+    bfloat16 gradient may always, since NumPy widens it wherever a rule multiplies by a Python number.
+    """
+    shape, kind = data.shape, data.dtype
+    present = [tensor for tensor in tensors if tensor is not None]
+    if kind.kind == "f" and all(
+        [t._data.dtype == kind and (t._data.shape == shape or t._edge is None) for t in present]  # noqa: C419 - a list is faster here
+    ):
+        return None
+    return tuple([None if tensor is None else (tensor._data.shape, tensor._data.dtype) for tensor in tensors])
+
+
+def restore(grad, target):
+    """Sum a gradient, an array, over the dims that broadcasting added or stretched, and cast it back."""
+    if target is None or grad is None:
+        return grad
+    shape, kind = target
+    if grad.shape != shape:
+        grad = sum_to_shape(grad, shape)
+    return grad if grad.dtype == kind else grad.astype(kind)
+
+
+def sum_to_shape(grad, shape):
+    """Sum an array down to a shape that broadcasts to the array's; bools and integers become int64."""
+    if is_half(grad) and grad.shape != tuple(shape):
+        return sum_to_shape(widened(grad), shape).astype(grad.dtype)
+    if grad.dtype.kind == "u":
+        grad = grad.astype(np.int64)
+    added = grad.ndim - len(shape)
+    if added > 0:
+        grad = summed(grad, tuple(range(added)), False)
+    stretched = tuple(i for i, size in enumerate(shape) if size == 1 and grad.shape[i] != 1)
+    if stretched:
+        grad = summed(grad, stretched, True)
+    return grad
+
+
+def restore_tensor(grad, target):
+    """The same as `restore`, on a tensor under create_graph."""
+    if target is None or grad is None:
+        return grad
+    shape, kind = target
+    if tuple(grad.shape) != tuple(shape):
+        grad = _summed_tensor(grad, tuple(shape))
+    return grad if grad._data.dtype == kind else grad.to(from_numpy_dtype(np.dtype(kind)))
+
+
+def _summed_tensor(grad, shape: tuple):
+    """Return `sum_to_shape` of a tensor by the ops that PyTorch records for it."""
+    if not shape:
+        return grad.sum()
+    added = grad.ndim - len(shape)
+    stretched = (added + i for i, size in enumerate(shape) if size == 1 and grad.shape[added + i] != 1)
+    total = grad.sum((*range(added), *stretched), keepdim=True)
+    return total.view(shape) if added else total
+
+
+def quietly(forward, *args, **kwargs):
+    """Run a forward again, for a caller who turned NumPy's floating point warnings into errors."""
+    with silent_floats(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return forward(np, *args, **kwargs)
+
+
+def explained(explain, arrays, problem: Exception) -> Exception:
+    """Return the error that `explain` raises for these arrays, or the problem itself if it finds nothing."""
+    try:
+        explain(*arrays)
+    except Exception as better:
+        return better.with_traceback(None)
+    return as_storage_error(problem)
+
+
+def broadcast_problem(problem: Exception, arrays) -> Exception:
+    """Return PyTorch's error for shapes that do not broadcast, or the problem itself if they do."""
+    whole, *others = [array.shape for array in arrays if array is not None]
+    for shape in others:
+        dims = max(len(whole), len(shape))
+        left, right = [(1,) * (dims - len(one)) + one for one in (whole, shape)]
+        for dim in reversed(range(dims)):
+            if left[dim] != right[dim] and 1 not in (left[dim], right[dim]):
+                return ShapeError(
+                    f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) at "
+                    f"non-singleton dimension {dim}; the shapes are {list(whole)} and {list(shape)}: "
+                    "make the sizes equal or one of them 1 (see unsqueeze and expand)"
+                )
+        whole = tuple(b if a == 1 else a for a, b in zip(left, right))
+    return as_storage_error(problem, whole)
+
+
+def check_saved(node, slot: str):
+    """Return what a node saved under `slot`, or raise if it was freed or written to since.
+
+    Raises:
+        RuntimeError: the graph was freed, or the tensor modified in place.
+    """
+    value = getattr(node, slot)
+    if value is None:
+        places = node.users.get(slot)
+        if places is None or any(node.edges[place] is not None for place in places):
+            raise freed(node)
+        return NOT_SAVED
+    if slot == "out":
+        storage, data, name = node.out_storage, value, output_name(node)
+    else:
+        storage, data, name = value._storage, value._data, name_of_tensor(value)
+    version = getattr(node, slot + "_version")
+    if storage is not None and storage.version != version:
+        raise modified(node, data, storage, version, name)
+    return value
+
+
+def version_of(tensor) -> int:
+    """Return how often a tensor's memory was written to."""
+    return 0 if tensor._storage is None else tensor._storage.version
+
+
+def own_edge(node, number: int = 0):
+    """Return the edge to one of a node's outputs."""
+    if node.extra is not None and node.extra.output_edge is not None:
+        return node.extra.output_edge()
+    return node.itself if node.outputs == 1 else Output(node.itself, number)
+
+
+def output_tensor(node, number: int = 0, data=None):
+    """Return a node's saved output as a tensor that is part of the graph."""
+    out = wrap(node.out if data is None else data, own_edge(node, number), node.out_storage)
+    return out if node.extra is None else with_tangents(out, node, number)
+
+
+def with_tangents(out, node, number: int = 0):
+    """Return a node's saved output with the tangents that it has inside a level of forward mode."""
+    if node.extra is not None:
+        out._tangents = node.extra.tangents.get(number)
+    return out
+
+
+def constant(value):
+    """Return a kept value for use in a rule under create_graph: arrays as tensors, the rest as it is."""
+    return wrap(value) if isinstance(value, (ndarray, np.generic)) else value
+
+
+def still_attached(tensor, edge):
+    """Return a saved input as the part of the graph that it was: it may have been detached in place since."""
+    if tensor._edge is not None or edge is None or edge.is_end:
+        return tensor
+    twin = wrap(tensor._data, edge, tensor._storage)
+    twin._tangents = tensor._tangents
+    return twin
+
+
+def check_saved_list(node, slot: str):
+    """The same as `check_saved`, for a list of inputs."""
+    tensors = getattr(node, slot)
+    if tensors is None:
+        raise freed(node)
+    for tensor, version in zip(tensors, getattr(node, slot + "_version")):
+        if version_of(tensor) != version:
+            raise modified(node, tensor._data, tensor._storage, version, name_of_tensor(tensor))
+    return tensors
+
+
+def check_saved_outputs(node, graph: bool):
+    """The same as `check_saved`, for all outputs of a node that has several."""
+    if node.out is None:
+        raise freed(node)
+    for number, (data, storage, version) in enumerate(zip(node.out, node.out_storage, node.out_version)):
+        if storage.version != version:
+            raise modified(node, data, storage, version, output_name(node, number))
+    if not graph:
+        return node.out
+    numbers = node.op.differentiable or range(len(node.out))
+    place = {number: i for i, number in enumerate(numbers)}
+    outs = [
+        wrap(data, own_edge(node, place[i]) if i in place else None, storage)
+        for i, (data, storage) in enumerate(zip(node.out, node.out_storage))
+    ]
+    return [with_tangents(one, node, place[i]) if i in place else one for i, one in enumerate(outs)]
+
+
+def optional_data(op, name: str, value):
+    """Return the data of an argument that may be None."""
+    if isinstance(value, TensorState):
+        return value._data
+    place = [param.name for param in op.arrays].index(name)
+    raise wrong_argument(op, place, value)
+
+
+def tensor_list(op, values) -> tuple:
+    """Return a sequence of tensors as a tuple, or raise PyTorch's error."""
+    name = op.arrays[0].name
+    if isinstance(values, TensorState) or not isinstance(values, (tuple, list)):
+        raise ArgumentError(
+            f"{op.name}(): argument '{name}' (position 1) must be tuple of Tensors, not {type(values).__name__}"
+        )
+    for place, value in enumerate(values):
+        if not isinstance(value, TensorState):
+            raise ArgumentError(f"expected Tensor as element {place} in argument 0, but got {type(value).__name__}")
+    return tuple(values)
+
+
+def any_edge(tensors) -> bool:
+    """Tell whether one of the tensors requires grad."""
+    return any(tensor._edge is not None for tensor in tensors)
+
+
+def link_outputs(node, outs, numbers=None) -> None:
+    """Make tensors the outputs of a node that has several; those not in `numbers` get no gradient."""
+    if numbers is None:
+        numbers = range(len(outs))
+    for out in outs:
+        out._edge = None
+    for place, number in enumerate(numbers):
+        outs[number]._edge = node if node.outputs == 1 else Output(node, place)
+
+
+def unrecorded_outputs(outs) -> None:
+    """Finish several outputs that no node was made for."""
+    for out in outs:
+        out._edge = None
+        if out._view is not None:
+            unrecorded_view(out)
+        elif modes.marks:
+            out._storage = new_storage()
+
+
+def unrecorded_view(out) -> None:
+    """Note that a view was made while recording was off: writing to it later, with recording on, is ambiguous."""
+    if not modes.grad_enabled and not modes.inference and out._view is not None:
+        out._view = (out._view[0], NO_GRAD)
+
+
+def free_saved(node) -> None:
+    """Drop what a node saved for backward."""
+    for slot in node.freed_slots:
+        setattr(node, slot, None)
+
+
+def saved_property(slot: str) -> property:
+    """Return the property that shows what nodes keep in `slot`, as PyTorch's `_saved_…` do.
+
+    Not `__getattr__`: with it every attribute of a node, slots too, would take Python's slow path.
+    """
+    return property(lambda node: saved_value(node, slot))
+
+
+def saved_value(node, slot: str):
+    """Return what `grad_fn._saved_x` gives: a tensor that is still what it was, or an option."""
+    value = getattr(node, slot)
+    if slot not in node.freed_slots:
+        return value
+    if isinstance(value, Packed):
+        return value.unpack(own_edge(node) if slot == "out" else None)
+    if slot == "out":
+        if isinstance(node.out, (list, tuple)):
+            packed = any(isinstance(one, Packed) for one in node.out)
+            return check_saved_outputs(node.unpacked() if packed else node, True)
+        check_saved(node, "out")
+        return output_tensor(node)
+    if value is NOT_SAVED:
+        return None
+    if isinstance(value, TensorState):
+        return check_saved(node, slot)
+    if value is None:
+        left = [getattr(node, name) for name in node.freed_slots]
+        if all(one is None or one is NOT_SAVED for one in left):
+            raise freed(node)
+        return None
+    return type(value)(unpacked_list(value)) if isinstance(value, (list, tuple)) else constant(value)

@@ -1,0 +1,250 @@
+"""Histories of tensors that were written to: of the base of a view, of the base's other views.
+
+NOTE [Writing to a view]
+When a view is written to, its base changes too. The base's new history is a CopySlices: it hands what is in the slice
+to the node of the write, which it keeps inside, and what is outside to the base as it was. Every live view of the base
+then gets a new history that starts at the base (AsStridedBackward0), as PyTorch does lazily and we do at once, since
+views that live through a recorded write are rare.
+"""
+
+import weakref
+from collections.abc import Iterator
+from itertools import chain
+
+import numpy as np
+
+from backlight.codegen.declaration import op
+from backlight.dispatch.interpreters import interpreted, uninterpreted
+from backlight.engine.grad_mode import enable_grad
+from backlight.engine.hook_calls import retain_gradient
+from backlight.engine.node import Node, Output, extra_of, freed, next_sequence, node_and_number
+from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import TensorState, edge_of, wrap
+from backlight.engine.views import CUSTOM, live_views, positions_in, stale_view
+
+set_edge = TensorState._edge.__set__
+
+
+def edge_of_values(tensor):
+    """Return the edge of a tensor's values before a write: for a view, straight from its base, past the views between.
+
+    So PyTorch does: hooks of those views belong to what they were, not to what is written.
+    """
+    if tensor._view is None or tensor._edge is None:
+        return tensor._edge
+    base = tensor._view[0]
+    with uninterpreted():
+        return as_strided_view(base, positions=positions_in(base, tensor), data=tensor._data)._edge
+
+
+def rewrite_history(target, result, before=None, ends: int = 2) -> None:
+    """Let `target` continue the history of `result`, and with it its base and the other views of that."""
+    tuple(rewritten_history(target, result, before, ends))
+
+
+def rewritten_history(target, result, before=None, ends: int = 2) -> Iterator:
+    """Return an iterator that does what `rewrite_history` does when it is run to its end; no signal comes meanwhile.
+
+    Args:
+        before: the edge by which the node of the write leads to what a view showed before.
+        ends: how many edges that node has in PyTorch, if we recorded none.
+    """
+    if interpreted.blocks:
+        with uninterpreted():
+            edges = _new_edges(target, result._edge, before, ends)
+    else:
+        edges = _new_edges(target, result._edge, before, ends)
+    steps = map(set_edge, *zip(*edges))
+    retaining = [pair for pair in edges if pair[0]._retains_grad]
+    return chain(steps, *(_move_retained_gradient(*pair) for pair in retaining)) if retaining else steps
+
+
+def _new_edges(target, edge, before, ends: int) -> list[tuple]:
+    """Return each tensor whose edge changes, and its new one, when what `edge` leads to is written into `target`."""
+    if target._view is None:
+        base, found = target, [(target, edge)]
+        if not target._views:
+            return found
+    else:
+        base = target._view[0]
+        edge = copy_slices(base, positions_in(base, target), edge, before, ends)
+        found = [(base, edge)]
+    written = wrap(base._data, edge)
+    for view in sorted(live_views(base), key=lambda view: view is not target):  # PyTorch's order: the written one first
+        if view._view[1] is CUSTOM:
+            found.append((view, stale_view(view)))
+        else:
+            shown = as_strided_view(written, positions=positions_in(base, view), data=view._data)
+            found.append((view, shown._edge))
+    return found
+
+
+def _move_retained_gradient(tensor, edge) -> Iterator:
+    """Let a tensor retain the gradient for its new value; no longer that for the old one, once the iterator is run."""
+    node, number = node_and_number(tensor._edge)
+    retain_gradient(tensor, edge)
+    return map(node.extra.retained.pop, (number,), (None,)) if node.extra is not None else iter(())
+
+
+class CopySlices(Node):
+    """Stands behind a base of which a view was written to: see NOTE [Writing to a view].
+
+    Its edges are those of the write's node, but for the first, which leads to the base as it was.
+    """
+
+    __slots__ = ("inner", "positions", "shape")
+
+    def __getattr__(self, name: str):
+        """Find what is saved, and shown of it, at the node of the write."""
+        inner = self.inner
+        if inner is None or not name.startswith(("_saved", "_raw_saved")):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(inner, name)
+
+    def backward(self, grad, edges, keep):
+        """Return the gradients of the base as it was, and of what was written."""
+        first, *others = self._run().backward(np.take(grad, self.positions), edges, keep)
+        if not keep:
+            self.free()
+        if edges[0] is None:
+            return (None, *others)
+        whole = np.array(grad, order="C")
+        whole.reshape(-1)[self.positions.reshape(-1)] = 0 if first is None else first.reshape(-1)
+        return (whole, *others)
+
+    def backward_graph(self, grad, edges):
+        """Do what `backward` does, on tensors."""
+        first, *others = self._run().backward_graph(take_positions(grad, positions=self.positions), edges)
+        if edges[0] is None:
+            return (None, *others)
+        if first is None:
+            first = wrap(np.zeros(self.positions.shape, grad._data.dtype))
+        return (put_positions(grad, first, positions=self.positions), *others)
+
+    def _run(self) -> Node:
+        if self.inner is None:
+            raise freed(self)
+        return self.inner
+
+    def edge_of_part(self):
+        """Return the edge of what was written, as a part of the base: through this node."""
+        with enable_grad():
+            base = wrap(np.broadcast_to(np.zeros(()), self.shape), self)
+            return as_strided_view(base, positions=self.positions, data=np.empty(self.positions.shape))._edge
+
+    def free(self) -> None:
+        """Drop the node of the write, with what it saved."""
+        inner, self.inner = self.inner, None
+        if inner is not None:
+            inner.free()
+
+
+class Passing:
+    """Stands in a CopySlices for a write that is not one node that leads to the view first: all passes to its edge."""
+
+    __slots__ = ("edges",)
+
+    def __init__(self, edge, ends: int):
+        self.edges = (None,) * ends if edge is None else (None, edge)
+
+    def backward(self, grad, edges, keep):
+        """Return nothing for the base in the slice, and the gradient for what was written there."""
+        return (None, grad if self.edges[-1] is not None else None)[: len(edges)]
+
+    def backward_graph(self, grad, edges):
+        """Do what `backward` does."""
+        return self.backward(grad, edges, True)
+
+    def free(self) -> None:
+        """Nothing is kept."""
+
+
+class _Inside:
+    """Gives the edge of an output that was written into a view, to its node, which saved it, inside a CopySlices."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: CopySlices):
+        self.node = weakref.ref(node)
+
+    def __call__(self):
+        return self.node().edge_of_part()
+
+
+def copy_slices(base, positions: np.ndarray, edge, before, ends: int) -> CopySlices:
+    """Return the node that stands behind a base after a write to the elements at flat positions.
+
+    Args:
+        edge: that of what was written.
+        before: the edge by which its node leads to what was there.
+        ends: how many edges a node would have that was not recorded.
+    """
+    alone = edge is not None and edge.__class__ is not Output and not edge.is_end and edge.outputs == 1
+    inner = edge if alone and edge.edges and edge.edges[0] is before else Passing(edge, ends)
+    node = CopySlices()
+    node.inner, node.positions, node.shape = inner, positions, base._data.shape
+    if inner is edge:
+        extra_of(inner).output_edge = _Inside(node)
+    node.edges = (edge_of(base), *inner.edges[1:])
+    node.sequence, node.extra = next_sequence(), None
+    node.code, node.lasti = user_place()
+    return node
+
+
+@op(node="AsStridedBackward0")
+def as_strided_view(xp, input, *, positions: np.ndarray, data: np.ndarray):
+    """A view of a base that was written to: `data` is the view's memory."""
+    return data
+
+
+@as_strided_view.derivative("input", formula="grad added at the view's places, 0 elsewhere")
+def as_strided_view_input(grad, input_shape, positions, ops):
+    return ops.add_positions(grad, shape=input_shape, positions=positions)
+
+
+@op(node="AsStridedBackward0", tangent="linear")
+def take_positions(xp, input, *, positions: np.ndarray):
+    """The elements at flat positions, in the shape of `positions`."""
+    return xp.take(input, positions)
+
+
+@take_positions.derivative("input", formula="grad added at the positions, 0 elsewhere")
+def take_positions_input(grad, input_shape, positions, ops):
+    return ops.add_positions(grad, shape=input_shape, positions=positions)
+
+
+@op(node="AsStridedScatterBackward0", tangent="linear")
+def add_positions(xp, input, *, shape: tuple, positions: np.ndarray):
+    """Zeros of `shape` with the elements of `input` added at flat positions."""
+    flat = xp.zeros(shape, input.dtype)
+    xp.add.at(flat.reshape(-1), positions.reshape(-1), input.reshape(-1))
+    return flat
+
+
+@add_positions.derivative("input", formula="grad at the positions")
+def add_positions_input(grad, positions, ops):
+    return ops.take_positions(grad, positions=positions)
+
+
+@op(node="AsStridedScatterBackward0", tangent="linear")
+def put_positions(xp, input, values, *, positions: np.ndarray):
+    """`input` with the elements at flat positions replaced by `values`."""
+    out = xp.array(input, order="C")
+    out.reshape(-1)[positions.reshape(-1)] = values.reshape(-1)
+    return out
+
+
+@put_positions.derivative("input", formula="grad outside the positions, 0 there")
+def put_positions_input(grad, positions, ops):
+    return ops.put_positions(grad, ops.new_zeros(grad, positions.shape), positions=positions)
+
+
+@put_positions.derivative("values", formula="grad at the positions")
+def put_positions_values(grad, positions, ops):
+    return ops.take_positions(grad, positions=positions)
+
+
+@op
+def new_zeros(xp, input, size: tuple):
+    """Zeros of another shape, of the dtype of `input`; for derivatives."""
+    return xp.zeros(size, input.dtype)

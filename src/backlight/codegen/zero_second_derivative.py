@@ -1,0 +1,61 @@
+"""Gradients that do not change with the inputs they were computed from, and are said to depend on them all the same.
+
+NOTE [Resting gradients]
+relu's gradient depends on its input, with a slope of 0 wherever there is one. Under create_graph such a gradient is
+part of the graph, as in PyTorch, so that a second backward gives zeros instead of an error. Ops declare it
+(`resting=("input",)`, or ("out",) if that is what its node saves, and it is elementwise); only a backward under
+create_graph asks, and only where a gradient would have no history.
+"""
+
+import numpy as np
+
+from backlight.engine.grad_mode import modes
+from backlight.engine.node import Node, next_sequence
+from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
+
+
+class RestingBackward0(Node):
+    """Gives zeros to the inputs that a gradient was computed from."""
+
+    __slots__ = ("metas",)
+
+    def backward(self, grad, edges, keep):
+        """Return zeros for each edge that wants a gradient."""
+        return tuple([None if edge is None else np.zeros(*meta) for edge, meta in zip(edges, self.metas)])
+
+    def backward_graph(self, grad, edges):
+        """Return zeros as tensors."""
+        return tuple([None if zeros is None else wrap(zeros) for zeros in self.backward(grad, edges, True)])
+
+
+def resting(found, edges, table):
+    """Return gradients that belong to the graph: those without history depend on some inputs, with a slope of 0.
+
+    Args:
+        table: for each gradient, for each input whether it is one of those.
+    """
+    if not modes.grad_enabled or not any(_has_none(one) for one in found):
+        return found
+    return tuple([_depending(one, found, edges, named) if _has_none(one) else one for one, named in zip(found, table)])
+
+
+def _has_none(grad) -> bool:
+    """Tell whether a gradient has no history; one of a batch (vmap) is left as it is."""
+    return isinstance(grad, TensorState) and grad._edge is None and not hasattr(grad._data, "of_a_batch")
+
+
+def _depending(grad, found, edges, named):
+    inputs = [
+        (edge, (one._data.shape, one._data.dtype))
+        for one, edge, wanted in zip(found, edges, named)
+        if wanted and one is not None and edge is not None
+    ]
+    if not inputs:
+        return grad
+    made, node = wrap(writable(grad), None, storage_of(grad)), RestingBackward0()
+    node.edges, node.metas = tuple([edge for edge, _ in inputs]), tuple([meta for _, meta in inputs])
+    node.sequence, node.extra = next_sequence(), None
+    node.code, node.lasti = user_place()
+    made._edge, made._tangents = node, grad._tangents
+    return made

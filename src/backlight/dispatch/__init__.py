@@ -1,0 +1,1 @@
+"""Floor 2: what can stand between a call and its op: modes, subclasses, interpreters, observers, anomaly mode."""

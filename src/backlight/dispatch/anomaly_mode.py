@@ -1,0 +1,146 @@
+"""What anomaly mode looks for, and the switches for it.
+
+NOTE [Anomalies]
+While the mode is on, in all threads as in PyTorch, each node's gradients are looked at when it has run, and its saved
+tensors are dropped only after that: the compiled walk does so itself. With `forward=True` ops are looked at, too: their
+functions get code that ends in a look at what they return (`checked` in codegen/generate.py), and the compiled core
+tests a C global. While it is off nothing of this costs anything. A look is one pass over the numbers (`oddities`); what
+was found is examined in dispatch/anomaly_report.py. Views are not looked at: their numbers were.
+"""
+
+import warnings
+from collections.abc import Callable
+from types import CodeType
+
+from backlight.kernels.reduction.summaries import INFINITE, NAN
+from backlight.kernels.state_blocks import Block
+from backlight.system.lazy_import import function_later
+
+# What says what was found: asked where something was.
+odd_node = function_later("backlight.dispatch.anomaly_report", "odd_node")
+odd_op = function_later("backlight.dispatch.anomaly_report", "odd_op")
+
+__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+
+
+class _Anomaly:
+    """What is looked for, in all threads, as in PyTorch."""
+
+    enabled = False
+    check_nan = True
+    check_inf = False
+    forward = False
+    applied = 0  # what the listener was given last; None while it is called
+    wanted = None  # of gradients: None while the mode is off, else NAN, INFINITE, both or 0
+
+    def settings(self) -> tuple[bool, bool, bool, bool]:
+        """Return the four switches."""
+        return self.enabled, self.check_nan, self.check_inf, self.forward
+
+    def set(self, enabled: bool, check_nan: bool, check_inf: bool, forward: bool) -> None:
+        """Switch, and tell those who look at ops."""
+        # all are converted first: one that is neither true nor false changes nothing
+        enabled, check_nan, check_inf, forward = map(bool, (enabled, check_nan, check_inf, forward))
+        self.enabled, self.check_nan, self.check_inf, self.forward = enabled, check_nan, check_inf, forward
+        self.wanted = (NAN * check_nan + INFINITE * check_inf) if enabled else None
+        wanted = self.wanted_of_ops
+        if self.applied != wanted:
+            self.applied = None
+            _listeners[0](wanted)
+            self.applied = wanted
+
+    @property
+    def wanted_of_ops(self) -> int:
+        """What is looked for in what ops return: NAN, INFINITE, both or 0."""
+        return self.wanted or 0 if self.forward else 0
+
+
+anomaly = _Anomaly()
+_listeners: list[Callable[[int], None]] = []
+
+
+def listener(function):
+    """Declare the function called with `wanted_of_ops` when that changes (dispatch/dispatcher.py does this once)."""
+    _listeners[:] = [function]
+    return function
+
+
+runs: list[CodeType] = []  # the code of the engine's backward, by which a forward inside it is known
+
+
+def running(function):
+    """Declare the function that runs a backward: what ops return inside it is not looked at, its gradients are."""
+    runs.append(function.__code__)
+    return function
+
+
+class set_detect_anomaly(Block):  # noqa: N801 - PyTorch's name
+    """Switch the search for NaN on or off: at once when called, and back at the end when used in `with`.
+
+    The first two are PyTorch's; without the others nothing is stopped that PyTorch does not stop.
+
+    Args:
+        mode: whether to look at all.
+        check_nan: look for NaN in gradients; False leaves only the forward lines in the exceptions of a backward.
+        check_inf: look for infinities, too. Loss scaling lets gradients become infinite on purpose.
+        forward: look at what each op of the forward returns, too. A NaN stops the first op that returns one, an
+            infinity the op that makes one of finite numbers; not what only places a number that the program gives it,
+            as `masked_fill(mask, -inf)` does.
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True, *, check_inf: bool = False, forward: bool = False):
+        self.previous = anomaly.settings()
+        try:
+            anomaly.set(bool(mode), bool(check_nan), bool(check_inf), bool(forward))
+        except BaseException:
+            anomaly.set(*self.previous)
+            raise
+
+    def _block_state(self):
+        return self.previous
+
+    def _block_change(self, state):
+        pass
+
+    def _block_restore(self, state):
+        anomaly.set(*state)
+
+
+class detect_anomaly(Block):  # noqa: N801 - PyTorch's name
+    """Look for NaN in gradients inside a `with` block; the error says what made it, where and why.
+
+    Args: see `set_detect_anomaly`.
+    """
+
+    def __init__(self, check_nan: bool = True, *, check_inf: bool = False, forward: bool = False):
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
+        self.wanted = True, bool(check_nan), bool(check_inf), bool(forward)
+
+    def _block_state(self):
+        return anomaly.settings()
+
+    def _block_change(self, state):
+        anomaly.set(*self.wanted)
+
+    def _block_restore(self, state):
+        anomaly.set(*state)
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch anomaly mode on or off for good; `autograd.set_detect_anomaly` does the same, and can be a block."""
+    anomaly.set(mode, check_nan, False, False)
+
+
+def is_anomaly_enabled() -> bool:
+    """Return whether anomaly mode is on."""
+    return anomaly.enabled
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Return whether anomaly mode looks for NaN."""
+    return anomaly.check_nan

@@ -1,0 +1,255 @@
+"""What anomaly mode says when it has found a NaN or an infinity: in the exception, its fields and its notes."""
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from backlight.dispatch.anomaly_mode import anomaly, runs
+from backlight.dispatch.anomaly_values import (
+    Numbers,
+    numbers_of,
+    origin_of,
+    said,
+    saved_by,
+    spoiler_of,
+    way_back,
+    way_to,
+)
+from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
+from backlight.dispatch.observers import Line, line_at
+from backlight.engine.node import Node, node_and_number
+from backlight.engine.provenance import user_frame
+from backlight.engine.tensor_state import TensorState, plain
+from backlight.errors import AnomalyError
+from backlight.kernels.reduction.summaries import INFINITE, NAN, oddities
+
+SHOWN_OF_A_WAY = 12
+# They put numbers where the program says, given ones too: what is odd in their results was odd before.
+PLACING = {"masked_fill", "where", "fill", "pad", "cat", "stack", "copy", "clone", "gather", "index_select", "index"}
+PLACING |= {"put", "take", "scatter", "masked_scatter", "index_fill", "index_copy", "constant_pad_nd"}
+PLACING |= {"flip", "roll", "tile", "repeat", "repeat_interleave", "sort", "contiguous", "tril", "triu", "diag_embed"}
+PLACING |= {"masked_select", "nonzero", "embedding", "select_scatter", "slice_scatter", "diagonal_scatter", "getitem"}
+# They hand no gradient to what they do not choose.
+CHOOSING = {"where", "masked_fill", "masked_scatter", "masked_select", "clamp", "clamp_min", "clamp_max", "maximum"}
+CHOOSING |= {
+    "minimum",
+    "max",
+    "min",
+    "amax",
+    "amin",
+    "index",
+    "index_fill",
+    "relu",
+    "threshold",
+    "nan_to_num",
+    "gather",
+}
+HANDED = Cause(
+    "it was given to backward(), a hook made it, or infinite gradients of opposite sign were added up",
+    "look at the hooks between here and the loss, and at what backward() was given",
+)
+OWN_FORMULA = Cause(
+    "the backward of this autograd.Function computed it of finite numbers",
+    "look in its formula for a division by 0, a logarithm or a root of 0, or 0 · inf, and for values that ctx keeps as "
+    "attributes",
+)
+NAMES = {NAN: "nan", INFINITE: "inf"}
+
+
+def odd_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite: Node | None) -> None:
+    """Raise, since a node returned what is looked for.
+
+    Args:
+        roots: where the backward began.
+        grad: what arrived at the node: an array or a tensor, or a list of them.
+        grads: what it returned, one for each edge, likewise.
+        first_infinite: the node that first made an infinity of finite gradients, if one did.
+
+    Raises:
+        AnomalyError: always.
+    """
+    arrived = [None if one is None else plain(one) for one in (grad if isinstance(grad, (list, tuple)) else (grad,))]
+    returned = [None if one is None else plain(one) for one in grads]
+    found = [0 if one is None else oddities(one) & anomaly.wanted for one in returned]
+    number = next((place for place, odd in enumerate(found) if odd & NAN), None)
+    number = next(place for place, odd in enumerate(found) if odd) if number is None else number
+    kind = NAMES[NAN if found[number] & NAN else INFINITE]
+    saved = list(saved_by(node))
+    values: dict[str, Numbers] = {}
+    for place, one in enumerate(arrived):
+        if one is not None:
+            values["grad_output" if len(arrived) == 1 else f"grad_output {place}"] = numbers_of(one)
+    for name, data, tensor in saved:
+        values[f"saved {name}"] = numbers_of(data, origin_of(tensor))
+    for place, one in enumerate(returned):
+        if one is not None:
+            values[f"grad_input {place}"] = numbers_of(one)
+    path = way_to(node, roots)
+    spoilt = any(one is not None and oddities(one) for one in arrived)
+    inside = [f"saved {name}" for name, data, _ in saved if oddities(data)]
+    cause, story = _why(node, arrived, returned[number], spoilt, inside, path, first_infinite)
+    facts = {
+        "phase": "backward",
+        "kind": kind,
+        "op": op_name(node),
+        "node": node,
+        "number": number,
+        "line": line_at(node.code, node.lasti),
+        "path": path,
+        "values": values,
+        "made_here": not spoilt and not inside,
+    }
+    head = f"Function '{node.name()}' returned {kind} values in its {number}th output.\n  It was made at {node.where}"
+    raise _error(head, facts, cause, story, f"the loss: {_way_in_words(path)}")
+
+
+def _why(node, arrived, returned, spoilt, inside, path, first_infinite) -> tuple[Cause, str]:
+    """Return the cause of an odd gradient, and a sentence on where it began."""
+    if inside:
+        spoiler = spoiler_of(node)
+        read, out = _known_of(spoiler)
+        nan = any(oddities(data) & NAN for _, data, _ in saved_by(spoiler))
+        return cause_of(op_name(spoiler), read, "nan" if nan else "inf", out=out), (
+            f"What the forward kept was already not finite: {' and '.join(inside)}; of the nodes that keep such, "
+            f"{said(spoiler)} came first. detect_anomaly(forward=True) stops at the op that makes it"
+        )
+    if spoilt and first_infinite is not None:
+        read, out = _known_of(first_infinite)
+        return cause_of(op_name(first_infinite), read, "slope", out=out), (
+            f"The gradient that arrived was already not finite: {said(first_infinite)} was the first to make it so"
+        )
+    if spoilt:
+        return HANDED, "The gradient that arrived was already not finite, and no node had returned that"
+    made_here = "The gradient that arrived and what the node saved are finite: it was made here"
+    chooser = _chooser(arrived, returned, path)
+    if chooser is None and hasattr(node, "ctx"):
+        return OWN_FORMULA, made_here
+    read, out = _known_of(node)
+    cause = cause_of(op_name(node), read, "slope", chooser is not None, out)
+    if chooser is not None:
+        cause = cause._replace(seen=f"{said(chooser)} chose the value away.")
+    return cause, made_here
+
+
+def _known_of(node: Node) -> tuple[list, np.ndarray | None]:
+    """Return what a node's op read, in order, None where that was not kept, and what it returned."""
+    known = {name: data for name, data, _ in saved_by(node)}
+    op = getattr(node, "op", None)
+    if op is None:
+        return list(known.values()), None
+    return _in_order(op, {param.name: known.get(param.name, getattr(node, param.name, None)) for param in op.params}), (
+        known.get("result")
+    )
+
+
+def _in_order(op, inputs: dict) -> list:
+    """Return an op's inputs as the table of pitfalls counts them: of a power the base first."""
+    values = [plain(one) if isinstance(one, TensorState) else one for one in inputs.values()]
+    return values[::-1] if op.name == "pow_of_number" else values
+
+
+def _chooser(arrived, returned: np.ndarray, path: Sequence[Node]) -> Node | None:
+    """Return the node that chose a value away whose gradient is odd: what arrived was 0 there."""
+    grad = arrived[0] if len(arrived) == 1 else None
+    if grad is None or grad.shape != returned.shape:
+        return None
+    bad = ~np.isfinite(returned)
+    if np.any(grad[bad] != 0):
+        return None
+    return next((one for one in reversed(path[:-1]) if op_name(one) in CHOOSING), None)
+
+
+def odd_op(op, args: tuple, kwargs: dict, out) -> None:
+    """Raise if what an op returned is an anomaly: a NaN, or an infinity made of finite numbers.
+
+    Raises:
+        AnomalyError: it is.
+    """
+    if op.view or op.name in PLACING or _in_backward():
+        return
+    parts = [one for one in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(one, TensorState)]
+    found = [oddities(one._data) & anomaly.wanted_of_ops for one in parts]
+    number = next((place for place, odd in enumerate(found) if odd & NAN), None)
+    number = next((place for place, odd in enumerate(found) if odd), None) if number is None else number
+    if number is None:
+        return
+    kind = NAN if found[number] & NAN else INFINITE
+    inputs = {**dict(zip((param.name for param in op.params), args)), **kwargs}
+    if any(isinstance(one, float) and not np.isfinite(one) for one in inputs.values()):
+        return
+    given = {name: one for name, one in inputs.items() if isinstance(one, TensorState)}
+    odd = [name for name, one in given.items() if oddities(one._data)]
+    if kind == INFINITE and odd:
+        return
+    _raise_of_op(op, inputs, given, odd, parts, number, NAMES[kind])
+
+
+def _raise_of_op(op, inputs: dict, given: dict, odd: list[str], parts: list, number: int, kind: str) -> None:
+    out = parts[number]
+    node = None if out._edge is None else node_and_number(out._edge)[0]
+    values = {name: numbers_of(one._data, origin_of(one)) for name, one in given.items()}
+    values |= {f"output {place}": numbers_of(one._data) for place, one in enumerate(parts)}
+    cause = cause_of(op_name(op), _in_order(op, inputs), kind, out=plain(out))
+    frame = user_frame(sys._getframe(2))
+    line = line_at(frame.f_code, frame.f_lasti)
+    sources = [one for name, one in given.items() if name in odd] or list(given.values())
+    path = way_back(next((node_and_number(one._edge)[0] for one in sources if one._edge is not None), None))
+    story = f"It was made here: {' and '.join(given) or 'nothing'} {'is' if len(given) == 1 else 'are'} finite"
+    if odd:
+        nan = any(oddities(given[name]._data) & NAN for name in odd)
+        story = f"{' and '.join(odd)} held {'nan' if nan else 'inf'} already" + (
+            ": given to the program, or made where nothing was looked at" if nan else ""
+        )
+    facts = {
+        "phase": "forward",
+        "kind": kind,
+        "op": op_name(op),
+        "node": node if isinstance(node, Node) else None,
+        "number": number,
+        "line": line,
+        "path": path,
+        "values": values,
+        "made_here": not odd,
+    }
+    head = f"Function '{op_name(op)}' returned {kind} values in its {number}th output, in the forward."
+    head += f"\n  It was called at {_line_in_words(line)}"
+    raise _error(head, facts, cause, story, f"its input: {_way_in_words(path)}" if path else "")
+
+
+def _error(head: str, facts: dict, cause: Cause, story: str, way: str) -> AnomalyError:
+    width = max(map(len, facts["values"]), default=0)
+    lines = [head, *(f"  {name:{width}}  {numbers}" for name, numbers in facts["values"].items())]
+    lines += [f"  {story}", f"  Likely cause: {cause.cause}" + (f" ({cause.seen.rstrip('.')})" if cause.seen else "")]
+    lines += [f"  Try: {cause.cure}"]
+    lines += [f"  From {way}"] if way else []
+    return AnomalyError("\n".join(lines), {**facts, "cause": cause.cause, "cure": cause.cure, "seen": cause.seen})
+
+
+def _in_backward() -> bool:
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in runs:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def op_name(of) -> str:
+    """Return the name of an op or of a node's op, as PyTorch names its node: `div` for true_divide."""
+    op = getattr(of, "op", of)
+    return op_name_of(op.name() if isinstance(op, Node) else op.node_name)
+
+
+def _way_in_words(path: Sequence[Node]) -> str:
+    shown = [said(one) if isinstance(one, Node) else "a leaf" for one in path]
+    if len(shown) > SHOWN_OF_A_WAY:
+        left_out = len(shown) - SHOWN_OF_A_WAY
+        shown[SHOWN_OF_A_WAY // 2 : -SHOWN_OF_A_WAY // 2] = [f"… {left_out} more …"]
+    return " → ".join(shown)
+
+
+def _line_in_words(line: Line | None) -> str:
+    if line is None:
+        return "an unknown line"
+    return f"{line.file}:{line.line}" + (f": {line.text}" if line.text else "")

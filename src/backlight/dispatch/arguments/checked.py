@@ -1,0 +1,174 @@
+"""Functions whose failed calls are explained (NOTE [Failed calls] in dispatch/arguments/parsing.py)."""
+
+import functools
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import FunctionType, TracebackType
+
+import ml_dtypes
+import numpy as np
+
+from backlight.dispatch.arguments.kinds import TYPES
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import BacklightError
+from backlight.kernels.native import core
+from backlight.system.lazy_import import function_later
+
+masks = function_later("backlight.dispatch.arguments.refusals", "masks")
+refusal = function_later("backlight.dispatch.arguments.refusals", "refusal")
+better_error = function_later("backlight.dispatch.arguments.wording", "better_error")
+
+UNFORESEEN = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError, NameError)
+UNFORESEEN += (RuntimeError, SystemError, MemoryError)
+OUR_FILES = tuple(str(Path(module.__file__).parent) for module in (ml_dtypes, np))
+OUR_FILES += (str(Path(__file__).parent.parent.parent), "<backlight ", "<__array_function__")
+UNCHECKED = frozenset(["is_tensor", "numel", "is_floating_point", "is_complex", "dim", "ndimension", "size", "item"])
+UNCHECKED |= {"tensor", "as_tensor"}  # they take any data, and say what is wrong with it
+UNCHECKED |= {"squeeze"}  # its ops check what it gets, and going through here costs 7 % of it
+
+_names: dict[object, str] = {}  # a function that the namespaces show -> its public name
+_doors: dict[
+    tuple[FunctionType, bool], object
+] = {}  # a Python function, whether for array_api -> what stands before it
+
+
+def explained(function, args: tuple, kwargs: dict, problem: Exception) -> Exception:
+    """Return PyTorch's error for a failed call whose arguments are of the wrong kinds, else what it ended in."""
+    name = _names.get(function)
+    if name is None or not isinstance(problem, UNFORESEEN) or not _is_ours(problem.__traceback__):
+        return problem
+    if isinstance(problem, BacklightError) and not str(problem).startswith("argument '"):
+        return problem
+    return better_error(name, args, kwargs, problem)
+
+
+def explained_module(module, args: tuple, kwargs: dict, problem: Exception) -> Exception:
+    """Return PyTorch's error for a failed call of a module, as `explained` does for functions."""
+    if isinstance(problem, BacklightError) or not _is_ours(problem.__traceback__):
+        return problem
+    return better_error(f"nn.{type(module).__name__}.forward", args, kwargs, problem)
+
+
+def _is_ours(trace: TracebackType | None) -> bool:
+    """Tell whether an error was raised by our code or NumPy's, or for the arguments themselves."""
+    if trace is None:
+        return True
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame.f_code.co_filename.startswith(OUR_FILES)
+
+
+def compiled_masks(function) -> list[tuple] | None:
+    """Return what the core compares a function's calls with: NOTE [Kinds of arguments] in refusals.py."""
+    name = _names.get(function)
+    return None if name is None else masks(name)
+
+
+def refused(function, args: tuple, kwargs: dict) -> Exception | None:
+    """Return PyTorch's error for arguments of kinds that it does not take, or None."""
+    return refusal(_names[function], args, kwargs)
+
+
+def checked(function, name: str):
+    """Return what a namespace shows for a function: the same function, with its failed calls explained.
+
+    Args:
+        name: its public name, `linalg.norm`; of a method `.name`.
+    """
+    if type(function) is not FunctionType:
+        if core is not None and not isinstance(function, type) and type(function).__module__ == core.__name__:
+            if name[0] != "." and _names.get(function, ".")[0] == ".":  # a method, too: counted as the function counts
+                _names[function] = name
+            _names.setdefault(function, name)
+        return function
+    if function.__name__ in UNCHECKED and not name.startswith("array_api."):  # which has functions of its own
+        return function
+    # The standard's namespace has functions of its own names and rules, so what it shows stands alone.
+    key = function, name.startswith("array_api.")
+    if key not in _doors:
+        _doors[key] = _door(function, *_place(name))
+        _names[_doors[key]] = name
+    elif _names[_doors[key]][0] == "." and not (name[0] == "." and _names[_doors[key]] == f".{function.__name__}"):
+        _show_as(_doors[key], *_place(name))
+        _names[_doors[key]] = name
+    return _doors[key]
+
+
+def _place(name: str) -> tuple[str, str]:
+    """Return the module that shows a function of this public name, and what it is called there."""
+    if name[0] == ".":
+        return "backlight", f"Tensor{name}"
+    space, _, last = name.rpartition(".")
+    return f"backlight.{space}" if space else "backlight", last
+
+
+def _show_as(door, module: str, name: str) -> None:
+    """Let pickles find what stands before a function where a namespace shows it."""
+    if core is not None:
+        door.shown_as(module, name)
+    else:
+        door.__module__, door.__qualname__ = module, name
+
+
+def _kind(value):
+    """Return what decides whether a function takes a value: its type, its elements', its dims, whether it is huge."""
+    if isinstance(value, TensorState):
+        return type(value), value._data.ndim == 0
+    if isinstance(value, int):
+        return type(value), -(2**63) <= value < 2**63
+    return tuple(map(_kind, value)) if isinstance(value, (tuple, list)) else type(value)
+
+
+def _door(function: FunctionType, module: str, name: str):
+    if core is not None:
+        return core.checked_function(function, module, name)
+
+    taken: set[tuple] = set()  # kinds of arguments that were taken
+
+    @functools.wraps(function)
+    def door(*args, **kwargs):
+        kinds = _kind(args), *kwargs, *map(_kind, kwargs.values())
+        if kinds not in taken:
+            if (problem := refused(door, args, kwargs)) is not None:
+                raise problem
+            taken.add(kinds)
+        try:
+            return function(*args, **kwargs)
+        except UNFORESEEN as problem:
+            problem.__traceback__ = problem.__traceback__.tb_next
+            better = explained(door, args, kwargs, problem)
+            if better is problem:
+                raise
+        raise better
+
+    _show_as(door, module, name)
+    return door
+
+
+def undone(function):
+    """Return the Python function behind one that a namespace shows."""
+    return function.__wrapped__ if _doors.get((getattr(function, "__wrapped__", None), False)) is function else function
+
+
+def with_checks(namespace: dict, names: Iterable[str], module: str = "backlight") -> dict[str, Callable]:
+    """Return those functions of a namespace that are among `names`, with their failed calls explained."""
+    start = module.removeprefix("backlight").removeprefix(".")
+    found = {name: namespace.get(name) for name in names if name[0] != "_"}
+    return {
+        name: checked(value, f"{start}.{name}" if start else name) for name, value in found.items() if callable(value)
+    }
+
+
+def check_methods(cls: type) -> None:
+    """Let a class show its methods, those that it inherits too, with their failed calls explained."""
+    for owner in cls.__mro__:
+        for name, value in list(vars(owner).items()):
+            if name[0] != "_" and name not in vars(cls) and type(value) is FunctionType:
+                setattr(cls, name, checked(value, f".{name}"))
+            elif name[0] != "_" and callable(value):
+                checked(value, f".{name}")
+
+
+if core is not None:
+    core.core_explain(explained)
+    core.core_kinds(compiled_masks, refused, TYPES)

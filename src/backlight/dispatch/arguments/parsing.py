@@ -1,0 +1,303 @@
+"""PyTorch's checks of the kinds of arguments, made after a call has failed.
+
+NOTE [Failed calls]
+Functions here look at their arguments while they compute, which costs nothing where the arguments are right. A call
+that ends in an error which nobody wrote for the caller (a list has no attribute `_data`, NumPy cannot convert an int
+of 70 bits) is checked against PyTorch's signatures of that name: where they refuse the arguments, PyTorch's error is
+raised in place of the other. What the namespaces show and methods explain their failed calls
+(dispatch/arguments/checked.py; csrc/core_out.c), so do the core's ops (csrc/core_op.c) and modules
+(nn/modules/module.py).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from backlight.devices import device
+from backlight.dtypes import dtype
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import ArgumentError, NumberOverflow, ValueProblem
+from backlight.layouts import layout, memory_format
+
+OTHER_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+ALWAYS_TAKEN = {"out", "requires_grad", "generator", "memory_format", "names", "pin_memory"}
+SWITCHES = {"requires_grad", "pin_memory"}
+NUMBERS_AS_TENSORS = frozenset(
+    ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"]
+)
+LARGEST = 2**63 - 1
+COUNTED = re.compile(r"\(\) (takes \d+ positional|got an unexpected keyword|missing \d)")
+PREFIXED = ("linalg", "fft", "special")
+TABLE = Path(__file__).with_name("signatures.txt")  # written by tools/argument_signatures.py, which says how
+PYTHON = "python:"
+PYTHONS = {"set_anomaly_enabled": "bool enabled,bool check_nan="}  # of functions that PyTorch has as classes
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of PyTorch's: its kind as in PyTorch's schemas, `int[1]?`."""
+
+    kind: str
+    size: int | None  # of a list that one number may stand for
+    name: str
+    may_be_none: bool
+    has_default: bool
+    keyword_only: bool
+
+
+@cache
+def signatures(name: str) -> list[tuple[Parameter, ...]]:
+    """Return PyTorch's signatures of a public name (of methods `.name`), or none."""
+    bare = name.removeprefix("array_api.").removeprefix(".")
+    found = (_listed().get(name) or _listed().get(bare, "")).removeprefix(PYTHON)
+    rows = [_parameters(text) for text in found.split("|")] if found else []
+    return [row for row in rows if name[0] != "." or row[0].kind.startswith(("Tensor", "object"))]
+
+
+def is_python(name: str) -> bool:
+    """Tell whether PyTorch's function of a name is written in Python, which looks at no kinds of arguments."""
+    return (_listed().get(name) or _listed().get(name.removeprefix("."), "")).startswith(PYTHON)
+
+
+@cache
+def _listed() -> dict[str, str]:
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    return PYTHONS | dict(line.split("=", 1) for line in lines)
+
+
+def _parameters(text: str) -> tuple[Parameter, ...]:
+    found, keyword_only = [], False
+    for part in text.split(","):
+        if part == "*":
+            keyword_only = True
+            continue
+        kind, name = part.strip().split(" ")
+        bare = kind.rstrip("?")
+        size = None
+        if bare.endswith("]") and bare[-2].isdigit():
+            bare, size = bare[: bare.index("[")] + "[]", int(bare[bare.index("[") + 1 : -1])
+        named = name.rstrip("=")
+        found.append(Parameter(bare, size, named, kind.endswith("?"), name.endswith("="), keyword_only))
+    return tuple(found)
+
+
+# --- kinds ------------------------------------------------------------------------------------------------------------
+
+
+def _is_int(value) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, TensorState):
+        return value._data.ndim == 0 and value._data.dtype.kind in "iu"
+    return isinstance(value, (int, np.integer))
+
+
+def _is_float(value) -> bool:
+    return isinstance(value, (int, float, np.floating, np.integer)) or _is_single(value)
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float, complex, np.generic)) or _is_single(value)
+
+
+def _is_single(value) -> bool:
+    return isinstance(value, TensorState) and value._data.size == 1 and value._edge is None
+
+
+def _is_dtype(value) -> bool:
+    return isinstance(value, dtype) or value is float or value is int or value is bool
+
+
+KINDS: dict[str, tuple[Callable, str]] = {
+    "Tensor": (lambda value: isinstance(value, TensorState), "Tensor"),
+    "int": (_is_int, "int"),
+    "float": (_is_float, "float"),
+    "bool": (lambda value: isinstance(value, (bool, np.bool_)), "bool"),
+    "Scalar": (_is_number, "Number"),
+    "ScalarType": (_is_dtype, "torch.dtype"),
+    "str": (lambda value: isinstance(value, str), "str"),
+    "Device": (lambda value: isinstance(value, (str, device)) or _is_int(value), "torch.device"),
+    "Layout": (lambda value: isinstance(value, layout), "torch.layout"),
+    "MemoryFormat": (lambda value: isinstance(value, memory_format), "torch.memory_format"),
+    "Generator": (lambda value: hasattr(type(value), "manual_seed"), "torch.Generator"),
+    "Dimname": (lambda value: False, "str"),
+}
+ELEMENTS = {"Tensor[]": "Tensors", "int[]": "ints", "float[]": "floats", "bool[]": "bools", "Scalar[]": "Scalars"}
+
+
+def takes(parameter: Parameter, value) -> bool:
+    """Tell whether a parameter takes a value."""
+    if value is None:
+        return parameter.may_be_none or parameter.kind == "object"
+    kind = parameter.kind
+    if kind.endswith("[]"):
+        element = KINDS.get(kind[:-2].rstrip("?"))
+        if isinstance(value, (tuple, list)):
+            return element is None or all(element[0](one) or (one is None and "?" in kind) for one in value)
+        single = parameter.size is not None and element is not None and element[0](value)
+        return single or (kind.startswith("Tensor") and isinstance(value, TensorState))
+    check = KINDS.get(kind)
+    return check is None or check[0](value)
+
+
+# --- a call -----------------------------------------------------------------------------------------------------------
+
+
+def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exception | None:
+    """Return PyTorch's error for the kinds of a call's arguments; None if it takes them, or has no such name.
+
+    Args:
+        binding: whether Python refused the arguments for their number or names; else our function takes more of them.
+    """
+    known = signatures(name)
+    if not known:
+        return None
+    shown = shown_name(name)
+    problems = [_problem(shown, one, args, kwargs, name.startswith(".")) for one in known]
+    if None in problems:
+        return _too_large(shown, known[problems.index(None)], args, kwargs)
+    if shown in NUMBERS_AS_TENSORS:  # PyTorch's take a number as the tensor that it stands for, and have no other form
+        forms = [at for at, one in enumerate(known) if not any(map(_is_number_beside, one))] or range(len(known))
+        known, problems = [known[at] for at in forms], [problems[at] for at in forms]
+    if not binding and all(COUNTED.search(str(problem)) for problem in problems):
+        return None
+    count = len(args) + len(kwargs)
+    fitting = [problem for one, problem in zip(known, problems) if len(one) >= count]
+    if len(known) == 1 or len(fitting) == 1 or len({_places(one) for one in known}) == 1:
+        return fitting[0] if fitting else problems[0]
+    first = 1 if name.startswith(".") else 0
+    got = [kind_of(value) for value in args[first:]] + [f"{key}={kind_of(value)}" for key, value in kwargs.items()]
+    expected = "".join(f"\n * ({', '.join(_written(part) for part in one[first:])})" for one in known)
+    start = f"{shown}() received an invalid combination of arguments - got ({', '.join(got)})"
+    return ArgumentError(f"{start}, but expected one of:{expected}")
+
+
+def _is_number_beside(one: Parameter) -> bool:
+    return one.kind == "Scalar" and one.name == "other"
+
+
+def shown_name(name: str) -> str:
+    """Return what PyTorch calls a function in its errors: `linalg_norm` for linalg.norm."""
+    *spaces, last = name.split(".")
+    return f"{spaces[0]}_{last}" if spaces and spaces[0] in PREFIXED else last
+
+
+def _problem(shown: str, parameters, args: tuple, kwargs: dict, method: bool) -> Exception | None:
+    """Return why one signature does not take a call, or None."""
+    named = {OTHER_NAMES.get(key, key) if not _has(parameters, key) else key: value for key, value in kwargs.items()}
+    places = [one for one in parameters if not one.keyword_only]
+    first = 1 if method else 0
+    at = place_of_spread(places)
+    if at is not None and len(args) > at and all(_is_int(value) for value in args[at:]):
+        args = (*args[:at], tuple(args[at:]))
+    if len(args) > len(places):
+        return ArgumentError(
+            f"{shown}() takes {len(places) - first} positional arguments but {len(args) - first} were given"
+        )
+    for place, one in enumerate(parameters):
+        if place < len(args) and not one.keyword_only:
+            value, where = args[place], f" (position {place + 1 - first})"
+        elif one.name in named:
+            value, where = named.pop(one.name), ""
+        elif one.has_default or one.may_be_none or one.keyword_only:
+            continue
+        else:
+            return _missing(shown, places, args, named)
+        if not takes(one, value) and not (one.kind == "Tensor" and shown in NUMBERS_AS_TENSORS and _is_number(value)):
+            return _wrong_kind(shown, one, value, where, place)
+    for key in named.keys() & SWITCHES:
+        if not isinstance(named[key], (bool, type(None))):
+            return ArgumentError(f"{shown}(): argument '{key}' must be bool, not {kind_of(named[key])}")
+    unknown = [key for key in named if key not in ALWAYS_TAKEN]
+    if unknown:
+        return ArgumentError(f"{shown}() got an unexpected keyword argument '{unknown[0]}'")
+    return None
+
+
+def _places(parameters) -> tuple:
+    return tuple((one.kind, one.name) for one in parameters if not one.keyword_only)
+
+
+def place_of_spread(places) -> int | None:
+    """Return which parameter may be given as single numbers, as in `zeros(2, 3)` and `x.view(2, 3)`; None: none."""
+    at = len(places) - 1
+    alone = at == 0 or (at == 1 and places[0].kind == "Tensor")
+    return at if alone and places[at].kind == "int[]" else None
+
+
+def _has(parameters, name: str) -> bool:
+    return any(one.name == name for one in parameters)
+
+
+def _missing(shown: str, places, args: tuple, named: dict) -> ArgumentError:
+    left = [one.name for one in places[len(args) :] if not one.has_default and one.name not in named]
+    listed = ", ".join(f'"{name}"' for name in left)
+    return ArgumentError(f"{shown}() missing {len(left)} required positional arguments: {listed}")
+
+
+def _wrong_kind(shown: str, one: Parameter, value, where: str, place: int) -> Exception:
+    """Return PyTorch's error for a value that a parameter does not take."""
+    start = f"{shown}(): argument '{one.name}'{where} must be"
+    if not one.kind.endswith("[]"):
+        return ArgumentError(f"{start} {KINDS[one.kind][1]}, not {kind_of(value)}")
+    expected = f"tuple of {ELEMENTS.get(one.kind, 'Tensors')}"
+    check = KINDS[one.kind[:-2].rstrip("?")][0]
+    if not isinstance(value, (tuple, list)):
+        return ArgumentError(f"{start} {expected}, not {kind_of(value)}")
+    at, odd = next((at, element) for at, element in enumerate(value) if not check(element))
+    if one.kind.startswith("Tensor"):
+        return ArgumentError(f"expected Tensor as element {at} in argument {place}, but got {kind_of(odd)}")
+    if at == 0:
+        return ArgumentError(f"{start} {expected}, but found element of type {kind_of(odd)} at pos 0")
+    return ArgumentError(
+        f"{shown}(): argument '{one.name}' failed to unpack the object at pos {at + 1} with error "
+        f'"type must be {expected},but got {kind_of(odd)}"'
+    )
+
+
+def _too_large(shown: str, parameters, args: tuple, kwargs: dict) -> Exception | None:
+    """Return PyTorch's error where an int has more than 64 bits."""
+    kinds = {one.name: one.kind for one in parameters}
+    named = dict(zip([one.name for one in parameters], args)) | kwargs
+    for name, value in named.items():
+        if kinds.get(name) == "object":
+            continue
+        if _is_huge(value) and kinds.get(name) in ("Scalar", "float"):
+            if kinds[name] == "Scalar" and value >= 2**64:
+                return NumberOverflow(f"int too big to convert; {shown}() got {_number(value)}")
+            if kinds[name] == "Scalar" and value < 0:
+                return NumberOverflow(f"can't convert negative int to unsigned; {shown}() got {_number(value)}")
+        elif _is_huge(value):
+            return ValueProblem(f"Overflow when unpacking long long; {shown}() got {_number(value)}")
+        if isinstance(value, (tuple, list)):
+            for place, one in enumerate(value):
+                if _is_huge(one):
+                    return ArgumentError(
+                        f"{shown}(): argument failed to unpack the object at pos {place + 1} with error "
+                        f'"Overflow when unpacking long long"; got {_number(one)}'
+                    )
+    return None
+
+
+def _is_huge(value) -> bool:
+    return isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST
+
+
+def _number(value: int) -> str:
+    return f"{value}" if abs(value) < 2**300 else f"an int of {value.bit_length()} bits"
+
+
+def kind_of(value) -> str:
+    """Return the name that PyTorch gives the type of a value."""
+    if isinstance(value, TensorState):
+        return type(value).__name__
+    kind = type(value)
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+
+
+def _written(part: Parameter) -> str:
+    return f"{part.kind} {part.name}"

@@ -1,0 +1,62 @@
+"""Where a node of a failed backward was made, for any error in anomaly mode: a warning, as PyTorch's, and a note."""
+
+import linecache
+import warnings
+import weakref
+from collections.abc import Sequence
+
+from backlight.dispatch.anomaly_mode import anomaly
+from backlight.engine.node import Node, node_and_number
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import AnomalyError
+
+_parents: weakref.WeakKeyDictionary[Node, Node] = weakref.WeakKeyDictionary()
+
+
+def note_parents(node: Node, grads: Sequence, since: int) -> None:
+    """Remember which node the nodes that a recorded backward made were made for: those since a sequence number."""
+    waiting = [grad._edge for grad in grads if isinstance(grad, TensorState) and grad._edge is not None]
+    while waiting:
+        made = node_and_number(waiting.pop())[0]
+        if isinstance(made, Node) and made.sequence >= since and made not in _parents:
+            _parents[made] = node
+            waiting += [edge for edge in made.edges if edge is not None]
+
+
+def warn_of(node: Node) -> list[str]:
+    """Say which line of the forward made the node that failed, as PyTorch does in anomaly mode.
+
+    Returns:
+        What was said: of the node, then of the nodes that it was made for, by a backward that was recorded.
+    """
+    text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{_traceback(node)}"
+    warnings.warn(text, UserWarning, stacklevel=2)
+    told = [text]
+    parent = _parents.get(node)
+    while parent is not None:
+        text = (
+            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the "
+            f"previous calculation:\n{_traceback(parent)}"
+        )
+        warnings.warn(text, UserWarning, stacklevel=2)
+        told.append(text.strip())
+        parent = _parents.get(parent)
+    return [one.rstrip("\n") for one in told]
+
+
+def _traceback(node: Node) -> str:
+    filename, number = node.line
+    source = linecache.getline(filename, number).strip()
+    return f'  File "{filename}", line {number}, in {node.code.co_name}\n' + (f"    {source}\n" if source else "")
+
+
+def say_where(problem: Exception, node) -> None:
+    """Add to an exception which node was running and which line made it."""
+    known = any("raised while running" in note for note in getattr(problem, "__notes__", ()))
+    if anomaly.enabled:
+        told = warn_of(node)
+        if not known:
+            for text in told[isinstance(problem, AnomalyError) :]:  # which says where its node was made
+                problem.add_note(text)
+    if not known and not isinstance(problem, AnomalyError):
+        problem.add_note(f"raised while running {node.name()}, made at {node.where}")

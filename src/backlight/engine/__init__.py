@@ -1,0 +1,1 @@
+"""Floor 2: tensor state, nodes, grad mode, versions, and the backward pass."""

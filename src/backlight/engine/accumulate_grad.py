@@ -1,0 +1,121 @@
+"""How a gradient that has arrived gets into a tensor's `.grad`: stolen, copied or added.
+
+NOTE [Stealing]
+A gradient becomes `.grad` as it is if nothing else can reach its memory, which its reference count tells: the array
+is held by one local variable and nothing else. Another edge's buffer, a hook's tensor, the tensor that the user passed
+to backward each count one more, and then the array is copied. A view is always copied: its base belongs to somebody.
+"""
+
+import sys
+
+import numpy as np
+
+from backlight.engine.grad_mode import modes
+from backlight.engine.node import Node, next_sequence, origin
+from backlight.engine.provenance import user_place
+from backlight.engine.storage import InferenceStorage
+from backlight.engine.tensor_state import LEAF, edge_of, storage_of, wrap
+from backlight.errors import GraphError
+from backlight.system.fork_safety import fork_safe_lock
+
+ndarray = np.ndarray
+_accumulating = fork_safe_lock()
+
+
+def _count_of_a_local() -> int:
+    array = np.empty(1)
+    return sys.getrefcount(array)
+
+
+# Held at the place of the check by one local and the check itself: 2 in CPython 3.11; other versions count otherwise.
+HELD_BY_ONE_LOCAL = _count_of_a_local()
+
+
+def may_be_stolen(grad: ndarray, references: int) -> bool:
+    """Tell whether `.grad` may take this array as it is, given its reference count where it is a local's alone."""
+    return references <= HELD_BY_ONE_LOCAL and grad.base is None and grad.flags.c_contiguous
+
+
+def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
+    """Add a gradient to `tensor.grad`; the first one is copied unless it may be stolen.
+
+    Raises:
+        RuntimeError: what is there was made in inference mode, where this backward does not run, or the tensor is no
+            leaf any more.
+    """
+    if tensor._edge is not LEAF:
+        refuse_moved(tensor)
+    _add(tensor, grad, graph, steal=steal)
+
+
+def refuse_moved(leaf) -> None:
+    """Raise RuntimeError if a tensor that was a leaf when it was used is the result of an op by now."""
+    if leaf._edge is not LEAF and leaf._edge is not None:
+        raise GraphError(
+            "leaf variable has been moved into the graph interior: after it was used, requires_grad_(False) and a "
+            f"write in place made it a result. Run backward before the write, or write to a clone{origin(leaf)}"
+        )
+
+
+def _add(tensor, grad, graph: bool, *, steal: bool) -> None:
+    if graph and not modes.grad_enabled:  # the walk ran on tensors for an interpreter to see; `.grad` is as ever
+        grad, graph = grad._data, False
+    with _accumulating:
+        present = tensor._grad
+        if graph:
+            tensor._grad = _recorded_copy(grad) if present is None else present + grad
+            return
+        dtype = tensor._data.dtype
+        if grad.dtype is not dtype and grad.dtype != dtype:
+            grad, steal = grad.astype(dtype), True
+        if present is None:
+            tensor._grad = wrap(grad if steal or grad.__class__ is not ndarray else own_copy(grad))
+            return
+        if present._storage.__class__ is InferenceStorage:
+            present._storage.before_write()
+        if present._data.__class__ is ndarray and present._data.flags.writeable:
+            storage_of(present).wrote(
+                "AccumulateGrad", (None, 0)
+            )  # first: see `begin_write` in dispatch/observation.py
+            np.add(present._data, grad, out=present._data)
+        else:
+            present._data = present._data + grad
+
+
+def renew_grad(tensor, grad, graph: bool) -> None:
+    """Add a gradient to the `.grad` of a tensor that is no leaf: a new tensor, since somebody may hold the old one."""
+    with _accumulating:
+        present = tensor._grad
+        if graph or present is None:
+            _add(tensor, grad, graph, steal=False)
+        else:
+            tensor._grad = wrap(present._data + grad.astype(tensor._data.dtype, copy=False))
+
+
+def own_copy(grad: ndarray) -> ndarray:
+    """Return a copy that is contiguous row by row."""
+    return np.array(grad, order="C", copy=True)
+
+
+class CopyBackwards(Node):
+    """A copy of a gradient that is itself part of a graph."""
+
+    __slots__ = ()
+
+    def backward(self, grad, edges, keep):
+        """Pass the gradient on; the memory that was written to has none."""
+        return None, grad
+
+    def backward_graph(self, grad, edges):
+        """Pass the gradient on."""
+        return None, grad
+
+
+def _recorded_copy(grad):
+    """Return a copy of a gradient under create_graph."""
+    made = wrap(own_copy(grad._data))
+    if grad._edge is not None:
+        node = made._edge = CopyBackwards()
+        node.edges, node.sequence, node.extra = (None, edge_of(grad)), next_sequence(), None
+        node.code, node.lasti = user_place()
+    return made

@@ -1,0 +1,297 @@
+"""Nodes of the backward graph, with the face of PyTorch's `grad_fn`."""
+
+import itertools
+import sys
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+
+from backlight.dispatch.anomaly_mode import anomaly
+from backlight.dtypes import from_numpy_dtype
+from backlight.engine.hooks import RemovableHandle
+from backlight.engine.provenance import describe_place, line_number
+from backlight.errors import ArgumentError, GraphError
+from backlight.kernels.native import core
+
+next_sequence = itertools.count().__next__ if core is None else core.next_sequence
+
+# Nodes that PyTorch wrote by hand: `name()` gives their C++ namespace too.
+_IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "NotImplemented"}
+
+
+class NodeExtra:
+    """What few nodes have: hooks, metadata, a tensor that wants its gradient kept, tangents of its outputs."""
+
+    __slots__ = ("metadata", "output_edge", "posthooks", "prehooks", "retained", "tangents", "tensor_hooks")
+
+    def __init__(self):
+        self.tensor_hooks = {}  # id -> (output number, hook)
+        self.retained = {}  # output number -> weak reference to the tensor
+        self.prehooks = {}
+        self.posthooks = {}
+        self.metadata = {}
+        self.output_edge = None  # gives the edge of its output, where that is not the node itself
+        self.tangents = {}  # output number -> what the output has in `_tangents`
+
+
+class Node:
+    """One op's record: where its gradients go (`edges`), what its derivatives need, and where it was made.
+
+    Subclasses, one an op, are made by `ops.generate`; they add slots for what they save and the two methods
+    `backward(grad, edges, keep)`, on arrays, and `backward_graph(grad, edges)`, on tensors. Both return one gradient
+    (or None) an edge; `edges` is `self.edges` with None where no gradient is wanted.
+    """
+
+    __slots__ = ("__weakref__", "code", "edges", "extra", "lasti", "sequence")
+
+    is_end = False
+    outputs = 1
+    wants_undefined = False  # whether it runs even if no gradient reached it
+    freed_slots = ()  # where it keeps what `free` drops
+    saved_slots = ()  # the same with what each holds, in the order that hooks see (codegen/packed_nodes.py)
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentError(f"cannot pickle '{type(self).__name__}' object; graphs are not copied: detach the tensor")
+
+    def name(self) -> str:
+        """Return the node's name, as PyTorch spells it."""
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name in _IN_NAMESPACE else name
+
+    def forward_name(self) -> str:
+        """Return what PyTorch's messages call the op that made this node: `MulBackward0` is `Mul`."""
+        before, _, after = type(self).__name__.removesuffix("0").rpartition("Backward")
+        return before + after
+
+    @property
+    def next_functions(self) -> tuple:
+        """The nodes that receive this node's gradients, each with the number of its output."""
+        return tuple(public_edge(edge) for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict:
+        """A dictionary that belongs to the user."""
+        return extra_of(self).metadata
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    @property
+    def itself(self):
+        """The node of the graph; a copy of one that runs in its place (codegen/packed_nodes.py) has another."""
+        return self
+
+    @property
+    def where(self) -> str:
+        """The user's line that made this node: `file:line: source`."""
+        return describe_place(self.code, self.lasti)
+
+    @property
+    def line(self) -> tuple[str, int]:
+        """File name and line number of the user's line that made this node."""
+        return self.code.co_filename, line_number(self.code, self.lasti)
+
+    def register_hook(self, hook) -> RemovableHandle:
+        """Call `hook(grad_inputs, grad_outputs)` after this node has run; it may return other grad_inputs."""
+        return RemovableHandle(extra_of(self).posthooks, hook)
+
+    def register_prehook(self, hook) -> RemovableHandle:
+        """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
+        return RemovableHandle(extra_of(self).prehooks, hook)
+
+    def walk(self, edges, grad, keep, buffers, owned, add_to_output) -> None:
+        """Run backward on arrays and add its gradients to the walk's buffers; `edges` None stands for all of them."""
+        edges = self.edges if edges is None else edges
+        for edge, arrived in zip(edges, self.backward(grad, edges, keep)):
+            if edge is None or arrived is None:
+                continue
+            if edge.__class__ is Output:
+                add_to_output(edge.node, edge.number, arrived)
+                continue
+            add_to_buffer(buffers, owned, edge, arrived)
+
+    def free(self) -> None:
+        """Drop what was saved for backward."""
+
+    def __call__(self, *grads):
+        """Run this node's derivative on gradients of its outputs; return one gradient an edge (alone if it is one)."""
+        found = tuple(self.backward_graph(grads[0] if self.outputs == 1 else list(grads), self.edges))
+        return found[0] if len(found) == 1 else found
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {hex(id(self))}>"
+
+
+class Output:
+    """The edge to one output of a node that has several."""
+
+    __slots__ = ("node", "number")
+
+    is_end = False
+
+    def __init__(self, node: Node, number: int):
+        self.node = node
+        self.number = number
+
+
+class AccumulateGrad(Node):
+    """What PyTorch shows at the end of the walk: the adding of what arrives to `variable.grad`."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable):
+        self.variable = variable
+        self.edges = ()
+        self.sequence = sys.maxsize
+        self.code = None
+        self.lasti = 0
+        self.extra = None
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1
+
+
+def accumulator(leaf) -> AccumulateGrad:
+    """Return the node that stands for adding into `leaf.grad`.
+
+    It is the same one as long as anything holds it; its hooks and metadata stay with the leaf (`extra_of`).
+    """
+    reference = leaf._accumulator
+    node = None if reference is None else reference()
+    if node is None:
+        node = AccumulateGrad(leaf)
+        leaf._accumulator = weakref.ref(node)
+    return node
+
+
+class LastingAccumulator:
+    """What a leaf refers to its AccumulateGrad by once that has hooks or metadata: it keeps those alive.
+
+    It does not keep the node, which holds the leaf: a leaf whose accumulator has hooks dies by reference count too.
+    """
+
+    __slots__ = ("extra", "leaf", "node")
+
+    def __init__(self, node: AccumulateGrad):
+        self.extra = node.extra
+        self.leaf = weakref.ref(node.variable)
+        self.node = weakref.ref(node)
+
+    def __call__(self) -> AccumulateGrad:
+        node = self.node()
+        if node is None:
+            node = AccumulateGrad(self.leaf())
+            node.extra = self.extra
+            self.node = weakref.ref(node)
+        return node
+
+
+def node_and_number(edge):
+    """Split an edge into (node, output number)."""
+    return (edge.node, edge.number) if edge.__class__ is Output else (edge, 0)
+
+
+def public_edge(edge) -> tuple:
+    """Return an edge as PyTorch shows it: (node, number of its output)."""
+    if edge is None:
+        return (None, 0)
+    if edge.is_end:
+        return (accumulator(edge), 0)
+    return node_and_number(edge)
+
+
+class GradientEdge(NamedTuple):
+    """One output of a node, for which a gradient can be asked as for a tensor.
+
+    `ownership_token` keeps alive what PyTorch needs kept; here the node does.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: object = None
+
+
+def edge_from_public(edge: GradientEdge):
+    """Return the edge that the engine uses."""
+    if edge.node.__class__ is AccumulateGrad:
+        return edge.node.variable
+    return edge.node if edge.node.outputs == 1 else Output(edge.node, edge.output_nr)
+
+
+def add_to_buffer(buffers: dict, owned: set, edge, grad) -> None:
+    """Add a gradient to what has arrived at a node or leaf.
+
+    A sum of two is a new array, which the walk owns: a third is added to it in place. Generated code (`walk_source` in
+    codegen/backward_source.py) has these lines inline.
+    """
+    present = buffers[edge]
+    if present is None:
+        buffers[edge] = grad
+    elif edge in owned:
+        np.add(present, grad, out=present)
+    else:
+        total = buffers[edge] = present + grad
+        if total.__class__ is np.ndarray:
+            owned.add(edge)
+
+
+def extra_of(node: Node) -> NodeExtra:
+    """Return the node's rarely used part, made at the first call."""
+    if node.extra is None:
+        node.extra = NodeExtra()
+        if node.__class__ is AccumulateGrad:
+            node.variable._accumulator = LastingAccumulator(node)
+    return node.extra
+
+
+def freed(node: Node) -> GraphError:
+    """Return the error for a node whose saved tensors are gone."""
+    return GraphError(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        f"saved tensors after calling backward.\n  {node.name()} was made at {node.where}"
+    )
+
+
+def output_name(node: Node, number: int = 0) -> str:
+    """Return what PyTorch's messages call one output of a node: `output 0 of Mul`."""
+    return f"output {number} of {node.forward_name()}"
+
+
+def name_of_tensor(tensor) -> str | None:
+    """Return what PyTorch's messages call a tensor: the output that it is, or None for a leaf."""
+    return None if tensor.grad_fn is None else output_name(tensor.grad_fn, tensor.output_nr)
+
+
+def origin(tensor) -> str:
+    """Return the line of a message that says where a tensor was made; none for a leaf, which no recorded op made."""
+    made_by = tensor.grad_fn
+    return "" if made_by is None else f"\n  It was made by {made_by.name()} at {made_by.where}"
+
+
+def modified(node: Node, data, storage, version: int, name: str | None) -> GraphError:
+    """Return the error for a tensor (`name` is what messages call it) that was written to after it was saved."""
+    from_type = from_numpy_dtype(data.dtype).old_name
+    written = ""
+    if storage.writer is not None:
+        op_name, code, lasti = storage.writer
+        written = f"\n  It was written by {op_name} at {describe_place(code, lasti)}"
+    return GraphError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[torch.{from_type}Tensor {list(data.shape)}]{f', which is {name},' if name else ''} is at version "
+        f"{storage.version}; expected version {version} instead. {_ANOMALY_HINT if anomaly.enabled else _HINT}"
+        f"\n  {node.name()}, which saved it, was made at {node.where}{written}"
+        "\n  Write to a copy (.clone()), or use the out-of-place form of that operation"
+    )
+
+
+_HINT = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+_ANOMALY_HINT = (
+    "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+    "question was changed in there or anywhere later. Good luck!"
+)

@@ -1,0 +1,184 @@
+"""How a backward starts: roots and their gradients are checked, the engine walks, results are put where they belong."""
+
+import warnings
+
+import numpy as np
+
+from backlight.engine import execution
+from backlight.engine.accumulate_grad import own_copy
+from backlight.engine.hook_calls import keep_gradient
+from backlight.engine.mutation_checks import refuse_backward, replaced_inside_transforms
+from backlight.engine.node import GradientEdge, edge_from_public, origin
+from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
+from backlight.errors import ArgumentError, GraphError, ShapeError
+
+
+def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> None:
+    """Add the gradients of `tensors` to the `.grad` of leaves, or of `inputs` where these are given."""
+    keep = create_graph if retain_graph is None else retain_graph
+    wanted = None if inputs is None else [inputs] if isinstance(inputs, TensorState) else list(inputs)
+    if wanted is not None and not wanted:
+        raise GraphError("`inputs` argument to `backward()` cannot be empty. Leave it out to reach all leaves")
+    roots, root_grads = starting_points(tensors, gradients, create_graph)
+    if create_graph:
+        _warn_of_cycle()
+    if wanted is None:
+        execution.run(roots, root_grads, keep_graph=keep, create_graph=create_graph)
+        return
+    edges = [wanted_edge(tensor) for tensor in wanted]
+    for tensor in wanted:
+        if isinstance(tensor, TensorState) and not tensor.is_leaf:
+            keep_gradient(tensor)
+    execution.run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges, into_grad=True)
+
+
+def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads) -> tuple:
+    """Return the gradient of the outputs for each input; see autograd.grad."""
+    keep = create_graph if retain_graph is None else retain_graph
+    if not inputs:
+        raise GraphError("`inputs` argument to `grad()` cannot be empty. Name what to differentiate for")
+    roots, root_grads = starting_points(outputs, grad_outputs, create_graph)
+    edges = [wanted_edge(tensor) for tensor in inputs]
+    found = execution.run(roots, root_grads, keep_graph=keep, create_graph=create_graph, inputs=edges)
+    on_tensors = execution.runs_on_tensors(create_graph)
+    results, used = [], {id(grad) for grad in root_grads}
+    for number, (tensor, grad) in enumerate(zip(inputs, found)):
+        if grad is None and materialize_grads and isinstance(tensor, TensorState):
+            grad = np.zeros(tensor._data.shape, tensor._data.dtype)
+            grad = wrap(grad, LEAF if create_graph else None) if on_tensors else grad
+        if grad is None and not allow_unused:
+            raise GraphError(
+                f"The differentiated Tensor at index {number} appears to not have been used in the graph. Set "
+                f"allow_unused=True if this is the desired behavior.{_unused(tensor, outputs)}"
+            )
+        if grad is not None and not on_tensors and isinstance(tensor, TensorState):
+            grad = grad if grad.dtype == tensor._data.dtype else grad.astype(tensor._data.dtype)
+        if isinstance(grad, np.ndarray):
+            if grad.base is not None or id(grad) in used:  # it may be somebody else's memory
+                grad = own_copy(grad)
+            used.add(id(grad))
+        results.append(grad if grad is None or on_tensors else wrap(grad))
+    return tuple(results)
+
+
+def wanted_edge(tensor):
+    """Return the edge whose gradient is asked for.
+
+    Raises:
+        RuntimeError: this is no tensor, or one that does not require grad.
+    """
+    if isinstance(tensor, GradientEdge):
+        return edge_from_public(tensor)
+    if not isinstance(tensor, TensorState):
+        raise GraphError(f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}")
+    if tensor._edge is None:
+        raise GraphError(
+            "One of the differentiated Tensors does not require grad; call requires_grad_() on it before the "
+            "computation"
+        )
+    return edge_of(tensor)
+
+
+def starting_points(tensors, gradients, create_graph) -> tuple[list, list]:
+    """Return the edges to start from and their gradients (arrays, or tensors under create_graph).
+
+    Raises:
+        RuntimeError: a tensor does not require grad, or its gradient is missing or does not fit.
+    """
+    if gradients is None:
+        gradients = [None] * len(tensors)
+    if len(tensors) > len(gradients):  # PyTorch ignores what is left over
+        raise GraphError(
+            f"got {len(tensors)} tensors and {len(gradients)} gradients\n  Give one for each tensor, or None"
+        )
+    roots, root_grads = [], []
+    for number, (tensor, gradient) in enumerate(zip(tensors, gradients)):
+        _check_gradient(gradient)
+        if isinstance(tensor, GradientEdge):
+            edge, gradient = edge_from_public(tensor), _gradient_of_edge(gradient)
+        else:
+            edge, gradient = _edge_to_start_from(tensor, gradient, number)
+        roots.append(edge)
+        root_grads.append(gradient if execution.runs_on_tensors(create_graph) else gradient._data)
+    return roots, root_grads
+
+
+def _check_gradient(gradient) -> None:
+    if gradient is not None and not isinstance(gradient, TensorState):
+        raise ArgumentError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
+
+
+def _gradient_of_edge(gradient):
+    if gradient is None:
+        raise GraphError(
+            "grad can be implicitly created only for scalar outputs; a GradientEdge needs its gradient given"
+        )
+    return gradient
+
+
+def _edge_to_start_from(tensor, gradient, number):
+    """Return a tensor's edge and its gradient in its own dtype."""
+    if not isinstance(tensor, TensorState):
+        raise ArgumentError(f"Expected output to be a torch.Tensor, got {type(tensor).__name__}")
+    gradient = _implied(tensor) if gradient is None else _matching(tensor, gradient, number)
+    if tensor._edge is None:
+        raise GraphError(
+            f"element {number} of tensors does not require grad and does not have a grad_fn; it was made without "
+            "recording: from tensors with requires_grad=False, under no_grad, or through .detach(), .item() or .data"
+        )
+    return edge_of(tensor), gradient
+
+
+def _implied(tensor):
+    """Return a gradient of ones, for a tensor of one element."""
+    data = tensor._data
+    if tensor._edge is not None and data.size != 1:
+        raise GraphError(
+            f"grad can be implicitly created only for scalar outputs; this one has shape {list(data.shape)}: reduce it "
+            "(.sum(), .mean()), or pass gradient= of that shape"
+        )
+    one = data.dtype.type(1)
+    return wrap(np.full(data.shape, one) if data.ndim else one)
+
+
+def _matching(tensor, gradient, number):
+    """Return a given gradient in the tensor's dtype.
+
+    Raises:
+        RuntimeError: its shape is not the tensor's.
+    """
+    if tuple(gradient._data.shape) != tuple(tensor._data.shape):
+        raise ShapeError(
+            f"Mismatch in shape: grad_output[{number}] has a shape of {gradient.shape} and output[{number}] has a "
+            f"shape of {tensor.shape}.{origin(tensor)}\n  Give a gradient of the output's shape"
+        )
+    return gradient if gradient._data.dtype == tensor._data.dtype else gradient.to(tensor.dtype)
+
+
+def _unused(tensor, outputs) -> str:
+    """Return what a message adds about an input that the graph of the outputs does not reach."""
+    if not isinstance(tensor, TensorState):
+        return ""
+    if tensor.is_leaf:
+        made = [origin(output) for output in outputs if isinstance(output, TensorState)]
+        return f"\n  No op that led to the outputs took it.{made[0].replace('It was', 'They were') if made else ''}"
+    return (
+        f"{origin(tensor)}\n  The outputs were computed from another tensor: name that one, or compute them from this"
+    )
+
+
+def _warn_of_cycle() -> None:
+    warnings.warn(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+        "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+        "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
+        "the cycle and avoid the leak.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+@replaced_inside_transforms(backward_from)
+def _refused_inside_transforms(run, tensors, gradients, retain_graph, create_graph, inputs) -> None:
+    refuse_backward()
+    run(tensors, gradients, retain_graph, create_graph, inputs)

@@ -1,0 +1,93 @@
+"""Version counters: one storage is shared by a tensor, its views and its detached twins."""
+
+from backlight.engine.grad_mode import modes
+from backlight.errors import GraphError
+
+
+class Storage:
+    """Counts in-place writes to one piece of memory.
+
+    All are class attributes until something is to be noted, so that making a storage costs nothing more.
+    """
+
+    version = 0
+    writer = None  # (op name, code, lasti) of the last in-place write
+    memory = None  # the array that holds all of it, once that cannot be told from a base (`memory_of` in state.py)
+    born = 0  # NOTE [Captured tensors] in engine/mutation_checks.py
+
+    def wrote(self, op_name: str, place) -> None:
+        """Count one in-place write by `op_name`, made at `place`."""
+        self.version = self.version + 1
+        self.writer = (op_name, *place)
+
+
+def stored_in(memory) -> Storage:
+    """Return a new storage for tensors that show parts of an array."""
+    storage = Storage()
+    storage.memory = memory
+    return storage
+
+
+class GuardedStorage(Storage):
+    """A storage of which something was saved that must be copied before it is written to (autograd/mutation.py)."""
+
+    guards = ()  # functions to call before the next write
+
+    def before_write(self) -> None:
+        """Call the guards."""
+        guards, self.guards = self.guards, ()
+        for guard in guards:
+            guard()
+
+
+class _Guarding:
+    """How many blocks guard storages now."""
+
+    blocks = 0
+
+
+guarding = _Guarding()
+
+
+def before_write(tensors) -> None:
+    """Let those who guard the memory of tensors copy it, before it is written to."""
+    for tensor in tensors:
+        if isinstance(tensor._storage, GuardedStorage):
+            tensor._storage.before_write()
+
+
+class InferenceStorage:
+    """The storage of a tensor made in inference mode: it has no version, and refuses to be saved for backward."""
+
+    writer = None
+    memory = None
+    born = 0
+
+    @property
+    def version(self) -> int:
+        raise GraphError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+            "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
+            "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+        )
+
+    def before_write(self) -> None:
+        """Refuse to be written to outside of inference mode."""
+        if not modes.inference:
+            raise GraphError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed."
+                "You can make a clone to get a normal tensor before doing inplace update."
+                "See https://github.com/pytorch/rfcs/pull/17 for more details."
+            )
+
+    def wrote(self, op_name: str, place) -> None:
+        """Writes inside inference mode are not counted."""
+
+
+def new_storage():
+    """Return the storage of a new tensor, where `modes.marks` says that it needs one."""
+    if modes.inference:
+        return InferenceStorage()
+    made = Storage()
+    made.born = modes.born
+    return made

@@ -1,0 +1,175 @@
+"""The part of a tensor that the graph knows: its data, its edge, its storage, the view it is, its gradient.
+
+NOTE [Edges]
+`tensor._edge` says all that the graph must know about where a tensor came from:
+    None      it does not require grad
+    LEAF      it requires grad and no op made it
+    a Node    the node that made it, its only output
+    Output    one of several outputs of a node
+    a leaf    the tensor stands for that leaf, whose gradient it gives (a saved leaf that was unpacked)
+So `requires_grad` is `_edge is not None`, and an op reads one slot an input to know what to record. In `node.edges` a
+leaf stands for itself: `edge.is_end` tells leaf tensors from nodes. PyTorch's AccumulateGrad is made for a leaf when
+somebody asks for it (`next_functions`).
+
+NOTE [Storages are made late]
+`tensor._storage` is None until the tensor is written to, shares its memory, or is saved as an op's own output. A node
+that saves an input keeps the tensor, so that None then and None now means that nobody wrote.
+
+NOTE [0-d data]
+`tensor._data` is a NumPy array, or for 0-d results the NumPy scalar that ufuncs return, which is several times
+cheaper. A scalar is immutable and nobody shares it; `writable(tensor)` makes it an array, in place of the scalar,
+before memory is shared (a view, detach, numpy()) or written.
+"""
+
+import numpy as np
+
+from backlight.engine.grad_mode import modes
+from backlight.engine.storage import InferenceStorage, Storage, new_storage, stored_in
+
+new = object.__new__
+
+
+class _Leaf:
+    """The edge of a leaf that requires grad."""
+
+    __slots__ = ()
+
+    is_end = True
+
+    def __repr__(self) -> str:
+        return "LEAF"
+
+
+LEAF = _Leaf()
+
+
+class TensorState:
+    """Slots that every op reads or writes, and defaults for what few tensors have."""
+
+    __slots__ = ("__dict__", "__weakref__", "_data", "_edge", "_storage", "_view")
+
+    is_end = True  # as an edge: the walk ends here
+    outputs = 1
+    _accumulator = None  # weak reference to the AccumulateGrad of a leaf, once somebody asked for it
+    _grad = None  # the gradient, a tensor
+    _hooks = None  # leaf: {id: hook} of register_hook
+    _post_accumulate_hooks = None
+    _retains_grad = False
+    _tangents = None  # {level of forward mode: tangent}: NOTE [Duals] in codegen/forward_mode.py
+    _views = None  # of a base: weak references to its live views
+
+
+_classes: list[type] = []
+
+
+def tensor_class(cls: type) -> type:
+    """Declare `cls` to be the class that ops return (floor 4 does this once)."""
+    _classes[:] = [cls]
+    return cls
+
+
+def the_tensor_class() -> type:
+    """Return the class that ops return."""
+    return _classes[0]
+
+
+def wrap(data, edge=None, storage=None):
+    """Return a tensor over `data`, which is not copied."""
+    made = new(_classes[0])
+    made._data = data
+    made._edge = edge
+    made._storage = storage
+    made._view = None
+    return made
+
+
+def wrap_marked(data, edge=None, storage=None):
+    """Do what `wrap` does while a transform is open: NOTE [Captured tensors] in engine/mutation_checks.py."""
+    made = new(_classes[0])
+    made._data = data
+    made._edge = edge
+    made._storage = new_storage() if storage is None and modes.marks else storage
+    made._view = None
+    return made
+
+
+def storage_of(tensor):
+    """Return the storage that a tensor shares with its views and detached twins."""
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = Storage()
+    return storage
+
+
+def memory_of(tensor) -> np.ndarray:
+    """Return the array that holds all of the memory of which a tensor may show a part: its base's, unless noted."""
+    storage = tensor._storage
+    if storage is not None and storage.memory is not None:
+        return storage.memory
+    view = tensor._view
+    return writable(tensor if view is None else view[0])
+
+
+def storage_for_twin(tensor):
+    """Return a tensor's storage, to be shared with one that will not know the base: the storage notes the memory."""
+    storage = storage_of(tensor)
+    if tensor._view is not None and storage.memory is None:
+        storage.memory = writable(tensor._view[0])
+    return storage
+
+
+def noted_memory(tensor) -> np.ndarray | None:
+    """Return `memory_of(tensor)` where a twin with a storage of its own could not tell it, else None."""
+    storage = tensor._storage
+    part = tensor._view is not None or (storage is not None and storage.memory is not None)
+    return memory_of(tensor) if part else None
+
+
+def replace_memory(tensor, data: np.ndarray, memory: np.ndarray | None) -> None:
+    """Let a tensor show `data`, other memory (a part of `memory`, if given); views and twins stay where they are."""
+    storage = tensor._storage
+    parts = memory is not None or tensor._views or noted_memory(tensor) is not None
+    if parts and storage.__class__ is not InferenceStorage:
+        apart = stored_in(data if memory is None else memory)
+        if storage is not None:
+            storage.memory = memory_of(tensor)
+            apart.version, apart.writer, apart.born = storage.version, storage.writer, storage.born
+        tensor._storage = apart
+    tensor._data = data
+
+
+def storage_marked(tensor):
+    """Do what `storage_of` does while a transform is open: the storage learns how old the tensor's node is."""
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = Storage()
+    if not storage.born and tensor._view is None:
+        edge = tensor._edge
+        storage.born = getattr(getattr(edge, "node", edge), "sequence", 0)
+    return storage
+
+
+def edge_of(tensor):
+    """Return what receives this tensor's gradient: a node, an Output, the leaf itself, or None."""
+    edge = tensor._edge
+    return tensor if edge is LEAF else edge
+
+
+def below_batches(tensor):
+    """Return the tensor that the graph knows: the one that holds all elements of vmap's batches, which come first."""
+    while getattr(tensor._data, "of_a_batch", False):
+        tensor = tensor._data.physical
+    return tensor
+
+
+def plain(data) -> np.ndarray:
+    """Return a tensor's numbers, of all elements of vmap's batches, or an array, as an array."""
+    return np.asarray(below_batches(data)._data if isinstance(data, TensorState) else data)
+
+
+def writable(tensor) -> np.ndarray:
+    """Return the tensor's data as an array that may be shared and written (see NOTE [0-d data])."""
+    data = tensor._data
+    if not isinstance(data, np.ndarray):
+        data = tensor._data = np.asarray(data)
+    return data

@@ -1,0 +1,94 @@
+"""What is known of one thread, and how a backward started deep inside others goes on in a thread of its own.
+
+NOTE [Deep inside backwards]
+A hook, a Function's backward, an unpack hook or a checkpoint may start a backward, whose hooks start another. Each one
+takes about ten of the thousand calls that Python lets nest in a thread, so from some depth on the next one runs in
+a thread of its own, as in PyTorch, while this one waits: modes, watchers, hooks on what is saved and interpreters come
+along, and what it changes of them comes back. How many backwards may nest in all is limited as calls are, so that one
+that starts itself without end is stopped.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+
+from backlight.kernels.state_blocks import Block
+from backlight.system.lazy_import import function_later
+
+ThreadPoolExecutor = function_later("concurrent.futures", "ThreadPoolExecutor")
+MOST_BACKWARDS = 20  # one inside the other in one thread: leaves each about 50 calls
+
+
+class ThreadState(threading.local):
+    """State of each thread, which goes along where a backward goes on in another thread."""
+
+    def __new__(cls):
+        state = super().__new__(cls)
+        _states.append(state)
+        return state
+
+
+_states: list[ThreadState] = []
+
+
+class _Anywhere:
+    """How many backwards run in all threads: a plain attribute, cheap to ask, which spares most the exact count."""
+
+    __slots__ = ("backwards",)
+
+    def __init__(self):
+        self.backwards = 0
+
+
+class _Depth(threading.local):
+    """How many backwards run that were started while another ran: in this thread, and in those that wait for it."""
+
+    here = 0
+    waiting = 0
+
+
+anywhere = _Anywhere()
+depth = _Depth()
+
+
+def in_another_thread(function: Callable, *args):
+    """Call a function in a thread of its own that has this thread's state, and return what it returns.
+
+    Raises:
+        RecursionError: too many backwards run one inside the other.
+    """
+    waiting = depth.waiting + depth.here
+    if waiting >= sys.getrecursionlimit():
+        raise RecursionError(
+            f"maximum recursion depth exceeded: {waiting} backwards run one inside the other; a hook or a Function "
+            "that starts a backward should not meet itself in it, else sys.setrecursionlimit() allows more"
+        )
+    carried = [(state, vars(state)) for state in _states]
+
+    def call():
+        depth.waiting = waiting
+        for state, values in carried:
+            vars(state).update(values)
+        try:
+            return function(*args)
+        finally:
+            for state, values in carried:
+                values.clear()
+                values.update(vars(state))
+
+    with _Alone() as pool:
+        return pool.submit(copy_context().run, call).result()
+
+
+class _Alone(Block):
+    """A thread, which is waited for however often that is interrupted: it has this one's state."""
+
+    def _block_state(self):
+        return ThreadPoolExecutor(1)
+
+    def _block_change(self, pool):
+        return pool
+
+    def _block_restore(self, pool):
+        pool.shutdown(wait=True)

@@ -1,0 +1,195 @@
+"""Integrated gradients: the gradient, averaged along a straight way from a baseline to the words' embeddings.
+
+NOTE [Completeness]
+For a token with embedding e and baseline b, and a score s,
+
+    value = Σ over dims of (e − b) · ∫₀¹ ∂s/∂e at b + α (e − b) dα
+
+The values of all tokens add up to s(words) − s(baseline): exactly for the integral, nearly for a sum over steps. What
+is missing is the gap, and steps are doubled until it is small. A gap that stays is told, never hidden. That the sum is
+right says nothing about each word: where the way leads through embeddings that no text has, the gradients there count
+as much as those near the words.
+
+Source: Sundararajan, Taly, Yan, Axiomatic Attribution for Deep Networks, 2017, arXiv:1703.01365.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.explain.attribution import Attribution, attribute_pair
+from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
+from backlight.explain.methods.points import slopes_at
+from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+
+BASELINES = {
+    "zero": "zero in place of each word's embedding",
+    "pad": "the padding token in place of each word's",
+    "mask": "the mask token in place of each word's",
+    "average": "the vocabulary's mean embedding in place of each word's",
+}
+MOVED = {"both": (QUERY, DOCUMENT), "query": (QUERY,), "document": (DOCUMENT,)}
+
+
+LARGEST_STEPS = 10_000
+
+
+def midpoint(steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and weights of the midpoint rule on [0, 1].
+
+    >>> midpoint(2)
+    (array([0.25, 0.75]), array([0.5, 0.5]))
+    """
+    return (np.arange(steps) + 0.5) / steps, np.full(steps, 1 / steps)
+
+
+def gauss_legendre(steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and weights of the Gauss–Legendre rule on [0, 1], exact for polynomials of degree 2 · steps − 1."""
+    points, weights = np.polynomial.legendre.leggauss(steps)
+    return (points + 1) / 2, weights / 2
+
+
+RULES: dict[str, Callable[[int], tuple[np.ndarray, np.ndarray]]] = {
+    "gauss-legendre": gauss_legendre,
+    "midpoint": midpoint,
+}
+
+
+@dataclass(eq=False)
+class _Way:
+    """A pair's way from the baseline to its words."""
+
+    pair: Pair
+    start: np.ndarray  # (tokens, hidden)
+    change: np.ndarray  # (tokens, hidden)
+    score: float
+    baseline_score: float
+    passes: int = 3  # the ordinary score, the score of the embeddings, the baseline's
+    steps: int = 0
+    slopes: np.ndarray = field(init=False)  # averaged along the way, (tokens, hidden)
+
+    @property
+    def values(self) -> np.ndarray:
+        return (self.change * self.slopes).sum(axis=1)
+
+    @property
+    def gap(self) -> float:
+        return float(self.values.sum()) - (self.score - self.baseline_score)
+
+    def points(self, alphas: np.ndarray) -> Iterator[tuple[Pair, np.ndarray]]:
+        return ((self.pair, self.start + np.float32(alpha) * self.change) for alpha in alphas)
+
+
+def integrated_gradients(
+    ranker,
+    pairs: Sequence[Pair],
+    *,
+    baseline: str = "zero",
+    moved: str = "both",
+    rule: str = "midpoint",
+    steps: int = 16,
+    max_steps: int = 512,
+    tolerance: float = 0.01,
+    floor: float = 1e-4,
+    scores: np.ndarray | None = None,
+    advance: Callable[[int], None] = lambda done: None,
+) -> list[Attribution]:
+    """Return each token's share of the difference between score and baseline's score (see NOTE [Completeness]).
+
+    Special tokens keep their own embeddings in the baseline, as is usual for BERT, so their values are zero.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        pairs: as `ranker.read` gives them.
+        baseline: what words are compared with: `zero`, `pad`, `mask` or `average`.
+        moved: whose words the baseline takes: those of `both` texts, of the `query` or of the `document` alone. Two
+            texts without words look alike, and a model may score them above every real pair: see `baseline_score`.
+        rule: how the way is summed: `midpoint` or `gauss-legendre`. On BERTs the midpoint rule settles with fewer
+            steps: the gradient turns most near the baseline, and polynomials follow it no better.
+        steps: how many points there are on the way at first; they are doubled until the gap is small.
+        max_steps: how many points there may be. The gap that is left with them is reported.
+        tolerance: how large the gap may be, as a share of |score − baseline's score|.
+        floor: how large it may be at any rate, in units of the score.
+        scores: what the ordinary call gave, (pairs,); by default it is made here.
+        advance: called with the number of pairs newly explained.
+
+    Returns:
+        One explanation a pair, in units of the score. Its settings tell whether the gap is `within_tolerance`.
+
+    Raises:
+        InputError: an option is not one of those, or the model has no such baseline.
+        RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
+    """
+    _check(baseline, moved, rule, steps, max_steps)
+    stand_in, done = ranker.baseline(baseline), []
+    for batch, ordinary in ordinary_passes(ranker, pairs, scores):
+        ways = _ways(ranker, batch, stand_in, MOVED[moved], ordinary)
+        _walk(ranker, ways, RULES[rule], steps, max_steps, tolerance, floor, advance)
+        for way in ways:
+            small = _is_small(way, tolerance, floor)
+            settings = {"moved": moved, "rule": rule, "tolerance": tolerance, "within_tolerance": small}
+            done.append(_told(way, ranker.name, BASELINES[baseline], settings))
+    return done
+
+
+def _told(way: _Way, model: str, baseline: str, settings: dict) -> Attribution:
+    """Return what is known at the end of a way."""
+    check_values(way.values, way.pair.name, "the integrated gradient")
+    return attribute_pair(
+        way.pair,
+        way.values,
+        method="integrated-gradients",
+        meaning="(embedding − baseline) · mean ∂score/∂embedding on the way between them",
+        model=model,
+        score=way.score,
+        signed=True,
+        baseline=baseline,
+        gap=way.gap,
+        passes=way.passes,
+        settings={"steps": way.steps, "baseline_score": way.baseline_score, **settings},
+    )
+
+
+def _check(baseline: str, moved: str, rule: str, steps: int, max_steps: int) -> None:
+    """Raise unless the options are among those that there are."""
+    for name, value, known in (("baseline", baseline, BASELINES), ("moved", moved, MOVED), ("rule", rule, RULES)):
+        if value not in known:
+            raise InputError(f"{name} must be one of {', '.join(known)}, got {value}")
+    if not 1 <= steps <= max_steps:
+        raise InputError(f"steps must be from 1 to max_steps, got {steps} and {max_steps}")
+    if max_steps > LARGEST_STEPS:
+        raise InputError(f"max_steps must be {LARGEST_STEPS:,} or less, got {max_steps:,}: each step takes two passes")
+
+
+def _ways(ranker, batch: PairBatch, stand_in: np.ndarray, sides: tuple[int, ...], ordinary) -> list[_Way]:
+    """Return each pair's way, after comparing the score at its end with an ordinary call's."""
+    embeddings = ranker.embed(batch)
+    check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs)
+    moves = np.isin(np.concatenate([pair.sides for pair in batch.pairs]), sides)
+    starts = np.where(moves[:, None], stand_in, embeddings).astype(embeddings.dtype)
+    changes = (batch.by_pair(part) for part in (starts, embeddings - starts))
+    ends = (np.asarray(part, np.float64).tolist() for part in (ordinary, ranker.score(batch, starts)))
+    return [_Way(*way) for way in zip(batch.pairs, *changes, *ends)]
+
+
+def _walk(ranker, ways: list[_Way], rule, steps: int, max_steps: int, tolerance: float, floor: float, advance) -> None:
+    """Average the gradient along every way, again with twice the steps where the gap is not small."""
+    while ways:
+        alphas, weights = rule(steps)
+        found = slopes_at(ranker, (point for way in ways for point in way.points(alphas)))
+        for way in ways:
+            way.slopes = np.zeros(way.change.shape)
+            for weight, (_, slopes) in zip(weights, found):
+                way.slopes += weight * slopes
+            way.steps = steps
+            way.passes += 2 * steps
+        settled = [way for way in ways if 2 * steps > max_steps or _is_small(way, tolerance, floor)]
+        advance(len(settled))
+        ways = [way for way in ways if way not in settled]
+        steps *= 2
+
+
+def _is_small(way: _Way, tolerance: float, floor: float) -> bool:
+    return abs(way.gap) <= max(floor, tolerance * abs(way.score - way.baseline_score))

@@ -1,0 +1,337 @@
+"""How strongly each word of the query and each word of the document work together on the score.
+
+Source: Janizek, Sturmfels, Lee, Explaining Explanations: Axiomatic Feature Interactions for Deep Networks, 2020,
+arXiv:2002.04138 (integrated Hessians); Grabisch, Roubens, An axiomatic approach to the concept of interaction among
+players in cooperative games, 1999 (the interaction of two players, which joint occlusion takes beside all others).
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from backlight.errors import InputError, unknown
+from backlight.explain.attribution import Word
+from backlight.explain.checks import check_readable, check_same_scores, check_values
+from backlight.explain.methods.ablation import score_groups, way_called
+from backlight.explain.methods.integrated_hessians import CurvedWay, direction
+from backlight.explain.methods.registry import Method
+from backlight.explain.notebook import interactions_html
+from backlight.explain.parts import Part, part_words, word_parts
+from backlight.explain.tables import Tabular
+from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
+
+MOST = 10_000  # passes that a matrix may take unless more are allowed
+
+
+@dataclass(frozen=True)
+class Link:
+    """A word of the query, a word of the document, and what the two bring together."""
+
+    query: Word
+    document: Word
+    value: float
+
+
+@dataclass(frozen=True)
+class Interactions(Tabular):
+    """What each word of the query and each word of the document bring together, beyond what each brings alone.
+
+    Args:
+        method: the method's name, a key of `MATRICES`.
+        meaning: what the values are, in words or as a formula.
+        model: the model's name.
+        score: the raw score that is explained.
+        query_text, document_text: the texts.
+        query: the query's words; the value of each is the sum of its row.
+        document: the document's words, as far as the model read it; the value of each is the sum of its column.
+        values: in units of the score, (query words, document words).
+        signed: whether a value says by its sign if the two words together help (+) or harm (−) the score.
+        baseline: what the inputs were compared with; None for methods that compare with nothing.
+        gap: by how much the values of all tokens with all tokens miss the sum that the method promises, in units of the
+            score; None for methods that promise no sum.
+        passes: how many times the pair went through the model, forward or backward.
+        settings: the options of the method by name.
+    """
+
+    method: str
+    meaning: str
+    model: str
+    score: float
+    query_text: str
+    document_text: str
+    query: tuple[Word, ...]
+    document: tuple[Word, ...]
+    values: tuple[tuple[float, ...], ...]
+    signed: bool = True
+    baseline: str | None = None
+    gap: float | None = None
+    passes: float = 1
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    def strongest(self, count: int | None = None) -> list[Link]:
+        """Return the links of the largest value, whatever its sign, largest first; all by default."""
+        links = [
+            Link(word, other, value)
+            for word, row in zip(self.query, self.values)
+            for other, value in zip(self.document, row)
+        ]
+        return sorted(links, key=lambda link: -abs(link.value))[:count]
+
+    def rows(self) -> list[dict]:
+        """Return a row a pair of words: both words, their first characters and the value."""
+        return [
+            {
+                "query": word.text,
+                "query_start": word.start,
+                "document": other.text,
+                "document_start": other.start,
+                "value": value,
+            }
+            for word, row in zip(self.query, self.values)
+            for other, value in zip(self.document, row)
+        ]
+
+    def __repr__(self) -> str:
+        links = ", ".join(f"{link.query.text} × {link.document.text} {link.value:.3g}" for link in self.strongest(3))
+        return f"Interactions({self.method} of {self.score:.4g}: {links})"
+
+    def _repr_html_(self) -> str:
+        return interactions_html(self)
+
+
+def joint_occlusion(ranker, pair: Pair, *, by: str = "mask", most: int = MOST) -> Interactions:
+    """Return what two words bring together: score − score without i − score without j + score without both.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        pair: as `ranker.read` gives it.
+        by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
+        most: how many passes it may take.
+
+    Returns:
+        In units of the score. With + the two need each other, with − one stands in for the other. The cost is a pass
+        for each word and for each two words, one of the query and one of the document.
+
+    Raises:
+        InputError: `by` is not a way, the model does not know it, or the words need more passes than `most`.
+        RuntimeError: no two words bring anything together, or a score is not finite.
+    """
+    query, document = word_parts(pair, QUERY), word_parts(pair, DOCUMENT)
+    _check_cost(ranker, pair, "joint-occlusion", (1 + len(query)) * (1 + len(document)), most)
+    both = [[one, other] for one in query for other in document]
+    removals = [[], *([part] for part in [*query, *document]), *both]
+    (scores,) = score_groups(ranker, [way_called(by)(ranker, pair, removals)])
+    whole, without_one, without_other, without_both = np.split(scores, np.cumsum([1, len(query), len(document)]))
+    values = whole - without_one[:, None] - without_other + without_both.reshape(len(query), len(document))
+    return _told(
+        ranker,
+        pair,
+        values,
+        method="joint-occlusion",
+        meaning="score − score without one − score without the other + score without both",
+        score=float(whole[0]),
+        baseline=f"the pair without the words, by {by}",
+        passes=len(scores),
+        settings={"by": by},
+    )
+
+
+def hessian(ranker, pair: Pair, *, most: int = MOST) -> Interactions:
+    """Return embeddingᵢ · ∂²score/∂embeddingᵢ∂embeddingⱼ · embeddingⱼ, summed over the tokens of two words.
+
+    That is by how much one word's gradient × input would change, were the change of its gradient linear, if the other
+    word's embedding shrank to zero. It says what happens near this pair, and nothing of larger changes.
+
+    Args:
+        ranker: a scorer on backlight's own engine (see NOTE [A scorer]).
+        pair: as `ranker.read` gives it.
+        most: how many passes it may take.
+
+    Raises:
+        InputError: the model runs on another engine, or the words need more passes than `most`.
+        RuntimeError: the second derivatives are zero everywhere, or not finite.
+    """
+    _check_curved(ranker, "hessian")
+    batch = PairBatch.of([pair])
+    query = word_parts(pair, QUERY)
+    _check_cost(ranker, pair, "hessian", 3 + 2 * len(query), most)
+    embeddings = ranker.embed(batch)
+    scores, _, products = ranker.curvatures(batch, (direction(embeddings, part.tokens) for part in query))
+    check_same_scores(scores, ranker.score(batch), [pair])
+    rows = np.stack([(product * embeddings).sum(axis=1) for product in products])  # (query words, tokens)
+    return _told(
+        ranker,
+        pair,
+        _by_word(rows, word_parts(pair, DOCUMENT)),
+        method="hessian",
+        meaning="embedding · ∂²score/∂embedding∂embedding · embedding",
+        score=float(scores[0]),
+        passes=3 + 2 * len(query),
+    )
+
+
+def integrated_hessians(
+    ranker,
+    pair: Pair,
+    *,
+    baseline: str = "pad",
+    steps: int = 16,
+    max_steps: int = 128,
+    tolerance: float = 0.05,
+    floor: float = 1e-4,
+    most: int = MOST,
+) -> Interactions:
+    """Return what two words bring together on the way from a baseline.
+
+    See NOTE [Integrated Hessians] in explain/methods/integrated_hessians.py. Special tokens keep their own embeddings
+    in the baseline, so that nothing is shared out to them.
+
+    Args:
+        ranker: a scorer on backlight's own engine (see NOTE [A scorer]).
+        pair: as `ranker.read` gives it.
+        baseline: what stands in for the words: `zero`, `pad`, `mask` or `average`, as for integrated gradients.
+        steps: how many points there are on the way at first; they are doubled until the gap is small.
+        max_steps: how many points there may be. The gap that is left with them is reported.
+        tolerance: how large the gap may be, as a share of the sizes of all tokens' values; those of the two texts
+            are often large and nearly cancel.
+        floor: how large it may be at any rate, in units of the score.
+        most: how many passes the first `steps` may take.
+
+    Returns:
+        In units of the score. Each value counts twice in the sum that `gap` checks, once from each side. The settings
+        tell how that sum is made up: what is shared out `within_query`, `between` the texts and `within_document`.
+
+    Raises:
+        InputError: the model runs on another engine, has no such baseline, the steps are none, or the words need more
+            passes than `most`.
+        RuntimeError: all values are zero, one is not finite, or the score is not that of an ordinary call.
+    """
+    _check_curved(ranker, "integrated-hessians")
+    if not 1 <= steps <= max_steps:
+        raise InputError(f"steps must be from 1 to max_steps, got {steps} and {max_steps}")
+    query = word_parts(pair, QUERY)
+    _check_cost(ranker, pair, "integrated-hessians", (3 + 2 * len(query)) * steps, most)
+    batch = PairBatch.of([pair])
+    embeddings = ranker.embed(batch)
+    start = np.where((pair.sides == ADDED)[:, None], embeddings, ranker.baseline(baseline)).astype(embeddings.dtype)
+    score, again, least = (float(ranker.score(batch, place)[0]) for place in (None, embeddings, start))
+    check_same_scores(np.array([again]), np.array([score]), [pair])
+    way = CurvedWay(ranker, pair, start, embeddings - start)
+    steps, gap, passed = _settled(way, score - least, steps, max_steps, tolerance, floor)
+    rows, alone = way.walked(steps, [part.tokens for part in query])  # (query words, tokens)
+    values = _by_word(rows, word_parts(pair, DOCUMENT))
+    asked = pair.of_side(QUERY)
+    within, between = float(rows[:, asked].sum() + alone[asked].sum()), 2 * float(values.sum())
+    sums = {"within_query": within, "between": between, "within_document": score - least + gap - within - between}
+    return _told(
+        ranker,
+        pair,
+        values,
+        method="integrated-hessians",
+        meaning="(embedding − baseline) · mean ∂²score/∂embedding∂embedding on the way · (embedding − baseline)",
+        score=score,
+        baseline=f"{baseline} in place of each word's embedding",
+        gap=gap,
+        passes=3 + passed + (3 + 2 * len(query)) * steps,
+        settings={"steps": steps, "tolerance": tolerance, "baseline_score": least, **sums},
+    )
+
+
+MATRICES: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("joint-occlusion", joint_occlusion, "joint occlusion", "what two words bring only together", True),
+        Method(
+            "integrated-hessians",
+            integrated_hessians,
+            "integrated Hessians",
+            "the same, shared out along a way from a baseline",
+            True,
+            True,
+        ),
+        Method(
+            "hessian", hessian, "second derivatives", "how a word's gradient changes with the other word", True, True
+        ),
+    )
+}
+
+
+def matrix(ranker, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
+    """Return what each word of the query and each word of the document bring together.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        method: a name of `MATRICES`.
+        options: of the method.
+
+    Raises:
+        InputError: there is no such method, a text holds nothing that the model reads, or an option does not fit.
+        RuntimeError: nothing was found (see the method).
+    """
+    if method not in MATRICES:
+        raise unknown("method", method, MATRICES)
+    (pair,) = ranker.read([(query, document)])
+    check_readable(pair)
+    return MATRICES[method].explain(ranker, pair, **options)
+
+
+def _settled(
+    way: CurvedWay, change: float, steps: int, max_steps: int, tolerance: float, floor: float
+) -> tuple[int, float, int]:
+    """Return how many points make the gap small, or may be at most; the gap with them; the passes that it took."""
+    passed = 0
+    while True:
+        (whole,), alone = way.walked(steps, [range(len(way.pair))])
+        shares = whole + alone  # (tokens,)
+        gap = float(shares.sum()) - change
+        passed += 5 * steps
+        if 2 * steps > max_steps or abs(gap) <= max(floor, tolerance * np.abs(shares).sum()):
+            return steps, gap, passed
+        steps *= 2
+
+
+def _by_word(rows: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
+    """Sum values of tokens over words; (sources, tokens) -> (sources, words)."""
+    return np.stack([rows[:, list(part.tokens)].sum(axis=1) for part in parts], axis=1)
+
+
+def _check_cost(ranker, pair: Pair, method: str, needed: int, most: int) -> None:
+    """Raise, before any work, if a matrix takes more passes than it may, with how long they would take."""
+    if needed <= most:
+        return
+    began = time.perf_counter()
+    ranker.score(PairBatch.of([pair]))
+    minutes = needed * (time.perf_counter() - began) / 60
+    words = " and ".join(f"{len(word_parts(pair, side))} words of the {name}" for side, name in SIDES.items())
+    raise InputError(
+        f"{method} may take {most:,} passes, and {words} need {needed:,} of {len(pair)} tokens, about {minutes:,.0f} "
+        f"minutes or more: shorten a text, or allow it with most={needed} (--option most={needed})"
+    )
+
+
+SIDES = {QUERY: "query", DOCUMENT: "document"}
+
+
+def _check_curved(ranker, method: str) -> None:
+    """Raise unless a model can give second derivatives."""
+    if not hasattr(ranker, "curvatures"):
+        raise InputError(
+            f"{method} needs second derivatives, which only models on backlight's own engine give, and "
+            f"{ranker.name} runs on another: use joint-occlusion"
+        )
+
+
+def _told(ranker, pair: Pair, values: np.ndarray, **told) -> Interactions:
+    """Return a matrix with the words that it belongs to, after checking its values."""
+    check_values(values, pair.name, "what two words bring together to the score")
+    return Interactions(
+        model=ranker.name,
+        query_text=pair.query,
+        document_text=pair.document,
+        query=part_words(pair, word_parts(pair, QUERY), values.sum(axis=1)),
+        document=part_words(pair, word_parts(pair, DOCUMENT), values.sum(axis=0)),
+        values=tuple(tuple(row) for row in values.tolist()),
+        **told,
+    )

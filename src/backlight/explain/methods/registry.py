@@ -1,0 +1,91 @@
+"""All methods of explanation by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from backlight.errors import unknown
+from backlight.explain.methods.attention import attention_rollout, attention_x_gradient
+from backlight.explain.methods.controls import embedding_magnitude, random_values
+from backlight.explain.methods.decompx import decompx
+from backlight.explain.methods.gradients import gradient_x_input, saliency, saliency_l2
+from backlight.explain.methods.integrated_gradients import integrated_gradients
+from backlight.explain.methods.layers import layer_gradient_x_activation
+from backlight.explain.methods.occlusion import occlusion, occlusion_by_sentence
+from backlight.explain.methods.shapley import kernel_shap, shapley
+from backlight.explain.methods.smoothgrad import smoothgrad, smoothgrad_mean
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to explain scores.
+
+    Args:
+        name: what it is asked for by.
+        explain: `explain(ranker, pairs, *, advance=…, **options)` gives one `Attribution` a pair.
+        title: what it is called in a sentence.
+        summary: what its values say, in one line.
+        signed: whether values have a sign.
+        native: whether it needs a model on backlight's own engine.
+    """
+
+    name: str
+    explain: Callable
+    title: str
+    summary: str
+    signed: bool = False
+    native: bool = False
+
+
+_ALL = (
+    Method("saliency", saliency, "saliency (L1)", "how strongly the score reacts to a small change of the word"),
+    Method("saliency-l2", saliency_l2, "saliency (L2)", "the same, measured by the gradient's length"),
+    Method("gradient-x-input", gradient_x_input, "gradient × input", "what the word brings to a linear model", True),
+    Method("decompx", decompx, "DecompX", "the word's part of the score, carried forward layer by layer", True, True),
+    Method("occlusion", occlusion, "occlusion", "what the score loses without the word", True),
+    Method("occlusion-sentence", occlusion_by_sentence, "occlusion by sentence", "the same for whole sentences", True),
+    Method("shapley", shapley, "Shapley values", "what the word brings, averaged over orders of adding words", True),
+    Method("kernel-shap", kernel_shap, "kernel SHAP", "the same, estimated by regression over sets of words", True),
+    Method(
+        "integrated-gradients",
+        integrated_gradients,
+        "integrated gradients",
+        "the word's share of the difference between the score and that of a text without words",
+        True,
+    ),
+    Method("smoothgrad", smoothgrad, "SmoothGrad", "saliency (L1), averaged over noisy embeddings"),
+    Method("smoothgrad-mean", smoothgrad_mean, "SmoothGrad of the mean", "the size of the mean gradient under noise"),
+    Method(
+        "layer-gradient-x-activation",
+        layer_gradient_x_activation,
+        "layer gradient × activation",
+        "what the state at the word's place brings to the score, half-way through the layers",
+        True,
+    ),
+    Method("attention-rollout", attention_rollout, "attention rollout", "how much attention reaches the word"),
+    Method(
+        "attention-x-gradient",
+        attention_x_gradient,
+        "attention × gradient",
+        "how much attention that raises the score reaches the word",
+    ),
+    Method(
+        "embedding-magnitude",
+        embedding_magnitude,
+        "embedding magnitude (control)",
+        "the length of the word's embedding: a control that depends neither on the query nor on the score",
+    ),
+    Method("random", random_values, "random (control)", "a number drawn for each word: a control"),
+)
+METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+DEFAULT = "layer-gradient-x-activation"  # by the study in docs/faithfulness.md: near the best, at three passes
+
+
+def method_called(name: str) -> Method:
+    """Return the method of a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in METHODS:
+        raise unknown("method", name, METHODS)
+    return METHODS[name]

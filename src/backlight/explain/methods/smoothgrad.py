@@ -1,0 +1,113 @@
+"""SmoothGrad: saliency, averaged over noisy copies of the words' embeddings.
+
+NOTE [Noise]
+The noise is normal, with a standard deviation of `noise` times that of all values in the pair's word embeddings. So it
+moves a token by about the share `noise` of an embedding's length. (The paper takes a share of the range from the least
+value to the greatest. For pixels the two are near each other; among hundreds of dims a range is set by a few outliers.)
+Special tokens get noise like all others.
+
+Source: Smilkov, Thorat, Kim, Viégas, Wattenberg, SmoothGrad: removing noise by adding noise, 2017, arXiv:1706.03825.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.explain.attribution import Attribution, attribute_pair
+from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
+from backlight.explain.methods.controls import generator_of
+from backlight.explain.methods.points import slopes_at
+from backlight.models.pairs import Pair
+
+LARGEST_SAMPLES = 100_000
+
+
+def smoothgrad(
+    ranker,
+    pairs: Sequence[Pair],
+    *,
+    noise: float = 0.2,
+    samples: int = 32,
+    seed: int = 0,
+    scores: np.ndarray | None = None,
+    advance: Callable[[int], None] = lambda done: None,
+) -> list[Attribution]:
+    """Return Σ |∂score/∂embedding| of each token, averaged over noisy copies: the paper's mean of saliency maps.
+
+    Args:
+        ranker: a scorer (see NOTE [A scorer]).
+        pairs: as `ranker.read` gives them.
+        noise: how much of it, see NOTE [Noise].
+        samples: how many copies.
+        seed: of the noise; a pair's noise is the same in any company.
+        scores: what the ordinary call gave, (pairs,); by default it is made here.
+        advance: called with the number of pairs newly explained.
+
+    Returns:
+        One explanation a pair, in units of the score per unit of embedding.
+
+    Raises:
+        InputError: there is no sample, or the noise is not positive.
+        RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
+    """
+    told = {"method": "smoothgrad", "meaning": "mean of Σ|∂score/∂embedding| over noisy embeddings"}
+    return _explained(ranker, pairs, _size, noise, samples, seed, scores, advance, **told)
+
+
+def smoothgrad_mean(
+    ranker,
+    pairs: Sequence[Pair],
+    *,
+    noise: float = 0.2,
+    samples: int = 32,
+    seed: int = 0,
+    scores: np.ndarray | None = None,
+    advance: Callable[[int], None] = lambda done: None,
+) -> list[Attribution]:
+    """Return Σ |mean of ∂score/∂embedding over noisy copies|; arguments and errors as `smoothgrad`.
+
+    Where the gradient turns from copy to copy, its mean is short: only what all copies agree on is left.
+    """
+    told = {"method": "smoothgrad-mean", "meaning": "Σ|mean ∂score/∂embedding over noisy embeddings|"}
+    return _explained(ranker, pairs, lambda slopes: slopes, noise, samples, seed, scores, advance, **told)
+
+
+def _size(slopes: np.ndarray) -> np.ndarray:
+    return np.abs(slopes).sum(axis=1, keepdims=True)
+
+
+def _explained(
+    ranker, pairs, part: Callable, noise: float, samples: int, seed: int, scores, advance, **told
+) -> list[Attribution]:
+    """Return the L1 norm of the mean of a part of each gradient; part: (tokens, hidden) -> (tokens, …)."""
+    if samples < 1 or not noise > 0:
+        raise InputError(f"samples must be 1 or more and noise above 0, got {samples} and {noise}")
+    if samples > LARGEST_SAMPLES:
+        raise InputError(f"samples must be {LARGEST_SAMPLES:,} or less, got {samples:,}: each takes two passes")
+    done = []
+    for batch, ordinary in ordinary_passes(ranker, pairs, scores):
+        embeddings = ranker.embed(batch)
+        check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs)
+        copies = (
+            (pair, copy)
+            for pair, own in zip(batch.pairs, batch.by_pair(embeddings))
+            for copy in noisy(pair, own, noise, samples, seed)
+        )
+        found = slopes_at(ranker, copies)
+        for pair, score in zip(batch.pairs, ordinary):
+            mean = sum(part(slopes).astype(np.float64) for _, (_, slopes) in zip(range(samples), found)) / samples
+            values = np.abs(mean).sum(axis=1)
+            check_values(values, pair.name)
+            settings = {"noise": noise, "samples": samples, "seed": seed}
+            cost = {"passes": 2 + 2 * samples, "settings": settings}
+            done.append(attribute_pair(pair, values, model=ranker.name, score=float(score), **cost, **told))
+            advance(1)
+    return done
+
+
+def noisy(pair: Pair, embeddings: np.ndarray, noise: float, samples: int, seed: int) -> Iterator[np.ndarray]:
+    """Yield noisy copies of a pair's word embeddings (see NOTE [Noise]); each (tokens, hidden)."""
+    draws, size = generator_of(pair, seed), np.float32(noise * embeddings.std())
+    for _ in range(samples):
+        yield embeddings + size * draws.standard_normal(embeddings.shape, np.float32)

@@ -1,1 +1,0 @@
-"""Floor 2, the graph: nodes, the backward walk, modes, versions, provenance."""

@@ -1,0 +1,1 @@
+"""Kernels of layers and of optimizer steps."""

@@ -1,0 +1,244 @@
+"""Sampling a picture or a volume at given places: which elements each sample is made of, and how much of each.
+
+NOTE [Samples]
+A grid names places by coordinates from −1 to 1. Along each dim a sample is made of some taps: positions in the input,
+and weights that are polynomials of the fraction by which the place lies behind the first position. The weight of an
+element is the product of the weights along all dims. Taps outside the input are 0 whatever lies at its border: all of
+their elements are at place −1.
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from backlight.kernels.native import native
+from backlight.kernels.state_blocks import silent_floats
+from backlight.system.fork_safety import cached_property
+
+A = -0.75  # of the cubic convolution kernel
+
+BILINEAR, NEAREST, BICUBIC = range(3)
+ZEROS, BORDER, REFLECTION = range(3)
+
+
+class Sampling(NamedTuple):
+    """How samples are taken: PyTorch's numbers of mode and padding mode."""
+
+    mode: int
+    padding: int
+    align_corners: bool
+
+
+class DimTaps:
+    """The taps along one dim, for samples of shape (batch, samples).
+
+    Args:
+        places: where each tap is, clipped into the input, (taps, batch, samples).
+        inside: 0 for taps outside the input, 1 for the others.
+        fraction: how far behind the first position the sample lies.
+        slope: the derivative of the fraction for the grid's coordinate.
+    """
+
+    def __init__(self, mode: int, places: np.ndarray, inside: np.ndarray, fraction: np.ndarray, slope: np.ndarray):
+        self.mode = mode
+        self.places = places
+        self.inside = inside
+        self.fraction = fraction
+        self.slope = slope
+
+    @cached_property
+    def weights(self) -> list[np.ndarray]:
+        """The weight of each tap."""
+        return [inside * weight for inside, weight in zip(self.inside, weights_of(self.mode, self.fraction))]
+
+    @cached_property
+    def slopes(self) -> list[np.ndarray]:
+        """The derivative of each weight for the grid's coordinate."""
+        return [inside * slope * self.slope for inside, slope in zip(self.inside, _slopes_of(self.mode, self.fraction))]
+
+
+def weights_of(mode: int, f) -> list:
+    """Return the weights of the taps at a fraction: an array or a tensor."""
+    if mode == NEAREST:
+        return [f * 0 + 1]
+    if mode == BILINEAR:
+        return [1 - f, f]
+    return [_far(f + 1), _near(f), _near(1 - f), _far(2 - f)]
+
+
+def _slopes_of(mode: int, f) -> list:
+    if mode == NEAREST:
+        return [np.zeros_like(f)]
+    if mode == BILINEAR:
+        return [np.full_like(f, -1), np.ones_like(f)]
+    return [_far_slope(f + 1), _near_slope(f), -_near_slope(1 - f), -_far_slope(2 - f)]
+
+
+def _near(d):
+    return ((A + 2) * d - (A + 3)) * d * d + 1
+
+
+def _far(d):
+    return ((A * d - 5 * A) * d + 8 * A) * d - 4 * A
+
+
+def _near_slope(d):
+    return (3 * (A + 2) * d - 2 * (A + 3)) * d
+
+
+def _far_slope(d):
+    return (3 * A * d - 10 * A) * d + 8 * A
+
+
+# --- where ------------------------------------------------------------------------------------------------------------
+
+
+def taps_of(grid, sizes, how: Sampling) -> list[DimTaps]:
+    """Return the taps along each dim.
+
+    Shapes: grid (batch, samples, dims), its last dim first
+    """
+    return [_dim_taps(grid[..., len(sizes) - 1 - dim], size, how) for dim, size in enumerate(sizes)]
+
+
+def _dim_taps(coordinates, size: int, how: Sampling) -> DimTaps:
+    kind = coordinates.dtype.type
+    if how.align_corners:
+        source, slope = (coordinates + 1) / 2 * kind(size - 1), kind((size - 1) / 2)
+    else:
+        source, slope = ((coordinates + 1) * kind(size) - 1) / 2, kind(size / 2)
+    slope = np.full_like(source, slope)
+    if how.mode != BICUBIC:
+        source, sign = padded(source, size, how)
+        slope = slope * sign
+    first = np.rint(source) if how.mode == NEAREST else np.floor(source)
+    offsets = {NEAREST: (0,), BILINEAR: (0, 1), BICUBIC: (-1, 0, 1, 2)}[how.mode]
+    positions = np.stack([first + offset for offset in offsets])
+    if how.mode == BICUBIC:
+        positions = padded(positions, size, how)[0]
+    inside = (positions >= 0) & (positions < size)  # NaN is outside
+    places = np.clip(np.nan_to_num(positions, nan=0.0), 0, size - 1).astype(np.int64)
+    return DimTaps(how.mode, places, inside.astype(kind), source - first, slope)
+
+
+def padded(source, size: int, how: Sampling) -> tuple[np.ndarray, np.ndarray]:
+    """Return coordinates brought into the input as the padding mode says, and the derivative of that."""
+    sign = np.ones_like(source)
+    if how.padding == ZEROS:
+        return source, sign
+    if how.padding == REFLECTION:
+        source, sign = _reflected(source, size, how.align_corners)
+    beyond = (source <= 0) | (source >= size - 1)
+    clipped = np.clip(np.where(np.isnan(source), 0, source), 0, size - 1).astype(source.dtype)
+    return clipped, np.where(beyond, 0, sign).astype(source.dtype)
+
+
+def _reflected(source, size: int, align_corners: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return coordinates reflected at the centres of the outer elements, or at their edges."""
+    low, span = (0.0, size - 1) if align_corners else (-0.5, size)
+    if span == 0:
+        return np.zeros_like(source), np.zeros_like(source)
+    distance = source - source.dtype.type(low)
+    sign = np.where(distance < 0, -1, 1).astype(source.dtype)
+    distance = np.abs(distance)
+    with silent_floats():
+        rest = np.fmod(distance, source.dtype.type(span))
+        odd = np.floor(distance / span) % 2 == 1
+    found = np.where(odd, span - rest + low, rest + low).astype(source.dtype)
+    return found, np.where(odd, -sign, sign)
+
+
+# --- how much ---------------------------------------------------------------------------------------------------------
+
+
+def corners(taps: list[DimTaps], sizes):
+    """Yield each combination of taps: (its number along each dim, the flat places of its elements, −1 outside)."""
+    for numbers in product(*(range(len(one.places)) for one in taps)):
+        place, inside = 0, 1
+        for number, one, size in zip(numbers, taps, sizes):
+            place = place * size + one.places[number]
+            inside = inside * one.inside[number]
+        yield numbers, np.where(inside == 0, -1, place)
+
+
+def product_of(factors):
+    """Return the product of arrays or tensors."""
+    found, *others = factors
+    for one in others:
+        found = found * one
+    return found
+
+
+def sampled(planes, taps: list[DimTaps], sizes) -> np.ndarray:
+    """Return the samples.
+
+    Shapes: planes (batch, channels, positions) -> (batch, channels, samples)
+    """
+    weights, places = [], []
+    for numbers, place in corners(taps, sizes):
+        weights.append(product_of([one.weights[number] for one, number in zip(taps, numbers)]))
+        places.append(place)
+    return taken(planes, np.stack(weights), np.stack(places))
+
+
+def slopes(grad, planes, taps: list[DimTaps], sizes, needs) -> tuple:
+    """Return the gradients for the planes and for the grid's coordinates, those that are needed.
+
+    Shapes: grad (batch, channels, samples) -> (batch, channels, positions), (batch, samples, dims)
+    """
+    numbers, places = zip(*corners(taps, sizes))
+    places = np.stack(places)
+    chosen = [[one.weights[number] for one, number in zip(taps, each)] for each in numbers]
+    for_planes = for_grid = None
+    if needs[0]:
+        weights = np.stack([product_of(factors) for factors in chosen])
+        for_planes = added_back(grad, weights, places, planes.shape[2])
+    if needs[1]:
+        for_grid = np.zeros((len(grad), grad.shape[2], len(sizes)), grad.dtype)
+        moving = taps[0].mode != NEAREST  # the nearest element stays the same
+        for dots, each, weights in zip(dotted(grad, planes, places) if moving else (), numbers, chosen):
+            for dim, (number, one) in enumerate(zip(each, taps)):
+                factors = [*weights[:dim], one.slopes[number], *weights[dim + 1 :]]
+                for_grid[..., len(sizes) - 1 - dim] += dots * product_of(factors)
+    return for_planes, for_grid
+
+
+@native
+def taken(planes, weights, places) -> np.ndarray:
+    """Return Σ over taps of weight · element.
+
+    Shapes: planes (batch, channels, positions), weights and places (taps, batch, samples) -> (batch, channels, samples)
+    """
+    out = np.zeros((*planes.shape[:2], places.shape[2]), planes.dtype)
+    for weight, place in zip(weights, places):
+        out += _elements(planes, place) * weight[:, None]
+    return out
+
+
+@native
+def added_back(grad, weights, places, positions: int) -> np.ndarray:
+    """Return zeros with weight · grad added at each tap's place: the transpose of `taken`.
+
+    Shapes: grad (batch, channels, samples) -> (batch, channels, positions)
+    """
+    planes = np.arange(grad.shape[0] * grad.shape[1]).reshape((*grad.shape[:2], 1))
+    out = np.zeros((*grad.shape[:2], positions), grad.dtype)
+    for weight, place in zip(weights, places):
+        inside = np.broadcast_to(place[:, None] >= 0, grad.shape)
+        np.add.at(out.reshape(-1), (planes * positions + place[:, None])[inside], (grad * weight[:, None])[inside])
+    return out
+
+
+@native
+def dotted(grad, planes, places) -> np.ndarray:
+    """Return Σ over channels of grad · element, for each tap.
+
+    Shapes: grad (batch, channels, samples), planes (batch, channels, positions) -> (taps, batch, samples)
+    """
+    return np.stack([(_elements(planes, place) * grad).sum(1) for place in places])
+
+
+def _elements(planes, place) -> np.ndarray:
+    """Return the elements at places, 0 where a place is −1."""
+    return np.where(place[:, None] < 0, 0, np.take_along_axis(planes, np.maximum(place, 0)[:, None], 2))

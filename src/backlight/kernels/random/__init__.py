@@ -1,0 +1,1 @@
+"""PyTorch's random numbers, bit for bit."""

@@ -1,0 +1,163 @@
+"""Random numbers as arrays, drawn as PyTorch's CPU kernels draw them, so that equal seeds give equal numbers.
+
+NOTE [Equal to PyTorch's numbers]
+Each function spends as many bits as PyTorch's and rounds where its compiled loops round, fused multiply-adds included.
+Normal float32 numbers go through the polynomials of the Cephes library, which PyTorch vectorises (in
+kernels/random/normal.py). What PyTorch computes with the C library's functions, one number after the other, is computed
+with the same functions here (`by_c_library`). tests/test_random.py compares all of it with PyTorch. On Intel processors
+PyTorch draws `bernoulli_` with one probability, and so dropout, from another generator (MKL's).
+"""
+
+import math
+
+import numpy as np
+
+from backlight.kernels.fused_multiply_add import multiply_add
+from backlight.kernels.random.generator import MersenneTwister
+from backlight.kernels.random.integers import random_integers, random_order, random_poisson
+from backlight.kernels.random.mersenne_twister import random_choices, random_noise, random_units
+from backlight.kernels.random.normal import by_c_library, in_blocks, random_normals
+from backlight.kernels.state_blocks import silent_floats
+
+float32, float64 = np.float32, np.float64
+
+
+def narrowed(numbers: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Return float64 numbers on their way to a dtype: those that become halves are rounded to float32 first."""
+    return numbers.astype(float32) if kind.itemsize == 2 and kind.kind in "fV" else numbers
+
+
+def unit32(twister: MersenneTwister, count: int) -> np.ndarray:
+    """Return float32 numbers from [0, 1): 24 random bits each."""
+    return twister.draw(random_units, count, np.dtype(float32))
+
+
+def unit64(twister: MersenneTwister, count: int) -> np.ndarray:
+    """Return float64 numbers from [0, 1): 53 random bits each."""
+    return twister.draw(random_units, count, np.dtype(float64))
+
+
+def uniform(twister: MersenneTwister, count: int, kind: np.dtype, low: float = 0.0, high: float = 1.0) -> np.ndarray:
+    """Return numbers from [low, high) in a float dtype."""
+    wide = float64 if kind == float64 else float32
+    numbers = (unit64 if wide is float64 else unit32)(twister, count)
+    if (low, high) != (0.0, 1.0):
+        numbers = multiply_add(numbers, wide(high) - wide(low), wide(low))
+    numbers = numbers.astype(kind, copy=False)
+    return np.where(numbers == kind.type(high), kind.type(low), numbers)  # where rounding reached the end
+
+
+def normal(
+    twister: MersenneTwister, count: int, kind: np.dtype, mean: float = 0.0, std: float = 1.0, blocks: bool = True
+) -> np.ndarray:
+    """Return normal numbers in a float dtype.
+
+    Args:
+        blocks: whether 16 or more are made in blocks, as for a contiguous tensor; else they are made in pairs.
+    """
+    if not blocks or count < 16:
+        numbers = multiply_add(normal_pairs(twister, count), float64(std), float64(mean))
+        return narrowed(numbers, kind).astype(kind, copy=False)
+    if kind.itemsize > 2:
+        return twister.draw(random_normals, count, float(mean), float(std), kind)
+    with twister.lock:
+        numbers = in_blocks(_half_units(twister, count), lambda more: unit32(twister, more))
+    return multiply_add(numbers, float32(std), float32(mean)).astype(kind)
+
+
+def _half_units(twister: MersenneTwister, count: int) -> np.ndarray:
+    """Return uniform float32 numbers to make halves of: those of an incomplete block spend no bits."""
+    numbers = np.zeros(count, float32)
+    whole = count // 16 * 16
+    numbers[:whole] = unit32(twister, whole)
+    return numbers
+
+
+def normal_pairs(twister: MersenneTwister, count: int) -> np.ndarray:
+    """Return standard normal float64 numbers, made in pairs; if the last pair has one too many, the twister keeps it.
+
+        √(−2 · log(1 − u₂)) · (cos 2πu₁, sin 2πu₁)
+
+    Source: Box and Muller, A note on the generation of random normal deviates, 1958.
+    """
+    with twister.lock:
+        return _normal_pairs(twister, count)
+
+
+def _normal_pairs(twister: MersenneTwister, count: int) -> np.ndarray:
+    kept = [] if twister.spare is None or not count else [twister.spare]
+    missing = count - len(kept)
+    pairs = unit64(twister, missing + missing % 2).reshape(-1, 2)
+    radius = np.sqrt(-2.0 * by_c_library("log1p", -pairs[:, 1]))
+    angle = 2.0 * math.pi * pairs[:, 0]
+    made = np.stack([radius * by_c_library("cos", angle), radius * by_c_library("sin", angle)], 1).ravel()
+    if kept or missing:
+        twister.spare = made[-1].item() if missing % 2 else None
+    return np.concatenate([kept, made[:missing]])
+
+
+def bernoulli(twister: MersenneTwister, count: int, probability: float) -> np.ndarray:
+    """Return bools that are True with a probability."""
+    return twister.draw(random_choices, count, float(probability))
+
+
+def noise(twister: MersenneTwister, count: int, probability: float, value: float, kind: np.dtype) -> np.ndarray:
+    """Return `value` with a probability, and 0 else, in a float dtype."""
+    return twister.draw(random_noise, count, float(probability), float(value), kind)
+
+
+def bernoulli_each(twister: MersenneTwister, probabilities: np.ndarray) -> np.ndarray:
+    """Return a bool for each probability of an array, which is True with it."""
+    draw = unit64 if probabilities.dtype == float64 else unit32
+    return draw(twister, probabilities.size).reshape(probabilities.shape) < probabilities
+
+
+def integers(twister: MersenneTwister, count: int, low: int, high: int) -> np.ndarray:
+    """Return int64 numbers from [low, high)."""
+    return twister.draw(random_integers, count, low, high)
+
+
+def all_integers(twister: MersenneTwister, count: int, kind: np.dtype) -> np.ndarray:
+    """Return whole numbers from all that a dtype holds: from 0 to its largest, in floats as far as each is exact."""
+    if kind.kind == "b":
+        limit = 2
+    elif kind.kind in "iu":
+        limit = int(np.iinfo(kind).max) + 1
+    else:
+        limit = {"float64": 2**53, "float32": 2**24, "float16": 2**11, "bfloat16": 2**8}[kind.name] + 1
+    bits = twister.bits64(count) if kind.itemsize == 8 else twister.bits32(count)
+    return (bits % np.uint64(limit)).astype(kind)
+
+
+def permutation(twister: MersenneTwister, count: int) -> np.ndarray:
+    """Return the numbers below `count` in random order."""
+    return twister.draw(random_order, count - 1) if count else np.empty(0, np.int64)
+
+
+def exponential(twister: MersenneTwister, count: int, rate: float = 1.0) -> np.ndarray:
+    """Return float64 numbers of density rate · exp(−rate · x)."""
+    return -1.0 / rate * by_c_library("log1p", -unit64(twister, count))
+
+
+def geometric(twister: MersenneTwister, count: int, probability: float) -> np.ndarray:
+    """Return how many trials it takes to succeed, as float64, if each does with a probability."""
+    numbers = unit64(twister, count)
+    with silent_floats():
+        return np.ceil(by_c_library("log", numbers) / math.log1p(-probability))
+
+
+def cauchy(twister: MersenneTwister, count: int, median: float, sigma: float) -> np.ndarray:
+    """Return float64 numbers of the Cauchy distribution."""
+    angles = math.pi * (unit64(twister, count) - 0.5)
+    return median + sigma * by_c_library("tan", angles)
+
+
+def log_normal(twister: MersenneTwister, count: int, mean: float, std: float) -> np.ndarray:
+    """Return float64 numbers whose logarithms are normal."""
+    return by_c_library("exp", multiply_add(normal_pairs(twister, count), float64(std), float64(mean)))
+
+
+def poisson(twister: MersenneTwister, rates: np.ndarray) -> np.ndarray:
+    """Return a count for each rate of an array, of the Poisson distribution."""
+    wide = np.ascontiguousarray(rates, float64)
+    return twister.draw(random_poisson, rates.size, wide).reshape(rates.shape)

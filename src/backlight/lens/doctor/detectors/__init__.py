@@ -1,0 +1,1 @@
+"""Detectors of mistakes that raise no error, a file for each kind."""

@@ -1,0 +1,212 @@
+"""Steps of an optimiser that find no gradient at all, and why there is none.
+
+NOTE [Why a step finds nothing]
+Three mistakes look the same to `step()`. zero_grad() came between backward() and step(): a gradient had arrived since
+the last step. The optimiser holds other parameters than those that run: some got gradients and are in no optimiser.
+What it holds is cut off from the loss. Each is looked for at the first steps, while all names are still alive; it is
+told at the end, and not if a finding that was made before is the reason.
+"""
+
+import dataclasses
+import sys
+import weakref
+from functools import wraps
+
+from backlight.lens.doctor.detectors.optimizers import Optimisers
+from backlight.lens.doctor.flow import Cut
+from backlight.lens.doctor.part import Part, name_in, owned_name, said, said_at
+from backlight.lens.doctor.places import place_of_frame
+from backlight.lens.doctor.report import counted
+from backlight.lens.doctor.rule_index import rule
+from backlight.lens.finding import Finding
+from backlight.lens.records.record import Place
+
+SHOWN, LOOKS = 4, 4
+REASONS = {"BL208", "BL209", "BL210", "BL211", "BL212", "BL505"}  # why a backward reached nothing
+
+
+@dataclasses.dataclass(slots=True)
+class Empty:
+    """Steps of one optimiser, at one line, that found nothing.
+
+    Args:
+        place: their line.
+        holds: what the optimiser is called, and its parameters.
+        names: of its parameters.
+        leaves: what is known of them.
+        times: how many steps.
+        backwards: how many had run before the last of them.
+        found: the finding, once the reason is known.
+    """
+
+    place: Place | None
+    holds: str
+    names: list[str]
+    leaves: list
+    times: int = 0
+    backwards: int = 0
+    found: Finding | None = None
+
+
+class EmptySteps(Part):
+    """Finds out why steps find nothing (see NOTE [Why a step finds nothing])."""
+
+    def __init__(self, silent):
+        super().__init__(silent)
+        self.before: set[int] = set()  # optimisers that step, and had no gradient when they began
+        self.fresh: dict[int, tuple] = {}  # parameters with a gradient that no step has used -> (reference, backward)
+        self.wiped: dict[int, tuple] = {}  # of these, those that were cleared -> (reference, backward, line)
+        self.empty: dict[tuple, Empty] = {}
+
+    def begin(self) -> None:
+        """Hear of `Module.zero_grad` too."""
+        self.session.patch(self.engine.module.nn.Module, "zero_grad", self._clearing)
+
+    def _clearing(self, engines_own):
+        @wraps(engines_own)
+        def zero_grad(module, *args, **kwargs):
+            out = engines_own(module, *args, **kwargs)
+            if not self.silent.busy:
+                self._wipe(list(module.parameters()), place_of_frame(sys._getframe(1)))
+            return out
+
+        return zero_grad
+
+    def cleared(self, optimizer, params, grads, place) -> None:
+        """Note which gradients were cleared before a step used them."""
+        self._wipe(params, place)
+
+    def _wipe(self, params: list, place: Place | None) -> None:
+        for param in params:
+            fresh = self.fresh.pop(id(param), None)
+            if fresh is not None and fresh[0]() is param:
+                self.wiped[id(param)] = *fresh, place
+
+    def accumulated(self, run, tensor, arrived, before) -> None:
+        """Note that a gradient came."""
+        self.fresh[id(tensor)] = weakref.ref(tensor), (run.code, run.lasti)
+        self.wiped.pop(id(tensor), None)
+
+    def stepping(self, optimizer, params, grads, place) -> None:
+        """Note a step that finds nothing."""
+        if all(grad is None for grad in grads):
+            self.before.add(id(optimizer))
+
+    def stepped(self, optimizer, params, grads, place) -> None:
+        """Look for the reason of a step that had nothing, before and after."""
+        found_none = id(optimizer) in self.before and all(grad is None for grad in grads)
+        self.before.discard(id(optimizer))
+        if found_none and not self.silent.parts[Optimisers].left_behind(optimizer, params):
+            self._note(optimizer, params, place)
+        for param in params:
+            self.fresh.pop(id(param), None)
+            self.wiped.pop(id(param), None)
+
+    def _note(self, optimizer, params: list, place: Place | None) -> None:
+        key = id(optimizer), place and (place.file, place.line)
+        flow = self.silent.flow
+        known = self.empty.get(key)
+        if known is None:
+            name = name_in(sys._getframe(), optimizer) or type(optimizer).__name__
+            infos = [flow.known(param) for param in params]
+            leaves = [None if info is None else info.leaf for info in infos]
+            known = self.empty[key] = Empty(place, name, [self._name(one) for one in params[: SHOWN + 1]], leaves)
+        known.times += 1
+        known.backwards = flow.backwards
+        if known.found is None and known.times <= LOOKS and flow.backwards:
+            known.leaves = [None if (info := flow.known(one)) is None else info.leaf for one in params]
+            known.found = self._of_cleared(known, params) or self._of_others(known)
+
+    def _name(self, param) -> str:
+        name = self.silent.flow.name_of(param)
+        return (owned_name(sys._getframe(), param, self.engine) or name) if name.startswith("a tensor") else name
+
+    def _of_cleared(self, known: Empty, params: list) -> Finding | None:
+        """Return the finding of a zero_grad() that cleared what the step was for."""
+        wiped = [(param, one) for param in params if (one := self.wiped.get(id(param))) and one[0]() is param]
+        if not wiped:
+            return None
+        _, (code, lasti), where = wiped[0][1]
+        evidence = (
+            f"backward() at {said_at(code, lasti)} gave gradients to {_listed([self._name(one) for one, _ in wiped])}.",
+            f"zero_grad() at {said(where)} cleared them before {known.holds}.step() at {said(known.place)}.",
+        )
+        return rule("step-without-gradients").found(
+            place=where or known.place,
+            evidence=evidence,
+            title=f"zero_grad() clears the gradients before {known.holds}.step() has used them",
+            cause="zero_grad() stands between backward() and step()",
+            cure="call zero_grad() before backward(), or after step()",
+        )
+
+    def _of_others(self, known: Empty) -> Finding | None:
+        """Return the finding of gradients that come to parameters which no optimiser holds."""
+        cut, others = self._cut_of(known), self._unheld()
+        if not others and cut is None:
+            return None
+        evidence, own = [self._held(known)], "the parameters that it holds"
+        if others:
+            get = "gets gradients and is" if len(others) == 1 else "get gradients and are"
+            evidence.append(f"{_listed(others)} {get} in no optimiser.")
+        if cut is None:
+            evidence.append(f"No backward has reached {_listed(known.names)}.")
+            title = f"{known.holds} holds other parameters than those that get gradients"
+            cause = (
+                "the optimiser was made of another model than the one that runs, or the model was copied or made anew"
+            )
+            cure = f"make {known.holds} of the parameters of the model that runs, after that is made"
+        else:
+            at = f"{'.data' if cut.name == 'data' else f'{cut.name}()'} at {said_at(cut.code, cut.lasti)}"
+            evidence.append(
+                f"What is computed from {_listed(known.names)} goes through {at}, and has no graph after it."
+            )
+            title = f"{known.holds} finds no gradient: {own} are cut off from the loss by {at}"
+            cause = f"{at} cuts off what {known.holds} holds"
+            cause += "; and what does get gradients was not given to an optimiser" if others else ""
+            cure = f"take away what cuts at {said_at(cut.code, cut.lasti)}, if these are to learn"
+            cure += f"; give {_listed(others)} to an optimiser, if they are" if others else ""
+        return rule("step-without-gradients").found(
+            place=known.place, evidence=tuple(evidence), title=title, cause=cause, cure=cure
+        )
+
+    def _held(self, known: Empty) -> str:
+        count = counted(len(known.leaves), "parameter")
+        return f"{known.holds} holds {count}, and .grad of each is None at {said(known.place)}."
+
+    def _unheld(self) -> list[str]:
+        """Return the names of the parameters that got gradients and are in no optimiser."""
+        held, kind = self.silent.optimised(), self.engine.module.nn.Parameter
+        alive = [one.tensor() for one in self.silent.flow.leaves if one.reached]
+        return [self._name(one) for one in alive if isinstance(one, kind) and id(one) not in held]
+
+    def _cut_of(self, known: Empty) -> Cut | None:
+        """Return what cuts an optimiser's parameters off from what backwards started from."""
+        flow = self.silent.flow
+        leaves = [leaf for leaf in known.leaves if leaf is not None and not leaf.reached]
+        cuts = (cut for leaf in leaves for cut in flow.cuts_before(leaf, flow.root_cuts))
+        return next(cuts, None)
+
+    def end(self, problem) -> None:
+        """Tell of the steps, unless the reason was told."""
+        for known in self.empty.values():
+            reached = any(leaf is not None and leaf.reached for leaf in known.leaves)
+            if known.backwards and not reached and self.session.has(REASONS):
+                continue
+            found = known.found or self._plain(known)
+            self.session.add(dataclasses.replace(found, times=known.times))
+
+    def _plain(self, known: Empty) -> Finding:
+        ran = f"{counted(known.backwards, 'backward')} had run" + (
+            " before the last of them" if known.times > 1 else ""
+        )
+        seen = (
+            f"{ran}, and left no gradient in {_listed(known.names)}."
+            if known.backwards
+            else "No backward() has run yet."
+        )
+        cause = None if known.backwards else "backward() is not called before step()"
+        return rule("step-without-gradients").found(place=known.place, evidence=(self._held(known), seen), cause=cause)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")

@@ -1,0 +1,124 @@
+"""Losses that are computed of the wrong thing: probabilities for scores, columns against rows."""
+
+import ast
+import weakref
+
+from backlight.dispatch.observers import Call
+from backlight.lens.doctor.corrections import replace
+from backlight.lens.doctor.part import Part, said_at
+from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.rule_index import rule
+from backlight.lens.doctor.source import Spot, spot_of
+
+CHANCES = {"softmax": "softmax", "log_softmax": "log_softmax", "sigmoid": "sigmoid", "logsigmoid": "log_sigmoid"}
+KEPT_BY = {"reshape", "view", "squeeze", "unsqueeze", "flatten", "transpose", "permute", "contiguous", "float", "to"}
+WRONG = {  # loss -> what its input must not be
+    "cross_entropy": {"softmax", "sigmoid"},
+    "cross_entropy_loss": {"softmax", "sigmoid"},
+    "nll_loss": {"softmax", "sigmoid"},
+    "binary_cross_entropy_with_logits": {"softmax", "sigmoid"},
+    "binary_cross_entropy": {"log_softmax", "log_sigmoid"},
+}
+MODULES = ("torch", "F", "functional", "nn.functional", "torch.nn.functional")  # as programs call them
+MEASURES = {"pow", "square", "abs", "abs_"}
+
+
+class Losses(Part):
+    """Follows what softmax and differences become."""
+
+    calls = frozenset({*CHANCES, *KEPT_BY, *WRONG, *MEASURES, "sub", "rsub"})
+
+    def __init__(self, silent):
+        super().__init__(silent)
+        self.chances: dict[int, tuple] = {}  # tensors of probabilities -> (weak reference, op, code, lasti)
+        self.differences: dict[int, tuple] = {}
+
+    def called(self, call: Call) -> None:
+        """Follow a call."""
+        name = self.silent.name
+        if not call.args or not self.engine.is_tensor(call.args[0]):
+            return
+        first = call.args[0]
+        if name in CHANCES and self.engine.is_tensor(call.out):
+            self._note(self.chances, call.out, (CHANCES[name], call.code, call.lasti))
+        elif name in KEPT_BY and id(first) in self.chances and self.engine.is_tensor(call.out):
+            known = self._of(self.chances, first)
+            if known is not None and call.out is not first:
+                self._note(self.chances, call.out, known)
+        elif name in WRONG:
+            self._look_at_loss(call, name, first)
+        elif name in ("sub", "rsub") and len(call.args) > 1:
+            self._look_at_difference(call)
+        elif name in MEASURES:
+            known = self._of(self.differences, first)
+            if known is not None:
+                self._report_broadcast(*known)
+
+    def _note(self, table: dict, tensor, what: tuple) -> None:
+        key = id(tensor)
+        table[key] = weakref.ref(tensor, lambda _: table.pop(key, None)), what
+
+    def _of(self, table: dict, tensor) -> tuple | None:
+        known = table.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else None
+
+    def _look_at_loss(self, call: Call, loss: str, scores) -> None:
+        known = self._of(self.chances, scores)
+        if known is None or known[0] not in WRONG[loss] or not scores.requires_grad:
+            return
+        made, code, lasti = known
+        where = said_at(code, lasti)
+        wanted = "log-probabilities" if loss == "nll_loss" else "probabilities"
+        wanted = "scores (logits)" if "cross_entropy" in loss and loss != "binary_cross_entropy" else wanted
+        evidence = (
+            f"{loss} was given the output of {made} ({where}), of shape {tuple(scores.shape)}; it wants {wanted}.",
+        )
+        title = f"{loss} of what {made} returned"
+        cure = f"give {loss} the scores themselves: leave {made} out while training"
+        if loss == "nll_loss":
+            cure = "use log_softmax in place of softmax, or cross_entropy of the scores"
+        spot = spot_of(call.code, call.lasti)
+        corrected = None if loss == "nll_loss" else _without(spot, made)
+        found = rule("loss-of-probabilities").found(
+            place=spot.place, evidence=evidence, title=title, cure=cure, corrected=corrected
+        )
+        self.session.add(found)
+
+    def _look_at_difference(self, call: Call) -> None:
+        """Remember a difference of a column that requires grad and a row that does not, of one length."""
+        one, other = call.args[:2]
+        if not (self.engine.is_tensor(one) and self.engine.is_tensor(other)):
+            return
+        if one.requires_grad is other.requires_grad or tuple(one.shape) == tuple(other.shape):
+            return
+        output, target = (one, other) if one.requires_grad else (other, one)
+        shapes = tuple(output.shape), tuple(target.shape)
+        column, row = sorted(shapes, key=len, reverse=True)
+        if len(column) == 2 and len(row) == 1 and column == (row[0], 1) and row[0] > 1 and not self._was_opened(output):
+            self._note(self.differences, call.out, (call.code, call.lasti, *shapes, tuple(call.out.shape)))
+
+    def _was_opened(self, tensor) -> bool:
+        """Tell whether somebody made the column on purpose."""
+        info = self.silent.flow.known(tensor)
+        return info is not None and info.name in ("unsqueeze", "__getitem__", "view", "reshape")
+
+    def _report_broadcast(self, code, lasti, output: tuple, target: tuple, result: tuple) -> None:
+        place = place_of(code, lasti)
+        evidence = (
+            f"The output has shape {output}, the target {target}; their difference has shape {result}: "
+            f"{result[0]} × {result[1]} pairs instead of {output[0]}.",
+        )
+        cure = "give both the same shape: output.squeeze(1), or target.unsqueeze(1)"
+        self.session.add(rule("loss-broadcasts").found(place=place, evidence=evidence, cure=cure))
+
+
+def _without(spot: Spot, made: str) -> str | None:
+    """`cross_entropy(torch.softmax(x, 1), y)` → `cross_entropy(x, y)`; None if it is not written so."""
+    call = spot.call
+    inner = call.args[0] if call is not None and call.args else None
+    if not isinstance(inner, ast.Call) or not inner.args or isinstance(inner.args[0], ast.Starred):
+        return None
+    if spot.text(inner.func) not in {f"{module}.{made}" for module in (*MODULES, spot.torch)}:
+        return None
+    edit = replace(inner, spot.text(inner.args[0]))
+    return edit and spot.edited(edit)

@@ -1,0 +1,287 @@
+"""Where the first NaN or infinity comes from, forward and backward.
+
+NOTE [Which NaN is reported]
+An op that returns NaN or an infinity though none went in has made it. Many are no mistake: masks of -inf, an inf that
+vanishes in exp, a NaN that is chosen away. So a NaN of the forward is reported only if a backward starts from it, or if
+it was recorded and nothing ever made finite numbers of it; an infinity, if a backward starts from it; a gradient's, if
+it got into `.grad`. What comes after the first is a consequence and is not reported.
+"""
+
+import weakref
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
+from backlight.dispatch.observers import Call, Run
+from backlight.kernels.state_blocks import silent_floats
+from backlight.lens.doctor.part import Part, is_computed, said, said_at, short, way
+from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.rule_index import rule
+from backlight.lens.records.record import Place
+
+GIVEN = {"masked_fill", "full", "full_like", "fill", "new_full", "where", "empty", "empty_like", "new_empty", "pad"}
+LOOKS = {"isnan", "isinf", "isfinite", "nan_to_num", "__repr__", "__format__", "allclose", "isclose", "equal"}
+VIEWS = {"view", "reshape", "transpose", "permute", "getitem", "squeeze", "unsqueeze", "flatten", "detach", "data", "T"}
+VIEWS |= {"expand", "contiguous", "chunk", "split", "unbind", "narrow", "select", "requires_grad_", "mT", "view_as"}
+RISKY = {"sqrt", "rsqrt", "log", "log2", "log10", "log1p", "div", "reciprocal", "pow", "norm", "vector_norm"}
+RISKY |= {"acos", "asin", "atan2", "std", "var", "cdist", "exp", "arccos", "arcsin"}
+
+
+@dataclass(slots=True)
+class Birth:
+    """A NaN or an infinity that an op made.
+
+    Args:
+        kind: "NaN" or "inf".
+        name: the op's.
+        evidence: what went in, where it came out.
+        parent: the infinity that it was made of.
+        recorded: whether the result has a graph.
+        handled: whether an op made finite numbers of it.
+    """
+
+    kind: str
+    name: str
+    code: object
+    lasti: int
+    evidence: str
+    cause: Cause
+    parent: "Birth | None" = None
+    recorded: bool = False
+    handled: bool = False
+
+
+@dataclass(slots=True)
+class Spoilt:
+    """A gradient that a node made NaN or infinite out of finite ones."""
+
+    kind: str
+    node: str
+    place: Place | None
+    evidence: list[str]
+    cause: Cause
+    then: list[str] = field(default_factory=list)
+
+
+class NonFinite(Part):
+    """Follows NaN and infinity (see NOTE [Which NaN is reported])."""
+
+    def __init__(self, silent):
+        super().__init__(silent)
+        self.troubled: dict[int, tuple] = {}  # tensors that are not finite -> (weak reference, Birth or None)
+        self.births: list[Birth] = []
+        self.risks: dict[int, str] = {}  # nodes -> what was risky about their inputs
+        self.spoilt: Spoilt | None = None
+        self.root_is_finite = True
+        self.told = False
+
+    def called(self, call: Call) -> None:
+        """Look at what an op returns."""
+        name = self.silent.name
+        if name in LOOKS or call.name in LOOKS:
+            self._handle(call)
+            return
+        outs = [one for one in self.silent.outs if one.is_floating_point()]
+        if not outs or (name in VIEWS and not self.troubled):
+            return
+        if name in RISKY:
+            self._note_risk(call, name, outs[0])
+        inputs = self.silent.inputs
+        sick = [known for one in inputs if (known := self._known(one)) is not None]
+        bad = [(one, kind) for one in outs if (kind := self._kind(one)) is not None]
+        if not bad:
+            for known in sick:
+                if known[0] is not None:
+                    known[0].handled = True
+            return
+        inputs = [one for one in inputs if all(one is not out for out in outs)] or inputs
+        for out, kind in bad:
+            self._note(out, self._birth(call, name, kind, inputs, sick, out))
+
+    def _handle(self, call: Call) -> None:
+        """A program that looks for NaN knows of it."""
+        for one in self.silent.inputs:
+            known = self._known(one)
+            if known is not None and known[0] is not None and not call.name.startswith("__"):
+                known[0].handled = True
+
+    def _birth(self, call: Call, name: str, kind: str, inputs: list, sick: list, out) -> Birth | None:
+        """Return what made a tensor NaN or infinite; None if that was given, not made."""
+        births = [one[0] for one in sick if one[0] is not None]
+        for birth in births:
+            if birth.kind == kind:
+                return birth
+        kinds = {one[1] for one in sick} | {found for one in inputs if (found := self._kind(one)) is not None}
+        if kind in kinds or not inputs or name in GIVEN or call.name.startswith("__set"):
+            return births[0] if births else None
+        values = [None if one is out else self.values(one) for one in inputs]
+        cause = cause_of(name, values, kind.lower(), out=self.values(out))
+        what = f"{name} at {said_at(call.code, call.lasti)} returned {_count(self.values(out), kind)}"
+        evidence = f"{what}; {cause.seen or ('an infinity went in.' if 'inf' in kinds else 'its inputs were finite.')}"
+        birth = Birth(kind, name, call.code, call.lasti, evidence, cause, births[0] if births else None)
+        birth.recorded = out.requires_grad
+        self.births.append(birth)
+        del self.births[:-100]
+        return birth
+
+    def _note(self, tensor, birth: Birth | None) -> None:
+        key, troubled = id(tensor), self.troubled
+        kind = self._kind(tensor)
+        troubled[key] = weakref.ref(tensor, lambda _: troubled.pop(key, None)), (birth, kind)
+
+    def _known(self, tensor) -> tuple | None:
+        known = self.troubled.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else None
+
+    def _kind(self, tensor) -> str | None:
+        """Return "NaN" or "inf" if a tensor holds one, NaN first; None if all is finite."""
+        if not tensor.is_floating_point():
+            return None
+        values = self.values(tensor)
+        return None if values is None else kind_of(values)
+
+    def _note_risk(self, call: Call, name: str, out) -> None:
+        """Remember what an op's slope may not stand, for when its gradient is spoilt."""
+        if not is_computed(out):
+            return
+        values = [self.values(one) if self.engine.is_tensor(one) else one for one in call.args]
+        result = self.values(out)
+        seen = cause_of(name, values, "slope", out=result).seen
+        if seen:
+            self.risks[self.engine.key_of(out.grad_fn)] = seen
+            if len(self.risks) > 10_000:
+                del self.risks[next(iter(self.risks))]
+
+    def going_back(self, tensor, keep, place) -> None:
+        """Report a backward that starts from NaN or infinity."""
+        kind = self._kind(tensor)
+        if kind is None:
+            return
+        self.root_is_finite = False
+        known = self._known(tensor)
+        birth = None if known is None else known[0]
+        if birth is None or self.told:
+            return
+        self.told = True
+        self._report_birth(birth, f"The loss at {said(place)} is {kind}.")
+
+    def _report_birth(self, birth: Birth, *more: str) -> None:
+        birth.handled = True
+        first = birth.parent if birth.parent is not None else birth
+        evidence = [first.evidence] + ([birth.evidence] if birth is not first else []) + list(more)
+        name = "nan-in-forward" if birth.kind == "NaN" else "infinite-loss"
+        path = way("loss", f"{birth.name} at {said_at(birth.code, birth.lasti)}")
+        found = rule(name).found(
+            place=place_of(first.code, first.lasti),
+            evidence=tuple(evidence),
+            title=f"{first.name} made {first.kind} out of finite numbers",
+            cause=first.cause.cause,
+            cure=first.cause.cure,
+            path=path if more else (),
+        )
+        self.session.add(found)
+
+    def started(self, run: Run) -> None:
+        """Begin to look for the first gradient that is not finite."""
+        self.spoilt = None
+
+    def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
+        """Note the first node that makes a gradient NaN or infinite, and the next that makes NaN of infinity."""
+        if not grad_inputs or not self.root_is_finite or self.told:
+            return
+        made = self._worst(grad_inputs)
+        if made is None or (self.spoilt is not None and (self.spoilt.kind == "NaN" or made == "inf")):
+            return
+        if self.spoilt is None and self._worst(grad_outputs) is None:
+            self.spoilt = self._spoil(node, made, grad_outputs, grad_inputs)
+        elif self.spoilt is not None and made == "NaN" and not self.spoilt.then:
+            line = self.engine.line_of(node)
+            where = "" if line is None else f" at {line.file.rpartition('/')[2]}:{line.line}"
+            self.spoilt.then.append(f"{node.name()}{where} made NaN of it (0 · inf).")
+
+    def _worst(self, gradients) -> str | None:
+        kinds = {self._kind(one) for one in gradients if one is not None}
+        return "NaN" if "NaN" in kinds else "inf" if "inf" in kinds else None
+
+    def _spoil(self, node, kind: str, grad_outputs, grad_inputs) -> Spoilt:
+        line = self.engine.line_of(node)
+        place = None if line is None else Place(*line)
+        arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
+        handed = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
+        chosen_away = _zero_where_bad(arrived, handed)
+        cause = cause_of(op_name_of(node.name()), (), "slope", chosen_away)
+        where = "" if place is None else f" (made at {said(place)})"
+        evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(handed, kind)}."]
+        if chosen_away:
+            evidence.append(
+                "The gradient that arrived there was 0: the value had been chosen away, and 0 · inf is NaN."
+            )
+        risk = self.risks.get(self.engine.key_of(node))
+        if risk:
+            evidence.append(risk)
+        return Spoilt(kind, node.name(), place, evidence, cause)
+
+    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+        """Report a spoilt gradient when it gets into `.grad`."""
+        if self.spoilt is None or self.told:
+            return
+        kind = self._kind(arrived)
+        if kind is None:
+            return
+        self.told = True
+        spoilt, name = self.spoilt, self.silent.flow.name_of(tensor)
+        evidence = (*spoilt.evidence, *spoilt.then, f"{name}.grad has {_count(self.values(arrived), kind)}.")
+        found = rule("nan-gradient" if kind == "NaN" else "infinite-gradient").found(
+            place=spoilt.place or place_of(run.code, run.lasti),
+            evidence=evidence,
+            title=f"the gradient of {name} is {kind}: it comes from {spoilt.node}",
+            cause=spoilt.cause.cause,
+            cure=spoilt.cause.cure,
+            path=way("loss", spoilt.node, name),
+        )
+        self.session.add(found)
+
+    def ended(self, run: Run) -> None:
+        """Forget the run."""
+        self.root_is_finite = True
+        self.spoilt = None
+
+    def end(self, problem) -> None:
+        """Report NaNs that were recorded and that nobody made finite."""
+        if self.told:
+            return
+        for birth in self.births:
+            if birth.kind == "NaN" and birth.recorded and not birth.handled:
+                self._report_birth(birth)
+                return
+
+
+def kind_of(values: np.ndarray) -> str | None:
+    """Return "NaN" or "inf" if there is one among the values, else None; one sum tells of most that all are finite."""
+    with silent_floats():
+        if np.isfinite(values.sum()):
+            return None
+        if np.isnan(values).any():
+            return "NaN"
+        return "inf" if np.isinf(values).any() else None
+
+
+def _count(values: np.ndarray, kind: str) -> str:
+    """Return how many of the values are NaN or infinite, and where the first is."""
+    bad = np.isnan(values) if kind == "NaN" else np.isinf(values)
+    number = int(bad.sum())
+    if number == 0:
+        return kind
+    if values.ndim == 0:
+        return short(float(values))
+    first = [int(one) for one in np.argwhere(bad)[0]]
+    return f"{number} × {kind} among {values.size} (the first at {first})"
+
+
+def _zero_where_bad(arrived: np.ndarray | None, handed: np.ndarray) -> bool:
+    """Tell whether the gradient that arrived is 0 wherever the one that was handed on is NaN."""
+    if arrived is None or arrived.shape != handed.shape:
+        return False
+    bad = np.isnan(handed)
+    return bool(bad.any() and not arrived[bad].any())

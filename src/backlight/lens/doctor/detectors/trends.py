@@ -1,0 +1,108 @@
+"""What goes wrong slowly: layers that are dead, gradients that explode.
+
+NOTE [How long is long]
+A dead layer's outputs were all zero in each of many steps, from the first to the last. A gradient explodes if its norm
+grew at least tenfold from one backward to the next, several times in a row, to something that no healthy training has.
+"""
+
+import weakref
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from backlight.dispatch.observers import Call, Run
+from backlight.kernels.state_blocks import silent_floats
+from backlight.lens.doctor.part import Part, short
+from backlight.lens.doctor.places import place_of
+from backlight.lens.doctor.rule_index import rule
+
+LONG, FEW = 20, 8
+GROWTH, HUGE, IN_A_ROW = 10.0, 1e8, 3
+
+
+@dataclass(slots=True)
+class Layer:
+    """The calls of one activation: how many, and whether all were zero so far."""
+
+    module: str
+    calls: int = 0
+    dead: bool = True
+    shape: tuple = ()
+
+
+@dataclass(slots=True)
+class Growth:
+    """A leaf's gradient norms: the last one, and those of the run of growth that goes on."""
+
+    reference: weakref.ref
+    norms: list[float] = field(default_factory=list)
+
+
+class Trends(Part):
+    """Follows activations and norms over steps (see NOTE [How long is long])."""
+
+    calls = frozenset({"relu"})
+
+    def __init__(self, silent):
+        super().__init__(silent)
+        self.layers: dict[tuple, Layer] = {}
+        self.paths: list[str] = []
+        self.growths: dict[int, Growth] = {}
+        self.told = False
+
+    def entered(self, module, path) -> None:
+        """Note which module runs."""
+        self.paths.append(path)
+
+    def left(self, module, path, out) -> None:
+        """Note that it ended."""
+        if self.paths:
+            self.paths.pop()
+
+    def called(self, call: Call) -> None:
+        """Look at what a rectifier returns."""
+        if not self.engine.is_tensor(call.out) or not call.out.requires_grad:
+            return
+        path = self.paths[-1] if self.paths else ""
+        layer = self.layers.setdefault((call.code, call.lasti, path), Layer(path))
+        layer.calls += 1
+        if not layer.dead:
+            return
+        values = self.values(call.out)
+        layer.shape = tuple(call.out.shape)
+        layer.dead = values is not None and values.size >= FEW and not np.any(values)
+
+    def accumulated(self, run: Run, tensor, arrived, before) -> None:
+        """Follow the norm of a leaf's gradient."""
+        values = None if self.told else self.values(arrived)
+        if values is None:
+            return
+        key = id(tensor)
+        growth = self.growths.get(key)
+        if growth is None or growth.reference() is not tensor:
+            growth = self.growths[key] = Growth(weakref.ref(tensor))
+        with silent_floats():
+            norm = abs(np.vdot(values, values)) ** 0.5
+        norms = growth.norms
+        growth.norms = [*norms, norm] if norms and norm >= GROWTH * norms[-1] > 0 else [norm]
+        if len(growth.norms) > IN_A_ROW and norm > HUGE:
+            self._report_growth(run, tensor, growth.norms)
+
+    def _report_growth(self, run: Run, tensor, norms: list[float]) -> None:
+        self.told = True
+        name = self.silent.flow.name_of(tensor)
+        listed = " → ".join(short(norm) for norm in norms[-5:])
+        evidence = (f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}.",)
+        found = rule("exploding-gradient").found(place=place_of(run.code, run.lasti), evidence=evidence)
+        self.session.add(found)
+
+    def end(self, problem) -> None:
+        """Report dead layers."""
+        for (code, lasti, path), layer in self.layers.items():
+            if layer.dead and layer.calls >= LONG:
+                name = f"relu of {path}" if path else "relu"
+                evidence = (
+                    f"{name} returned zeros only in all of its {layer.calls} calls; the last result had shape "
+                    f"{layer.shape}. No gradient passes it.",
+                )
+                self.session.add(rule("dead-relu").found(place=place_of(code, lasti), evidence=evidence))

@@ -1,0 +1,1 @@
+"""From an exception or a warning to a finding."""

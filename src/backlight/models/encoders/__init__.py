@@ -1,0 +1,1 @@
+"""Encoders, a file for each family of models."""

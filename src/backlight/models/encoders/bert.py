@@ -1,0 +1,251 @@
+"""BERT's encoder: word, position and segment embeddings, then layers of self-attention, normalised after each sum.
+
+Source: Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional Transformers, 2018, arXiv:1810.04805.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.models.checkpoint import Weights
+from backlight.models.encoders.encoder import (
+    Encoder,
+    Epsilon,
+    Layers,
+    Size,
+    Trace,
+    Weighted,
+    check_activation,
+    check_heads,
+    check_positions,
+    config_from,
+)
+from backlight.models.tokens import Batch
+from backlight.ops.indexing.embedding import embedding
+from backlight.ops.nn.attention import ragged_attention
+from backlight.tensor.creation import from_numpy
+from backlight.tensor.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class BertConfig:
+    """The sizes of a BERT, as `config.json` names them; other families of its shape say what differs."""
+
+    family: ClassVar[str] = "BERT"
+    prefix: ClassVar[str] = "bert."  # of the encoder's weights in a checkpoint with a head
+    head: ClassVar[tuple[str, str, str]] = ("pooler.dense", "tanh", "classifier")  # a layer, its activation, a layer
+    names: ClassVar[Mapping[str, str]] = {}  # parts of BERT's names of weights, and what the family says instead
+    first_position: ClassVar[int] = 0  # the row of the first token's position
+
+    vocab_size: Size
+    hidden_size: Size
+    num_hidden_layers: Layers
+    num_attention_heads: Size
+    intermediate_size: Size
+    max_position_embeddings: Size = 512
+    type_vocab_size: Size = 2
+    hidden_act: str = "gelu"
+    layer_norm_eps: Epsilon = 1e-12
+
+    @property
+    def segments(self) -> int:
+        """How many segments the model tells apart; 0 where it has no embeddings of them."""
+        return self.type_vocab_size
+
+    @property
+    def embedding_size(self) -> int:
+        """How long the embeddings of words, positions and segments are."""
+        return self.hidden_size
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens a text may have."""
+        return self.max_position_embeddings - self.first_position
+
+    def name_of(self, weight: str) -> str:
+        """Return what the family's checkpoints call a weight of BERT's."""
+        for part, instead in self.names.items():
+            weight = weight.replace(part, instead)
+        return weight
+
+    @classmethod
+    def of(cls, settings: Mapping) -> "BertConfig":
+        """Return the sizes that a config.json says.
+
+        Raises:
+            InputError: a size is missing, or asks for something that this encoder does not do.
+        """
+        config = config_from(cls, settings, cls.__match_args__[:5], cls.family)
+        config._check(settings)
+        return config
+
+    def _check(self, settings: Mapping) -> None:
+        check_activation(self.hidden_act)
+        check_heads(self.hidden_size, self.num_attention_heads)
+        kind = settings.get("position_embedding_type") or "absolute"
+        if kind != "absolute":
+            raise InputError(f"position_embedding_type must be absolute, got {kind}: this encoder adds positions once")
+        if settings.get("is_decoder"):
+            raise InputError("is_decoder must be false: this encoder looks both ways")
+
+
+class BertShaped(Encoder):
+    """An encoder whose layers are BERT's, however tokens look at each other: normalised after each sum.
+
+    Query, key and value of a layer are one product.
+    """
+
+    words = "embeddings.word_embeddings.weight"
+    joined: ClassVar[tuple[str, str, str]]  # what checkpoints call query, key and value
+
+    def __init__(self, config, arrays: dict[str, np.ndarray]):
+        for layer in _layers(config):
+            for kind in ("weight", "bias"):
+                parts = [arrays.pop(f"{layer}.attention.self.{part}.{kind}") for part in self.joined]
+                arrays[f"{layer}.attention.self.qkv.{kind}"] = np.concatenate(parts)
+        super().__init__(config, arrays, config.hidden_act, config.layer_norm_eps)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the weights by the names that checkpoints give them: query, key and value are three."""
+        found = {}
+        for name, weight in self._weights.items():
+            parts = weight.split(self.config.hidden_size) if ".self.qkv." in name else ()
+            split = {name.replace("qkv", part): array for part, array in zip(self.joined, parts)}
+            found.update(split or {name: weight})
+        return found
+
+    def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
+        """Work on what each token saw, alone; (tokens, hidden) -> the same."""
+        name = f"encoder.layer.{number}"
+        seen = self._linear(seen, f"{name}.attention.output.dense")
+        hidden = self._normalised(seen + hidden, f"{name}.attention.output.LayerNorm")
+        inner = self._activation(self._linear(hidden, f"{name}.intermediate.dense"))  # (tokens, intermediate)
+        return self._normalised(self._linear(inner, f"{name}.output.dense") + hidden, f"{name}.output.LayerNorm")
+
+
+class Bert(BertShaped):
+    """BERT's encoder, or another of its shape, with frozen weights.
+
+    Args:
+        config: the sizes.
+        weights: the arrays of a checkpoint by name, with or without the prefix `bert.`; others are left alone.
+
+    Raises:
+        InputError: a weight is missing or has another shape than the sizes ask for.
+    """
+
+    joined = ("query", "key", "value")
+
+    def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray]):
+        taken = Weights(weights, config.family, (config.prefix,))
+        super().__init__(config, {n: taken.take(config.name_of(n), *shape) for n, shape in _shapes_of(config).items()})
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors that the encoder computes with; query, key and value of a layer are one."""
+        return {self.config.name_of(name): weight for name, weight in self._weights.items()}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the weights by the names that checkpoints give them."""
+        return {self.config.name_of(name): weight for name, weight in super().state_dict().items()}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what the encoder computes with by BERT's names, whatever the family calls it."""
+        return {name: weight.detach().numpy() for name, weight in self._weights.items()}
+
+    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
+        """Return what the first layer is given; (tokens, embedding_size) -> (tokens, hidden)."""
+        check_positions(batch, self.config.max_tokens)
+        segments = self.config.segments
+        if segments and batch.type_ids.max(initial=0) >= segments:
+            raise InputError(f"type_ids must be below type_vocab_size = {segments}, got {batch.type_ids.max()}")
+        if segments:
+            words = words + embedding(self._weights[f"{_SEGMENTS}.weight"], from_numpy(batch.type_ids))
+        places = from_numpy(batch.positions + self.config.first_position)
+        places = embedding(self._weights["embeddings.position_embeddings.weight"], places)
+        hidden = self._normalised(words + places, "embeddings.LayerNorm")
+        return self._linear(hidden, _PROJECT) if f"{_PROJECT}.weight" in self._weights else hidden
+
+    def _look(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
+        """Let each token look at its text; (tokens, hidden) -> the same."""
+        qkv, heads = self._linear(hidden, f"encoder.layer.{number}.attention.self.qkv"), self.config.num_attention_heads
+        if trace is None:
+            return ragged_attention(qkv, batch.lengths, heads)
+        dim = self.config.hidden_size // heads
+        return trace.attend(*qkv.unflatten(1, (3, heads, dim)).unbind(1), batch.lengths, dim**-0.5)
+
+
+def _layers(config) -> list[str]:
+    """Return the name of each layer, which its weights' names begin with."""
+    return [f"encoder.layer.{number}" for number in range(config.num_hidden_layers)]
+
+
+def layer_shapes(config, products: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the name and shape of each weight of the layers, given the products that attention begins with."""
+    size, inner = config.hidden_size, config.intermediate_size
+    linears = {f"attention.self.{name}": (size, size) for name in products}
+    linears |= {"attention.output.dense": (size, size), "intermediate.dense": (inner, size)}
+    linears["output.dense"] = (size, inner)
+    shapes = {}
+    for layer in _layers(config):
+        for name, shape in linears.items():
+            shapes[f"{layer}.{name}.weight"], shapes[f"{layer}.{name}.bias"] = shape, shape[:1]
+        for name in ("attention.output.LayerNorm", "output.LayerNorm"):
+            shapes[f"{layer}.{name}.weight"] = shapes[f"{layer}.{name}.bias"] = (size,)
+    return shapes
+
+
+def _shapes_of(config: BertConfig) -> dict[str, tuple[int, ...]]:
+    """Return the name and shape of each weight."""
+    size, width = config.hidden_size, config.embedding_size
+    shapes = {
+        Bert.words: (config.vocab_size, width),
+        "embeddings.position_embeddings.weight": (config.max_position_embeddings, width),
+        "embeddings.LayerNorm.weight": (width,),
+        "embeddings.LayerNorm.bias": (width,),
+    }
+    if config.segments:
+        shapes[f"{_SEGMENTS}.weight"] = (config.segments, width)
+    if width != size:
+        shapes |= {f"{_PROJECT}.weight": (size, width), f"{_PROJECT}.bias": (size,)}
+    return shapes | layer_shapes(config, Bert.joined)
+
+
+_SEGMENTS = "embeddings.token_type_embeddings"
+_PROJECT = "embeddings_project"  # from embeddings to hidden states of another size
+
+
+class BertHead(Weighted):
+    """The head of BertForSequenceClassification: a dense layer and tanh over the first token, then one row a label.
+
+    Other families have their own names for the two layers, and their own activation between them.
+
+    Args:
+        config: the sizes.
+        weights: the arrays of a checkpoint by name.
+        labels: how many logits a text gets.
+    """
+
+    reads = "cls"
+
+    def __init__(self, config: BertConfig, weights: Mapping[str, np.ndarray], labels: int):
+        taken, size = Weights(weights, f"{config.family} with a classifier", (config.prefix,)), config.hidden_size
+        self._dense, self._act, self._out = config.head
+        rows = {self._dense: size, self._out: labels}
+        shapes = {f"{name}.weight": (count, size) for name, count in rows.items()}
+        shapes |= {f"{name}.bias": (count,) for name, count in rows.items()}
+        super().__init__(taken.take_all(shapes), self._act)
+
+    def steps(self) -> tuple[tuple[np.ndarray, np.ndarray], str, tuple[np.ndarray, np.ndarray]]:
+        """Return weight and bias of the first layer, the activation's name, weight and bias of the second."""
+        first, second = (
+            tuple(self._weights[f"{name}.{kind}"].detach().numpy() for kind in ("weight", "bias"))
+            for name in (self._dense, self._out)
+        )
+        return first, self._act, second
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Return the logits; (texts, hidden) -> (texts, labels)."""
+        return self._linear(self._activation(self._linear(states, self._dense)), self._out)

@@ -1,0 +1,278 @@
+"""What the encoders of all families share: activations, the way through the layers, and the record of what went on.
+
+NOTE [An encoder]
+Each family has a file with a config (`of(settings)` reads config.json and says what it cannot do), an encoder and a
+head. An encoder is called as `encoder(batch, inputs_embeds=None, wanted=None, trace=None)` and gives the last hidden
+states of texts laid end to end, (tokens, hidden); its `config` says `max_tokens` and `vocab_size`. `embed_words(ids)`
+gives the word embeddings that `inputs_embeds` stands for: what the model looks up, before positions, segments, norms
+and projections. Tokens may be left out of a text: the others keep their numbers in `batch.positions`, and a layer reads
+those and never counts for itself. So a text without some of its tokens gives what a mask over these tokens gives. An
+encoder that normalises the last layer's states once more does that in `finish(states)`; others give them back as they
+are. A head turns the states of the tokens that it reads into logits, (texts, labels).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.formats.schema import with_checked_fields
+from backlight.formats.strict_json import Bounds
+from backlight.models.tokens import Batch
+from backlight.ops.elementwise.activations import leaky_relu, relu, relu6, sigmoid
+from backlight.ops.elementwise.gated_activations import gelu, hardswish, mish, silu
+from backlight.ops.elementwise.transcendental import tanh
+from backlight.ops.elementwise.where_clamp import clamp
+from backlight.ops.indexing.embedding import embedding
+from backlight.ops.indexing.index_selection import index_select
+from backlight.ops.nn.linear import linear
+from backlight.ops.nn.normalization import layer_norm
+from backlight.ops.nn.softmax import softmax
+from backlight.ops.shape.joining import cat
+from backlight.tensor.creation import from_numpy
+from backlight.tensor.tensor import Tensor
+
+
+def _tanh_gelu(x):
+    return gelu(x, approximate="tanh")
+
+
+def _quick_gelu(x):
+    return x * sigmoid(1.702 * x)
+
+
+ACTIVATIONS: dict[str, Callable] = {
+    "gelu": gelu,
+    "gelu_python": gelu,
+    "gelu_new": _tanh_gelu,
+    "gelu_fast": _tanh_gelu,
+    "gelu_accurate": _tanh_gelu,
+    "gelu_pytorch_tanh": _tanh_gelu,
+    "gelu_python_tanh": _tanh_gelu,
+    "gelu_10": lambda x: clamp(gelu(x), -10, 10),
+    "quick_gelu": _quick_gelu,
+    "hardswish": hardswish,
+    "leaky_relu": leaky_relu,
+    "linear": lambda x: x,
+    "mish": mish,
+    "relu": relu,
+    "relu2": lambda x: relu(x) ** 2,
+    "relu6": relu6,
+    "sigmoid": sigmoid,
+    "silu": silu,
+    "swish": silu,
+    "tanh": tanh,
+}
+
+
+@dataclass(eq=False)
+class Trace:
+    """What went on inside an encoder: give one to a call, and it is filled, with the graph that made it.
+
+    Args:
+        states: the hidden states that the first layer was given, then those after each layer, (tokens, hidden).
+        attentions: for each layer a tuple with the attention of each text, (heads, queries, keys).
+    """
+
+    states: list[Tensor] = field(default_factory=list)
+    attentions: list[tuple[Tensor, ...]] = field(default_factory=list)
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        lengths: Sequence[int],
+        scale: float,
+        biases: Sequence | None = None,
+    ) -> Tensor:
+        """Return softmax(query · keyᵀ · scale + bias) · value for each text, and keep the softmax: all in the graph.
+
+        Shapes: query, key, value (tokens, heads, dim) -> (tokens, heads · dim)
+
+        Args:
+            lengths: how many tokens each text has.
+            biases: for each text what is added to its scores, (heads or 1, queries, keys).
+        """
+        attentions, seen = [], []
+        by_text = zip(*(part.transpose(0, 1).split(tuple(lengths), 1) for part in (query, key, value)))
+        for number, (q, k, v) in enumerate(by_text):
+            scores = (q * scale) @ k.mT
+            attentions.append(softmax(scores if biases is None else scores + biases[number], -1))
+            seen.append((attentions[-1] @ v).transpose(0, 1).flatten(1))
+        self.attentions.append(tuple(attentions))
+        return cat(seen)
+
+
+class Weighted:
+    """Frozen weights by name, and the steps that read them: what encoders and heads are built of.
+
+    Args:
+        arrays: the weights.
+        activation: a key of `ACTIVATIONS`.
+        eps: what norms add to a variance.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], activation: str = "linear", eps: float = 0.0):
+        self._weights = {name: from_numpy(array) for name, array in arrays.items()}
+        self._activation, self._eps = ACTIVATIONS[activation], eps
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors that are computed with, by the names that checkpoints give them."""
+        return dict(self._weights)
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        return linear(x, self._weights[f"{name}.weight"], self._weights.get(f"{name}.bias"))
+
+    def _normalised(self, x: Tensor, name: str) -> Tensor:
+        weight = self._weights[f"{name}.weight"]
+        return layer_norm(x, weight.shape, weight, self._weights.get(f"{name}.bias"), self._eps)
+
+
+class Encoder(Weighted, ABC):
+    """The way through the layers of every family (see NOTE [An encoder]), with frozen weights.
+
+    A family says what the first layer is given, `_embedded`, how tokens look at each other, `_look`, and what is made
+    of that, `_after`; and where there is such a thing, what its layers know of all tokens, `_around`, and `finish`.
+
+    Args:
+        config: the sizes.
+        arrays: the weights.
+        activation: a key of `ACTIVATIONS`.
+        eps: what norms add to a variance.
+    """
+
+    words: ClassVar[str]  # the weight that holds the word embeddings
+
+    def __init__(self, config, arrays: Mapping[str, np.ndarray], activation: str, eps: float):
+        super().__init__(arrays, activation, eps)
+        self.config, self._dtype = config, arrays[self.words].dtype
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the weights by the names that checkpoints give them."""
+        return self.parameters()
+
+    def embed_words(self, ids: np.ndarray) -> Tensor:
+        """Return what the model looks up for tokens, before positions, segments, norms and projections.
+
+        Shapes: ids (tokens,) -> (tokens, hidden), or (tokens, embedding) where embeddings have a size of their own
+
+        Raises:
+            InputError: an id is beyond the vocabulary.
+        """
+        words = self._weights[self.words]
+        if ids.max(initial=0) >= len(words):
+            raise InputError(
+                f"the tokeniser's ids must be below the model's {len(words)} words, got {ids.max()}: tokenizer.json "
+                "and the weights are not of one model"
+            )
+        return embedding(words, from_numpy(ids))
+
+    def __call__(
+        self,
+        batch: Batch,
+        inputs_embeds: Tensor | None = None,
+        wanted: Sequence[int] | None = None,
+        trace: Trace | None = None,
+    ) -> Tensor:
+        """Return the last hidden states of texts laid end to end.
+
+        Args:
+            batch: the texts.
+            inputs_embeds: word embeddings to use in place of those of `batch.ids`, as `embed_words` gives them.
+            wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
+                last layer works on these alone.
+            trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
+                The last of the states are those that the call returns: normalised, where the family does that.
+
+        Shapes: -> (tokens, hidden)
+
+        Raises:
+            InputError: a text is longer than the model has positions, or has a segment that the model does not know.
+        """
+        hidden = self._embedded(batch, self.embed_words(batch.ids) if inputs_embeds is None else inputs_embeds)
+        around = self._around(batch)
+        if trace is not None:
+            trace.states.append(hidden)
+        last = self.config.num_hidden_layers - 1
+        for number in range(last + 1):
+            rows = wanted if number == last and trace is None else None
+            hidden = self._layer(hidden, number, batch, around, rows, trace)
+            if number == last:
+                hidden = self.finish(hidden)
+            if trace is not None:
+                trace.states.append(hidden)
+        return hidden if trace is None else picked(hidden, wanted)
+
+    def finish(self, states: Tensor) -> Tensor:
+        """Do to states what is done to those of the last layer, if anything; (tokens, hidden) -> the same."""
+        return states
+
+    def _layer(self, hidden: Tensor, number: int, batch: Batch, around, rows, trace: Trace | None) -> Tensor:
+        """Run a layer for some rows, or all; (tokens, hidden) -> (rows, hidden)."""
+        seen = self._look(hidden, number, batch, around, trace)
+        return self._after(picked(seen, rows), picked(hidden, rows), number)
+
+    @abstractmethod
+    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
+        """Return what the first layer is given; (tokens, embedding) -> (tokens, hidden)."""
+
+    def _around(self, batch: Batch):
+        """Return what all layers know of where tokens stand."""
+
+    @abstractmethod
+    def _look(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
+        """Let each token look at its text; (tokens, hidden) -> (tokens, heads · dim)."""
+
+    @abstractmethod
+    def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
+        """Work on what each token saw, alone; (tokens, heads · dim), (tokens, hidden) -> (tokens, hidden)."""
+
+
+def picked(states: Tensor, rows: Sequence[int] | None) -> Tensor:
+    """Return some rows of states; all, for None."""
+    return states if rows is None else index_select(states, 0, from_numpy(np.asarray(rows, np.int64)))
+
+
+def check_positions(batch: Batch, limit: int) -> None:
+    """Raise if a token stands beyond the positions that a model knows."""
+    if batch.positions.max(initial=0) >= limit:
+        raise InputError(f"a text must have at most {limit} tokens, got {batch.positions.max() + 1}: cut it first")
+
+
+Size = Annotated[int, Bounds(1, le=2**31 - 1, words="a whole number, 1 or more")]
+Layers = Annotated[int, Bounds(1, le=10_000, words="a whole number, 1 or more")]
+Epsilon = Annotated[float, Bounds(0, le=1, words="a number from 0 to 1")]
+
+
+def config_from(kind: type, settings: Mapping, needed: Sequence[str], family: str):
+    """Return the config of a family as a config.json states it: every value of the kind that its field asks for.
+
+    Args:
+        kind: the config, whose annotations are the rules.
+        settings: what config.json says; what is null, or no field, is left out.
+        needed: fields that it must name.
+
+    Raises:
+        InputError: one is missing, or breaks the rule of its field.
+    """
+    missing = [name for name in needed if settings.get(name) is None]
+    if missing:
+        raise InputError(f"config.json must say {', '.join(missing)}, and does not: it is not a {family}'s")
+    said = {field.name: settings[field.name] for field in fields(kind) if settings.get(field.name) is not None}
+    return with_checked_fields(kind, said)
+
+
+def check_heads(hidden: int, heads: int) -> None:
+    """Raise unless a hidden state can be cut into heads of one size."""
+    if hidden % heads:
+        raise InputError(f"hidden_size must be a multiple of num_attention_heads, got {hidden} and {heads}")
+
+
+def check_activation(name: str, setting: str = "hidden_act") -> None:
+    """Raise unless an activation is known."""
+    if name not in ACTIVATIONS:
+        raise InputError(f"{setting} must be one of {', '.join(ACTIVATIONS)}, got {name}")

@@ -1,0 +1,220 @@
+"""ModernBERT: norms before each step, rotary positions, gated layers, and a window of nearby tokens in most layers.
+
+Source: Warner and others, Smarter, Better, Faster, Longer: A Modern Bidirectional Encoder for Fast, Memory Efficient,
+and Long Context Finetuning and Inference, 2024, arXiv:2412.13663.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from backlight.errors import InputError
+from backlight.models.checkpoint import Weights, object_in
+from backlight.models.encoders.encoder import (
+    Encoder,
+    Epsilon,
+    Layers,
+    Size,
+    Trace,
+    Weighted,
+    check_activation,
+    check_heads,
+    config_from,
+)
+from backlight.models.encoders.local_attention import Band, bands_of, seen_nearby, walls_of
+from backlight.models.encoders.rotary import Rotation, theta_of
+from backlight.models.tokens import Batch
+from backlight.ops.nn.attention import ragged_attention
+from backlight.ops.shape.joining import cat
+from backlight.tensor.tensor import Tensor
+
+GLOBAL, LOCAL = "full_attention", "sliding_attention"
+
+
+@dataclass(frozen=True)
+class ModernBertConfig:
+    """The sizes of a ModernBERT, as `config.json` names them."""
+
+    vocab_size: Size
+    hidden_size: Size
+    num_hidden_layers: Layers
+    num_attention_heads: Size
+    intermediate_size: Size
+    max_position_embeddings: Size = 8192
+    local_attention: Size = 128  # positions to both sides together
+    global_attn_every_n_layers: Size = 3
+    hidden_activation: str = "gelu"
+    norm_eps: Epsilon = 1e-5
+    norm_bias: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    classifier_pooling: str = "cls"
+    classifier_bias: bool = False
+    classifier_activation: str = "gelu"
+    global_rope_theta: float = 160_000.0
+    local_rope_theta: float = 10_000.0
+    layer_types: tuple[str, ...] = ()
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens a text may have."""
+        return self.max_position_embeddings
+
+    @property
+    def head_size(self) -> int:
+        """How long the queries, keys and values of a head are."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def thetas(self) -> dict[str, float]:
+        """The base of the rotation's angles for each kind of layer."""
+        return {GLOBAL: self.global_rope_theta, LOCAL: self.local_rope_theta}
+
+    @classmethod
+    def of(cls, settings: Mapping) -> "ModernBertConfig":
+        """Return the sizes that a config.json says, in the form of transformers 4 or 5.
+
+        Raises:
+            InputError: a size is missing, or asks for something that this encoder does not do.
+        """
+        plain = config_from(cls, settings, cls.__match_args__[:5], "ModernBERT")
+        config = replace(plain, **_thetas_of(settings, plain), layer_types=_layer_types_of(plain))
+        config._check()
+        return config
+
+    def _check(self) -> None:
+        for name in ("hidden_activation", "classifier_activation"):
+            check_activation(getattr(self, name), name)
+        check_heads(self.hidden_size, self.num_attention_heads)
+        if self.head_size % 2:
+            sizes = f"{self.hidden_size} and {self.num_attention_heads}"
+            raise InputError(f"hidden_size must be a multiple of 2 · num_attention_heads, got {sizes}")
+        if self.classifier_pooling not in ("cls", "mean"):
+            raise InputError(f"classifier_pooling must be cls or mean, got {self.classifier_pooling}")
+
+
+def _thetas_of(settings: Mapping, plain: ModernBertConfig) -> dict[str, float]:
+    """Return the bases of both rotations."""
+    by_kind, scaling = object_in(settings, "rope_parameters"), object_in(settings, "rope_scaling")
+    return {
+        "global_rope_theta": theta_of({**object_in(by_kind, GLOBAL), **scaling}, plain.global_rope_theta),
+        "local_rope_theta": theta_of({**object_in(by_kind, LOCAL), **scaling}, plain.local_rope_theta),
+    }
+
+
+def _layer_types_of(plain: ModernBertConfig) -> tuple[str, ...]:
+    """Return the kind of each layer: as listed, or else every so many layers a global one."""
+    count, every = plain.num_hidden_layers, plain.global_attn_every_n_layers
+    kinds = tuple(plain.layer_types) or tuple(LOCAL if number % every else GLOBAL for number in range(count))
+    if len(kinds) != count or not set(kinds) <= {GLOBAL, LOCAL}:
+        raise InputError(f"layer_types must name {GLOBAL} or {LOCAL} for each of {count} layers, got {list(kinds)}")
+    return kinds
+
+
+class ModernBert(Encoder):
+    """ModernBERT's encoder with frozen weights.
+
+    Args:
+        config: the sizes.
+        weights: the arrays of a checkpoint by name, with or without the prefix `model.`; others are left alone.
+
+    Raises:
+        InputError: a weight is missing or has another shape than the sizes ask for.
+    """
+
+    words = "embeddings.tok_embeddings.weight"
+
+    def __init__(self, config: ModernBertConfig, weights: Mapping[str, np.ndarray]):
+        arrays = Weights(weights, "ModernBERT", ("model.",)).take_all(_shapes_of(config))
+        super().__init__(config, arrays, config.hidden_activation, config.norm_eps)
+
+    def _embedded(self, batch: Batch, words: Tensor) -> Tensor:
+        """Return what the first layer is given; (tokens, hidden) -> the same."""
+        return self._normalised(words, "embeddings.norm")
+
+    def _around(self, batch: Batch) -> tuple[dict[str, Rotation], list[Band]]:
+        """Return how queries and keys are turned in each kind of layer, and the bands of local ones."""
+        at, dim, thetas = batch.positions, self.config.head_size, self.config.thetas
+        turns = {kind: Rotation.of(at, dim, theta, self._dtype) for kind, theta in thetas.items()}
+        return turns, bands_of(batch, self.config.local_attention)
+
+    def _look(self, hidden: Tensor, number: int, batch: Batch, around: tuple, trace: Trace | None) -> Tensor:
+        """Let each token look at its text, or what is near it; (tokens, hidden) -> the same."""
+        (turns, bands), kind, window = around, self.config.layer_types[number], self.config.local_attention
+        qkv = self._turned(hidden, turns[kind], number)
+        if trace is not None:
+            walls = walls_of(batch, window, self._dtype) if kind == LOCAL else None
+            return trace.attend(*qkv.unbind(1), batch.lengths, self.config.head_size**-0.5, walls)
+        if kind == LOCAL and bands:
+            return seen_nearby(qkv, bands)
+        return ragged_attention(qkv.flatten(1), batch.lengths, self.config.num_attention_heads)
+
+    def _turned(self, hidden: Tensor, turn: Rotation, number: int) -> Tensor:
+        """Return queries, keys and values, the first two turned; (tokens, hidden) -> (tokens, 3, heads, dim)."""
+        name = f"layers.{number}.attn"
+        if number:  # the first layer's states have just been normalised
+            hidden = self._normalised(hidden, f"{name}_norm")
+        qkv = self._linear(hidden, f"{name}.Wqkv").unflatten(1, (3, self.config.num_attention_heads, -1))
+        turning, values = qkv.split((2, 1), 1)
+        return cat([turn(turning), values], 1)
+
+    def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
+        """Work on what each token saw, alone; (tokens, hidden) -> the same."""
+        name = f"layers.{number}"
+        hidden = hidden + self._linear(seen, f"{name}.attn.Wo")
+        inner = self._linear(self._normalised(hidden, f"{name}.mlp_norm"), f"{name}.mlp.Wi")
+        inner, gate = inner.chunk(2, -1)  # (tokens, intermediate)
+        return hidden + self._linear(self._activation(inner) * gate, f"{name}.mlp.Wo")
+
+    def finish(self, states: Tensor) -> Tensor:
+        """Normalise states as those of the last layer are; (tokens, hidden) -> the same."""
+        return self._normalised(states, "final_norm")
+
+
+def _shapes_of(config: ModernBertConfig) -> dict[str, tuple[int, ...]]:
+    """Return the name and shape of each weight."""
+    size, inner = config.hidden_size, config.intermediate_size
+    shapes: dict[str, tuple[int, ...]] = {ModernBert.words: (config.vocab_size, size)}
+    norms = ["embeddings.norm", "final_norm"]
+    for number in range(config.num_hidden_layers):
+        name = f"layers.{number}"
+        norms += [f"{name}.mlp_norm"] + [f"{name}.attn_norm"] * (number > 0)
+        linears = {
+            "attn.Wqkv": (3 * size, size, config.attention_bias),
+            "attn.Wo": (size, size, config.attention_bias),
+            "mlp.Wi": (2 * inner, size, config.mlp_bias),
+            "mlp.Wo": (size, inner, config.mlp_bias),
+        }
+        for part, (rows, columns, biased) in linears.items():
+            shapes |= _weight_and_bias(f"{name}.{part}", (rows, columns), biased)
+    for name in norms:
+        shapes |= _weight_and_bias(name, (size,), config.norm_bias)
+    return shapes
+
+
+def _weight_and_bias(name: str, shape: tuple[int, ...], biased: bool) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": shape} | ({f"{name}.bias": shape[:1]} if biased else {})
+
+
+class ModernBertHead(Weighted):
+    """The head of ModernBertForSequenceClassification: dense, activation and norm, then one row a label.
+
+    Args:
+        config: the sizes; `classifier_pooling` says whether the first token is read or the mean of all.
+        weights: the arrays of a checkpoint by name.
+        labels: how many logits a text gets.
+    """
+
+    def __init__(self, config: ModernBertConfig, weights: Mapping[str, np.ndarray], labels: int):
+        self.reads, size = config.classifier_pooling, config.hidden_size
+        taken = Weights(weights, "ModernBERT with a classifier")
+        shapes = _weight_and_bias("head.dense", (size, size), config.classifier_bias)
+        shapes |= _weight_and_bias("head.norm", (size,), config.norm_bias)
+        shapes |= _weight_and_bias("classifier", (labels, size), True)
+        super().__init__(taken.take_all(shapes), config.classifier_activation, config.norm_eps)
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Return the logits; (texts, hidden) -> (texts, labels)."""
+        dense = self._activation(self._linear(states, "head.dense"))
+        return self._linear(self._normalised(dense, "head.norm"), "classifier")

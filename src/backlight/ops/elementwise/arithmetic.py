@@ -1,0 +1,289 @@
+"""Sums and products, with broadcasting."""
+
+from backlight.codegen.declaration import op
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import ShapeError
+from backlight.kernels.elementwise.binary import minus, plus, times
+from backlight.kernels.half_precision import rounded, widened
+from backlight.ops.linalg.matrix_products import small_name
+from backlight.ops.number_operands import beside, like, no_bools, no_integers
+from backlight.ops.scalars import element_like
+from backlight.ops.type_promotion import BOOL, category
+
+__all__ = [
+    "add",
+    "addcdiv",
+    "addcmul",
+    "lerp",
+    "mul",
+    "multiply",
+    "rsub",
+    "sub",
+    "subtract",
+]
+
+ONE = 1  # the int itself: True and 1.0 are equal to it, and are not options that integers take
+
+
+@op(node="MulBackward0", tangent="symmetric")
+def scale(xp, input, factor: float):
+    """The input times a Python number, in the input's dtype."""
+    return rounded(widened(input) * factor, input.dtype)
+
+
+@scale.derivative("input", formula="factor · grad")
+def scale_input(grad, factor, ops):
+    return ops.scale(grad, factor)
+
+
+def _scaled(array, factor):
+    """Return `array` times an option such as alpha; integers take whole numbers only."""
+    if factor is ONE:
+        return array
+    if factor.__class__ is bool or array.dtype.kind != "f":
+        _check_factor(array, factor)
+    return array * element_like(array, factor)
+
+
+def _check_factor(array, factor) -> None:
+    if isinstance(factor, bool) and array.dtype.kind != "b":
+        raise ShapeError("Boolean alpha only supported for Boolean results.; write 1")
+    if isinstance(factor, float) and category(array.dtype) < 2:
+        raise ShapeError(
+            "For integral input tensors, argument alpha must not be a floating point number. "
+            "Convert the tensors with .float() first"
+        )
+
+
+@op(promote="same", symbol="+", tangent="symmetric")
+def add(xp, input, other, *, alpha: float = 1):
+    """Add `other`, scaled by `alpha`, to `input`."""
+    return plus(input, other if alpha is ONE else _scaled(other, alpha))
+
+
+@add.derivative("input", formula="grad")
+def add_input(grad):
+    return grad
+
+
+@add.derivative("other", formula="alpha · grad")
+def add_other(grad, alpha, ops):
+    return grad if alpha == 1 else ops.scale(grad, alpha)
+
+
+def _refuse_bools(*kinds) -> str | None:
+    count = sum(kind.kind == "b" for kind in kinds)
+    if count == 2:
+        return (
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if count:
+        return (
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
+        )
+    return None
+
+
+@op(promote="same", symbol="-", refuse=_refuse_bools, tangent="symmetric")
+def sub(xp, input, other, *, alpha: float = 1):
+    """Subtract `other`, scaled by `alpha`, from `input`."""
+    return minus(input, other if alpha is ONE else _scaled(other, alpha))
+
+
+@sub.derivative("input", formula="grad")
+def sub_input(grad):
+    return grad
+
+
+@sub.derivative("other", formula="−alpha · grad")
+def sub_other(grad, alpha, ops):
+    return -grad if alpha == 1 else ops.scale(grad, -alpha)
+
+
+subtract = sub
+
+
+@op(name="rsub", promote="same", node="RsubBackward0", refuse=_refuse_bools, tangent="symmetric")
+def rsub_tensor(xp, input, other, *, alpha: float = 1):
+    """Subtract `input`, scaled by `alpha`, from `other`."""
+    return other - _scaled(input, alpha)
+
+
+@rsub_tensor.derivative("input", formula="−alpha · grad")
+def rsub_tensor_input(grad, alpha, ops):
+    return ops.scale(grad, -alpha)
+
+
+@rsub_tensor.derivative("other", formula="grad")
+def rsub_tensor_other(grad):
+    return grad
+
+
+@op(node="RsubBackward1", tangent="symmetric")
+def rsub_number(xp, input, other: float, alpha: float = 1):
+    """Subtract `input`, scaled by `alpha`, from a number."""
+    return like(input, other) - _scaled(input, alpha)
+
+
+@rsub_number.derivative("input", formula="−alpha · grad")
+def rsub_number_input(grad, alpha, ops):
+    return -grad if alpha == 1 else ops.scale(grad, -alpha)
+
+
+def rsub(input, other, *, alpha=1):
+    """Return other − alpha · input.
+
+    Raises:
+        RuntimeError: `input` is a tensor of bools.
+    """
+    if isinstance(other, TensorState):
+        return rsub_tensor(input, other, alpha=alpha)
+    kinds = (input._data.dtype, BOOL) if isinstance(other, bool) else (input._data.dtype,)
+    problem = _refuse_bools(*kinds)
+    if problem is not None:
+        raise ShapeError(problem)
+    return rsub_number(beside(input, other), other, alpha)
+
+
+@op(promote="same", symbol="*", tangent="symmetric")
+def mul(xp, input, other):
+    """Multiply element by element."""
+    return times(input, other)
+
+
+@mul.derivative("input", formula="grad · other")
+def mul_input(grad, other):
+    return times(grad, other)
+
+
+@mul.derivative("other", formula="grad · input")
+def mul_other(grad, input):
+    return times(grad, input)
+
+
+multiply = mul
+
+
+# --- several at once -------------------------------------------------------------------------------------------------
+
+
+@op(promote="same", tangent="symmetric", refuse=no_bools("addcmul_cpu_out"))
+def addcmul(xp, input, tensor1, tensor2, *, value: float = 1):
+    """input + value · tensor1 · tensor2."""
+    product = widened(tensor1) * widened(tensor2)
+    return rounded(widened(input) + (product if value == 1 else product * element_like(product, value)), input.dtype)
+
+
+@addcmul.derivative("input", formula="grad")
+def addcmul_input(grad):
+    return grad
+
+
+@addcmul.derivative("tensor1", formula="value · grad · tensor2")
+def addcmul_tensor1(grad, tensor2, value, ops):
+    return ops.scale(grad * tensor2, value)
+
+
+@addcmul.derivative("tensor2", formula="value · grad · tensor1")
+def addcmul_tensor2(grad, tensor1, value, ops):
+    return ops.scale(grad * tensor1, value)
+
+
+def _refuse_integer_quotient(*kinds) -> str | None:
+    if all(category(kind) < 2 for kind in kinds):
+        return (
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
+            "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value "
+            "* torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value "
+            "* tensor1 / tensor2), for all dtypes."
+        )
+    return None
+
+
+@op(promote="float", refuse=_refuse_integer_quotient, tangent="symmetric")
+def addcdiv(xp, input, tensor1, tensor2, *, value: float = 1):
+    """input + value · tensor1 / tensor2."""
+    quotient = widened(tensor1) / widened(tensor2)
+    return rounded(widened(input) + quotient * like(quotient, value), input.dtype)
+
+
+@addcdiv.derivative("input", formula="grad")
+def addcdiv_input(grad):
+    return grad
+
+
+@addcdiv.derivative("tensor1", formula="value · grad / tensor2")
+def addcdiv_tensor1(grad, tensor2, value, ops):
+    return ops.scale(grad / tensor2, value)
+
+
+@addcdiv.derivative("tensor2", formula="−value · grad · tensor1 / tensor2²")
+def addcdiv_tensor2(grad, tensor1, tensor2, value, ops):
+    return ops.scale(grad * (tensor1 / tensor2 / tensor2), -value)
+
+
+@op(name="lerp", promote="float", node="LerpBackward1", refuse=no_integers("lerp_kernel_tensor"), tangent="symmetric")
+def lerp_tensor(xp, input, end, weight):
+    """input + weight · (end − input), exact at both ends."""
+    start, stop, share = widened(input), widened(end), widened(weight)
+    change = stop - start
+    found = xp.where(xp.absolute(share) < 0.5, start + share * change, stop - change * (1 - share))[()]
+    return rounded(found, input.dtype)
+
+
+@lerp_tensor.derivative("input", formula="grad · (1 − weight)")
+def lerp_tensor_input(grad, weight):
+    return grad * (1 - weight)
+
+
+@lerp_tensor.derivative("end", formula="grad · weight")
+def lerp_tensor_end(grad, weight):
+    return grad * weight
+
+
+@lerp_tensor.derivative("weight", formula="grad · (end − input)")
+def lerp_tensor_weight(grad, input, end):
+    return grad * (end - input)
+
+
+@op(promote="float", node="LerpBackward0", refuse=no_integers("lerp_kernel_scalar"), tangent="symmetric")
+def lerp_number(xp, input, end, weight: float):
+    """input + weight · (end − input), exact at both ends."""
+    start, stop = widened(input), widened(end)
+    change = stop - start
+    found = start + like(change, weight) * change if abs(weight) < 0.5 else stop - change * like(change, 1 - weight)
+    return rounded(found, input.dtype)
+
+
+@lerp_number.derivative("input", formula="(1 − weight) · grad")
+def lerp_number_input(grad, weight, ops):
+    return ops.scale(grad, 1 - weight)
+
+
+@lerp_number.derivative("end", formula="weight · grad")
+def lerp_number_end(grad, weight, ops):
+    return ops.scale(grad, weight)
+
+
+def lerp(input, end, weight):
+    """Return input + weight · (end − input); the weight is a tensor or a number.
+
+    Raises:
+        RuntimeError: the tensors have different dtypes; only that of a 0-d weight may be another.
+    """
+    _require_dtype_of(input, end, "end")
+    if isinstance(weight, TensorState):
+        if weight._data.ndim:
+            _require_dtype_of(input, weight, "weight")
+        return lerp_tensor(input, end, weight)
+    return lerp_number(input, end, weight)
+
+
+def _require_dtype_of(input, other, name: str) -> None:
+    wanted, found = [getattr(tensor, "_data", tensor) for tensor in (input, other)]
+    if hasattr(found, "dtype") and hasattr(wanted, "dtype") and found.dtype != wanted.dtype:
+        names = [small_name(array.dtype) for array in (wanted, found)]
+        raise ShapeError(f"expected dtype {names[0]} for `{name}` but got dtype {names[1]}; convert it with .to(dtype)")

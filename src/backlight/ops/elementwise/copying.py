@@ -1,0 +1,159 @@
+"""Copies: clone, casts, and writing one tensor into another."""
+
+import numpy as np
+
+from backlight import dtypes
+from backlight.codegen.declaration import op
+from backlight.devices import require_cpu
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import ShapeError, ValueProblem
+from backlight.layouts import contiguous_format, memory_format, numpy_order, preserve_format
+from backlight.ops.inplace import store, will_record, write_over
+from backlight.ops.memory_overlap import refuse_overlaps
+from backlight.ops.type_promotion import is_float
+from backlight.sizes import broadcast
+
+__all__ = ["clone"]
+
+ndarray = np.ndarray
+
+
+@op(tangent="linear")
+def clone(xp, input, *, memory_format: memory_format = preserve_format):
+    """A copy, part of the graph."""
+    order = numpy_order(memory_format)
+    return xp.array(input, order="C" if order == "K" and 0 in input.strides else order)
+
+
+@clone.derivative("input", formula="grad")
+def clone_input(grad):
+    return grad
+
+
+def contiguous(input, memory_format=contiguous_format):
+    """Return the tensor with its elements row by row in memory: itself, if they lie so already."""
+    data = input._data
+    if data.__class__ is not ndarray or data.flags.c_contiguous:
+        return input
+    return clone(input, memory_format=contiguous_format)
+
+
+@op(tangent="linear")
+def to_copy(xp, input, kind: np.dtype):
+    """The elements in another floating point dtype."""
+    return input.astype(kind)
+
+
+@to_copy.derivative("input", formula="grad, cast back")
+def to_copy_input(grad, input_dtype, ops):
+    return grad if grad.dtype == input_dtype else ops.to_copy(grad, input_dtype)
+
+
+@op
+def to_discrete(xp, input, kind: np.dtype):
+    """The elements as integers or bools, through which no gradient flows."""
+    return input.astype(kind)
+
+
+def cast(input, kind: np.dtype):
+    """Return the tensor in a NumPy dtype: itself, if it has it."""
+    if input._data.dtype == kind:
+        return input
+    return to_copy(input, kind) if is_float(kind) else to_discrete(input, kind)
+
+
+def to(input, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=preserve_format):
+    """Return the tensor in another dtype: `to(dtype)`, `to(device, dtype)` or `to(other)`.
+
+    The tensor itself is returned where nothing changes, unless `copy` is set.
+
+    Raises:
+        RuntimeError: the device is not the CPU.
+    """
+    flags = []
+    for value in args:
+        if isinstance(value, TensorState):
+            dtype = value._data.dtype
+        elif isinstance(value, bool):
+            flags.append(value)
+        elif isinstance(value, (dtypes.dtype, np.dtype, type)):
+            dtype = value
+        elif value is not None:
+            device = value
+    if device is not None:
+        require_cpu(device)
+    kind = dtype if dtype is None or isinstance(dtype, np.dtype) else dtypes.to_numpy_dtype(dtype)
+    copied = copy or flags[1:] == [True]  # the first flag is non_blocking, which changes nothing on the CPU
+    if kind is None or kind == input._data.dtype:
+        return to_copy(input, input._data.dtype) if copied else input
+    return cast(input, kind)
+
+
+def type_name(kind: np.dtype) -> str:
+    """Return the old name of a tensor's type: `torch.FloatTensor`."""
+    return f"torch.{dtypes.from_numpy_dtype(kind).old_name}Tensor"
+
+
+def as_type(input, dtype=None, non_blocking: bool = False):
+    """Return the tensor in another dtype, given as a dtype or as an old name; without one, the tensor's own old name.
+
+    Raises:
+        ValueError: there is no type of that name.
+    """
+    if dtype is None:
+        return type_name(input._data.dtype)
+    if isinstance(dtype, str):
+        found = [kind.numpy for kind in dtypes.ALL if dtype in (f"torch.{kind.old_name}Tensor", repr(kind))]
+        if not found:
+            raise ValueProblem(f"invalid type: '{dtype}'; name a type as 'torch.FloatTensor', or pass torch.float32")
+        return cast(input, found[0])
+    return cast(input, dtypes.to_numpy_dtype(dtype))
+
+
+def type_as(input, other):
+    """Return the tensor in the dtype of another."""
+    return cast(input, other._data.dtype)
+
+
+def broadcast_into(shape, target) -> None:
+    """Raise PyTorch's error unless an array of `shape` broadcasts to the shape of the target."""
+    if broadcast(target, shape) != target:
+        raise ShapeError(
+            f"output with shape {list(target)} doesn't match the broadcast shape {list(broadcast(target, shape))}"
+        )
+
+
+@op(name="copy", node="CopyBackwards", tangent="linear")
+def copied(xp, input, src):
+    """The elements of `src` in the shape and the dtype of `input`, not yet copied: `copy_into` writes them."""
+    if src.shape != input.shape:
+        broadcast_into(src.shape, input.shape)
+        src = xp.broadcast_to(src, input.shape)
+    return src.astype(input.dtype, copy=False) if src.dtype != input.dtype else src
+
+
+@copied.derivative("input", formula="0")
+def copied_input(grad, input_shape, ops):
+    return ops.new_zeros(grad, input_shape)
+
+
+@copied.derivative("src", formula="grad, summed over what was broadcast, cast back")
+def copied_src(grad, src_shape, src_dtype, ops):
+    return ops.to_copy(grad if grad.shape == src_shape else ops.sum_to_size(grad, src_shape), src_dtype)
+
+
+def copy_into(self, src, non_blocking=False):
+    """Write the elements of `src`, broadcast and cast, into this tensor, and return it.
+
+    Raises:
+        RuntimeError: the shape of `src` does not broadcast to this one.
+    """
+    recorded = will_record(self, src)
+    refuse_overlaps(self, (src,), "copy_")
+    if recorded:
+        write_over(self, copied, (src,), "copy_")
+    else:
+        if src._data.shape != self._data.shape:
+            broadcast_into(src._data.shape, self._data.shape)
+        store(self, src._data, "copy_")
+    return self

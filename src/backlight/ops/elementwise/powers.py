@@ -1,0 +1,235 @@
+"""Powers and roots, sizes of pairs, sums of exponentials."""
+
+import math
+
+import numpy as np
+
+from backlight.codegen.declaration import op
+from backlight.codegen.runtime_support import is_number
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError
+from backlight.kernels.half_precision import rounded, widened
+from backlight.ops.elementwise.copying import cast
+from backlight.ops.number_operands import beside, like, no_integers
+from backlight.ops.scalars import element_like
+from backlight.ops.type_promotion import category
+
+__all__ = [
+    "float_power",
+    "hypot",
+    "ldexp",
+    "logaddexp",
+    "logaddexp2",
+    "pow",
+    "reciprocal",
+    "rsqrt",
+    "sqrt",
+    "square",
+]
+
+LN2 = math.log(2)
+FLOAT64 = np.dtype(np.float64)
+
+
+@op(node="PowBackward0", tangent="symmetric")
+def pow_number(xp, input, exponent: float):
+    """The input to the power of a number."""
+    if exponent == 2:
+        return input * input
+    if category(input.dtype) < 2:
+        if exponent < 0:
+            raise ShapeError(
+                "Integers to negative integer powers are not allowed. Convert the base with .float() first"
+            )
+        return xp.power(input, element_like(input, exponent))
+    if input.dtype.itemsize == 2:
+        element_like(input, exponent)  # raises where the dtype cannot hold it
+    return rounded(_float_to_number(xp, widened(input), exponent), input.dtype)
+
+
+def _float_to_number(xp, x, exponent):
+    """Raise floats to a number: roots, inverses and the third power as PyTorch takes them, without `power`."""
+    if exponent == 3:
+        return x * x * x
+    if exponent == 0.5:
+        return xp.sqrt(x)
+    if exponent == -1:
+        return 1 / x
+    if exponent == -2:
+        return 1 / (x * x)
+    return xp.power(x, like(x, exponent))
+
+
+@pow_number.derivative("input", formula="exponent · grad · input^(exponent − 1), 0 for exponent 0")
+def pow_number_input(grad, input, exponent, ops):
+    if exponent == 2:
+        return grad * (input + input)
+    if exponent == 0:
+        return ops.new_zeros(grad, grad.shape)
+    return ops.scale(grad * ops.pow_number(input, exponent - 1), exponent)
+
+
+def _power(xp, base, exponent):
+    """Raise arrays of one dtype; a negative power of a whole number is 0, unless the number is 1 or −1."""
+    if category(base.dtype) == 2:
+        return xp.power(base, exponent)
+    if base.dtype.kind == "b":
+        raise UnsupportedError("\"pow\" not implemented for 'Bool'; convert the base with .long()")
+    out = xp.power(base, xp.absolute(exponent))
+    return xp.where((exponent < 0) & (xp.absolute(base) != 1), like(base, 0), out)[()]
+
+
+@op(name="pow", promote="same", node="PowBackward1", symbol="** or pow()", tangent="symmetric")
+def pow_tensor(xp, input, exponent):
+    """The input to the power of a tensor."""
+    return _power(xp, input, exponent)
+
+
+@pow_tensor.derivative("input", formula="grad · exponent · input^(exponent − 1), 0 for exponent 0")
+def pow_tensor_input(grad, input, exponent, ops):
+    return ops.kept(grad * (exponent * ops.pow(input, exponent - 1)), exponent != 0)
+
+
+@pow_tensor.derivative("exponent", formula="grad · input^exponent · ln input, 0 for input 0 and exponent ≥ 0")
+def pow_tensor_exponent(grad, input, exponent, out, ops):
+    return ops.kept(grad * (out * ops.log(input)), (input != 0) | (exponent < 0))
+
+
+@op(node="PowBackward2", promote="same", tangent="symmetric")
+def pow_of_number(xp, exponent, base):
+    """A number, which is no part of the graph, to the power of a tensor."""
+    return _power(xp, base, exponent)
+
+
+@pow_of_number.derivative("exponent", formula="grad · base^exponent · ln base, 0 for base 0 and exponent ≥ 0")
+def pow_of_number_exponent(grad, base, exponent, out, ops):
+    return ops.kept(grad * (out * ops.log(base)), (base != 0) | (exponent < 0))
+
+
+def pow(input, exponent):
+    """Raise `input` to the power of `exponent`; one of them may be a number.
+
+    Raises:
+        RuntimeError: integers are raised to negative integers.
+    """
+    if isinstance(input, TensorState):
+        if isinstance(exponent, TensorState) or not is_number(exponent):
+            return pow_tensor(input, exponent)
+        return pow_number(beside(input, exponent), exponent)
+    if isinstance(exponent, TensorState) and is_number(input):
+        return pow_of_number(exponent, input)
+    raise ArgumentError(
+        f"pow() received an invalid combination of arguments - got ({type(input).__name__}, "
+        f"{type(exponent).__name__}); one of the two must be a tensor"
+    )
+
+
+def float_power(input, exponent):
+    """Raise to a power in float64."""
+    if isinstance(input, TensorState):
+        input = cast(input, FLOAT64)
+    if isinstance(exponent, TensorState):
+        exponent = cast(exponent, FLOAT64)
+    return pow(*[float(value) if is_number(value) else value for value in (input, exponent)])
+
+
+def square(input):
+    """Return the input times itself."""
+    return pow_number(beside(input, 2), 2)
+
+
+@op(promote="float", tangent="symmetric")
+def reciprocal(xp, input):
+    """One divided by the input."""
+    return xp.reciprocal(input)
+
+
+@reciprocal.derivative("input", formula="−grad / input²")
+def reciprocal_input(grad, out):
+    return -grad * (out * out)
+
+
+@op(promote="float", tangent="symmetric")
+def sqrt(xp, input):
+    """Square root."""
+    return xp.sqrt(input)
+
+
+@sqrt.derivative("input", formula="grad / (2 · √input)")
+def sqrt_input(grad, out):
+    return grad / (out + out)
+
+
+@op(promote="float", tangent="symmetric")
+def rsqrt(xp, input):
+    """One divided by the square root."""
+    return 1 / xp.sqrt(input)
+
+
+@rsqrt.derivative("input", formula="−½ · grad · input^(−3/2)")
+def rsqrt_input(grad, out):
+    return grad * (out * out * out) * -0.5
+
+
+@op(promote="float", tangent="symmetric", refuse=no_integers("hypot_cpu"))
+def hypot(xp, input, other):
+    """√(input² + other²), without overflow."""
+    return xp.hypot(input, other)
+
+
+@hypot.derivative("input", formula="grad · input / out")
+def hypot_input(grad, input, out):
+    return grad * (input / out)
+
+
+@hypot.derivative("other", formula="grad · other / out")
+def hypot_other(grad, other, out):
+    return grad * (other / out)
+
+
+@op(promote="float", tangent="symmetric")
+def ldexp(xp, input, other):
+    """input · 2^other."""
+    return input * xp.exp2(other)
+
+
+@ldexp.derivative("input", formula="grad · 2^other")
+def ldexp_input(grad, other, ops):
+    return grad * ops.exp2(other)
+
+
+@ldexp.derivative("other", formula="grad · input · 2^other · ln 2")
+def ldexp_other(grad, out):
+    return grad * out * LN2
+
+
+@op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp_cpu"))
+def logaddexp(xp, input, other):
+    """log(exp(input) + exp(other)), without overflow."""
+    return xp.logaddexp(input, other)
+
+
+@logaddexp.derivative("input", formula="grad / (1 + exp(other − input))")
+def logaddexp_input(grad, input, other, ops):
+    return grad / (1 + ops.exp(other - input))
+
+
+@logaddexp.derivative("other", formula="grad / (1 + exp(input − other))")
+def logaddexp_other(grad, input, other, ops):
+    return grad / (1 + ops.exp(input - other))
+
+
+@op(promote="float", tangent="symmetric", refuse=no_integers("logaddexp2_cpu"))
+def logaddexp2(xp, input, other):
+    """log₂(2^input + 2^other), without overflow."""
+    return xp.logaddexp2(input, other)
+
+
+@logaddexp2.derivative("input", formula="grad / (1 + 2^(other − input))")
+def logaddexp2_input(grad, input, other, ops):
+    return grad / (1 + ops.exp2(other - input))
+
+
+@logaddexp2.derivative("other", formula="grad / (1 + 2^(input − other))")
+def logaddexp2_other(grad, input, other, ops):
+    return grad / (1 + ops.exp2(input - other))

@@ -1,0 +1,1 @@
+"""Reading and writing elements that are named by numbers, masks or indices."""

@@ -1,0 +1,105 @@
+"""Rows of a table, looked up by number."""
+
+import numpy as np
+
+from backlight.codegen.declaration import op
+from backlight.dispatch.observation import begin_write, end_write
+from backlight.dtypes import from_numpy_dtype
+from backlight.engine.provenance import user_place
+from backlight.errors import DimError, ShapeError
+from backlight.kernels.half_precision import rounded, widened
+from backlight.kernels.reduction.segment_sums import sums_by_index
+from backlight.ops.indexing.index_selection import owned
+
+__all__ = ["embedding", "embedding_dense_backward"]
+
+
+@op(tangent="linear")
+def embedding(xp, weight, indices, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False):
+    """Return the rows of `weight` that `indices` name.
+
+    Shapes: weight (n, dim), indices (…) -> (…, dim)
+
+    Args:
+        padding_idx: the row that gets no gradient; −1 for none.
+        scale_grad_by_freq: divide each row's gradient by how often the row was taken.
+        sparse: accepted; gradients are dense.
+    """
+    check_indices(weight, indices)
+    return xp.take(weight, indices, axis=0)
+
+
+@embedding.derivative("weight", formula="grad, added at the rows taken")
+def embedding_weight(grad, indices, weight_shape, padding_idx, scale_grad_by_freq, ops):
+    return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
+
+
+@op(tangent="linear")
+def embedding_dense_backward(xp, grad_output, indices, num_weights: int, padding_idx: int, scale_grad_by_freq: bool):
+    """Return a table of zeros with each gradient added at its row."""
+    flat = xp.reshape(owned(indices), -1).astype(xp.int64, copy=False)
+    rows = xp.ascontiguousarray(widened(grad_output)).reshape(flat.size, grad_output.shape[-1])
+    if scale_grad_by_freq:
+        rows = rows / xp.bincount(flat, minlength=num_weights)[flat][:, None].astype(rows.dtype)
+    out = sums_by_index(rows, flat, num_weights)
+    if padding_idx >= 0:
+        out[padding_idx] = 0
+    return rounded(out, grad_output.dtype)
+
+
+@embedding_dense_backward.derivative("grad_output", formula="rows of grad, 0 for the padding row")
+def embedding_dense_backward_grad_output(grad, indices, num_weights, padding_idx, scale_grad_by_freq, ops):
+    return ops.weighted_rows(grad, indices, padding_idx, scale_grad_by_freq)
+
+
+@op(name="weighted_rows", node="IndexSelectBackward0", tangent="linear")
+def weighted_rows(xp, weight, indices, padding_idx: int, scale_grad_by_freq: bool):
+    """Rows as `embedding` takes them, each times what its gradient is multiplied with."""
+    indices = owned(indices)
+    out = xp.take(weight, indices, axis=0)
+    if scale_grad_by_freq:
+        out = out / xp.bincount(xp.reshape(indices, -1))[indices][..., None].astype(out.dtype)
+    if padding_idx >= 0:
+        out = xp.where(xp.equal(indices, padding_idx)[..., None], out.dtype.type(0), out)
+    return out
+
+
+@weighted_rows.derivative("weight", formula="grad, added at the rows taken")
+def weighted_rows_weight(grad, indices, weight_shape, padding_idx, scale_grad_by_freq, ops):
+    return ops.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
+
+
+def check_indices(weight, indices) -> None:
+    """Raise PyTorch's error unless `indices` are integers that number rows of the 2-D `weight`.
+
+    Raises:
+        RuntimeError: `weight` is no matrix, or `indices` are no int64 or int32.
+        IndexError: an index is negative or too large.
+    """
+    if weight.ndim != 2:
+        raise ShapeError(f"'weight' must be 2-D; it has shape {list(weight.shape)}")
+    if indices.dtype not in (np.int64, np.int32):
+        name = from_numpy_dtype(indices.dtype).old_name
+        raise ShapeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{name}Tensor instead (while checking arguments for embedding); convert it with .long()"
+        )
+    if indices.size:
+        low, high = int(indices.min()), int(indices.max())
+        if low < 0 or high >= weight.shape[0]:
+            raise DimError(
+                f"index out of range in self; the table has {weight.shape[0]} rows, and indices go from {low} to {high}"
+            )
+
+
+def shorten_rows(weight, indices, max_norm: float, norm_type: float = 2.0) -> None:
+    """Shorten, in place, the rows of `weight` that are taken and longer than `max_norm`."""
+    check_indices(weight._data, indices._data)
+    taken = np.unique(indices._data)
+    table = weight._data
+    lengths = np.linalg.norm(widened(table[taken]), float(norm_type), axis=1)
+    long = lengths > max_norm
+    factors = (float(max_norm) / (lengths[long] + 1e-7)).astype(lengths.dtype)
+    begin_write(weight, "embedding_renorm_", user_place(1))
+    table[taken[long]] = (widened(table[taken[long]]) * factors[:, None]).astype(table.dtype)
+    end_write(weight)

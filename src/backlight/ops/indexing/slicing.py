@@ -1,0 +1,238 @@
+"""Parts of a tensor along a dim, as views: select, slice, narrow, diagonal; and copies in which a part is replaced."""
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided as strided
+
+from backlight.codegen.declaration import op
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import DimError, ShapeError
+from backlight.ops.dims import normalise_dim
+
+__all__ = [
+    "diagonal",
+    "diagonal_scatter",
+    "narrow",
+    "narrow_copy",
+    "select",
+    "select_scatter",
+    "slice_scatter",
+]
+
+
+def at(dim: int, index) -> tuple:
+    """Return NumPy's index for `index` along `dim` and everything along the others (always a view, never a scalar)."""
+    return (slice(None),) * dim + (index, Ellipsis)
+
+
+@op(view=True)
+def select(xp, input, dim: int, index: int):
+    """The slice at one index along `dim`, without that dim."""
+    if not input.ndim:
+        raise DimError("select() cannot be applied to a 0-dim tensor.")
+    dim = normalise_dim(dim, input.ndim)
+    try:
+        return input[at(dim, index)]
+    except IndexError:
+        raise DimError(
+            f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {dim}"
+        ) from None
+
+
+@select.derivative("input", formula="grad at the index, 0 elsewhere")
+def select_input(grad, dim, index, input_shape, ops):
+    return ops.select_backward(grad, input_shape, dim, index)
+
+
+@op(node="SelectBackwardBackward0", tangent="linear")
+def select_backward(xp, grad_output, input_sizes: tuple, dim: int, index: int):
+    """Zeros with one slice of them replaced."""
+    out = xp.zeros(input_sizes, grad_output.dtype)
+    out[at(normalise_dim(dim, out.ndim), index)] = grad_output
+    return out
+
+
+@select_backward.derivative("grad_output", formula="grad at the index")
+def select_backward_grad_output(grad, dim, index, ops):
+    return ops.select(grad, dim, index)
+
+
+@op(name="slice", view=True)
+def sliced(xp, input, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
+    """Every step-th slice from start to end along `dim`."""
+    if step <= 0:
+        raise ShapeError(f"slice step must be positive, got {step}: see flip()")
+    if not input.ndim:
+        raise DimError("slice() cannot be applied to a 0-dim tensor; it has one element: see unsqueeze()")
+    return input[at(normalise_dim(dim, input.ndim), slice(start, end, step))]
+
+
+@sliced.derivative("input", formula="grad at the slices, 0 elsewhere")
+def sliced_input(grad, dim, start, end, step, input_shape, ops):
+    return ops.slice_backward(grad, input_shape, dim, start, end, step)
+
+
+@op(node="SliceBackwardBackward0", tangent="linear")
+def slice_backward(xp, grad_output, input_sizes: tuple, dim: int, start: int, end: int, step: int):
+    """Zeros with some slices of them replaced."""
+    out = xp.zeros(input_sizes, grad_output.dtype)
+    out[at(normalise_dim(dim, out.ndim), slice(start, end, step))] = grad_output
+    return out
+
+
+@slice_backward.derivative("grad_output", formula="grad at the slices")
+def slice_backward_grad_output(grad, dim, start, end, step, ops):
+    return ops.slice(grad, dim, start, end, step)
+
+
+def narrow(input, dim, start, length):
+    """Return a view of `length` slices along `dim`, from `start` on.
+
+    Raises:
+        RuntimeError: the tensor has no dims, or too few slices.
+        IndexError: `start` lies outside.
+    """
+    dim, start = _checked_narrow(input, dim, start, length)
+    return sliced(input, dim, start, start + length)
+
+
+def _checked_narrow(input, dim, start, length) -> tuple[int, int]:
+    shape = input._data.shape
+    if not shape:
+        raise ShapeError("narrow() cannot be applied to a 0-dim tensor.; give it a dim with unsqueeze(0)")
+    if length < 0:
+        raise ShapeError(f"narrow(): length must be non-negative.; got {length}")
+    dim = normalise_dim(dim, len(shape))
+    if isinstance(start, TensorState):
+        if start._data.ndim or start._data.dtype.kind not in "iu":
+            raise ShapeError("start must be an 0-dim integral Tensor.")
+        start = int(start._data)
+    size = shape[dim]
+    if not -size <= start <= size:
+        raise DimError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    start = start + size if start < 0 else start
+    if start + length > size:
+        raise ShapeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return dim, start
+
+
+@op(node="NarrowCopyBackward0", tangent="linear")
+def slice_copy(xp, input, dim: int, start: int, end: int):
+    """The slices from start to end along `dim`, copied."""
+    return xp.array(input[at(dim, slice(start, end))])
+
+
+@slice_copy.derivative("input", formula="grad at the slices, 0 elsewhere")
+def slice_copy_input(grad, dim, start, end, input_shape, ops):
+    return ops.slice_backward(grad, input_shape, dim, start, end, 1)
+
+
+def narrow_copy(input, dim, start, length):
+    """Return a copy of `length` slices along `dim`, from `start` on."""
+    dim, start = _checked_narrow(input, dim, start, length)
+    return slice_copy(input, dim, start, start + length)
+
+
+@op(view=True)
+def diagonal(xp, input, offset: int = 0, dim1: int = 0, dim2: int = 1):
+    """The diagonal of two dims, as a new last dim; `offset` counts diagonals above the main one."""
+    first, second = _diagonal_dims(dim1, dim2, input.ndim)
+    return _diagonal_view(input, offset, first, second)
+
+
+def _diagonal_dims(dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
+    first, second = normalise_dim(dim1, ndim), normalise_dim(dim2, ndim)
+    if first == second:
+        raise ShapeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return first, second
+
+
+def _diagonal_view(data, offset: int, first: int, second: int):
+    """Return a writable view of a diagonal (NumPy's own is read-only)."""
+    data = np.moveaxis(data, (first, second), (-2, -1))
+    data = data[..., max(-offset, 0) :, max(offset, 0) :]
+    length = min(data.shape[-2:])
+    strides = (*data.strides[:-2], data.strides[-2] + data.strides[-1])
+    return strided(data, (*data.shape[:-2], length), strides)
+
+
+@diagonal.derivative("input", formula="grad on the diagonal, 0 elsewhere")
+def diagonal_input(grad, offset, dim1, dim2, input_shape, ops):
+    return ops.diagonal_backward(grad, input_shape, offset, dim1, dim2)
+
+
+@op(node="DiagonalBackwardBackward0", tangent="linear")
+def diagonal_backward(xp, grad_output, input_sizes: tuple, offset: int, dim1: int, dim2: int):
+    """Zeros with a diagonal replaced."""
+    out = xp.zeros(input_sizes, grad_output.dtype)
+    _diagonal_view(out, offset, *_diagonal_dims(dim1, dim2, out.ndim))[...] = grad_output
+    return out
+
+
+@diagonal_backward.derivative("grad_output", formula="the diagonal of grad")
+def diagonal_backward_grad_output(grad, offset, dim1, dim2, ops):
+    return ops.diagonal(grad, offset, dim1, dim2)
+
+
+def check_slice(source_shape, slice_shape) -> None:
+    if tuple(source_shape) != tuple(slice_shape):
+        raise ShapeError(
+            "expected src to have a size equal to the slice of self. "
+            f"src size = {list(source_shape)}, slice size = {list(slice_shape)}"
+        )
+
+
+def _with_part(xp, input, src, part_of):
+    """Return a copy of `input` in which a part, a view that `part_of` makes, holds `src`."""
+    out = xp.array(input, order="C")
+    part = part_of(out)
+    check_slice(src.shape, part.shape)
+    part[...] = src
+    return out
+
+
+@op(tangent="linear")
+def select_scatter(xp, input, src, dim: int, index: int):
+    """`input` with the slice at one index along `dim` replaced by `src`."""
+    return _with_part(xp, input, src, lambda out: select.op.forward(xp, out, dim, index))
+
+
+@select_scatter.derivative("input", formula="grad, 0 at the index")
+def select_scatter_input(grad, src_shape, dim, index, ops):
+    return ops.select_scatter(grad, ops.new_zeros(grad, src_shape), dim, index)
+
+
+@select_scatter.derivative("src", formula="grad at the index")
+def select_scatter_src(grad, dim, index, ops):
+    return ops.select(grad, dim, index)
+
+
+@op(tangent="linear")
+def slice_scatter(xp, input, src, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1):
+    """`input` with every step-th slice from start to end along `dim` replaced by `src`."""
+    return _with_part(xp, input, src, lambda out: sliced.op.forward(xp, out, dim, start, end, step))
+
+
+@slice_scatter.derivative("input", formula="grad, 0 at the slices")
+def slice_scatter_input(grad, src_shape, dim, start, end, step, ops):
+    return ops.slice_scatter(grad, ops.new_zeros(grad, src_shape), dim, start, end, step)
+
+
+@slice_scatter.derivative("src", formula="grad at the slices")
+def slice_scatter_src(grad, dim, start, end, step, ops):
+    return ops.slice(grad, dim, start, end, step)
+
+
+@op(tangent="linear")
+def diagonal_scatter(xp, input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
+    """`input` with a diagonal replaced by `src`."""
+    return _with_part(xp, input, src, lambda out: diagonal.op.forward(xp, out, offset, dim1, dim2))
+
+
+@diagonal_scatter.derivative("input", formula="grad, 0 on the diagonal")
+def diagonal_scatter_input(grad, src_shape, offset, dim1, dim2, ops):
+    return ops.diagonal_scatter(grad, ops.new_zeros(grad, src_shape), offset, dim1, dim2)
+
+
+@diagonal_scatter.derivative("src", formula="the diagonal of grad")
+def diagonal_scatter_src(grad, offset, dim1, dim2, ops):
+    return ops.diagonal(grad, offset, dim1, dim2)

@@ -1,0 +1,163 @@
+"""Products of Householder reflections, which QR factors are stored as.
+
+NOTE [Reflections]
+H_i = I − τ_i · v_i · v_iᵀ, where v_i is column i of V: zeros, a 1 on the diagonal, and below it what is stored. Their
+product is Q = I − V · D · W⁻¹ · Vᵀ with D = diag(τ) and W = I + striu(Vᵀ · V) · D, which always has an inverse.
+"""
+
+from backlight.codegen.declaration import op
+from backlight.codegen.op_table import ARRAY_OPS
+from backlight.errors import ShapeError, UnsupportedError
+from backlight.ops.linalg.matrix_checks import identity, zeros
+from backlight.ops.linalg.matrix_products import big_name
+
+__all__ = ["orgqr", "ormqr"]
+
+
+def reflectors(packed, count: int, ops):
+    """Return V: the first columns below the diagonal, ones on it, zeros above."""
+    return ops.tril(packed[..., :count], -1) + identity(packed.shape[-2], packed)[:, :count]
+
+
+def reflected(vectors, tau, other, transpose: bool, ops):
+    """Return (Q · other, W⁻¹ · Vᵀ · other) or, with `transpose`, (Qᵀ · other, W⁻ᵀ · D · Vᵀ · other)."""
+    columns = tau[..., None]
+    overlaps = ops.triu(vectors.mT @ vectors, 1)
+    inner = overlaps * tau[..., None, :] + identity(vectors.shape[-1], vectors)
+    turned = vectors.mT @ other
+    if transpose:
+        found = ops.linalg_solve_triangular(inner.mT, columns * turned, upper=False, unitriangular=True)
+        return other - vectors @ found, found
+    halfway = ops.linalg_solve_triangular(inner, turned, upper=True, unitriangular=True)
+    return other - vectors @ (columns * halfway), halfway
+
+
+def slopes_of_reflections(grad, packed, tau, other, ops):
+    """Return the gradients of the packed reflectors and of τ, for Q · other.
+
+    With Y = W⁻¹ · Vᵀ · other, U = W⁻ᵀ · D · Vᵀ · grad and K = striu(U · Yᵀ · D):
+    ∂V = −grad · Yᵀ · D − other · Uᵀ + V · (K + Kᵀ), ∂τ_j = −(Vᵀ · grad · Yᵀ)_jj + Σ_i (Vᵀ · V)_ij · (U · Yᵀ)_ij, i < j.
+    """
+    count = tau.shape[-1]
+    vectors = reflectors(packed, count, ops)
+    first = reflected(vectors, tau, other, False, ops)[1]
+    second = reflected(vectors, tau, grad, True, ops)[1]
+    product = second @ first.mT
+    through = ops.triu(product * tau[..., None, :], 1)
+    slope = vectors @ (through + through.mT) - grad @ first.mT * tau[..., None, :] - other @ second.mT
+    overlaps = ops.triu(vectors.mT @ vectors, 1)
+    slope_tau = ops.sum(overlaps * product, (-2,)) - ops.sum(vectors * (grad @ first.mT), (-2,))
+    slope = ops.tril(slope, -1)
+    missing = packed.shape[-1] - count
+    if missing:
+        slope = ops.cat([slope, zeros((*slope.shape[:-1], missing), slope)], -1)
+    return slope, slope_tau
+
+
+def check_reflectors(name: str, input, tau) -> None:
+    """Raise PyTorch's error for reflectors and factors τ that do not belong together."""
+    if input.ndim < 2:
+        raise ShapeError(f"{name}: input must have at least 2 dimensions.")
+    if tau.ndim != input.ndim - 1:
+        raise ShapeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
+            f"input.ndim is equal to {input.ndim}"
+        )
+    check_batch(name, "tau", tau.shape[:-1], input)
+
+
+def check_batch(name: str, argument: str, found, input) -> None:
+    """Raise PyTorch's error for an argument whose batch dims are not those of `input`."""
+    if found != input.shape[:-2]:
+        raise ShapeError(
+            f"{name}: Expected batch dimensions of {argument} to be equal to input.shape[:-2], but got {list(found)}"
+        )
+
+
+def check_real(name: str, input) -> None:
+    """Raise PyTorch's error for a dtype that has no such kernel."""
+    if input.dtype.char not in "fd":
+        raise UnsupportedError(f"\"{name}\" not implemented for '{big_name(input.dtype)}'; convert it (.float())")
+
+
+@op(node="LinalgHouseholderProductBackward0")
+def linalg_householder_product(xp, input, tau):
+    """Return the first columns of Q, the product of the reflections that `input` holds below its diagonal.
+
+    Shapes: input (…, m, n), tau (…, k) -> (…, m, n), k ≤ n ≤ m
+    """
+    name = "torch.linalg.householder_product"
+    if input.ndim >= 2 and input.shape[-2] < input.shape[-1]:
+        raise ShapeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if input.ndim >= 2 and tau.ndim and input.shape[-1] < tau.shape[-1]:
+        raise ShapeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    check_reflectors(name, input, tau)
+    if input.dtype != tau.dtype:
+        raise ShapeError(f"{name}: tau dtype {big_name(tau.dtype)} does not match input dtype {big_name(input.dtype)}")
+    check_real("orgqr_cpu", input)
+    start = xp.broadcast_to(identity(input.shape[-2], input)[:, : input.shape[-1]], input.shape)
+    return reflected(reflectors(input, tau.shape[-1], ARRAY_OPS), tau, start, False, ARRAY_OPS)[0]
+
+
+@linalg_householder_product.derivative(
+    "input", "tau", formula="those of the reflections, applied to the identity's columns"
+)
+def linalg_householder_product_inputs(grad, input, tau, ops):
+    return slopes_of_reflections(grad, input, tau, identity(input.shape[-2], input)[:, : input.shape[-1]], ops)
+
+
+def orgqr(input, input2):
+    """Return the first columns of a product of reflections; the old name of `linalg.householder_product`."""
+    return linalg_householder_product(input, input2)
+
+
+@op(node="OrmqrBackward0")
+def ormqr(xp, input, input2, input3, left: bool = True, transpose: bool = False):
+    """Return Q · input3, where Q is the product of the reflections that `input` (and τ, `input2`) holds.
+
+    Shapes: input (…, m, k), input2 (…, k), input3 (…, m, n) -> (…, m, n)
+
+    Args:
+        left: False gives input3 · Q.
+        transpose: take Qᵀ in the place of Q.
+    """
+    check_applied(input, input2, input3, left)
+    vectors = reflectors(input, input2.shape[-1], ARRAY_OPS)
+    if left:
+        return reflected(vectors, input2, input3, transpose, ARRAY_OPS)[0]
+    return xp.ascontiguousarray(reflected(vectors, input2, input3.mT, not transpose, ARRAY_OPS)[0].mT)
+
+
+@ormqr.derivative("input", "input2", "input3", formula="input3: Qᵀ · grad; the others: those of the reflections")
+def ormqr_inputs(grad, input, input2, input3, left, transpose, needs, ops):
+    tau, other = input2, input3
+    if not left:
+        grad, other, transpose = grad.mT, other.mT, not transpose
+    slope = slope_tau = slope_other = None
+    if needs[0] or needs[1]:
+        given = (other, grad) if transpose else (grad, other)  # ⟨grad, Qᵀ · other⟩ = ⟨other, Q · grad⟩
+        slope, slope_tau = slopes_of_reflections(given[0], input, tau, given[1], ops)
+    if needs[2]:
+        slope_other = reflected(reflectors(input, tau.shape[-1], ops), tau, grad, not transpose, ops)[0]
+    return slope, slope_tau, slope_other if left or slope_other is None else slope_other.mT
+
+
+def check_applied(input, tau, other, left: bool) -> None:
+    """Raise PyTorch's error unless reflections can be applied to `other`."""
+    name, side = "torch.ormqr", -2 if left else -1
+    for argument, array in (("input", input), ("other", other)):
+        if array.ndim < 2:
+            raise ShapeError(f"{name}: {argument} must have at least 2 dimensions.")
+    if tau.ndim and tau.shape[-1] != min(other.shape[side], input.shape[-1]):
+        raise ShapeError(f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
+    if other.shape[side] != input.shape[-2]:
+        raise ShapeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
+    check_reflectors(name, input, tau)
+    check_batch(name, "other", other.shape[:-2], input)
+    for argument, array in (("tau", tau), ("other", other)):
+        if array.dtype != input.dtype:
+            raise ShapeError(
+                f"{name}: Expected input and {argument} to have the same dtype, but input has dtype"
+                f"{big_name(input.dtype)} and {argument} has dtype {big_name(array.dtype)}"
+            )
+    check_real("ormqr_cpu", input)

@@ -1,0 +1,154 @@
+"""Singular values: A = U · diag(S) · Vᵀ."""
+
+import numpy as np
+
+from backlight import return_types
+from backlight.codegen.declaration import op
+from backlight.errors import LinAlgError, ShapeError
+from backlight.ops.linalg.matrix_checks import asks_for_more, check_float, check_matrix, identity, plain, zeros
+
+__all__ = ["svd"]
+
+
+def decomposed(xp, input, full_matrices: bool, compute_uv: bool = True):
+    """Return NumPy's singular value decomposition, or raise PyTorch's error where it does not converge."""
+    if xp.isinf(input).any():
+        return around_infinities(xp, input, full_matrices, compute_uv)  # LAPACK's loop may never end
+    try:
+        found = xp.linalg.svd(input, full_matrices, compute_uv)
+        failed = xp.isnan(found[1] if compute_uv else found).any()
+    except np.linalg.LinAlgError:
+        failed = True
+    if failed:
+        raise not_converged(input)
+    return found
+
+
+def around_infinities(xp, input, full_matrices: bool, compute_uv: bool):
+    """Return NaN for matrices that hold infinities; PyTorch's error for NaN."""
+    infinite = xp.isinf(input).any((-2, -1))
+    if xp.isnan(input).any():
+        raise not_converged(input)
+    finite = xp.where(infinite[..., None, None], input.dtype.type(0), input)
+    found = decomposed(xp, finite, full_matrices, compute_uv)
+    if not compute_uv:
+        return xp.where(infinite[..., None], xp.nan, found)
+    left, sizes, right = found
+    whole = infinite[..., None, None]
+    return xp.where(whole, xp.nan, left), xp.where(infinite[..., None], xp.nan, sizes), xp.where(whole, xp.nan, right)
+
+
+def not_converged(input) -> LinAlgError:
+    """Return PyTorch's error for the first matrix of a batch that has no singular values."""
+    bad = ~np.isfinite(input).all((-2, -1))
+    place = f"(Batch element {int(np.flatnonzero(bad)[0])}): " if input.ndim > 2 and bad.any() else ""
+    if bad.any():
+        return LinAlgError(
+            f"linalg.svd: {place}The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+    return LinAlgError(
+        f"linalg.svd: {place}The algorithm failed to converge because the input matrix is ill-conditioned or has too "
+        "many repeated singular values"
+    )
+
+
+@op(name="linalg_svd", node="LinalgSvdBackward0", outputs=3, returns=return_types.linalg_svd)
+def decomposition(xp, A, full_matrices: bool = True):  # noqa: N803 - PyTorch's name
+    """The singular vectors and values: U, S, Vᵀ."""
+    check_matrix("linalg.svd", A)
+    check_float("linalg.svd", A)
+    return tuple(decomposed(xp, A, full_matrices))
+
+
+@decomposition.derivative("A", formula="of S: U · diag(∂S) · Vᵀ; of U and V by s_j² − s_i², see svd_slope")
+def decomposition_input(grad, out, full_matrices, ops):
+    left, sizes, right = out
+    count = sizes.shape[-1]
+    slope_left, slope_sizes, slope_right = grad
+    if full_matrices:
+        left, right = left[..., :count], right[..., :count, :]
+        slope_left = None if slope_left is None else slope_left[..., :count]
+        slope_right = None if slope_right is None else slope_right[..., :count, :]
+    return svd_slope(slope_left, slope_sizes, slope_right, left, sizes, right, ops)
+
+
+def svd_slope(slope_left, slope_sizes, slope_right, left, sizes, right, ops):
+    """Return the gradient of A from those of U, S and Vᵀ, each of which may be missing.
+
+    With E_ij = s_j² − s_i² and skew(X) = X − Xᵀ it is
+
+        U · [(skew(Uᵀ · ∂U) / E) · diag(s) + diag(s) · (skew(Vᵀ · ∂V) / E) + diag(∂S)] · Vᵀ
+
+    plus, for a U with more rows than columns, (I − U · Uᵀ) · ∂U · diag(1 / s) · Vᵀ, and the same for V. Equal singular
+    values make E zero: the vectors are not differentiable there.
+    """
+    inner = None if slope_sizes is None else ops.diag_embed(slope_sizes)
+    count = sizes.shape[-1]
+    if slope_left is not None or slope_right is not None:
+        squares = sizes * sizes
+        apart = squares[..., None, :] - squares[..., :, None] + identity(count, sizes)
+        if slope_left is not None:
+            turned = left.mT @ slope_left
+            inner = added(inner, (turned - turned.mT) / apart * sizes[..., None, :])
+        if slope_right is not None:
+            turned = right @ slope_right.mT
+            inner = added(inner, sizes[..., :, None] * ((turned - turned.mT) / apart))
+    if inner is None:
+        return None
+    found = left @ inner @ right
+    if slope_left is not None and left.shape[-2] > count:
+        outside = slope_left - left @ (left.mT @ slope_left)
+        found = found + (outside / sizes[..., None, :]) @ right
+    if slope_right is not None and right.shape[-1] > count:
+        outside = slope_right - (slope_right @ right.mT) @ right
+        found = found + left @ (outside / sizes[..., :, None])
+    return found
+
+
+def added(total, part):
+    """Return a sum of which the first part may be missing."""
+    return part if total is None else total + part
+
+
+def linalg_svd(A, full_matrices=True, *, driver=None):  # noqa: N803 - PyTorch's name
+    """Return (U, S, Vh): orthonormal columns, singular values from the largest down, orthonormal rows.
+
+    Shapes: A (…, m, n) -> (…, m, m), (…, k), (…, n, n) with k = min(m, n); with full_matrices=False (…, m, k), (…, k),
+    (…, k, n)
+    """
+    if driver is not None:
+        raise ShapeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
+    return decomposition(A, full_matrices)
+
+
+def linalg_svdvals(A, *, driver=None):  # noqa: N803 - PyTorch's name
+    """Return the singular values, from the largest down.
+
+    Shapes: A (…, m, n) -> (…, min(m, n))
+    """
+    if driver is not None or asks_for_more(A):
+        return linalg_svd(A, False, driver=driver).S
+    check_matrix("linalg.svd", A._data)
+    check_float("linalg.svd", A._data)
+    return plain(decomposed(np, A._data, False, False))
+
+
+def svd(input, some=True, compute_uv=True):
+    """Return (U, S, V) with input = U · diag(S) · Vᵀ; the old form of `linalg.svd`.
+
+    Args:
+        some: only the first min(m, n) columns of U and V.
+        compute_uv: False leaves zeros in the place of U and V.
+    """
+    if input.ndim < 2:
+        raise ShapeError(
+            f"linalg.svd: input should have at least 2 dimensions, but has {input.ndim} dimensions instead"
+        )
+    if compute_uv:
+        left, sizes, right = decomposition(input, not some)
+        return return_types.svd(left, sizes, right.mT)
+    batch, (rows, columns) = input._data.shape[:-2], input._data.shape[-2:]
+    nothing = [zeros((*batch, size, size), input) for size in (rows, columns)]
+    return return_types.svd(nothing[0], linalg_svdvals(input), nothing[1])

@@ -1,0 +1,213 @@
+"""Losses that compare numbers: squared, absolute, and between the two.
+
+Each op computes one loss an element, then the reduction. Where its derivative has cases (clipped, saturated), the rule
+runs on arrays, and the composite beside it is what create_graph differentiates.
+"""
+
+import math
+import warnings
+
+from backlight.codegen.declaration import op
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ShapeError, UnsupportedError, ValueProblem
+from backlight.kernels.half_precision import rounded, widened
+from backlight.ops.number_operands import no_integers
+from backlight.ops.shape.expanding import broadcast_tensors
+from backlight.ops.type_promotion import is_float
+from backlight.sizes import Size
+
+__all__ = []
+
+
+def reduction_of(reduction: str, size_average=None, reduce=None) -> str:
+    """Return the reduction, also from its two old names.
+
+    Raises:
+        ValueError: there is no such reduction.
+    """
+    if size_average is not None or reduce is not None:
+        warnings.warn(
+            "size_average and reduce args will be deprecated, please use "
+            f"reduction='{_old_names(size_average, reduce)}' "
+            "instead.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return _old_names(size_average, reduce)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueProblem(f"{reduction} is not a valid value for reduction; it must be 'mean', 'sum' or 'none'")
+    return reduction
+
+
+def _old_names(size_average, reduce) -> str:
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
+
+
+def reduced(losses, reduction: str):
+    """Return the mean or the sum of losses, or the losses themselves: arrays or tensors."""
+    if reduction == "mean":
+        return losses.mean()
+    return losses.sum() if reduction == "sum" else losses
+
+
+def share(grad, reduction: str, shape):
+    """Return the gradient that each element's loss gets."""
+    return grad / math.prod(shape) if reduction == "mean" and math.prod(shape) else grad
+
+
+def same_size(input, target):
+    """Return both, expanded to one shape, after PyTorch's warning if they had two."""
+    if input._data.shape == target._data.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({Size(target._data.shape)}) that is different to the input size "
+        f"({Size(input._data.shape)}). This will likely lead to incorrect results due to broadcasting. Please ensure "
+        "they have the same size.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return broadcast_tensors(input, target)
+
+
+def both_signs(slope, needs, kind, other_kind):
+    """Return the slope for the first input and its negative for the second, where they are needed."""
+    return rounded(slope, kind) if needs[0] else None, rounded(-slope, other_kind) if needs[1] else None
+
+
+def reduced_and_rounded(losses, reduction: str, kind):
+    """Reduce an array of losses and round it to its dtype."""
+    return rounded(reduced(losses, reduction), kind)
+
+
+def _check_weight(weight, input) -> None:
+    if weight._data.shape != input._data.shape:
+        raise ValueProblem(
+            f"Weights and input must have the same size. Got {list(weight._data.shape)} and {list(input._data.shape)}"
+        )
+
+
+def _weighted(losses, weight, reduction: str):
+    """Reduce losses times weights; the mean divides by the sum of the weights."""
+    losses = losses * weight
+    return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
+
+
+# --- squared ----------------------------------------------------------------------------------------------------------
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """Return (input − target)², by default its mean.
+
+    Args:
+        reduction: "mean", "sum" or "none".
+        weight: one factor an element; the mean then divides by their sum.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    input, target = same_size(input, target)
+    if weight is None:
+        return squared_error(input, target, reduction)
+    _check_weight(weight, input)
+    return _weighted(squared_error(input, target, "none"), weight, reduction)
+
+
+@op(name="mse_loss", promote="same")
+def squared_error(xp, input, target, reduction: str):
+    """(input − target)², reduced."""
+    if not is_float(input.dtype):
+        name = from_numpy_dtype(input.dtype).old_name
+        raise UnsupportedError(f"\"mse_cpu\" not implemented for '{name}'; convert input and target with .float()")
+    difference = widened(input) - widened(target)
+    if reduction == "none":
+        return rounded(difference * difference, input.dtype)
+    total = xp.vdot(difference, difference)
+    return rounded(total / difference.size if reduction == "mean" else total, input.dtype)
+
+
+@squared_error.derivative("input", formula="2 · (input − target) · grad, / n for the mean")
+def squared_error_input(grad, input, target, input_shape, reduction):
+    return (input - target) * (share(grad, reduction, input_shape) * 2)
+
+
+@squared_error.derivative("target", formula="2 · (target − input) · grad, / n for the mean")
+def squared_error_target(grad, input, target, input_shape, reduction):
+    return (target - input) * (share(grad, reduction, input_shape) * 2)
+
+
+# --- absolute ---------------------------------------------------------------------------------------------------------
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """Return |input − target|, by default its mean; arguments as `mse_loss`."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    input, target = same_size(input, target)
+    if weight is None:
+        return reduced((input - target).abs(), reduction)
+    _check_weight(weight, input)
+    return _weighted((input - target).abs(), weight, reduction)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """Return d² / (2 · beta) where d = |input − target| is below beta, else d − beta / 2."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    input, target = same_size(input, target)
+    if beta < 0:
+        raise ShapeError(f"smooth_l1_loss does not support negative values for beta. Got {beta}")
+    if beta == 0:
+        return reduced((input - target).abs(), reduction)
+    return smooth_absolute_error(input, target, reduction, float(beta))
+
+
+@op(name="smooth_l1_loss", promote="same", node="SmoothL1LossBackward0", refuse=no_integers("smooth_l1_cpu"))
+def smooth_absolute_error(xp, input, target, reduction: str, beta: float):
+    """d² / (2 · beta) or d − beta / 2; both are c · (d − c / 2) / beta with c = min(d, beta)."""
+    distance = xp.abs(widened(input) - widened(target))
+    near = xp.minimum(distance, beta)
+    return reduced_and_rounded(near * (distance - near * 0.5) / beta, reduction, input.dtype)
+
+
+@smooth_absolute_error.derivative("input", "target", formula="± clip((input − target) / beta, −1, 1) · grad")
+def smooth_absolute_error_both(grad, input, target, input_shape, reduction, beta, needs, xp):
+    slope = xp.clip((widened(input) - widened(target)) / beta, -1, 1) * share(widened(grad), reduction, input_shape)
+    return both_signs(slope, needs, input.dtype, target.dtype)
+
+
+@smooth_absolute_error.composed
+def smooth_absolute_error_composed(input, target, reduction, beta):
+    distance = (input - target).abs()
+    near = distance.clamp_max(beta)
+    return reduced(near * (distance - near * 0.5) / beta, reduction)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """Return d² / 2 where d = |input − target| is at most delta, else delta · (d − delta / 2)."""
+    reduction = reduction_of(reduction)
+    input, target = same_size(input, target)
+    if delta <= 0:
+        raise ShapeError(f"huber_loss does not support non-positive values for delta. Got {delta}")
+    if weight is None:
+        return huber_error(input, target, reduction, float(delta))
+    _check_weight(weight, input)
+    return reduced(huber_error(input, target, "none", float(delta)) * weight, reduction)
+
+
+@op(name="huber_loss", promote="same", refuse=no_integers("huber_cpu"))
+def huber_error(xp, input, target, reduction: str, delta: float):
+    """d² / 2 or delta · (d − delta / 2); both are c · (d − c / 2) with c = min(d, delta)."""
+    distance = xp.abs(widened(input) - widened(target))
+    near = xp.minimum(distance, delta)
+    return reduced_and_rounded(near * (distance - near * 0.5), reduction, input.dtype)
+
+
+@huber_error.derivative("input", "target", formula="± clip(input − target, −delta, delta) · grad")
+def huber_error_both(grad, input, target, input_shape, reduction, delta, needs, xp):
+    slope = xp.clip(widened(input) - widened(target), -delta, delta) * share(widened(grad), reduction, input_shape)
+    return both_signs(slope, needs, input.dtype, target.dtype)
+
+
+@huber_error.composed
+def huber_error_composed(input, target, reduction, delta):
+    distance = (input - target).abs()
+    near = distance.clamp_max(delta)
+    return reduced(near * (distance - near * 0.5), reduction)

@@ -1,0 +1,92 @@
+"""Operands of in-place ops that share memory with what is written: what PyTorch refuses.
+
+NOTE [Overlaps]
+An elementwise op may write over an operand that is exactly what is written to, not over one that shows a part of it in
+another order: what it reads would depend on what it wrote before. We compute first and write afterwards, so that the
+result would be that of a copy, but a program that runs here must run in PyTorch. PyTorch looks only at memory without
+gaps, so that neither refuses `x.add_(x[:, :1])`; there its result depends on the order, ours is that of a copy.
+"""
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import ShapeError
+
+READ_FIRST = {  # these read all of their operands before they write, or look at no operand's memory
+    "addbmm_",
+    "addmm_",
+    "addmv_",
+    "addr_",
+    "baddbmm_",
+    "index_fill_",
+    "masked_fill_",
+    "masked_scatter_",
+    "renorm_",
+}
+PLACED = {  # these write at places, and may not even read what they write to
+    "index_add_",
+    "index_copy_",
+    "index_put_",
+    "index_reduce_",
+    "put_",
+    "scatter_",
+    "scatter_add_",
+    "scatter_reduce_",
+}
+
+
+def refuse_overlaps(target, operands, name: str) -> None:
+    """Raise if an op would write over a part of one of its operands (see NOTE [Overlaps]).
+
+    Raises:
+        RuntimeError: an operand shares some of its memory with `target`, or for PLACED all of it.
+    """
+    if name in READ_FIRST:
+        return
+    for operand in operands:
+        if isinstance(operand, TensorState):
+            if may_not_meet(target, operand, name in PLACED):
+                raise ShapeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                    "single memory location. Please clone() the tensor before performing the operation.\n  "
+                    f"{name} would read memory that it has written to: give it a clone() of that operand"
+                )
+        elif operand.__class__ in (list, tuple):
+            refuse_overlaps(target, operand, name)
+
+
+def may_not_meet(target, operand, wholly: bool) -> bool:
+    """Tell whether two tensors share elements, though not (or, if asked, also) all of them in the same order."""
+    if operand is target or operand._storage is None or operand._storage is not target._storage:
+        return wholly and operand is target and target._data.size > 0
+    written, read = target._data, operand._data
+    if written.__class__ is not np.ndarray or read.__class__ is not np.ndarray or not written.size or not read.size:
+        return False
+    if not (is_dense(written) and is_dense(read)):
+        return False
+    (start, end), (first, last) = byte_bounds(written), byte_bounds(read)
+    if start == first and end == last:
+        return wholly or not same_strides(written, read)
+    return start < last and first < end
+
+
+def is_dense(array: np.ndarray) -> bool:
+    """Tell whether an array's elements lie side by side, in any order of its dims."""
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        return True
+    expected = array.itemsize
+    for stride, size in sorted((stride, size) for stride, size in zip(array.strides, array.shape) if size > 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def same_strides(one: np.ndarray, other: np.ndarray) -> bool:
+    """Tell whether dense arrays have the same strides: a 0 is that of one element, which NumPy has broadcast, and fits.
+
+    PyTorch compares the strides of dims of one element too: it refuses `x.add_(x[::2])` for an x of one element.
+    """
+    pairs = zip(one.strides, other.strides)
+    return one.ndim == other.ndim and all(a == b or not a or not b for a, b in pairs)

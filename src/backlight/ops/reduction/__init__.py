@@ -1,0 +1,1 @@
+"""Ops that reduce, scan or order elements along dims."""

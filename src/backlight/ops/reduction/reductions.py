@@ -1,0 +1,323 @@
+"""Reductions that add, multiply or count: sums, means, products, all, any, logsumexp."""
+
+import math
+
+import numpy as np
+
+from backlight.codegen.declaration import op
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels.elementwise.binary import summed
+from backlight.kernels.half_precision import rounded, widened
+from backlight.ops.dims import (
+    NUMPY_NAMES,
+    kept_shape,
+    normalise_dim,
+    reduced_count,
+    reduced_dims,
+    with_numpy_names,
+)
+from backlight.ops.type_promotion import BOOL, FLOAT32, INT64, is_float
+
+__all__ = ["all", "any", "count_nonzero", "logsumexp", "mean", "nanmean", "nansum", "prod", "sum"]
+
+WIDE_SIZE = 16384  # from here on, a repeated value is a view of stride 0, not an array filled with it
+
+
+def add_up(xp, input, dims=None, keepdim=False):
+    """Sum an array as PyTorch does: integers and bool in int64, half precision in float32, cast back."""
+    kind = input.dtype
+    if kind.char in "fdl":
+        return summed(input, dims, keepdim)
+    if not is_float(kind):
+        return xp.add.reduce(input, dims, INT64, None, keepdim)
+    return xp.add.reduce(input, dims, FLOAT32, None, keepdim).astype(kind)
+
+
+def in_dtype(input, dtype):
+    """Return a tensor in the dtype that was asked for, if one was."""
+    return input if dtype is None or input.dtype == dtype else input.to(dtype)
+
+
+def computed_in(dtype, compute, input, *options):
+    """Return compute(input, …) on the input in a dtype, in that dtype: of integers it is computed in int64."""
+    return in_dtype(compute(in_dtype(input, dtype), *options), dtype)
+
+
+def with_said(said: dict, dim, keepdim) -> tuple:
+    """Return (dim, keepdim) where a caller may have said `axis` or `keepdims` instead."""
+    unknown = said.keys() - NUMPY_NAMES.keys()
+    if unknown:
+        raise ArgumentError(f"got an unexpected keyword argument '{min(unknown)}': there are dim, keepdim and dtype")
+    return said.get("axis", dim), said.get("keepdims", keepdim)
+
+
+@op(node="ExpandBackward0", tangent="linear")
+def spread(xp, input, size: tuple, dims: tuple | None = None):
+    """Undo a reduction's loss of shape: repeat a reduced value over `dims` (all of them for None) up to `size`."""
+    kept = input if dims is None else input.reshape(kept_shape(size, dims))
+    full = xp.empty(size, input.dtype)
+    if full.size > WIDE_SIZE and kept.size < full.size:
+        return xp.broadcast_to(kept, size)
+    full[...] = kept
+    return full
+
+
+@spread.derivative("input", formula="grad, summed over dims")
+def spread_input(grad, input_shape, size, dims, ops):
+    return ops.sum(grad, dims, len(input_shape) == len(size))
+
+
+# --- sums ------------------------------------------------------------------------------------------------------------
+
+
+@op(node="SumBackward0", tangent="linear")
+def sum_all(xp, input):
+    """The sum of all elements."""
+    return summed(input, None, False) if input.dtype.char in "fd" else add_up(xp, input)
+
+
+@sum_all.derivative("input", formula="grad, repeated over the shape of input")
+def sum_all_input(grad, input_shape, ops):
+    return ops.spread(grad, input_shape)
+
+
+@op(name="sum", node="SumBackward1", tangent="linear")
+def sum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+    """The sum over `dim`."""
+    return add_up(xp, input, reduced_dims(dim, input.ndim), keepdim)
+
+
+@sum_dims.derivative("input", formula="grad, repeated over dim")
+def sum_dims_input(grad, input_shape, dim, ops):
+    return ops.spread(grad, input_shape, reduced_dims(dim, len(input_shape)))
+
+
+def sum(input, dim=None, keepdim=False, *, dtype=None, **said):
+    """Add the elements, all of them or over `dim` (an int or several).
+
+    Args:
+        dim: what to sum over; all dims for None.
+        keepdim: leave the summed dims in place, with size 1.
+        dtype: convert to this dtype first; integers and bool are summed in int64 without it.
+    """
+    if said:
+        dim, keepdim = with_said(said, dim, keepdim)
+    whole = dim is None and not keepdim
+    if dtype is not None:
+        return computed_in(dtype, sum_all, input) if whole else computed_in(dtype, sum_dims, input, dim, keepdim)
+    return sum_all(input) if whole else sum_dims(input, dim, keepdim)
+
+
+@op(name="nansum", node="NansumBackward0")
+def nansum_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+    """The sum over `dim`, NaN counted as 0."""
+    present = xp.where(xp.isnan(input), input.dtype.type(0), input) if is_float(input.dtype) else input
+    return add_up(xp, present, reduced_dims(dim, input.ndim), keepdim)
+
+
+@nansum_dims.derivative("input", formula="grad, repeated over dim; 0 where input is NaN")
+def nansum_dims_input(grad, input, dim, ops):
+    return ops.spread(grad, input.shape, reduced_dims(dim, input.ndim)) * (input == input)
+
+
+@nansum_dims.tangent("input")
+def nansum_dims_tangent(tangent, input, dim, keepdim, ops):
+    return ops.sum(ops.kept(tangent, ~ops.isnan(input)), dim, keepdim)
+
+
+@with_numpy_names
+def nansum(input, dim=None, keepdim=False, *, dtype=None):
+    """Add the elements, all of them or over `dim`, counting NaN as 0."""
+    return computed_in(dtype, nansum_dims, input, dim, keepdim)
+
+
+# --- means -----------------------------------------------------------------------------------------------------------
+
+
+def check_mean(kind, what: str = "Input", name: str = "mean") -> None:
+    """Raise PyTorch's error for a mean of integers."""
+    if not is_float(kind):
+        raise ShapeError(
+            f"{name}(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. "
+            f"Got: {from_numpy_dtype(kind).old_name}\n  Convert it first (.float()), or pass dtype=torch.float32"
+        )
+
+
+def average(xp, input, dims=None, keepdim=False):
+    """Average an array, half precision in float32."""
+    check_mean(input.dtype)
+    total = summed(widened(input), dims, keepdim)
+    return rounded(xp.divide(total, reduced_count(input.shape, dims)), input.dtype)
+
+
+@op(node="MeanBackward0", tangent="linear")
+def mean_all(xp, input):
+    """The mean of all elements."""
+    return summed(input, None, False) / input.size if input.dtype.char in "fd" and input.size else average(xp, input)
+
+
+@mean_all.derivative("input", formula="grad / n, repeated over the shape of input")
+def mean_all_input(grad, input_shape, ops):
+    return ops.spread(grad / math.prod(input_shape), input_shape)
+
+
+@op(name="mean", node="MeanBackward1", tangent="linear")
+def mean_dims(xp, input, dim: tuple | None = None, keepdim: bool = False):
+    """The mean over `dim`."""
+    return average(xp, input, reduced_dims(dim, input.ndim), keepdim)
+
+
+@mean_dims.derivative("input", formula="grad / n, repeated over dim")
+def mean_dims_input(grad, input_shape, dim, ops):
+    return ops.spread(grad / reduced_count(input_shape, dim), input_shape, reduced_dims(dim, len(input_shape)))
+
+
+def mean(input, dim=None, keepdim=False, *, dtype=None, **said):
+    """Average the elements, all of them or over `dim` (an int or several); `dtype` converts them first."""
+    if said:
+        dim, keepdim = with_said(said, dim, keepdim)
+    if dtype is not None:
+        check_mean(dtype.numpy, "Optional")
+        input = in_dtype(input, dtype)
+    return mean_all(input) if dim is None and not keepdim else mean_dims(input, dim, keepdim)
+
+
+@with_numpy_names
+def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+    """Average the elements that are not NaN, all of them or over `dim`."""
+    if not input.is_floating_point():
+        raise ShapeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{input.dtype.old_name}\n  Convert it first (.float()): integers have no NaN"
+        )
+    if dtype is not None:
+        check_mean(dtype.numpy, "Optional", "nanmean")
+    present = sum(input.detach() == input.detach(), dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / present
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+
+def multiply_up(xp, input, dims, keepdim=False):
+    """Multiply an array's elements: integers and bool in int64, half precision in float32, cast back."""
+    if not is_float(input.dtype):
+        return xp.multiply.reduce(input, dims, INT64, None, keepdim)
+    return rounded(xp.multiply.reduce(widened(input), dims, None, None, keepdim), input.dtype)
+
+
+def has_zero(values) -> bool:
+    """Tell whether an array or a tensor holds a 0: then a product cannot be divided by its factors."""
+    return bool((values == 0).any())
+
+
+def products_of_others(input, dim: int, ops):
+    """Return for each element the product of all others along `dim`, without a division.
+
+    out_k = ∏_{j<k} input_j · ∏_{j>k} input_j
+    """
+    before = ops.cumprod(ops.shift(input, dim, 1, 1.0), dim)
+    turned = ops.flip(input, (dim,))
+    after = ops.flip(ops.cumprod(ops.shift(turned, dim, 1, 1.0), dim), (dim,))
+    return before * after
+
+
+@op(name="prod_all", node="ProdBackward0")
+def prod_all(xp, input):
+    """The product of all elements."""
+    return multiply_up(xp, input, None)
+
+
+@prod_all.derivative("input", formula="grad · ∏ of the other elements (= grad · out / input where no element is 0)")
+def prod_all_input(grad, input, out, ops):
+    if has_zero(input):
+        return (grad * products_of_others(input.reshape((-1,)), 0, ops)).reshape(input.shape)
+    return grad * out / input
+
+
+@op(name="prod", node="ProdBackward1")
+def prod_dim(xp, input, dim: int, keepdim: bool = False):
+    """The product over `dim`."""
+    dim = normalise_dim(dim, input.ndim)
+    return multiply_up(xp, input, dim if input.ndim else (), keepdim)
+
+
+@prod_dim.derivative("input", formula="grad · ∏ of the other elements along dim")
+def prod_dim_input(grad, input, out, dim, ops):
+    if input.ndim == 0:
+        return grad
+    kept = kept_shape(input.shape, dim)
+    if has_zero(input):
+        return grad.reshape(kept) * products_of_others(input, dim, ops)
+    return (grad * out).reshape(kept) / input
+
+
+@with_numpy_names
+def prod(input, dim=None, keepdim=False, *, dtype=None):
+    """Multiply the elements, all of them or over one `dim`; integers and bool in int64."""
+    if dim is None:
+        return computed_in(dtype, prod_all, input)
+    return computed_in(dtype, prod_dim, input, dim, keepdim)
+
+
+# --- truth and counts ------------------------------------------------------------------------------------------------
+
+
+def truth(reduce, input, dim, keepdim):
+    """Reduce to bool; uint8, PyTorch's old bool, stays uint8."""
+    found = reduce(input, reduced_dims(dim, input.ndim), BOOL, None, keepdim)
+    return found.astype(np.uint8) if input.dtype == np.uint8 else found
+
+
+@op(name="all")
+def all_true(xp, input, dim: tuple | None = None, keepdim: bool = False):
+    """Tell whether no element is 0, of all elements or over `dim`."""
+    return truth(xp.logical_and.reduce, input, dim, keepdim)
+
+
+@op(name="any")
+def any_true(xp, input, dim: tuple | None = None, keepdim: bool = False):
+    """Tell whether some element is not 0, of all elements or over `dim`."""
+    return truth(xp.logical_or.reduce, input, dim, keepdim)
+
+
+all = with_numpy_names(all_true)
+any = with_numpy_names(any_true)
+
+
+@op
+def count_nonzero(xp, input, dim: tuple | None = None):
+    """Count the elements that are not 0, all of them or over `dim`."""
+    return xp.add.reduce(input != 0, reduced_dims(dim, input.ndim), INT64)
+
+
+# --- logsumexp -------------------------------------------------------------------------------------------------------
+
+
+@op(name="logsumexp", promote="float")
+def logsumexp_dims(xp, input, dim: tuple, keepdim: bool = False):
+    """The logarithm of the sum of exponentials over `dim`, safe for large values."""
+    dims = reduced_dims(dim, input.ndim)
+    values = widened(input)
+    largest = xp.maximum.reduce(values, dims, None, None, True, -np.inf)
+    largest = xp.where(xp.isinf(largest), values.dtype.type(0), largest)
+    out = xp.log(xp.add.reduce(xp.exp(values - largest), dims, None, None, True)) + largest
+    return rounded(out if keepdim else xp.squeeze(out, dims), input.dtype)
+
+
+@logsumexp_dims.derivative("input", formula="grad · exp(input − out)")
+def logsumexp_input(grad, input, out, dim, ops):
+    kept = kept_shape(input.shape, dim)
+    return grad.reshape(kept) * ops.exp(input - out.reshape(kept))
+
+
+@logsumexp_dims.tangent("input")
+def logsumexp_tangent(tangent, input, out, dim, keepdim, ops):
+    return ops.sum(tangent * ops.exp(input - out.reshape(kept_shape(input.shape, dim))), dim, keepdim)
+
+
+@with_numpy_names
+def logsumexp(input, dim, keepdim=False):
+    """Return log Σ exp(input) over `dim` (an int or several), safe for large values."""
+    return logsumexp_dims(input, dim, keepdim)

@@ -1,0 +1,197 @@
+"""Statistics: variances, standard deviations, covariances."""
+
+import math
+
+from backlight.codegen.declaration import op
+from backlight.dtypes import bool as bool_dtype
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels.half_precision import rounded, widened
+from backlight.ops.dims import kept_shape, reduced_count, reduced_dims, with_numpy_names
+from backlight.ops.type_promotion import is_float
+from backlight.system.user_warnings import warn_outside
+
+__all__ = ["corrcoef", "cov", "std", "std_mean", "var", "var_mean"]
+
+NO_FREEDOM = (
+    "{}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
+    "divided by output numel)."
+)
+
+
+# --- variance --------------------------------------------------------------------------------------------------------
+
+
+def variance(xp, input, dim, correction, keepdim, name):
+    """Return (variance, mean) of an array over `dim`, half precision as float32."""
+    if not is_float(input.dtype):
+        raise ShapeError(
+            "std and var only support floating point and complex dtypes\n"
+            f"  Got {from_numpy_dtype(input.dtype)}: convert it first (.float())"
+        )
+    values, dims = widened(input), reduced_dims(dim, input.ndim)
+    count = reduced_count(input.shape, dim)
+    if count <= correction or not input.size:
+        warn_outside(NO_FREEDOM.format(name))
+    mean = xp.add.reduce(values, dims, None, None, True) / count if count else values.mean(dims, keepdims=True)
+    apart = values - mean
+    spread = xp.add.reduce(apart * apart, dims, None, None, keepdim)
+    if values.dtype.itemsize < 8 and not xp.isfinite(spread).all() and xp.isfinite(values).all():
+        return variance(xp, input.astype(xp.float64), dim, correction, keepdim, name)  # a square overflowed
+    freedom = values.dtype.type(max(count - correction, 0))
+    return xp.divide(spread, freedom), mean if keepdim else mean.squeeze(dims)
+
+
+def variance_gradient(grad, input, dim, correction, ops):
+    """Return 2 / (n − correction) · grad · (input − mean)."""
+    freedom = reduced_count(input.shape, dim) - correction
+    slope = grad.reshape(kept_shape(input.shape, dim)) * (2 / freedom if freedom else math.inf)
+    return slope * (input - ops.mean(input, dim, True))
+
+
+@op(name="var", node="VarBackward0")
+def var_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+    """The variance over `dim`."""
+    return rounded(variance(xp, input, dim, correction, keepdim, "var")[0], input.dtype)
+
+
+@var_dims.derivative("input", formula="2 / (n − correction) · grad · (input − mean)")
+def var_input(grad, input, dim, correction, ops):
+    return variance_gradient(grad, input, dim, correction, ops)
+
+
+@op(name="std", node="StdBackward0")
+def std_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+    """The standard deviation over `dim`."""
+    return rounded(xp.sqrt(variance(xp, input, dim, correction, keepdim, "std")[0]), input.dtype)
+
+
+@std_dims.derivative("input", formula="1 / (n − correction) · grad / std · (input − mean); 0 where std is 0")
+def std_input(grad, input, out, dim, correction, ops):
+    return variance_gradient(ops.divide_or_zero(grad, 2 * out), input, dim, correction, ops)
+
+
+@op(name="var_mean", node="VarMeanBackward0", outputs=2)
+def var_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+    """The variance and the mean over `dim`."""
+    found, mean = variance(xp, input, dim, correction, keepdim, "var_mean")
+    return rounded(found, input.dtype), rounded(mean, input.dtype)
+
+
+@var_mean_dims.derivative("input", formula="that of the variance plus that of the mean")
+def var_mean_input(grad, input, dim, correction, ops):
+    found = None if grad[0] is None else variance_gradient(grad[0], input, dim, correction, ops)
+    return with_mean_gradient(found, grad[1], input, dim, ops)
+
+
+@op(name="std_mean", node="StdMeanBackward0", outputs=2)
+def std_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, keepdim: bool = False):
+    """The standard deviation and the mean over `dim`."""
+    found, mean = variance(xp, input, dim, correction, keepdim, "std_mean")
+    return rounded(xp.sqrt(found), input.dtype), rounded(mean, input.dtype)
+
+
+@std_mean_dims.derivative("input", formula="that of the standard deviation plus that of the mean")
+def std_mean_input(grad, input, out, dim, correction, ops):
+    slope = None if grad[0] is None else ops.divide_or_zero(grad[0], 2 * out[0])
+    found = None if slope is None else variance_gradient(slope, input, dim, correction, ops)
+    return with_mean_gradient(found, grad[1], input, dim, ops)
+
+
+def with_mean_gradient(found, grad, input, dim, ops):
+    """Return `found` plus grad / n repeated over `dim`; either may be missing."""
+    if grad is None:
+        return found
+    dims = reduced_dims(dim, input.ndim)
+    slope = ops.spread(grad / reduced_count(input.shape, dim), tuple(input.shape), dims)
+    return slope if found is None else found + slope
+
+
+def _with_correction(of_dims, name: str, what: str):
+    """Return the public form of a variance: `unbiased` is the old way to say a correction of 1 or 0."""
+
+    def public(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if unbiased is not None:
+            if correction is not None:
+                raise ArgumentError(f"{name}() received an invalid combination of arguments: unbiased and correction")
+            correction = int(unbiased)
+        return of_dims(input, dim, 1 if correction is None else correction, keepdim)
+
+    public.__name__ = public.__qualname__ = name
+    public.__doc__ = f"Return {what}, of all elements or over `dim`; Σ (x − mean)² is divided by n − `correction` (1)."
+    return with_numpy_names(public)
+
+
+var = _with_correction(var_dims, "var", "the variance")
+std = _with_correction(std_dims, "std", "the standard deviation")
+var_mean = _with_correction(var_mean_dims, "var_mean", "(variance, mean)")
+std_mean = _with_correction(std_mean_dims, "std_mean", "(standard deviation, mean)")
+
+
+# --- covariance ------------------------------------------------------------------------------------------------------
+
+
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    """Return the covariances of variables (rows) over observations (columns).
+
+    Args:
+        fweights: how often each observation counts, integers of shape (observations,).
+        aweights: how much each observation counts, of shape (observations,).
+
+    Raises:
+        RuntimeError: the input has more than two dims or holds bools; weights of another length or kind, or negative.
+    """
+    if input.ndim > 2:
+        raise ShapeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim}")
+    if input.dtype is bool_dtype:
+        raise ShapeError("cov(): bool dtype is not supported for input; convert it with .float()")
+    rows = input.reshape(1, -1) if input.ndim < 2 else input
+    weights = _observation_weights(rows.shape[1], fweights, aweights)
+    total = rows.shape[1] if weights is None else weights.sum()
+    freedom = total - correction
+    if weights is not None and total == 0:
+        raise ShapeError("cov(): weights sum to zero, can't be normalized")
+    if aweights is not None and correction:
+        freedom = total - correction * (weights * aweights).sum() / total
+    if freedom <= 0:
+        warn_outside(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations."
+        )
+        freedom = 0
+    apart = rows - (rows if weights is None else rows * weights).sum(1, keepdim=True) / total
+    weighted = apart if weights is None else apart * weights
+    return ((apart @ weighted.t()) / freedom).squeeze()
+
+
+def _observation_weights(count: int, fweights, aweights):
+    """Return the product of both weights of observations; None if neither is given."""
+    for name, weights, kind in (("fweights", fweights, "integral"), ("aweights", aweights, "floating point")):
+        if weights is None:
+            continue
+        expected, got = f"cov(): expected {name} to have", f"but got {name} with"
+        if weights.ndim > 1:
+            raise ShapeError(f"{expected} one or fewer dimensions {got} {weights.ndim} dimensions")
+        if weights.is_floating_point() is not (name == "aweights") or weights.dtype is bool_dtype:
+            raise ShapeError(f"{expected} {kind} dtype {got} {weights.dtype.old_name} dtype")
+        if weights.numel() != count:
+            raise ShapeError(
+                f"{expected} the same numel as there are observations in the input but got {weights.numel()} != {count}"
+            )
+        if count and weights.min() < 0:
+            raise ShapeError(f"cov(): {name} cannot be negative")
+    return fweights if aweights is None else aweights if fweights is None else fweights * aweights
+
+
+def corrcoef(input):
+    """Return the correlation coefficients of variables (rows) over observations (columns)."""
+    if input.ndim > 2:
+        raise ShapeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
+    found = cov(input)
+    if found.ndim == 0:
+        return found / found
+    deviations = found.diagonal().sqrt()
+    return (found / deviations.unsqueeze(1) / deviations.unsqueeze(0)).clip(-1, 1)

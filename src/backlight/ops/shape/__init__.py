@@ -1,0 +1,1 @@
+"""Ops that change shapes, strides or the order of dims."""

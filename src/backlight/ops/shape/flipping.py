@@ -1,0 +1,109 @@
+"""Other orders of the slices: flip, roll, rot90. All copy."""
+
+from backlight.codegen.declaration import op
+from backlight.errors import DimError, ShapeError
+from backlight.kernels.reduction.slices import slices_turned
+from backlight.ops.dims import normalise_dim, normalise_dims, one_or_several
+from backlight.sizes import sizes_given
+
+__all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
+
+
+@op(name="flip", tangent="linear")
+def flipped(xp, input, dims: tuple):
+    """The slices along some dims in reverse order."""
+    wanted = normalise_dims(dims, input.ndim)
+    if not input.ndim:
+        return xp.array(input)
+    if len(wanted) == 1:
+        return slices_turned(input, wanted[0])
+    return xp.array(input[tuple(slice(None, None, -1 if dim in wanted else 1) for dim in range(input.ndim))], order="C")
+
+
+@flipped.derivative("input", formula="grad, flipped back")
+def flipped_input(grad, dims, ops):
+    return ops.flip(grad, dims)
+
+
+def flip(input, *order, dims=()):
+    """Reverse the order of the slices along each of some dims."""
+    return flipped(input, sizes_given(order) if order else one_or_several(dims))
+
+
+def fliplr(input):
+    """Reverse the order of the columns.
+
+    Raises:
+        RuntimeError: there are fewer than two dims.
+    """
+    if input._data.ndim < 2:
+        raise ShapeError(f"Input must be >= 2-d.; this tensor has {input._data.ndim} dims")
+    return flipped(input, (1,))
+
+
+def flipud(input):
+    """Reverse the order of the rows.
+
+    Raises:
+        RuntimeError: there are no dims.
+    """
+    if input._data.ndim < 1:
+        raise ShapeError("Input must be >= 1-d.; this tensor has no dims")
+    return flipped(input, (0,))
+
+
+@op(name="roll", tangent="linear")
+def rolled(xp, input, shifts: tuple, dims: tuple):
+    """The slices along some dims, or without dims all elements, moved on, those at the end to the start."""
+    return xp.roll(input, shifts, dims) if dims else xp.roll(input, shifts[0])
+
+
+@rolled.derivative("input", formula="grad, rolled back")
+def rolled_input(grad, shifts, dims, ops):
+    return ops.roll(grad, tuple(-shift for shift in shifts), dims)
+
+
+def roll(input, shifts, dims=()):
+    """Move the slices along some dims on by some places, those that fall off the end to the start.
+
+    Without dims the elements are rolled row by row.
+
+    Raises:
+        RuntimeError: there are not as many shifts as dims.
+    """
+    shifts, dims = one_or_several(shifts), one_or_several(dims)
+    if not shifts:
+        raise ShapeError("`shifts` required: by how many places to roll")
+    if len(shifts) != len(dims) and (dims or len(shifts) != 1):
+        raise ShapeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if dims and not input._data.ndim:
+        raise DimError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    return rolled(input, shifts, tuple(normalise_dim(dim, input._data.ndim) for dim in dims))
+
+
+@op(name="rot90", tangent="linear")
+def turned(xp, input, k: int, dims: tuple):
+    """The plane of two dims turned by k quarters, from the first towards the second."""
+    return xp.array(xp.rot90(input, k, dims), order="C")
+
+
+@turned.derivative("input", formula="grad, turned back")
+def turned_input(grad, k, dims, ops):
+    return ops.rot90(grad, -k, dims)
+
+
+def rot90(input, k=1, dims=(0, 1)):
+    """Turn the plane of two dims by k quarters, from the first towards the second.
+
+    Raises:
+        RuntimeError: there are not two different dims.
+    """
+    ndim = input._data.ndim
+    if len(dims) != 2:
+        raise ShapeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if ndim < 2:
+        raise ShapeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    first, second = (normalise_dim(dim, ndim) for dim in dims)
+    if first == second:
+        raise ShapeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    return turned(input, k, (first, second))

@@ -1,0 +1,52 @@
+"""Tensors that take on another size, with what their memory holds."""
+
+import math
+
+import numpy as np
+
+from backlight.dispatch.observation import end_write
+from backlight.engine.tensor_state import memory_of, replace_memory
+from backlight.errors import GraphError, ShapeError
+from backlight.ops.inplace import begin_write, refuse_writing
+from backlight.ops.shape.striding import storage_offset_of, strided_memory
+from backlight.sizes import allocated, check_storage, size_from
+
+
+def resize_(self, *sizes, memory_format=None):
+    """Take on another size: the first elements in memory stay, new ones are undefined; return the tensor.
+
+    Raises:
+        RuntimeError: the tensor requires grad, or a size is negative.
+    """
+    shape = tuple(size_from("resize_", sizes))
+    if self._edge is not None:
+        raise GraphError("cannot resize variables that require grad; resize a detached one, or make a new tensor")
+    if any(size < 0 for size in shape):
+        raise ShapeError(f"resize_() takes sizes from 0 up, got {list(shape)}")
+    refuse_writing(self, "resize_")
+    begin_write(self, "resize_")
+    if storage_offset_of(self) + math.prod(shape) <= memory_of(self).size:
+        self._data = _rows_in_memory(self, shape)
+    else:
+        replace_memory(self, *_larger(self, shape))
+    end_write(self)
+    return self
+
+
+def _rows_in_memory(tensor, shape: tuple) -> np.ndarray:
+    """Return the memory from a tensor's first element on, row by row in a shape."""
+    return strided_memory(tensor, shape, [math.prod(shape[dim + 1 :]) for dim in range(len(shape))], None)
+
+
+def _larger(tensor, shape: tuple) -> tuple[np.ndarray, np.ndarray]:
+    """Return a part of a larger copy of a tensor's memory, from its first element on in a shape; and that copy."""
+    held, offset = memory_of(tensor).ravel(order="K"), storage_offset_of(tensor)
+    check_storage(shape, held.dtype.itemsize)
+    memory = allocated(np.empty, (offset + math.prod(shape),), held.dtype)
+    memory[: held.size] = held
+    return memory[offset:].reshape(shape), memory
+
+
+def resize_as_(self, the_template, *, memory_format=None):
+    """Take on the size of another tensor, as `resize_` does; return the tensor."""
+    return resize_(self, the_template._data.shape)

@@ -1,0 +1,54 @@
+"""PyTorch's `…_copy` functions: what a view op shows, in memory of its own."""
+
+from backlight.ops.elementwise.copying import clone
+from backlight.ops.indexing.slicing import select, sliced
+from backlight.ops.shape.expanding import broadcast_to
+from backlight.ops.shape.reshaping import alias, squeeze, unsqueeze, view
+from backlight.ops.shape.splitting import split, split_with_sizes, unbind
+from backlight.ops.shape.striding import as_strided
+from backlight.ops.shape.transposing import permute, t, transpose
+
+__all__ = [
+    "alias_copy",
+    "as_strided_copy",
+    "expand_copy",
+    "permute_copy",
+    "select_copy",
+    "slice_copy",
+    "split_copy",
+    "split_with_sizes_copy",
+    "squeeze_copy",
+    "t_copy",
+    "transpose_copy",
+    "unbind_copy",
+    "unsqueeze_copy",
+    "view_copy",
+]
+
+
+def _copied(show, name: str):
+    """Return a function that copies what a view op shows (each of several views)."""
+
+    def copy(input, *args, **kwargs):
+        shown = show(input, *args, **kwargs)
+        return tuple(clone(part) for part in shown) if isinstance(shown, tuple) else clone(shown)
+
+    copy.__name__ = copy.__qualname__ = name
+    copy.__doc__ = f"Return a copy of what `{name.removesuffix('_copy')}` shows."
+    return copy
+
+
+alias_copy = _copied(alias, "alias_copy")
+as_strided_copy = _copied(as_strided, "as_strided_copy")
+expand_copy = _copied(broadcast_to, "expand_copy")
+permute_copy = _copied(permute, "permute_copy")
+select_copy = _copied(select, "select_copy")
+slice_copy = _copied(sliced, "slice_copy")
+split_copy = _copied(split, "split_copy")
+split_with_sizes_copy = _copied(split_with_sizes, "split_with_sizes_copy")
+squeeze_copy = _copied(squeeze, "squeeze_copy")
+t_copy = _copied(t, "t_copy")
+transpose_copy = _copied(transpose, "transpose_copy")
+unbind_copy = _copied(unbind, "unbind_copy")
+unsqueeze_copy = _copied(unsqueeze, "unsqueeze_copy")
+view_copy = _copied(view, "view_copy")

@@ -1,0 +1,147 @@
+"""Questions about tensors and dtypes: what kind they are, and what they become together."""
+
+import numpy as np
+
+from backlight import dtypes
+from backlight.codegen.runtime_support import is_number
+from backlight.devices import CPU, device, require_cpu
+from backlight.dtypes import from_numpy_dtype
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import ArgumentError
+from backlight.ops import type_promotion
+from backlight.ops.elementwise.copying import type_name
+
+__all__ = [
+    "can_cast",
+    "get_default_device",
+    "get_device",
+    "is_complex",
+    "is_floating_point",
+    "is_inference",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "is_storage",
+    "is_tensor",
+    "numel",
+    "promote_types",
+    "result_type",
+    "set_default_device",
+    "typename",
+]
+
+
+def _dtype(function: str, name: str, place: int, kind) -> dtypes.dtype:
+    if not isinstance(kind, dtypes.dtype):
+        raise ArgumentError(
+            f"{function}(): argument '{name}' (position {place}) must be torch.dtype, not {type(kind).__name__}"
+        )
+    return kind
+
+
+def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
+    """Return the dtype that holds both dtypes: floats win over integers, integers over bool.
+
+    >>> promote_types(dtypes.int32, dtypes.float16)
+    torch.float16
+    """
+    first, second = _dtype("promote_types", "type1", 1, type1), _dtype("promote_types", "type2", 2, type2)
+    return from_numpy_dtype(type_promotion.promote_types(first.numpy, second.numpy))
+
+
+def result_type(tensor1, tensor2) -> dtypes.dtype:
+    """Return the dtype of what comes of two tensors or numbers; tensors with dims count more than those without."""
+    pair = (tensor1, tensor2)
+    for value in pair:
+        if not isinstance(value, TensorState) and not is_number(value):
+            raise ArgumentError(
+                f"result_type() received an invalid combination of arguments: {type(value).__name__} is neither a "
+                "Tensor nor a Number"
+            )
+    arrays = [value._data for value in pair if isinstance(value, TensorState)]
+    numbers = [value.item() if isinstance(value, np.generic) else value for value in pair if is_number(value)]
+    return from_numpy_dtype(type_promotion.common_dtype(arrays, numbers))
+
+
+def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
+    """Tell whether a dtype may become another under PyTorch's rules: not a float an integer, nor a number a bool."""
+    start, end = _dtype("can_cast", "from_", 1, from_), _dtype("can_cast", "to", 2, to)
+    return type_promotion.category(start.numpy) <= type_promotion.category(end.numpy)
+
+
+def _tensor(function: str, input) -> TensorState:
+    if not isinstance(input, TensorState):
+        raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input
+
+
+def is_tensor(obj) -> bool:
+    """Tell whether an object is a tensor."""
+    return isinstance(obj, TensorState)
+
+
+def is_storage(obj) -> bool:
+    """Tell whether an object is one of PyTorch's storages: never."""
+    return False
+
+
+def is_floating_point(input) -> bool:
+    """Tell whether a tensor's elements are floats."""
+    return type_promotion.is_float(_tensor("is_floating_point", input)._data.dtype)
+
+
+def is_complex(input) -> bool:
+    """Tell whether a tensor's elements are complex: never."""
+    return _tensor("is_complex", input).is_complex()
+
+
+def is_signed(input) -> bool:
+    """Tell whether a tensor's dtype holds negative numbers."""
+    return _tensor("is_signed", input).is_signed()
+
+
+def is_inference(input) -> bool:
+    """Tell whether a tensor was made in inference mode."""
+    return _tensor("is_inference", input).is_inference()
+
+
+def is_nonzero(input) -> bool:
+    """Tell whether a tensor's only element is not 0."""
+    return _tensor("is_nonzero", input).is_nonzero()
+
+
+def is_same_size(input, other) -> bool:
+    """Tell whether two tensors have the same shape."""
+    return _tensor("is_same_size", input).is_same_size(other)
+
+
+def numel(input) -> int:
+    """Return how many elements a tensor has."""
+    return _tensor("numel", input)._data.size
+
+
+def typename(obj) -> str:
+    """Return the name of an object's type; of a tensor the old one, `torch.FloatTensor`."""
+    if isinstance(obj, TensorState):
+        return type_name(obj._data.dtype)
+    kind = obj if isinstance(obj, type) else type(obj)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def get_device(input) -> int:
+    """Return the number of a tensor's accelerator: −1 on the CPU."""
+    return _tensor("get_device", input).get_device()
+
+
+def get_default_device() -> device:
+    """Return where new tensors are made: the CPU."""
+    return CPU
+
+
+def set_default_device(device) -> None:
+    """Choose where new tensors are made: only "cpu" can be chosen.
+
+    Raises:
+        RuntimeError: `device` is another.
+    """
+    require_cpu(device)

@@ -1,0 +1,155 @@
+"""Tensors of a given shape filled with one number, or with none yet.
+
+`size` may be several ints or one tuple of them: `zeros(2, 3)` is `zeros((2, 3))`. The forms that end in `_like` take
+shape, dtype and memory layout from a tensor.
+"""
+
+import numpy as np
+
+from backlight.codegen.runtime_support import is_number
+from backlight.dtypes import get_default_dtype, to_numpy_dtype
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import ArgumentError
+from backlight.kernels.memory_order import model_of
+from backlight.layouts import numpy_order
+from backlight.ops.scalars import element
+from backlight.ops.type_promotion import check_scalar, scalar_dtype
+from backlight.sizes import allocated, size_from
+from backlight.tensor.creation import made
+
+__all__ = [
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "scalar_tensor",
+    "zeros",
+    "zeros_like",
+]
+
+
+def float_dtype(dtype) -> np.dtype:
+    """Return NumPy's object for a dtype, or for the default dtype if there is None."""
+    return to_numpy_dtype(dtype) or get_default_dtype().numpy
+
+
+def unwritten(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
+    """Return an array to be written to; of bools, whose bytes must be 0 or 1, a cleared one."""
+    return allocated(np.zeros if kind.kind == "b" else np.empty, shape, kind)
+
+
+def zeros(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Make a tensor filled with 0."""
+    shape = size_from("zeros", sizes if size is None else (size,))
+    return made(allocated(np.zeros, shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+
+
+def ones(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Make a tensor filled with 1."""
+    shape = size_from("ones", sizes if size is None else (size,))
+    return made(allocated(np.ones, shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+
+
+def empty(
+    *sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
+):
+    """Make a tensor of whatever is in its memory, to be written to before it is read."""
+    shape = size_from("empty", sizes if size is None else (size,))
+    numpy_order(memory_format)
+    return made(unwritten(shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
+
+
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Make an unwritten tensor whose element (i, j, …) lies at i · stride[0] + j · stride[1] + … in its memory."""
+    shape, steps = size_from("empty_strided", (size,)), size_from("empty_strided", (stride,))
+    if len(shape) != len(steps):
+        raise ArgumentError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
+        )
+    kind = float_dtype(dtype)
+    reach = 0 if 0 in shape else 1 + sum((length - 1) * step for length, step in zip(shape, steps))
+    array = np.ndarray(shape, kind, unwritten((reach,), kind), strides=[step * kind.itemsize for step in steps])
+    return made(array, requires_grad, device, layout, pin_memory)
+
+
+def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Make a tensor filled with `fill_value`; an int, a float or a bool gives a tensor of that kind."""
+    if not isinstance(size, (tuple, list)):
+        raise ArgumentError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    value = _filling("full", fill_value, to_numpy_dtype(dtype))
+    array = allocated(np.empty, size_from("full", (size,)), value.dtype)
+    array[...] = value
+    return made(array, requires_grad, device, layout, pin_memory)
+
+
+def _filling(function: str, value, kind: np.dtype | None, checks_halves: bool = True) -> np.ndarray:
+    """Return the number to fill with as an array of 0 dims."""
+    if not is_number(value) and not (isinstance(value, TensorState) and value._data.ndim == 0):
+        raise ArgumentError(
+            f"{function}(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}"
+        )
+    if isinstance(value, TensorState):
+        kind, value = kind or value._data.dtype, value.item()
+    else:
+        check_scalar(value)
+        kind = kind or scalar_dtype(value.item() if isinstance(value, np.generic) else value)
+    return np.asarray(element(value, kind, checks_halves=checks_halves))
+
+
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Make a tensor of 0 dims that holds the number `s`, by default in the default dtype."""
+    return made(
+        _filling("scalar_tensor", s, float_dtype(dtype), checks_halves=False), requires_grad, device, layout, pin_memory
+    )
+
+
+def _model(function: str, input) -> np.ndarray:
+    if not isinstance(input, TensorState):
+        raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return model_of(input._data)
+
+
+def zeros_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
+):
+    """Make a tensor filled with 0, shaped as `input`."""
+    array = np.zeros_like(_model("zeros_like", input), to_numpy_dtype(dtype), numpy_order(memory_format))
+    return made(array, requires_grad, device, layout, pin_memory)
+
+
+def ones_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
+):
+    """Make a tensor filled with 1, shaped as `input`."""
+    array = np.ones_like(_model("ones_like", input), to_numpy_dtype(dtype), numpy_order(memory_format))
+    return made(array, requires_grad, device, layout, pin_memory)
+
+
+def empty_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
+):
+    """Make a tensor of whatever is in its memory, shaped as `input`."""
+    model, kind = _model("empty_like", input), to_numpy_dtype(dtype)
+    make = np.zeros_like if (kind or model.dtype).kind == "b" else np.empty_like
+    return made(make(model, kind, numpy_order(memory_format)), requires_grad, device, layout, pin_memory)
+
+
+def full_like(
+    input,
+    fill_value,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    memory_format=None,
+    pin_memory=False,
+):
+    """Make a tensor filled with `fill_value`, shaped as `input` and of its dtype."""
+    model = _model("full_like", input)
+    value = _filling("full_like", fill_value, to_numpy_dtype(dtype) or model.dtype)
+    array = np.full_like(model, value, value.dtype, numpy_order(memory_format))
+    return made(array, requires_grad, device, layout, pin_memory)

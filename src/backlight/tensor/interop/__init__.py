@@ -1,0 +1,1 @@
+"""Tensors and other libraries: NumPy's functions, DLPack."""

@@ -1,0 +1,174 @@
+"""Memory that goes from one library's tensors to another's without a copy: DLPack, and `asarray`.
+
+NOTE [bfloat16 in DLPack]
+NumPy reads and writes DLPack's capsules, and refuses bfloat16, which is not among its own dtypes. A capsule points to a
+description of the tensor, of which one byte says what kind of number the elements are: it is set to unsigned integers
+of 16 bits while NumPy looks, or to bfloat16 after NumPy has written it.
+"""
+
+import ctypes
+
+import ml_dtypes
+import numpy as np
+
+from backlight.devices import require_cpu
+from backlight.dtypes import from_numpy_dtype, get_default_dtype, to_numpy_dtype
+from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
+from backlight.errors import ArgumentError, ExportError, GraphError, ValueProblem
+from backlight.tensor.creation import check_array, copied, from_numpy, frombuffer, leaf
+
+__all__ = ["asarray", "from_dlpack"]
+
+CPU_DEVICE = (1, 0)  # DLPack's number for the CPU, and which one
+UNSIGNED, BFLOAT = 1, 4  # DLPack's numbers for kinds of elements
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+# Where the kind of the elements stands, by the name of the capsule: of DLManagedTensor and DLManagedTensorVersioned.
+KIND_AT = {b"dltensor": 20, b"dltensor_versioned": 32 + 20}
+ALREADY_USED = (
+    "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have "
+    "already constructed a tensor from it once."
+)
+
+
+def from_dlpack(ext_tensor, *, device=None, copy: bool | None = None):
+    """Return a tensor that shares the memory of another library's tensor.
+
+    Args:
+        ext_tensor: an object with `__dlpack__`, or a capsule that `to_dlpack` returned, which can be used once.
+        copy: True copies the memory, False never does; None copies where it must.
+
+    Raises:
+        RuntimeError: it is neither, or a capsule that was used before.
+        BufferError: the other library does not export it: a tensor that requires grad, say.
+        TypeError: backlight has no dtype for its elements.
+    """
+    require_cpu(device)
+    if not hasattr(ext_tensor, "__dlpack__"):
+        return _read(ext_tensor)
+    kind, _ = ext_tensor.__dlpack_device__()
+    if kind != CPU_DEVICE[0]:
+        raise ExportError(f"from_dlpack takes memory of the CPU, got device {int(kind)}: move it to the CPU first")
+    asked = {} if copy is None else {"copy": copy}
+    try:
+        capsule = ext_tensor.__dlpack__(max_version=(1, 0), **asked)
+    except TypeError:  # a library of before DLPack 1.0
+        found = _read(ext_tensor.__dlpack__())
+        return found.clone() if copy else found
+    return _read(capsule)
+
+
+class _Writable:
+    """Memory that NumPy takes for read-only, since before DLPack 1.0 capsules did not say."""
+
+    def __init__(self, array: np.ndarray):
+        self.array = array
+        pointer, _ = array.__array_interface__["data"]
+        self.__array_interface__ = {**array.__array_interface__, "data": (pointer, False)}
+
+
+class _Exported:
+    """A capsule as NumPy asks for it."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack__(self, **options):
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU_DEVICE
+
+
+def _read(capsule):
+    kind = _kind_of_elements(capsule)
+    if kind is None:
+        raise GraphError(f"{ALREADY_USED} Got {type(capsule).__name__}: give an object with __dlpack__")
+    is_bfloat, is_old = kind.value == BFLOAT, _capsule_name(capsule) == b"dltensor"
+    if is_bfloat:
+        kind.value = UNSIGNED
+    array = np.from_dlpack(_Exported(capsule))
+    if is_old:
+        array = np.asarray(_Writable(array))
+    if is_bfloat:
+        array = array.view(BFLOAT16)
+    check_array(array)
+    made = wrap(array)
+    storage_of(made)
+    return made
+
+
+def _kind_of_elements(capsule) -> ctypes.c_uint8 | None:
+    """Return the byte of a capsule that says what its elements are; None if it is no capsule that can be read."""
+    if type(capsule).__name__ != "PyCapsule":
+        return None
+    name = _capsule_name(capsule)
+    if name not in KIND_AT:
+        return None
+    return ctypes.c_uint8.from_address(_capsule_pointer(capsule, name) + KIND_AT[name])
+
+
+_capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def export(tensor, stream=None, max_version=None, dl_device=None, copy: bool | None = None):
+    """Return a capsule over a tensor's memory.
+
+    Raises:
+        BufferError: the tensor requires grad, or another device than the CPU is asked for.
+    """
+    if tensor.requires_grad:
+        raise ExportError("Can't export tensors that require gradient, use tensor.detach()")
+    if stream not in (None, -1):
+        raise ArgumentError(f"stream should be None on cpu. Got {stream!r}: leave it out")
+    storage_of(tensor)
+    array = writable(tensor)
+    is_bfloat = array.dtype == BFLOAT16
+    options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+    capsule = (array.view(np.uint16) if is_bfloat else array).__dlpack__(**options)
+    if is_bfloat:
+        _kind_of_elements(capsule).value = BFLOAT
+    return capsule
+
+
+def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool | None = None):
+    """Return `obj` as a tensor.
+
+    Args:
+        obj: a tensor, a NumPy array, an object with DLPack or the buffer protocol, a number or nested lists.
+        copy: True always copies; False never does; None copies where it must.
+        requires_grad: whether the result requires grad; by default as `obj` does.
+
+    Raises:
+        ValueError: `copy` is False, and the dtype or the kind of `obj` asks for a copy.
+    """
+    require_cpu(device)
+    kind = to_numpy_dtype(dtype)
+    shared = _shared(obj, kind)
+    same_kind = shared is not None and (kind is None or kind == shared._data.dtype)
+    if copy is False and not same_kind:
+        raise ValueProblem(f"can't alias arbitrary sequence into a tensor of {dtype}: leave copy=False out")
+    if shared is None:
+        found = leaf(copied(obj, kind))
+    elif same_kind:
+        found = shared.clone() if copy else shared
+    else:
+        found = shared.to(from_numpy_dtype(kind))
+    if requires_grad is None or requires_grad == found.requires_grad:
+        return found
+    return found.detach().requires_grad_(requires_grad)
+
+
+def _shared(obj, kind: np.dtype | None):
+    """Return a tensor over the memory of an object that has any, else None."""
+    if isinstance(obj, TensorState):
+        return obj
+    if isinstance(obj, np.ndarray):
+        return from_numpy(obj)
+    if hasattr(obj, "__dlpack__"):
+        return from_dlpack(obj)
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        return frombuffer(obj, dtype=from_numpy_dtype(kind or get_default_dtype().numpy))
+    return None

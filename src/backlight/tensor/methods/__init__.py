@@ -1,0 +1,1 @@
+"""Tensor's methods, a file for each family of ops."""

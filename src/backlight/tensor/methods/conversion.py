@@ -1,0 +1,177 @@
+"""Tensor's ways to NumPy and other libraries, to copies, pickles and devices, and what it says of its memory."""
+
+import numpy as np
+
+from backlight.devices import require_cpu
+from backlight.dtypes import from_numpy_dtype
+from backlight.engine.node import origin
+from backlight.engine.tensor_state import TensorState, writable
+from backlight.errors import GraphError, ValueProblem
+from backlight.layouts import layout, strided
+from backlight.ops.elementwise import complex_numbers
+from backlight.system.fork_safety import import_unforked
+from backlight.system.lazy_import import function_later
+from backlight.tensor.creation import from_numpy
+
+call_function = function_later("backlight.tensor.interop.numpy_shapes", "call_function")
+call_ufunc = function_later("backlight.tensor.interop.numpy_ufuncs", "call_ufunc")
+deep_attributes = function_later("backlight.tensor.pickling", "deep_attributes")
+deep_twin = function_later("backlight.tensor.pickling", "deep_twin")
+described = function_later("backlight.tensor.pickling", "described")
+export = function_later("backlight.tensor.interop.dlpack", "export")
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+DEEPCOPY_OF_NON_LEAF = (
+    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
+    "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+    "https://github.com/pytorch/pytorch/pull/103001.  Copy .detach() of it instead"
+)
+
+
+class ConversionMethods:
+    """The part of Tensor that leaves backlight, or says where the elements are."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype=None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype, copy=copy)
+
+    def __array_wrap__(self, array, context=None, return_scalar: bool = False):
+        """Return what a NumPy function made of this tensor as a tensor; truth values become uint8, as in PyTorch."""
+        return from_numpy(np.asarray(array, np.uint8 if array.dtype == bool else None))
+
+    def __array_ufunc__(self, ufunc, method: str, *inputs, **options):
+        return call_ufunc(ufunc, method, inputs, options)
+
+    def __array_function__(self, function, types, args: tuple, kwargs: dict):
+        return call_function(function, args, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None):
+        """Return the namespace of the array API standard, `backlight.array_api`.
+
+        Raises:
+            ValueError: another version of the standard is asked for.
+        """
+        if api_version not in (None, *API_VERSIONS):
+            raise ValueProblem(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
+        return import_unforked("backlight.array_api")  # when it is first asked for: few programs do
+
+    def to_device(self, device, /, *, stream=None):
+        """Return the tensor itself: it is on the CPU, the only device."""
+        require_cpu(device)
+        return self
+
+    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy: bool | None = None):
+        """Return the memory for another library, as its `from_dlpack` asks for it."""
+        return export(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple:
+        return writable(self).__dlpack_device__()
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise GraphError(DEEPCOPY_OF_NON_LEAF + origin(self))
+        if id(self) not in memo:
+            twin = memo[id(self)] = deep_twin(self, memo)
+            deep_attributes(self, twin, memo)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        return described(self)
+
+    def cpu(self, memory_format=None):
+        """Return the tensor itself: it is on the CPU."""
+        return self
+
+    def cuda(self, device=None, non_blocking: bool = False, memory_format=None):
+        """Say that there is no such device here.
+
+        Raises:
+            RuntimeError: always.
+        """
+        require_cpu("cuda" if device is None else device)
+        raise GraphError("Torch not compiled with CUDA enabled; backlight computes on the CPU only: leave .cuda() out")
+
+    def pin_memory(self, device=None):
+        """Say that memory cannot be pinned without an accelerator.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise GraphError("Cannot access accelerator device when none is available; leave .pin_memory() out")
+
+    def share_memory_(self):
+        """Say that tensors do not share memory between processes here.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise GraphError("share_memory_() is not in backlight: pass .numpy() through multiprocessing.shared_memory")
+
+    def to_sparse(self, *args, **kwargs):
+        """Say that there are no sparse tensors here.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise GraphError("sparse layouts are not in backlight: keep the tensor dense, and leave .to_sparse() out")
+
+    to_sparse_coo = to_sparse_csr = to_sparse_csc = to_sparse_bsr = to_sparse_bsc = to_sparse
+
+    def to_dense(self, dtype=None, *, masked_grad=None):
+        """Return the tensor itself, in another dtype if one is given: it is dense."""
+        return self if dtype is None else self.to(dtype)
+
+    @property
+    def layout(self) -> layout:
+        """How the elements lie in memory: strided."""
+        return strided
+
+    def get_device(self) -> int:
+        """Return the number of the accelerator: −1 on the CPU."""
+        return -1
+
+    is_cpu = True
+    is_cuda = is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = is_meta = False
+    is_sparse = is_sparse_csr = is_mkldnn = is_quantized = is_nested = False
+
+    def is_pinned(self, device=None) -> bool:
+        """Tell whether the memory is pinned: never."""
+        return False
+
+    def is_shared(self) -> bool:
+        """Tell whether the memory is shared between processes: never."""
+        return False
+
+    def is_distributed(self) -> bool:
+        """Tell whether the tensor is spread over processes: never."""
+        return False
+
+    cdouble = complex_numbers.refusing("cdouble", "a complex128 tensor")
+    cfloat = complex_numbers.refusing("cfloat", "a complex64 tensor")
+    chalf = complex_numbers.refusing("chalf", "a complex32 tensor")
+    stft = complex_numbers.stft
+    istft = complex_numbers.istft
+
+    def is_complex(self) -> bool:
+        """Tell whether the elements are complex: never."""
+        return False
+
+    def is_conj(self) -> bool:
+        """Tell whether a conjugation is pending: never."""
+        return False
+
+    def is_neg(self) -> bool:
+        """Tell whether a change of sign is pending: never."""
+        return False
+
+    def is_signed(self) -> bool:
+        """Tell whether the dtype holds negative numbers."""
+        return from_numpy_dtype(self._data.dtype).is_signed
+
+    def is_nonzero(self) -> bool:
+        """Tell whether the only element is not 0."""
+        return bool(self)
+
+    def is_same_size(self, other: TensorState) -> bool:
+        """Tell whether another tensor has the same shape."""
+        return self._data.shape == other._data.shape

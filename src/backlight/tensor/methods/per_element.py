@@ -1,0 +1,66 @@
+"""Tensor's methods that call a Python function for each element."""
+
+import numpy as np
+
+from backlight.dispatch.observation import begin_write, end_write
+from backlight.engine.provenance import user_place
+from backlight.engine.tensor_state import writable
+from backlight.errors import GraphError
+from backlight.ops.shape.expanding import check_expands
+from backlight.system.lazy_import import function_later
+
+_untyped, _typed, _show = [
+    function_later("backlight.tensor.storages", name) for name in ("untyped_storage", "typed_storage", "show_memory")
+]
+
+
+class ElementMethods:
+    """The part of Tensor that reaches below its ops: to single elements, by a Python function, and to its memory."""
+
+    __slots__ = ()
+
+    def untyped_storage(self):
+        """Return the memory that the tensor shares with its views, as bytes: two are equal if it is the same memory."""
+        return _untyped(self)
+
+    def storage(self):
+        """Return the memory that the tensor shares with its views, as numbers; PyTorch gives this up."""
+        return _typed(self)
+
+    def set_(self, source=None, storage_offset: int = 0, size=None, stride=None):
+        """Show the memory of another tensor, of a storage, or none, from now on; return the tensor.
+
+        Args:
+            storage_offset, size, stride: which part of it, counted in elements; as the source shows it by default.
+
+        Raises:
+            RuntimeError: one of them requires grad, or has another dtype, or the part is not in the memory.
+        """
+        return _show(self, source, storage_offset, size, stride)
+
+    def apply_(self, callable):
+        """Replace each element x by callable(x)."""
+        return _replaced(self, "apply_", (), callable)
+
+    def map_(self, tensor, callable):
+        """Replace each element x by callable(x, y), where y is the element of `tensor` there."""
+        return _replaced(self, "map_", (tensor,), callable)
+
+    def map2_(self, x, y, callable):
+        """Replace each element by callable of it and of the elements of `x` and `y` there."""
+        return _replaced(self, "map2_", (x, y), callable)
+
+
+def _replaced(target, name: str, others: tuple, function):
+    """Write what a function makes of each element, or raise PyTorch's error where a gradient would be lost."""
+    if any(one._edge is not None for one in (target, *others)):
+        raise GraphError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    data = writable(target)
+    for one in others:
+        check_expands(one._data, data.shape)
+    columns = [data, *(np.broadcast_to(one._data, data.shape) for one in others)]
+    found = [function(*elements) for elements in zip(*(column.ravel().tolist() for column in columns))]
+    begin_write(target, name, user_place(2))
+    data[...] = np.array(found, data.dtype).reshape(data.shape)
+    end_write(target)
+    return target

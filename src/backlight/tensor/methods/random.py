@@ -1,0 +1,186 @@
+"""Tensor's methods that write random numbers into it."""
+
+import numpy as np
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.engine.grad_mode import modes
+from backlight.engine.tensor_state import TensorState, wrap, writable
+from backlight.engine.views import check_may_write, has_history
+from backlight.errors import GraphError, ShapeError, UnsupportedError
+from backlight.kernels.memory_order import in_memory_order, outer_first
+from backlight.kernels.random import distributions
+from backlight.ops.inplace import write
+from backlight.ops.type_promotion import is_float
+from backlight.system.user_warnings import warn_once
+from backlight.tensor.creation import converted
+from backlight.tensor.generators import twister_of
+
+
+def require_float(kernel: str, kind: np.dtype) -> None:
+    """Raise unless a dtype is floating point.
+
+    Raises:
+        RuntimeError: it is not.
+    """
+    if not is_float(kind):
+        name = from_numpy_dtype(kind).old_name
+        raise UnsupportedError(f"\"{kernel}\" not implemented for '{name}'; draw floats, with dtype=torch.float32")
+
+
+def uniform_numbers(array: np.ndarray, low: float, high: float, generator) -> np.ndarray:
+    """Return uniform numbers for the places of an array, which is not written to."""
+    require_float("check_uniform_bounds", array.dtype)
+    if low > high:
+        raise ShapeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    twister = twister_of(generator)
+    return in_memory_order(array, lambda count: distributions.uniform(twister, count, array.dtype, low, high))
+
+
+def normal_numbers(array: np.ndarray, mean: float, std: float, generator) -> np.ndarray:
+    """Return normal numbers for the places of an array, which is not written to."""
+    if std < 0:
+        raise ShapeError(f"normal expects std >= 0.0, but found std {std:g}")
+    require_float("normal_kernel_cpu", array.dtype)
+    twister, blocks = twister_of(generator), array.flags.c_contiguous
+    return in_memory_order(array, lambda count: distributions.normal(twister, count, array.dtype, mean, std, blocks))
+
+
+def whole_numbers(array: np.ndarray, low: int, high: int, generator) -> np.ndarray:
+    """Return whole numbers from [low, high) for the places of an array, which is not written to."""
+    if low >= high:
+        raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    _check_reach(array.dtype, low, high)
+    twister = twister_of(generator)
+    return in_memory_order(array, lambda count: distributions.integers(twister, count, low, high)).astype(array.dtype)
+
+
+def _check_reach(kind: np.dtype, low: int, high: int) -> None:
+    """Raise if a dtype does not hold a range of whole numbers; warn if it rounds some of them."""
+    name = from_numpy_dtype(kind).name
+    if is_float(kind):
+        bits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[name]
+        if name == "float16" and max(abs(low), high - 1) > 65504:
+            raise ShapeError(f"to - 1 is out of bounds for {name}: float16 ends at 65504")
+        if low < -(2**bits) or high - 1 > 2**bits:
+            warn_once(
+                f"to - 1 is out of bounds [-(2^{bits}), 2^{bits}]. Due to precision limitations {name} can support "
+                "discrete uniform distribution only within this range.",
+                stacklevel=5,
+            )
+        return
+    smallest, largest = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    if not smallest <= low <= largest:
+        raise ShapeError(f"from is out of bounds for {name}: it holds {smallest} to {largest}, got from={low}")
+    if not smallest <= high - 1 <= largest:
+        raise ShapeError(f"to - 1 is out of bounds for {name}: it holds {smallest} to {largest}, got to={high}")
+
+
+def _overwrite(tensor, numbers: np.ndarray, name: str):
+    """Write numbers into a tensor; what it was made from gets no gradient."""
+    if modes.grad_enabled and has_history(tensor):
+        check_may_write(tensor)
+    if modes.grad_enabled and tensor._edge is not None:
+        return tensor.copy_(wrap(numbers))
+    write(tensor, wrap(numbers), name)
+    return tensor
+
+
+def _numbers(tensor, draw) -> np.ndarray:
+    """Return float64 draws in the shape and dtype of a tensor."""
+    array = writable(tensor)
+    return converted(distributions.narrowed(in_memory_order(array, draw), array.dtype), array.dtype)
+
+
+class RandomMethods:
+    """The part of Tensor that fills itself with random numbers. Each method returns the tensor itself."""
+
+    __slots__ = ()
+
+    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator=None):
+        """Fill with numbers drawn uniformly from [from_, to)."""
+        return _overwrite(self, uniform_numbers(writable(self), from_, to, generator), "uniform_")
+
+    def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator=None):
+        """Fill with normal numbers."""
+        return _overwrite(self, normal_numbers(writable(self), mean, std, generator), "normal_")
+
+    def random_(self, from_: int | None = None, to: int | None = None, *, generator=None):
+        """Fill with whole numbers: `random_(to)`, `random_(from, to)`, or all that the dtype holds exactly."""
+        array, twister = writable(self), twister_of(generator)
+        if from_ is None:
+            numbers = in_memory_order(array, lambda count: distributions.all_integers(twister, count, array.dtype))
+        else:
+            low, high = (0, from_) if to is None else (from_, to)
+            numbers = whole_numbers(array, low, high, generator)
+        return _overwrite(self, numbers, "random_")
+
+    def bernoulli_(self, p=0.5, *, generator=None):
+        """Fill with 1 with probability `p`, a number or a tensor of them, else with 0."""
+        array, twister = writable(self), twister_of(generator)
+        if isinstance(p, TensorState):
+            chances = p.expand(array.shape)._data.transpose(order := outer_first(array))
+            numbers = bernoulli_numbers(np.ascontiguousarray(chances), generator).transpose(np.argsort(order))
+        else:
+            if not 0 <= p <= 1:
+                raise ShapeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+            numbers = in_memory_order(array, lambda count: distributions.bernoulli(twister, count, p))
+        return _overwrite(self, numbers.astype(array.dtype), "bernoulli_")
+
+    def exponential_(self, lambd: float = 1.0, *, generator=None):
+        """Fill with numbers of density lambd · exp(−lambd · x)."""
+        if not is_float(self._data.dtype):
+            raise ShapeError(
+                "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
+                f"you specified {from_numpy_dtype(self._data.dtype).old_name}"
+            )
+        if not lambd > 0:
+            raise ShapeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+        twister = twister_of(generator)
+        return _overwrite(
+            self, _numbers(self, lambda count: distributions.exponential(twister, count, lambd)), "exponential_"
+        )
+
+    def geometric_(self, p: float, *, generator=None):
+        """Fill with the number of trials it takes to succeed, if each does with probability `p`."""
+        if not 0 < p < 1:
+            raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+        if self._data.dtype == bool:
+            raise UnsupportedError("\"geometric_cpu\" not implemented for 'Bool'; draw numbers, and compare them")
+        twister = twister_of(generator)
+        return _overwrite(self, _numbers(self, lambda count: distributions.geometric(twister, count, p)), "geometric_")
+
+    def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *, generator=None):
+        """Fill with numbers of the Cauchy distribution."""
+        if not is_float(self._data.dtype):
+            raise ShapeError(
+                "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+                f"specified {from_numpy_dtype(self._data.dtype).old_name}; draw floats, with dtype=torch.float32"
+            )
+        if not sigma > 0:
+            raise ShapeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+        twister = twister_of(generator)
+        return _overwrite(
+            self, _numbers(self, lambda count: distributions.cauchy(twister, count, median, sigma)), "cauchy_"
+        )
+
+    def log_normal_(self, mean: float = 1.0, std: float = 2.0, *, generator=None):
+        """Fill with numbers whose logarithms are normal, with this mean and std."""
+        require_float("log_normal_cpu", self._data.dtype)
+        if not std > 0:
+            raise ShapeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+        twister = twister_of(generator)
+        numbers = _numbers(self, lambda count: distributions.log_normal(twister, count, mean, std))
+        return _overwrite(self, numbers, "log_normal_")
+
+
+def bernoulli_numbers(chances: np.ndarray, generator) -> np.ndarray:
+    """Return a bool for each probability.
+
+    Raises:
+        RuntimeError: one is not from [0, 1], or they are no floats.
+    """
+    require_float("bernoulli_tensor_cpu_p_", chances.dtype)
+    if not np.all((chances >= 0) & (chances <= 1)):
+        wrong = chances[~((chances >= 0) & (chances <= 1))][0]
+        raise GraphError(f"Expected p_in >= 0 && p_in <= 1 to be true, but got false.  ({wrong:g} is no probability)")
+    return distributions.bernoulli_each(twister_of(generator), chances)

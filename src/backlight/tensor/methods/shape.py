@@ -1,0 +1,140 @@
+"""Tensor's methods that change a shape, a line each."""
+
+from math import prod
+
+import numpy as np
+
+from backlight import dtypes
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import ArgumentError, DimError
+from backlight.layouts import contiguous_format
+from backlight.ops.dims import normalise_dim
+from backlight.ops.inplace import inplace_view
+from backlight.ops.shape import expanding, reshaping, striding, transposing
+from backlight.sizes import Size, sizes_given
+
+
+class ShapeMethods:
+    """The part of Tensor that knows and changes shapes."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> Size:
+        """The size of each dim."""
+        return Size(self._data.shape)
+
+    def size(self, dim=None):
+        """Return the size of each dim, or of one."""
+        try:
+            shape = self._data.shape
+        except AttributeError:
+            if isinstance(self, TensorState):
+                raise
+            kind = type(self).__name__
+            raise ArgumentError(
+                f"descriptor 'size' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object"
+            ) from None
+        if dim is None:
+            return Size(shape)
+        place = normalise_dim(dim, len(shape))
+        if not shape:
+            raise DimError(f"Dimension specified as {dim} but tensor has no dimensions; see numel()")
+        return shape[place]
+
+    @property
+    def ndim(self):
+        """How many dims there are."""
+        return self._data.ndim
+
+    def dim(self):
+        """Return how many dims there are."""
+        return self._data.ndim
+
+    ndimension = dim
+
+    def numel(self):
+        """Return how many elements there are."""
+        return self._data.size
+
+    nelement = numel
+
+    def stride(self, dim=None):
+        """Return how many elements lie between neighbours in each dim, or in one."""
+        data = self._data
+        if data.size:
+            strides = tuple(stride // data.dtype.itemsize for stride in data.strides)
+        else:
+            strides = tuple(prod(max(size, 1) for size in data.shape[place + 1 :]) for place in range(data.ndim))
+        return strides if dim is None else strides[normalise_dim(dim, self._data.ndim)]
+
+    def storage_offset(self):
+        """Return where the first element lies in the memory of the tensor's base."""
+        return striding.storage_offset_of(self)
+
+    def element_size(self):
+        """Return the bytes of one element."""
+        return self._data.dtype.itemsize
+
+    itemsize = property(element_size)
+
+    @property
+    def nbytes(self):
+        """The bytes of all elements."""
+        return self._data.nbytes
+
+    def is_contiguous(self, memory_format=contiguous_format):
+        """Return whether the elements lie row by row in memory."""
+        return not isinstance(self._data, np.ndarray) or self._data.flags.c_contiguous
+
+    def view(self, *sizes, size=(), dtype=None):
+        """Return the same memory in another shape, or with its bytes read as another dtype."""
+        if dtype is None and sizes and isinstance(sizes[0], dtypes.dtype):
+            dtype = sizes[0]
+        if dtype is not None:
+            return reshaping.view_bytes(self, dtypes.to_numpy_dtype(dtype))
+        return reshaping.view(self, sizes_given(sizes or (size,)))
+
+    def expand(self, *sizes, size=(), implicit=False):
+        """Return a view in which dims of size 1 are repeated."""
+        return expanding.expand(self, sizes_given(sizes or (size,)))
+
+    def expand_as(self, other):
+        """Return `expand(other.size())`."""
+        return expanding.expand(self, other._data.shape)
+
+    def view_as(self, other):
+        """Return `view(other.size())`."""
+        return reshaping.view(self, other._data.shape)
+
+    def reshape_as(self, other):
+        """Return `reshape(other.size())`."""
+        return reshaping.reshape(self, other._data.shape)
+
+    reshape = reshaping.reshape
+    flatten = reshaping.flatten
+    unflatten = reshaping.unflatten
+    ravel = reshaping.ravel
+    squeeze = reshaping.squeeze
+    unsqueeze = reshaping.unsqueeze
+    squeeze_ = inplace_view(reshaping.squeeze, "squeeze_")
+    unsqueeze_ = inplace_view(reshaping.unsqueeze, "unsqueeze_")
+    sum_to_size = expanding.sum_to_size
+    broadcast_to = expanding.broadcast_to
+
+    transpose = transposing.transpose
+    transpose_ = inplace_view(transposing.transpose, "transpose_")
+    swapaxes_ = inplace_view(transposing.swapaxes, "swapaxes_")
+    swapdims_ = inplace_view(transposing.swapdims, "swapdims_")
+    t_ = inplace_view(transposing.t, "t_")
+    permute = transposing.permute
+    t = transposing.t
+    swapaxes = transposing.swapaxes
+    swapdims = transposing.swapdims
+    movedim = transposing.movedim
+    moveaxis = transposing.moveaxis
+    adjoint = transposing.adjoint
+    T = property(transposing.reversed_dims)
+    mT = property(transposing.matrix_transpose)
+    H = property(transposing.hermitian_transpose)
+    mH = property(transposing.adjoint)

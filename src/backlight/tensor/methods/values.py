@@ -1,0 +1,120 @@
+"""Tensor's values: dtype, Python numbers, printing."""
+
+import numpy as np
+
+from backlight.devices import CPU, device
+from backlight.dtypes import BY_NUMPY, dtype
+from backlight.engine.tensor_state import the_tensor_class
+from backlight.errors import ArgumentError, GraphError, ValueProblem
+from backlight.ops.type_promotion import FLOAT32, category, is_float
+from backlight.system.user_warnings import warn_once
+from backlight.tensor.nested_sequences import TO_SCALAR
+from backlight.tensor.printing import tensor_string
+
+
+class ValueMethods:
+    """The part of Tensor that shows its values."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> dtype:
+        """The type of the elements."""
+        return BY_NUMPY[self._data.dtype]
+
+    @property
+    def device(self) -> device:
+        """Where the elements are: the CPU."""
+        return CPU
+
+    def __repr__(self) -> str:
+        return tensor_string(self)
+
+    def __format__(self, spec: str) -> str:
+        if self._data.ndim == 0 and type(self) is the_tensor_class():
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def item(self):
+        """Return the only element as a Python number.
+
+        Raises:
+            RuntimeError: there are several elements, or none.
+        """
+        data = self._data
+        if data.size != 1:
+            raise GraphError(
+                f"a Tensor with {data.size} elements cannot be converted to Scalar; pick one element, or use tolist()"
+            )
+        return data.item() if data.dtype.kind != "V" else float(data.reshape(-1)[0])
+
+    def tolist(self):
+        """Return the elements as Python numbers in nested lists; of a 0-d tensor, the number."""
+        data = self._data
+        return (data if data.dtype.kind != "V" else data.astype(FLOAT32)).tolist()
+
+    def __len__(self) -> int:
+        if not self._data.ndim:
+            raise ArgumentError("len() of a 0-d tensor")
+        return self._data.shape[0]
+
+    def __iter__(self):
+        if not self._data.ndim:
+            raise ArgumentError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __reversed__(self):
+        return self.flip(0) if self._data.ndim else self
+
+    def __contains__(self, element) -> bool:
+        if isinstance(element, ValueMethods):
+            element = element._data
+        elif not isinstance(element, (bool, int, float, np.generic)):
+            raise GraphError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+            )
+        return bool((self._data == element).any())
+
+    def __bool__(self) -> bool:
+        data = self._data
+        if data.size != 1:
+            amount = "no values" if data.size == 0 else "more than one value"
+            raise GraphError(
+                f"Boolean value of Tensor with {amount} is ambiguous; say what is meant with .any(), .all() or .item()"
+            )
+        return bool(data)
+
+    def __float__(self) -> float:
+        _warn_of_lost_history(self)
+        return float(_only_value(self))
+
+    def __int__(self) -> int:
+        return int(_only_value(self))
+
+    def __complex__(self) -> complex:
+        _warn_of_lost_history(self)
+        return complex(_only_value(self))
+
+    def __index__(self) -> int:
+        data = self._data
+        if data.size != 1 or category(data.dtype) == 2:
+            raise ArgumentError("only integer tensors of a single element can be converted to an index")
+        return int(data.item())
+
+    def is_floating_point(self) -> bool:
+        """Tell whether the elements are floats."""
+        return is_float(self._data.dtype)
+
+
+def _only_value(tensor):
+    """Return the only element as a Python number, for `float(tensor)` and the like."""
+    if tensor._data.size != 1:
+        raise ValueProblem(
+            f"only one element tensors can be converted to Python scalars; it has {tensor._data.size}: use tolist()"
+        )
+    return tensor.item()
+
+
+def _warn_of_lost_history(tensor) -> None:
+    if tensor._edge is not None:
+        warn_once(TO_SCALAR, stacklevel=4)

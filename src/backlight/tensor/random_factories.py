@@ -1,0 +1,321 @@
+"""New tensors of random numbers."""
+
+import operator
+
+import numpy as np
+
+from backlight.codegen.runtime_support import broadcast_problem
+from backlight.dtypes import from_numpy_dtype, iinfo, to_numpy_dtype
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import ArgumentError, ShapeError, UnsupportedError
+from backlight.kernels.memory_order import in_memory_order, model_of
+from backlight.kernels.random import distributions
+from backlight.kernels.state_blocks import silent_floats
+from backlight.layouts import contiguous_format, numpy_order
+from backlight.ops.random import draws
+from backlight.ops.reduction.sorting import first_along
+from backlight.ops.type_promotion import FLOAT32, INT64, is_float, promote_types
+from backlight.sizes import allocated, check_storage, size_from, storage_errors
+from backlight.tensor.creation import leaf, made
+from backlight.tensor.factories import float_dtype
+from backlight.tensor.generators import twister_of
+from backlight.tensor.methods.random import (
+    bernoulli_numbers,
+    normal_numbers,
+    require_float,
+    uniform_numbers,
+    whole_numbers,
+)
+
+__all__ = [
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "poisson",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+]
+
+MOST_CATEGORIES = 2**24
+MOST_RATE = 2.0**62
+
+
+def rand(
+    *sizes, size=None, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
+    """Make a tensor of numbers drawn uniformly from [0, 1)."""
+    places = allocated(np.empty, size_from("rand", sizes if size is None else (size,)), float_dtype(dtype))
+    return made(uniform_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout, pin_memory)
+
+
+def randn(
+    *sizes, size=None, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
+    """Make a tensor of standard normal numbers."""
+    places = allocated(np.empty, size_from("randn", sizes if size is None else (size,)), float_dtype(dtype))
+    return made(normal_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout, pin_memory)
+
+
+def randint(
+    low=0,
+    high=None,
+    size=None,
+    *,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+):
+    """Make a tensor of whole numbers from [low, high): `randint(high, size)` or `randint(low, high, size)`.
+
+    Raises:
+        RuntimeError: `high` is not above `low`, or the dtype does not reach so far.
+    """
+    if size is None:
+        high, size = None, high
+    if not isinstance(size, (tuple, list)):
+        raise ArgumentError(f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+    places = allocated(np.empty, size_from("randint", (size,)), to_numpy_dtype(dtype) or INT64)
+    numbers = whole_numbers(places, *_limits("randint", 1, low, high), generator)
+    return made(numbers, requires_grad, device, layout, pin_memory)
+
+
+def _whole(function: str, name: str, place: int, value) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise ArgumentError(f"{function}(): argument '{name}' (position {place}) must be int, not {kind}") from None
+
+
+def _limits(function: str, place: int, low, high) -> tuple[int, int]:
+    """Return the limits of whole numbers: `high` alone, at `place` among the arguments, or `low` and `high`."""
+    if high is None:
+        return 0, _whole(function, "high", place, low)
+    return _whole(function, "low", place, low), _whole(function, "high", place + 1, high)
+
+
+@storage_errors
+def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Make a tensor of the numbers below `n` in random order.
+
+    Raises:
+        RuntimeError: `n` is negative.
+    """
+    count = _whole("randperm", "n", 1, n)
+    if count < 0:
+        raise ShapeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
+    kind = to_numpy_dtype(dtype) or INT64
+    check_storage((count,), INT64.itemsize)
+    _check_holds(from_numpy_dtype(kind), count)
+    order = distributions.permutation(twister_of(generator), count).astype(kind)
+    return made(order, requires_grad, device, layout, pin_memory)
+
+
+def _check_holds(kind, count: int) -> None:
+    """Raise unless a dtype holds the numbers below `count`; PyTorch does not ask bfloat16.
+
+    Raises:
+        RuntimeError: it does not, or it is bool.
+    """
+    if kind.name == "bool":
+        raise UnsupportedError("\"randperm\" not implemented for 'Bool'; draw numbers, and compare them")
+    if kind.name in WHOLE_NUMBERS_TO:
+        power = WHOLE_NUMBERS_TO[kind.name]
+        if count > 2**power + 1:
+            most = 2**power + 1 if power == 11 else f"2^{power}+1"
+            raise ShapeError(f"n cannot be greater than {most} for {kind.old_name} type. Leave dtype out")
+    elif not kind.is_floating_point and count - 1 > iinfo(kind).max:
+        raise ShapeError(
+            f"value cannot be converted to type {kind.name}_t without overflow: it ends at {iinfo(kind).max}"
+        )
+
+
+WHOLE_NUMBERS_TO = {"float16": 11, "float32": 24, "float64": 53}  # all whole numbers up to this power of 2
+
+
+def _places(function: str, input, dtype, memory_format) -> np.ndarray:
+    """Return an unwritten array shaped and laid out as a tensor's."""
+    if not isinstance(input, TensorState):
+        raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return np.empty_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
+
+
+def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+    """Make a tensor shaped as `input`, of numbers drawn uniformly from [0, 1)."""
+    places = _places("rand_like", input, dtype, memory_format)
+    return made(uniform_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout)
+
+
+def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+    """Make a tensor shaped as `input`, of standard normal numbers."""
+    places = _places("randn_like", input, dtype, memory_format)
+    return made(normal_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout)
+
+
+def randint_like(
+    input,
+    low,
+    high=None,
+    *,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    memory_format=None,
+):
+    """Make a tensor shaped as `input`, of whole numbers from [low, high), or from [0, low) without `high`."""
+    places = _places("randint_like", input, dtype, memory_format)
+    numbers = whole_numbers(places, *_limits("randint_like", 2, low, high), generator)
+    return made(numbers, requires_grad, device, layout)
+
+
+def normal(
+    mean,
+    std=1.0,
+    size=None,
+    *,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+):
+    """Make a tensor of normal numbers: `normal(mean, std, size)`, or with a tensor of means or of stds.
+
+    Raises:
+        TypeError: neither a tensor nor a size is given.
+        RuntimeError: a std is negative.
+    """
+    if size is not None:
+        if isinstance(mean, TensorState) or isinstance(std, TensorState) or not isinstance(size, (tuple, list)):
+            got = ", ".join(type(one).__name__ for one in (mean, std, size))
+            raise ArgumentError(
+                f"normal() received an invalid combination of arguments - got ({got}), but expected one of: two "
+                "tensors, a tensor and a number, or two numbers and a size, which is a tuple of ints"
+            )
+        places = allocated(np.empty, size_from("normal", (size,)), float_dtype(dtype))
+        return made(normal_numbers(places, mean, std, generator), requires_grad, device, layout, pin_memory)
+    given = [value._data for value in (mean, std) if isinstance(value, TensorState)]
+    if not given:
+        raise ArgumentError("normal() received an invalid combination of arguments: give a size, or a tensor of means")
+    if isinstance(std, TensorState) and (std._data < 0).any():
+        raise ShapeError("normal expects all elements of std >= 0.0")
+    try:
+        shape = np.broadcast_shapes(*[array.shape for array in given])
+    except ValueError as problem:
+        raise broadcast_problem(problem, given) from None
+    kind = given[0].dtype if len(given) == 1 else promote_types(given[0].dtype, given[1].dtype)
+    if len(given) == 1 and not isinstance(std, TensorState):
+        numbers = normal_numbers(np.empty(shape, kind), 0.0, std, generator)
+        return draws.drawn_normal_of_means(mean, np.asarray(numbers + given[0]))
+    numbers = normal_numbers(np.empty(shape, kind), 0.0, 1.0, generator)
+    if not isinstance(mean, TensorState):
+        numbers = np.asarray(numbers * given[-1] + kind.type(mean)).astype(kind, copy=False)
+        return draws.drawn_normal_of_stds(std, numbers)
+    numbers = np.asarray(numbers * given[-1] + given[0]).astype(kind, copy=False)
+    return draws.drawn_normal(mean, std, numbers)
+
+
+def bernoulli(input, p: float | None = None, *, generator=None):
+    """Make a tensor of 1 with the probabilities in `input`, else of 0; with `p`, of 1 with that probability for all.
+
+    The gradient of a probability is 0: nothing that is drawn depends smoothly on it.
+
+    Raises:
+        RuntimeError: a probability is not from [0, 1].
+    """
+    if p is not None:
+        return leaf(_places("bernoulli", input, None, contiguous_format)).bernoulli_(p, generator=generator)
+    numbers = bernoulli_numbers(np.asarray(input._data), generator)
+    return draws.drawn_bernoulli(input, numbers.astype(input._data.dtype))
+
+
+def poisson(input, generator=None):
+    """Make a tensor of counts of the Poisson distribution, with the rates in `input`.
+
+    Raises:
+        RuntimeError: a rate is negative, or above 2⁶².
+    """
+    rates = np.asarray(input._data)
+    require_float("poisson_cpu", rates.dtype)
+    if not (rates >= 0).all():
+        raise ShapeError("invalid Poisson rate, expected rate to be non-negative")
+    if (rates > MOST_RATE).any():
+        raise ShapeError("a Poisson rate must be at most 2**62, so that counts fit 64 bits")
+    return draws.drawn_poisson(input, distributions.poisson(twister_of(generator), rates).astype(rates.dtype))
+
+
+@storage_errors
+def multinomial(input, num_samples: int, replacement: bool = False, *, generator=None):
+    """Draw `num_samples` places of each row of `input`, each with the weight that stands there.
+
+    Shapes: (n) -> (num_samples), (rows, n) -> (rows, num_samples)
+
+    Raises:
+        RuntimeError: a weight is negative, all are 0, or there are too few to draw from without replacement.
+    """
+    weights = _weights(input, _whole("multinomial", "num_samples", 2, num_samples), replacement)
+    twister = twister_of(generator)
+    if not replacement or num_samples == 1:
+        return leaf(_largest_races(twister, weights, num_samples))
+    return leaf(_searched(twister, weights, num_samples))
+
+
+def _weights(input, num_samples: int, replacement: bool) -> np.ndarray:
+    """Return the weights to draw by, or say what is wrong with them."""
+    weights = np.asarray(input._data)
+    if weights.ndim not in (1, 2):
+        raise ShapeError(f"prob_dist must be 1 or 2 dim, got {weights.ndim} dims")
+    if not is_float(weights.dtype):
+        kind = from_numpy_dtype(weights.dtype).old_name
+        raise ShapeError(f"multinomial only supports floating-point dtypes for input, got: {kind}")
+    if num_samples <= 0:
+        raise ShapeError(f"cannot sample n_sample <= 0 samples, got {num_samples}")
+    if not replacement and num_samples > weights.shape[-1]:
+        raise ShapeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement: there are "
+            f"{weights.shape[-1]}, got {num_samples}"
+        )
+    if weights.shape[-1] > MOST_CATEGORIES:
+        raise ShapeError("number of categories cannot exceed 2^24")
+    if not np.all(np.isfinite(weights) & (weights >= 0)):
+        raise ShapeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not np.all(weights.sum(-1) > 0):
+        raise ShapeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    return weights
+
+
+def _largest_races(twister, weights: np.ndarray, num_samples: int) -> np.ndarray:
+    """Return the places of the largest quotients weight / exponential draw, the largest first.
+
+    Source: Efraimidis and Spirakis, Weighted random sampling with a reservoir, 2006.
+    """
+    draw = in_memory_order(model_of(weights), lambda count: distributions.exponential(twister, count)).astype(
+        weights.dtype
+    )
+    with silent_floats():
+        quotients = weights / draw
+    if num_samples == 1:
+        return quotients.argmax(-1, keepdims=True)
+    return first_along(quotients, num_samples, -1, True)
+
+
+def _searched(twister, weights: np.ndarray, num_samples: int) -> np.ndarray:
+    """Return where uniform draws fall among the cumulated weights of each row."""
+    rows = weights.reshape(-1, weights.shape[-1])
+    cumulated = np.cumsum(rows, 1, dtype=promote_types(weights.dtype, FLOAT32))
+    cumulated = cumulated / cumulated[:, -1:]
+    cumulated[:, -1] = 1
+    drawn = distributions.unit64(twister, len(rows) * num_samples).reshape(len(rows), num_samples)
+    found = [row.searchsorted(numbers) for row, numbers in zip(cumulated, drawn)]
+    return np.array(found, np.int64).reshape(*weights.shape[:-1], num_samples)

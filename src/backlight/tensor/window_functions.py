@@ -1,0 +1,108 @@
+"""Windows for spectra: tables of weights that fall off to both sides, computed in float64 and rounded once."""
+
+import numpy as np
+
+from backlight.dtypes import from_numpy_dtype
+from backlight.errors import ShapeError
+from backlight.kernels.special import modified_bessel
+from backlight.ops.type_promotion import is_float
+from backlight.sizes import require_memory
+from backlight.tensor.creation import made
+from backlight.tensor.factories import float_dtype
+
+__all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
+
+
+def _window(name: str, length: int, periodic: bool, weights, dtype, requires_grad, device, layout, pin_memory):
+    """Return `weights` of the places 0 … 1 of a window: the whole, or all but the last of one that is longer by one.
+
+    Raises:
+        RuntimeError: the length is negative, or the dtype no float dtype.
+    """
+    kind = float_dtype(dtype)
+    if not is_float(kind):
+        raise ShapeError(
+            f"{name} expects floating point dtypes, got: {from_numpy_dtype(kind)}; a window holds fractions"
+        )
+    if length < 0:
+        raise ShapeError(f"{name} requires non-negative window_length, got window_length={length}")
+    if length < 2:
+        return made(np.ones(length, kind), requires_grad, device, layout, pin_memory)
+    require_memory((length,), kind)
+    places = np.arange(length) / (length if periodic else length - 1)
+    return made(weights(places).astype(kind), requires_grad, device, layout, pin_memory)
+
+
+def hann_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """Return sin²(π · n / N) for n = 0 … window_length − 1.
+
+    Args:
+        periodic: N is window_length, for use as one period of a periodic function; else window_length − 1, and the
+            window is symmetric.
+    """
+    options = dtype, requires_grad, device, layout, pin_memory
+    return _window("hann_window", window_length, periodic, lambda x: np.sin(np.pi * x) ** 2, *options)
+
+
+def hamming_window(
+    window_length,
+    periodic=True,
+    alpha=0.54,
+    beta=0.46,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+):
+    """Return alpha − beta · cos(2π · n / N); `hann_window` says what N is."""
+    options = dtype, requires_grad, device, layout, pin_memory
+    return _window("hamming_window", window_length, periodic, lambda x: alpha - beta * np.cos(2 * np.pi * x), *options)
+
+
+def blackman_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """Return 0.42 − 0.5 · cos(2π · n / N) + 0.08 · cos(4π · n / N); `hann_window` says what N is."""
+
+    def weights(x):
+        return 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x)
+
+    options = dtype, requires_grad, device, layout, pin_memory
+    return _window("blackman_window", window_length, periodic, weights, *options)
+
+
+def bartlett_window(
+    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """Return the triangle 1 − |2 · n / N − 1|; `hann_window` says what N is."""
+    options = dtype, requires_grad, device, layout, pin_memory
+    return _window("bartlett_window", window_length, periodic, lambda x: 1 - np.abs(2 * x - 1), *options)
+
+
+def kaiser_window(
+    window_length,
+    periodic=True,
+    beta=12.0,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+):
+    """Return I₀(beta · √(1 − (2 · n / N − 1)²)) / I₀(beta); `hann_window` says what N is.
+
+    Args:
+        beta: the larger, the narrower.
+    """
+
+    def weights(x):
+        inside = beta * np.sqrt(np.maximum(1 - (2 * x - 1) ** 2, 0))
+        return modified_bessel.i0e(inside) / modified_bessel.i0e(np.array([beta], float)) * np.exp(inside - abs(beta))
+
+    options = dtype, requires_grad, device, layout, pin_memory
+    return _window("kaiser_window", window_length, periodic, weights, *options)

@@ -1,0 +1,84 @@
+"""PyTorch's files whose names lie in several files of ours: which names each shows, and where they are."""
+
+NN, FRONT, OLDER = "backlight.nn", "backlight", "backlight.amp.older"
+
+# PyTorch's module: our module that has all of these names, and the names
+SPREAD = {
+    "torch._C": ("backlight.overrides", "DisableTorchFunction DisableTorchFunctionSubclass"),
+    "torch.nn.modules.activation": (
+        NN,
+        "Threshold RReLU Hardsigmoid Hardswish Hardshrink Softshrink MultiheadAttention PReLU Tanhshrink",
+    ),
+    "torch.nn.modules.adaptive": (NN, "AdaptiveLogSoftmaxWithLoss"),
+    "torch.nn.modules.batchnorm": (
+        NN,
+        "BatchNorm1d LazyBatchNorm1d BatchNorm2d LazyBatchNorm2d BatchNorm3d LazyBatchNorm3d",
+    ),
+    "torch.nn.modules.channelshuffle": (NN, "ChannelShuffle"),
+    "torch.nn.modules.conv": (
+        NN,
+        "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d "
+        "LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d",
+    ),
+    "torch.nn.modules.container": (NN, "ParameterList ParameterDict"),
+    "torch.nn.modules.fold": (NN, "Fold Unfold"),
+    "torch.nn.modules.instancenorm": (
+        NN,
+        "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    ),
+    "torch.nn.modules.linear": (NN, "LazyLinear"),
+    "torch.nn.modules.loss": (
+        NN,
+        "HingeEmbeddingLoss MultiLabelMarginLoss SoftMarginLoss MultiLabelSoftMarginLoss CosineEmbeddingLoss "
+        "MarginRankingLoss MultiMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
+    ),
+    "torch.nn.modules.normalization": (NN, "CrossMapLRN2d"),
+    "torch.nn.modules.pixelshuffle": (NN, "PixelShuffle PixelUnshuffle"),
+    "torch.nn.modules.pooling": (
+        NN,
+        "MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d AvgPool1d AvgPool2d AvgPool3d "
+        "FractionalMaxPool2d FractionalMaxPool3d LPPool1d LPPool2d LPPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
+        "AdaptiveMaxPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d",
+    ),
+    "torch.nn.modules.rnn": (NN, "RNNBase RNN LSTM GRU RNNCellBase RNNCell LSTMCell GRUCell"),
+    "torch.nn.modules.sparse": (NN, "EmbeddingBag"),
+    "torch.functional": (
+        FRONT,
+        "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod block_diag cdist "
+        "chain_matmul einsum istft lu norm meshgrid pca_lowrank split stft svd_lowrank tensordot unique "
+        "unique_consecutive unravel_index",
+    ),
+}
+
+# What code outside of PyTorch imports though its name is private, mostly to ask isinstance: our class of that meaning
+PRIVATE = {
+    "torch.cpu.amp": {"autocast": f"{OLDER}.CPUAutocast", "GradScaler": f"{OLDER}.CPUGradScaler"},
+    "torch.cuda.amp": {
+        "autocast": f"{OLDER}.CUDAAutocast",
+        "GradScaler": f"{OLDER}.CUDAGradScaler",
+        "custom_bwd": f"{OLDER}.custom_bwd",
+        "custom_fwd": f"{OLDER}.custom_fwd",
+    },
+    "torch._C": {"_disabled_torch_function_impl": "backlight.dispatch.torch_function.disabled"},
+    "torch.nn.modules.batchnorm": {
+        "_BatchNorm": "backlight.nn.modules.channel_norms.BatchNorm",
+        "_NormBase": "backlight.nn.modules.channel_norms.ChannelNorm",
+    },
+    "torch.nn.modules.conv": {
+        "_ConvNd": "backlight.nn.modules.convolution._Convolution",
+        "_ConvTransposeNd": "backlight.nn.modules.convolution._Transposed",
+    },
+    "torch.nn.modules.instancenorm": {"_InstanceNorm": "backlight.nn.modules.channel_norms.InstanceNorm"},
+    "torch.nn.modules.loss": {
+        "_Loss": "backlight.nn.modules.loss.Loss",
+        "_WeightedLoss": "backlight.nn.modules.loss.WeightedLoss",
+    },
+    "torch.optim.lr_scheduler": {"_LRScheduler": "backlight.optim.lr_scheduler.LRScheduler"},
+    "torch.utils.hooks": {"RemovableHandle": "backlight.engine.hooks.RemovableHandle"},
+}
+
+
+def spread_names(module: str) -> dict[str, str]:
+    """Return the names that a module of PyTorch's shows from several files of ours, each with its path there."""
+    where, names = SPREAD.get(module, ("", ""))
+    return {name: f"{where}.{name}" for name in names.split()} | PRIVATE.get(module, {})

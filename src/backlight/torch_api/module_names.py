@@ -1,0 +1,263 @@
+"""The one place that knows PyTorch's module names: which of our modules a script sees under each of them.
+
+NOTE [Standing in for PyTorch]
+While a script runs, a finder answers every import of `torch` and `torchvision` with stand-ins. A stand-in shows the
+names of one of our modules, and the modules below it by this table; a name that it does not find is an error that says
+so. Outside of a run nothing is installed, and PyTorch itself is never imported.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+
+from backlight.torch_api.file_names import PRIVATE, SPREAD, spread_names
+
+OURS = {
+    "torch": "backlight",
+    "torch.amp": "backlight.amp",
+    "torch.amp.autocast_mode": "backlight.amp.autocasting",
+    "torch.amp.grad_scaler": "backlight.amp.scaling",
+    "torch.autograd": "backlight.autograd",
+    "torch.autograd.anomaly_mode": "backlight.dispatch.anomaly_mode",
+    "torch.autograd.forward_ad": "backlight.autograd.forward_ad",
+    "torch.autograd.function": "backlight.autograd.function",
+    "torch.autograd.functional": "backlight.autograd.functional",
+    "torch.autograd.grad_mode": "backlight.autograd.grad_mode",
+    "torch.autograd.gradcheck": "backlight.autograd.gradcheck",
+    "torch.autograd.graph": "backlight.autograd.graph",
+    "torch.autograd.profiler": "backlight.autograd.profiler",
+    "torch.autograd.profiler_util": "backlight.dispatch.profile_events",
+    "torch.autograd.variable": "backlight.autograd.variable",
+    "torch.fft": "backlight.fft",
+    "torch.func": "backlight.func",
+    "torch.linalg": "backlight.linalg",
+    "torch.masked": "backlight.masked",
+    "torch.nn": "backlight.nn",
+    "torch.nn.common_types": "backlight.types",
+    "torch.nn.functional": "backlight.nn.functional",
+    "torch.nn.init": "backlight.nn.init",
+    "torch.nn.modules": "backlight.nn.modules",
+    "torch.nn.modules.activation": "backlight.nn.modules.activation",
+    "torch.nn.modules.container": "backlight.nn.modules.container",
+    "torch.nn.modules.distance": "backlight.nn.modules.distance",
+    "torch.nn.modules.dropout": "backlight.nn.modules.dropout",
+    "torch.nn.modules.flatten": "backlight.nn.modules.flatten",
+    "torch.nn.modules.lazy": "backlight.nn.modules.lazy",
+    "torch.nn.modules.linear": "backlight.nn.modules.linear",
+    "torch.nn.modules.loss": "backlight.nn.modules.loss",
+    "torch.nn.modules.module": "backlight.nn.modules.module",
+    "torch.nn.modules.normalization": "backlight.nn.modules.normalisation",
+    "torch.nn.modules.padding": "backlight.nn.modules.padding",
+    "torch.nn.modules.sparse": "backlight.nn.modules.embedding",
+    "torch.nn.modules.transformer": "backlight.nn.modules.transformer",
+    "torch.nn.modules.upsampling": "backlight.nn.modules.upsampling",
+    "torch.nn.modules.utils": "backlight.nn.modules.tuples",
+    "torch.nn.parameter": "backlight.nn.parameter",
+    "torch.nn.utils": "backlight.nn.utils",
+    "torch.nn.utils.clip_grad": "backlight.nn.utils.clipping",
+    "torch.nn.utils.convert_parameters": "backlight.nn.utils.vectors",
+    "torch.nn.utils.fusion": "backlight.nn.utils.fusion",
+    "torch.nn.utils.init": "backlight.nn.utils.fusion",
+    "torch.nn.utils.parametrizations": "backlight.nn.utils.parametrizations",
+    "torch.nn.utils.parametrize": "backlight.nn.utils.parametrize",
+    "torch.nn.utils.rnn": "backlight.nn.utils.rnn",
+    "torch.nn.utils.spectral_norm": "backlight.nn.utils.spectral_norm",
+    "torch.nn.utils.weight_norm": "backlight.nn.utils.weight_norm",
+    "torch.optim": "backlight.optim",
+    "torch.optim.adadelta": "backlight.optim.adadelta",
+    "torch.optim._adafactor": "backlight.optim.adafactor",
+    "torch.optim._muon": "backlight.optim.muon",
+    "torch.optim.adagrad": "backlight.optim.adagrad",
+    "torch.optim.adam": "backlight.optim.adam",
+    "torch.optim.adamax": "backlight.optim.adamax",
+    "torch.optim.adamw": "backlight.optim.adam",
+    "torch.optim.asgd": "backlight.optim.asgd",
+    "torch.optim.lbfgs": "backlight.optim.lbfgs",
+    "torch.optim.lr_scheduler": "backlight.optim.lr_scheduler",
+    "torch.optim.nadam": "backlight.optim.nadam",
+    "torch.optim.optimizer": "backlight.optim.optimizer",
+    "torch.optim.radam": "backlight.optim.radam",
+    "torch.optim.rmsprop": "backlight.optim.rmsprop",
+    "torch.optim.rprop": "backlight.optim.rprop",
+    "torch.optim.sgd": "backlight.optim.sgd",
+    "torch.optim.swa_utils": "backlight.utils.averaging",
+    "torch.overrides": "backlight.overrides",
+    "torch.profiler": "backlight.profiler",
+    "torch.random": "backlight.tensor.generators",
+    "torch.return_types": "backlight.return_types",
+    "torch.serialization": "backlight.serialization",
+    "torch.signal": "backlight.signal",
+    "torch.signal.windows": "backlight.signal.windows",
+    "torch.special": "backlight.special",
+    "torch.testing": "backlight.testing",
+    "torch.types": "backlight.types",
+    "torch.utils.checkpoint": "backlight.utils.checkpoint",
+    "torch.utils.data": "backlight.data",
+    "torch.utils.data.dataloader": "backlight.data.loader",
+    "torch.utils.data.dataset": "backlight.data.dataset",
+    "torch.utils.data.sampler": "backlight.data.sampler",
+    "torch.utils.dlpack": "backlight.utils.dlpack",
+    "torch.utils.hooks": "backlight.utils.hooks",
+    "torchvision.datasets": "backlight.data.vision",
+    "torchvision.datasets.mnist": "backlight.data.vision",
+    "torchvision.transforms": "backlight.data.transforms",
+}
+
+
+def _no() -> bool:
+    return False
+
+
+def _none() -> int:
+    return 0
+
+
+def _ignored(*args, **kwargs) -> None:
+    """Do what PyTorch does without an accelerator: nothing."""
+
+
+ABSENT = {"is_available": _no, "is_built": _no, "device_count": _none, "manual_seed": _ignored, "empty_cache": _ignored}
+CUDA = {"is_initialized": _no, "manual_seed_all": _ignored}
+CUDNN = {"enabled": False, "benchmark": False, "deterministic": False, "allow_tf32": False}
+
+VERSION = "2.13.0+backlight"  # the PyTorch that backlight is compared with, marked as not being it
+
+ADDED = {
+    "torch": {
+        "__version__": VERSION,
+    },
+    "torch.accelerator": {**ABSENT, "current_accelerator": _ignored},
+    "torch.backends": {},
+    "torch.backends.cuda": {**ABSENT, "matmul": SimpleNamespace(allow_tf32=False)},
+    "torch.backends.cudnn": {**ABSENT, **CUDNN, "version": _ignored},
+    "torch.backends.mps": ABSENT,
+    "torch.cpu": {},
+    "torch.cuda": {**ABSENT, **CUDA},
+    "torch.mps": ABSENT,
+    "torch.utils": {},
+    "torch.version": {"__version__": VERSION, "cuda": None, "hip": None, "git_version": "unknown", "debug": False},
+    "torch.xpu": ABSENT,
+    "torchvision": {},
+}
+
+MISSING = object()
+NAMES = OURS.keys() | ADDED.keys() | SPREAD.keys() | PRIVATE.keys()
+ROOTS = {"torch", "torchvision", "torchaudio"}  # the last is not here, and would import PyTorch
+
+
+def not_here(name: str) -> str:
+    """Return the message for a name of PyTorch's that backlight lacks."""
+    return f"{name} is not in backlight; if you need it, open an issue in the backlight repository that names it"
+
+
+class StandIn(ModuleType):
+    """A module under PyTorch's name (see NOTE [Standing in for PyTorch])."""
+
+    def __getattr__(self, name: str):
+        """Find a name when it is first asked for, and keep it."""
+        path = f"{self.__name__}.{name}"
+        found = _found(self.__name__, name)
+        if found is MISSING and path in NAMES:
+            return importlib.import_module(path)
+        if found is MISSING:
+            raise AttributeError(not_here(path), name=name, obj=self)
+        setattr(self, name, found)
+        return found
+
+    def __setattr__(self, name: str, value) -> None:
+        """Set a name; but keep a function where a module has its name, as `torch.autograd.gradcheck` does."""
+        hidden = isinstance(value, StandIn) and _found(self.__name__, name) is not MISSING
+        super().__setattr__(name, _found(self.__name__, name) if hidden else value)
+
+    def __dir__(self):
+        below = [path.rpartition(".")[2] for path in NAMES if path.rpartition(".")[0] == self.__name__]
+        return sorted({*self.__dict__, *_public(self.__name__), *below})
+
+    def __repr__(self) -> str:
+        return f"<module {self.__name__!r}, for which backlight stands in>"
+
+
+def _source(name: str) -> ModuleType | None:
+    """Return our module behind one of PyTorch's, if there is one."""
+    ours = OURS.get(name)
+    return None if ours is None else importlib.import_module(ours)
+
+
+def _found(module: str, name: str):
+    """Return what one of PyTorch's modules shows under a name; MISSING for nothing, and for a module of ours."""
+    spread = spread_names(module).get(name)
+    if spread is not None:
+        where, _, own = spread.rpartition(".")
+        return getattr(importlib.import_module(where), own)
+    found = getattr(_source(module), name, MISSING)
+    return MISSING if isinstance(found, ModuleType) or name.startswith("__") else found
+
+
+def _public(module: str) -> list[str]:
+    """Return the names that one of PyTorch's modules shows, other modules apart."""
+    source = _source(module)
+    return _shown(module, () if source is None else vars(source))
+
+
+def _exported(module: str) -> list[str]:
+    """Return what `from module import *` gives: what our module exports, and not what it imports for itself."""
+    own = getattr(_source(module), "__all__", None)
+    return _public(module) if own is None else _shown(module, own)
+
+
+def _shown(module: str, names: Iterable[str]) -> list[str]:
+    found = [name for name in names if _found(module, name) is not MISSING]
+    return [name for name in (*found, *spread_names(module)) if name[0] != "_"]
+
+
+class Finder(MetaPathFinder, Loader):
+    """Answers imports of PyTorch's modules with stand-ins."""
+
+    def find_spec(self, fullname: str, path=None, target=None) -> ModuleSpec | None:
+        """Return the spec of a stand-in; None for a module that is not PyTorch's.
+
+        Raises:
+            ImportError: it is PyTorch's, and backlight has nothing for it.
+        """
+        if fullname.partition(".")[0] not in ROOTS:
+            return None
+        if fullname not in NAMES:
+            raise ModuleNotFoundError(not_here(fullname))
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> StandIn:
+        """Make the stand-in."""
+        made = StandIn(spec.name)
+        vars(made).update(ADDED.get(spec.name, {}))
+        made.__all__ = _exported(spec.name)
+        source = _source(spec.name)
+        if source is not None:
+            made.__file__ = source.__file__
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: names are found when they are asked for."""
+
+
+@contextmanager
+def torch_names() -> Iterator[None]:
+    """Let `import torch` give backlight inside the block, and what it gave before after it."""
+    finder, before = Finder(), _loaded()
+    try:
+        for name in before:
+            del sys.modules[name]
+        sys.meta_path.insert(0, finder)
+        yield
+    finally:
+        sys.meta_path[:] = [one for one in sys.meta_path if one is not finder]
+        for name in _loaded():
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def _loaded() -> dict[str, ModuleType]:
+    return {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ROOTS}

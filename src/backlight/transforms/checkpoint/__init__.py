@@ -1,0 +1,1 @@
+"""Activation checkpoints: computing again in backward what a block would have saved."""

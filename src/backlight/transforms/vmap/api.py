@@ -1,0 +1,221 @@
+"""`vmap`: a function of single tensors becomes one of whole batches of them."""
+
+import functools
+from collections.abc import Callable
+
+from backlight.dispatch.dispatcher import interpreting
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import DimError, GraphError, ValueProblem
+from backlight.ops.shape.joining import cat
+from backlight.transforms.pytrees import broadcast_to, flatten, leaves_of, unflatten
+from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
+from backlight.transforms.vmap.interpreter import Batching
+
+__all__ = ["vmap"]
+
+
+def vmap(
+    func: Callable,
+    in_dims: int | tuple = 0,
+    out_dims: int | tuple = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable:
+    """Return a function that does to each element of a batch what `func` does to one, computing with whole batches.
+
+        vmap(torch.dot)(rows, others)      a dot product for each pair of rows
+
+    What `func` closes over, and what `in_dims` has None for, is the same for all elements. Transforms nest: vmap of
+    grad gives the gradient of each example, vmap of vmap all pairs.
+
+    Args:
+        func: takes tensors, or nested tuples, lists and dicts of them, and returns the same.
+        in_dims: which dim of each input counts the batch; one int for all, or nested like the inputs.
+        out_dims: where the batch is to be in each output.
+        randomness: "error" refuses to draw random numbers, "different" draws others for each element, "same" the same.
+        chunk_size: how many elements to compute at once; all of them by default.
+
+    Raises:
+        ValueError: `in_dims` or `out_dims` does not fit, or the sizes of the batch differ.
+        RuntimeError: `func` asks for values, which differ from element to element.
+
+    >>> import backlight as torch
+    >>> torch.vmap(lambda x, y: x * y, in_dims=(0, None))(torch.arange(3), torch.tensor(2))
+    tensor([0, 2, 4])
+    """
+    if randomness not in ("error", "different", "same"):
+        raise GraphError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueProblem(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(func, name)])
+    def of_batches(*args, **kwargs):
+        _check_out_dims(func, out_dims)
+        size, dims, leaves, spec = _inputs(func, in_dims, args)
+        if chunk_size is None or chunk_size >= size > 0:
+            return _run(func, size, dims, leaves, spec, out_dims, randomness, kwargs)
+        return _in_chunks(func, size, dims, leaves, spec, out_dims, randomness, kwargs, chunk_size)
+
+    return of_batches
+
+
+def _run(func, size, dims, leaves, spec, out_dims, randomness, kwargs):
+    """Call the function once, on batched tensors."""
+    batching = Batching(size, randomness)
+    given = [leaf if dim is None else batched(_moved(leaf, dim, 0), batching) for leaf, dim in zip(leaves, dims)]
+    with interpreting(batching):
+        outputs = func(*unflatten(given, spec), **kwargs)
+    return _finished(func, outputs, out_dims, batching)
+
+
+def _moved(tensor, source: int, target: int):
+    return tensor if source == target else tensor.movedim(source, target)
+
+
+def _in_chunks(func, size, dims, leaves, spec, out_dims, randomness, kwargs, chunk_size):
+    """Call the function on parts of the batch, and join what comes back."""
+    parts = []
+    for start in range(0, size, chunk_size):
+        count = min(chunk_size, size - start)
+        chunk = [leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims)]
+        parts.append(_run(func, count, dims, chunk, spec, out_dims, randomness, kwargs))
+    flat = [leaves_of(part) for part in parts]
+    _, out_spec = flatten(parts[0])
+    where = _flat_out_dims(func, parts[0], out_dims, out_spec)
+    joined = [chunks[0] if dim is None else cat(list(chunks), dim) for chunks, dim in zip(zip(*flat), where)]
+    return unflatten(joined, out_spec)
+
+
+# --- inputs ----------------------------------------------------------------------------------------------------------
+
+
+def _name(func) -> str:
+    if hasattr(func, "__name__"):
+        return func.__name__
+    if isinstance(func, functools.partial):
+        return f"functools.partial({_name(func.func)}, ...)"
+    return repr(func)
+
+
+def _inputs(func, in_dims, args) -> tuple:
+    """Return the size of the batch, the dim of each leaf of the inputs, the leaves and their structure.
+
+    Raises:
+        ValueError: in_dims does not fit the inputs.
+    """
+    where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueProblem(
+            f"{where}expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, "
+            f"got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueProblem(
+            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap "
+            "over a function with no inputs. The latter is unsupported."
+        )
+    leaves, spec = flatten(args)
+    dims = broadcast_to(in_dims, spec)
+    if dims is None:
+        raise ValueProblem(
+            f"{where}in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{flatten(in_dims)[1]} but inputs has structure {spec}."
+        )
+    dims = [_in_dim(where, leaf, dim) for leaf, dim in zip(leaves, dims)]
+    sizes = [leaf._data.shape[dim] for leaf, dim in zip(leaves, dims) if dim is not None]
+    if not sizes:
+        raise ValueProblem("vmap: Expected at least one Tensor to vmap over")
+    if len(set(sizes)) > 1:
+        raise ValueProblem(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            "mapped dimension"
+        )
+    return sizes[0], dims, leaves, spec
+
+
+def _in_dim(where: str, leaf, dim):
+    """Return the dim of one input, counted from the front; None for an input that is the same for all.
+
+    Raises:
+        ValueError: it is no dim of the input.
+    """
+    if dim is None:
+        return None
+    if not isinstance(dim, int):
+        raise ValueProblem(
+            f"{where}Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+        )
+    if not isinstance(leaf, TensorState):
+        raise ValueProblem(
+            f"{where}Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over "
+            "non-Tensor arguments, please use None as the respective in_dim"
+        )
+    ndim = leaf._data.ndim
+    if not -ndim <= dim < ndim:
+        raise ValueProblem(
+            f"{where}Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {ndim} so expected "
+            f"in_dim to satisfy -{ndim} <= in_dim < {ndim}."
+        )
+    return dim % ndim
+
+
+# --- outputs ---------------------------------------------------------------------------------------------------------
+
+
+def _check_out_dims(func, out_dims) -> None:
+    for dim in leaves_of(out_dims):
+        if not isinstance(dim, int) and dim is not None:
+            raise ValueProblem(
+                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
+                "collection of ints representing where in the outputs the vmapped dimension should appear."
+            )
+
+
+def _flat_out_dims(func, outputs, out_dims, spec) -> list:
+    """Return where the batch is to be in each leaf of the outputs.
+
+    Raises:
+        ValueError: out_dims does not fit the outputs.
+    """
+    if isinstance(outputs, TensorState) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        return list(out_dims)
+    found = broadcast_to(out_dims, spec)
+    if found is None:
+        raise ValueProblem(
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure "
+            f"of `outputs`. out_dims has structure {flatten(out_dims)[1]} but outputs has structure {spec}."
+        )
+    return found
+
+
+def _finished(func, outputs, out_dims, batching):
+    """Return the outputs with the batch as the dims that were asked for."""
+    leaves, spec = flatten(outputs)
+    dims = _flat_out_dims(func, outputs, out_dims, spec)
+    return unflatten([_without_batch(func, leaf, dim, batching) for leaf, dim in zip(leaves, dims)], spec)
+
+
+def _without_batch(func, output, dim, batching):
+    """Return one output with the batch as a dim; an output that is the same for all is repeated.
+
+    Raises:
+        ValueError: it is no tensor, or has a batch and is not to have one.
+    """
+    own = isinstance(output, BatchedTensor) and output.batching is batching
+    name = _name(func)
+    if dim is None:
+        if own:
+            raise ValueProblem(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
+        return output
+    if not isinstance(output, TensorState):
+        raise ValueProblem(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(output)}. Did you mean to set "
+            "out_dims= to None for output?"
+        )
+    ndim = output._data.ndim + 1
+    if not -ndim <= dim < ndim:
+        raise DimError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    if own:
+        return _moved(output.physical, 0, dim % ndim)
+    return output.unsqueeze(0).expand((batching.size, *output._data.shape)).movedim(0, dim)

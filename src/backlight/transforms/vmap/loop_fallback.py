@@ -1,0 +1,75 @@
+"""The rule that is right for every op: compute each element of the batch by itself, and stack the results."""
+
+import warnings
+
+from backlight.engine.tensor_state import TensorState
+from backlight.errors import GraphError
+from backlight.ops.shape.joining import stack
+from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
+
+# How often each op was looped over, for those who look for what to write a rule for.
+counts: dict[str, int] = {}
+
+
+def looped_op(call):
+    """Run an op on each element of the batch, with PyTorch's warning, once a place, that this is slow."""
+    warn_of_loop(call.op.name)
+    return looped(call.batching, call.function, call.args, call.kwargs)
+
+
+def warn_of_loop(name: str) -> None:
+    """Give PyTorch's warning."""
+    counts[name] = counts.get(name, 0) + 1
+    warnings.warn(
+        f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. Please "
+        "file us an issue on GitHub so that we can prioritize its implementation. The elements of the batch are "
+        "computed one after another",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def looped(batching, function, args: tuple, kwargs: dict):
+    """Call a function on each element of the batch, and stack what comes back."""
+    if batching.size == 0:
+        raise GraphError(
+            f"The fallback path does not support vmap over dims of size 0; {function.__name__} has no batching rule"
+        )
+    results = [
+        function(*_element(batching, args, number), **_element(batching, kwargs, number))
+        for number in range(batching.size)
+    ]
+    return _stacked(batching, results, function.__name__)
+
+
+def _element(batching, value, number: int):
+    """Return arguments in which each batched tensor of this vmap is replaced by one element of its batch."""
+    if value.__class__ is BatchedTensor:
+        return value.physical.select(0, number) if value.batching is batching else value
+    if value.__class__ is tuple or value.__class__ is list:
+        return value.__class__([_element(batching, one, number) for one in value])
+    if value.__class__ is dict:
+        return {name: _element(batching, one, number) for name, one in value.items()}
+    return value
+
+
+def _stacked(batching, results: list, name: str):
+    """Return what the elements gave as one result of batched tensors.
+
+    Raises:
+        RuntimeError: the elements gave different shapes.
+    """
+    first = results[0]
+    if isinstance(first, TensorState):
+        if len({one._data.shape for one in results}) > 1:
+            raise GraphError(
+                "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+                f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
+                "feature. Call it outside of vmap, or write what you need with torch.where"
+            )
+        return batched(stack(results), batching)
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*[_stacked(batching, list(parts), name) for parts in zip(*results)])
+    if isinstance(first, (tuple, list)):
+        return type(first)([_stacked(batching, list(parts), name) for parts in zip(*results)])
+    return first

@@ -1,0 +1,115 @@
+"""A call of an op that batched tensors go into, as its rule sees it."""
+
+from backlight.codegen.declaration import OPTION
+from backlight.engine.tensor_state import TensorState
+from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
+
+
+class Call:
+    """One call: the op, its public function, what it is given, and the vmap whose rule is to run it."""
+
+    __slots__ = ("_given", "args", "batching", "function", "kwargs", "op", "size")
+
+    def __init__(self, batching, op, function, args: tuple, kwargs: dict):
+        self.batching = batching
+        self.size = batching.size
+        self.op = op
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self._given = None
+
+    @property
+    def given(self) -> dict:
+        """What each parameter is given, defaults included."""
+        if self._given is None:
+            params = self.op.params
+            given = {param.name: param.default for param in params if param.has_default}
+            given.update(zip([param.name for param in params], self.args))
+            given.update(self.kwargs)
+            self._given = given
+        return self._given
+
+    def __getitem__(self, name: str):
+        return self.given[name]
+
+    def is_batched(self, value) -> bool:
+        """Tell whether a value is a batched tensor of this vmap."""
+        return value.__class__ is BatchedTensor and value.batching is self.batching
+
+    def below(self, value):
+        """Return what lies below a batched tensor of this vmap, its batch in front; another value as it is."""
+        return value.physical if self.is_batched(value) else value
+
+    def front(self, value):
+        """Return a tensor with the batch in front, repeated if it is not batched; None as it is."""
+        if value is None:
+            return None
+        if self.is_batched(value):
+            return value.physical
+        return value.unsqueeze(0).expand((self.size, *value._data.shape))
+
+    def padded(self, value, dims: int):
+        """Return what `below` does; where the batch is in front, sizes of 1 behind it make up so many dims."""
+        if not self.is_batched(value):
+            return value
+        missing = dims - value._data.ndim
+        return value.physical if missing <= 0 else _padded(value.physical, missing)
+
+    def front_padded(self, value, dims: int):
+        """Return what `front` does, with sizes of 1 behind the batch to make up so many dims."""
+        if value is None:
+            return None
+        front, missing = self.front(value), dims - value._data.ndim
+        return front if missing <= 0 else _padded(front, missing)
+
+    def tensors(self) -> list:
+        """Return the tensors among the inputs."""
+        found = []
+        for param in self.op.arrays:
+            value = self.given[param.name]
+            found += list(value) if param.kind == "arrays" else [value] if isinstance(value, TensorState) else []
+        return found
+
+    def run(self, **changed):
+        """Call the op on what lies below, with some arguments changed, and return its result as batched tensors."""
+        return self.wrapped(self.run_below(**changed))
+
+    def run_below(self, **changed):
+        """Call the op on what lies below, with some arguments changed."""
+        given, args, named = self.given, [], {}
+        for param in self.op.params:
+            name = param.name
+            value = changed[name] if name in changed else given[name]
+            if name not in changed and param.kind != OPTION:
+                value = self.below_all(value)
+            if param.keyword_only:
+                named[name] = value
+            else:
+                args.append(value)
+        return self.function(*args, **named)
+
+    def below_all(self, value):
+        """Return what `below` does, for lists too."""
+        if value.__class__ is list or value.__class__ is tuple:
+            return [self.below(one) for one in value]
+        return self.below(value)
+
+    def wrapped(self, result):
+        """Return the result of an op, whose first dim is the batch, as batched tensors."""
+        if isinstance(result, TensorState):
+            return batched(result, self.batching)
+        if result.__class__ is tuple or result.__class__ is list:
+            return tuple([batched(one, self.batching) for one in result])
+        if isinstance(result, tuple):
+            return type(result)(*[batched(one, self.batching) for one in result])
+        return result
+
+    def inside(self):
+        """Let the ops of a block, in which the op is written in others, be met by this vmap again."""
+        return self.batching.again()
+
+
+def _padded(physical, missing: int):
+    shape = physical._data.shape
+    return physical.view((shape[0], *(1,) * missing, *shape[1:]))

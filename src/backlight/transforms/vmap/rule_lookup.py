@@ -1,0 +1,44 @@
+"""Which rule an op has: the one in the table, one that follows from its declaration, or the loop."""
+
+from functools import cache
+
+from backlight.codegen.decompositions import asks
+from backlight.system.fork_safety import import_unforked
+from backlight.transforms.vmap.loop_fallback import looped_op
+from backlight.transforms.vmap.rule_table import RULES
+from backlight.transforms.vmap.rules.elementwise import PLAIN, elementwise
+
+_NOT_ELEMENTWISE = {"dim", "dims", "reduction", "axis"}
+
+# They fill the table; imported when a batch first meets an op.
+_RULES = ("dims", "indexing", "layers", "losses", "linalg", "matmul", "shapes")
+
+
+def rule_of(op):
+    """Return the batching rule of an op."""
+    _fill_table()
+    rule = RULES.get(op.name)
+    if rule is None:
+        rule = RULES[op.name] = _derived(op)
+    return rule
+
+
+@cache
+def _fill_table() -> None:
+    for family in _RULES:
+        import_unforked(f"backlight.transforms.vmap.rules.{family}")
+
+
+def _derived(op):
+    options = {param.name for param in op.params}
+    if op.name in PLAIN or (op.promote and not options & _NOT_ELEMENTWISE):
+        return elementwise
+    if op.composite is not None and not set(op.keeps) & set(asks(op.composite)):
+        return composed
+    return looped_op
+
+
+def composed(call):
+    """Write the op in other ops, as it declares."""
+    with call.inside():
+        return call.op.composite(**call.given)

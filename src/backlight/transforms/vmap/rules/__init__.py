@@ -1,0 +1,1 @@
+"""Batching rules, a file for each family of ops."""

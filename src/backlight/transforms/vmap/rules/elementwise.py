@@ -1,0 +1,86 @@
+"""Batching rules of elementwise ops: line the batches up in front, and call the op once."""
+
+from backlight.codegen.runtime_support import is_number
+from backlight.engine.tensor_state import TensorState
+from backlight.ops.elementwise.copying import cast
+from backlight.ops.type_promotion import common_dtype
+from backlight.transforms.vmap.rule_table import names_in, rule_for
+
+# Elementwise without saying so: they take part in no promotion.
+PLAIN = frozenset(
+    names_in(
+        """
+        abs alias bitwise_not ceil clamp_max_number clamp_min_number clamp_to_numbers clone copysign_number
+        elu_backward erf_backward fill_number gelu_backward hardshrink_backward hardsigmoid_backward
+        hardswish_backward hardtanh_backward silu_backward softshrink_backward filling_number filling_zeros floor
+        fmod_number frexp hardtanh isfinite isinf isnan isneginf isposinf isreal kept larger_share
+        leaky_relu_backward log_sigmoid_backward logical_not masked_fill nan_to_num native_dropout
+        native_dropout_backward neg pow_number relu relu_backward remainder_number round rsub_number scale sgn
+        sigmoid_backward sign signbit softplus_backward tanh_backward threshold to_copy to_discrete trunc
+        view_as_dtype
+        """
+    )
+)
+
+
+def elementwise(call):
+    """Line the batches up in front, put sizes of 1 behind them where another operand has more dims, and call once."""
+    args, kwargs = call.args, call.kwargs
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, TensorState)]
+    dims = max([tensor._data.ndim for tensor in tensors])
+    if call.op.promote and len(tensors) > 1 and any(not tensor._data.ndim for tensor in tensors):
+        args, kwargs = _with_small_cast(call)
+    if call.op.promote or len(tensors) == 1:
+        lined_up = call.padded
+    else:  # the op broadcasts, but its gradients do not shrink
+
+        def lined_up(value, dims):
+            return call.front_padded(value, dims) if isinstance(value, TensorState) else value
+
+    args = [lined_up(value, dims) for value in args]
+    kwargs = {name: lined_up(value, dims) for name, value in kwargs.items()}
+    result = call.function(*args, **kwargs)
+    return result if result is NotImplemented else call.wrapped(result)
+
+
+def _with_small_cast(call) -> tuple:
+    """Return the arguments with 0-d operands in the dtype of the result: below they have a dim, and would count."""
+    promoted = {param.name for param in call.op.arrays if param.promoted}
+    operands = [call.given[name] for name in promoted]
+    tensors = [value._data for value in operands if isinstance(value, TensorState)]
+    if all(data.dtype == tensors[0].dtype for data in tensors):
+        return call.args, call.kwargs
+    kind = common_dtype(tensors, [value for value in operands if is_number(value)])
+    names = [param.name for param in call.op.params]
+    with call.inside():
+        args = [_as_kind(value, kind) if name in promoted else value for name, value in zip(names, call.args)]
+        kwargs = {name: _as_kind(one, kind) if name in promoted else one for name, one in call.kwargs.items()}
+    return args, kwargs
+
+
+def _as_kind(value, kind):
+    return cast(value, kind) if isinstance(value, TensorState) and not value._data.ndim else value
+
+
+@rule_for("masked_fill_tensor")
+def masked_fill_tensor(call):
+    """The value has no dims, but may differ from element to element: choose by the mask."""
+    with call.inside():
+        value = cast(call["value"], call["input"]._data.dtype)
+        return value.where(call["mask"], call["input"])
+
+
+@rule_for("fill_tensor", "filling_tensor")
+def fill_tensor(call):
+    """Give each element of the batch a memory of its own with its value everywhere."""
+    with call.inside():
+        value = cast(call["value"], call["input"]._data.dtype)
+        return value.expand(call["input"]._data.shape).clone()
+
+
+@rule_for("copy")
+def copy(call):
+    """Repeat what is copied, then cast it."""
+    with call.inside():
+        source = call["src"].expand(call["input"]._data.shape)
+        return cast(source, call["input"]._data.dtype)

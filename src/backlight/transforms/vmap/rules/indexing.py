@@ -1,0 +1,204 @@
+"""Batching rules of indexing by tensors: the batch is one more dim, indexed by its own numbers where indices differ."""
+
+from math import prod
+
+import numpy as np
+
+from backlight.errors import GraphError
+from backlight.ops.indexing.index_writes import index_at, put_at
+from backlight.tensor.ranges import arange
+from backlight.transforms.vmap.loop_fallback import looped_op
+from backlight.transforms.vmap.rule_table import rule_for
+from backlight.transforms.vmap.rules.dims import up
+
+MASKED_SELECT = (
+    "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each "
+    "batch this would return a differently shaped Tensor. Please file an issue at "
+    "https://github.com/pytorch/pytorch/issues if you need this feature. Use torch.where with a value for what the "
+    "mask leaves out"
+)
+DYNAMIC = (
+    "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{}. Please "
+    "file an issue at https://github.com/pytorch/pytorch/issues if you need this feature. Call it outside of vmap, or "
+    "write what you need with torch.where"
+)
+
+
+def _adjacent(places) -> bool:
+    return list(places) == list(range(places[0], places[0] + len(places)))
+
+
+class _Placed:
+    """An index with the batch as one more dim: which index tensors, at which places, and where its dims then lie."""
+
+    def __init__(self, call, indices, places):
+        self.rank = max(index._data.ndim for index in indices)
+        numbers = arange(call.size).reshape((call.size, *(1,) * self.rank))
+        self.indices = [numbers, *[call.front_padded(index, self.rank) for index in indices]]
+        self.places = (0, *[place + 1 for place in places])
+        self.before = places[0] if _adjacent(places) and not _adjacent(self.places) else 0
+
+    def result(self, out):
+        """Return what indexing below gives, with the dims of the index where they belong."""
+        if not self.before:
+            return out
+        count, ndim = 1 + self.rank, out._data.ndim  # the index's dims come first, the batch among them
+        order = [0, *range(count, count + self.before), *range(1, count), *range(count + self.before, ndim)]
+        return out.permute(order)
+
+    def values(self, call, values, shape):
+        """Return values, which broadcast to what indexing gives, as they are put below."""
+        if not self.before:
+            return call.front_padded(values, len(shape))
+        front = call.front_padded(values, len(shape)).expand((call.size, *shape))
+        count, ndim = 1 + self.rank, 1 + len(shape)
+        index = range(1 + self.before, 1 + self.before + self.rank)
+        return front.permute([0, *index, *range(1, 1 + self.before), *range(count + self.before, ndim)])
+
+
+def _batched_indices(call) -> bool:
+    return any(call.is_batched(index) for index in call["indices"])
+
+
+@rule_for("index")
+def index(call):
+    """Read: where only the input is batched, at places moved up."""
+    indices, places = call["indices"], tuple(call["places"])
+    if not _batched_indices(call):
+        out = call.run_below(places=tuple(place + 1 for place in places))
+        if not _adjacent(places):  # the index's dims come first, and the batch after them
+            rank = max(one._data.ndim for one in indices)
+            out = out.movedim(rank, 0)
+        return call.wrapped(out)
+    placed = _Placed(call, indices, places)
+    out = call.run_below(input=call.front(call["input"]), indices=placed.indices, places=placed.places)
+    return call.wrapped(placed.result(out))
+
+
+@rule_for("index_backward")
+def index_backward(call):
+    """Add gradients at the places read."""
+    placed, shape = _Placed(call, call["indices"], tuple(call["places"])), tuple(call["shape"])
+    grad = placed.values(call, call["grad_output"], call["grad_output"]._data.shape)
+    return call.run(grad_output=grad, indices=placed.indices, places=placed.places, shape=(call.size, *shape))
+
+
+@rule_for("index_put")
+def index_put(call):
+    """Put values at the places."""
+    input, indices, places = call["input"], call["indices"], tuple(call["places"])
+    placed = _Placed(call, indices, places)
+    shape = _indexed_shape(input._data.shape, indices, places)
+    values = placed.values(call, call["values"], shape)
+    return call.run(input=call.front(input), values=values, indices=placed.indices, places=placed.places)
+
+
+def _indexed_shape(shape, indices, places) -> tuple:
+    """Return the shape of what an index reads."""
+    rank = max(one._data.ndim for one in indices)
+    index = [max(sizes) if 0 not in sizes else 0 for sizes in zip(*[_filled(one._data.shape, rank) for one in indices])]
+    kept = [size for dim, size in enumerate(shape) if dim not in places]
+    at = places[0] if _adjacent(places) else 0
+    return (*kept[:at], *index, *kept[at:])
+
+
+def _filled(shape, rank: int) -> tuple:
+    return (*(1,) * (rank - len(shape)), *shape)
+
+
+@rule_for("index_select")
+def index_select(call):
+    """Read along the dim moved up; where indices differ, by an index for each element."""
+    input, index = call["input"], call["index"]
+    if not call.is_batched(index):
+        return call.run(dim=up(call["dim"], input._data.ndim)) if input._data.ndim else looped_op(call)
+    with call.inside():
+        ndim = input._data.ndim
+        input, index = (input if ndim else input.reshape(1)), index.reshape(-1)
+        out = index_at(input, [index], (up(call["dim"], ndim) - 1,))
+        return out if ndim else out.reshape(())
+
+
+@rule_for("index_add", "index_copy", "index_fill")
+def along_same_index(call):
+    """Write along the dim moved up; where indices differ, at places in each element's own rows."""
+    input, index = call["input"], call["index"]
+    if not input._data.ndim:
+        return looped_op(call)
+    if call.is_batched(index):
+        return _along_own_index(call)
+    given = {name: call.front(call[name]) for name in ("input", "source") if name in call.given}
+    return call.run(**given, dim=up(call["dim"], input._data.ndim))
+
+
+def _along_own_index(call):
+    dim = call["dim"]
+    with call.inside():
+        rows, index = call["input"].movedim(dim, 0), call["index"].reshape(-1)
+        if call.op.name == "index_fill":
+            out = put_at(rows, rows.new_full((), call["value"]), [index], (0,))
+        else:
+            source = call["source"]
+            source = source.movedim(dim, 0) if source._data.ndim == rows._data.ndim > 1 else source.reshape(-1)
+            adds, alpha = call.op.name == "index_add", call.given.get("alpha", 1)
+            out = put_at(rows, source if alpha == 1 else source * alpha, [index], (0,), accumulate=adds)
+        return out.movedim(0, dim)
+
+
+@rule_for("index_fill_tensor")
+def index_fill_tensor(call):
+    """The same, with a value that may differ."""
+    input = call["input"]
+    if call.is_batched(call["index"]) or call.is_batched(call["value"]) or not input._data.ndim:
+        return looped_op(call)
+    return call.run(dim=up(call["dim"], input._data.ndim))
+
+
+@rule_for("take")
+def take(call):
+    """Read from the elements in a row."""
+    with call.inside():
+        return index_at(call["input"].reshape(-1), [call["index"]], (0,))
+
+
+@rule_for("masked_select")
+def masked_select(call):
+    """Take the same places of each element; masks that differ would give results of different lengths."""
+    if call.is_batched(call["mask"]):
+        raise GraphError(MASKED_SELECT)
+    return looped_op(call)
+
+
+@rule_for("unique", "unique_consecutive")
+def unique(call):
+    """Say that the results would differ in length."""
+    raise GraphError(DYNAMIC.format({"unique": "_unique2"}.get(call.op.name, call.op.name)))
+
+
+# --- flat positions: what derivatives of views and of writes to them are made of --------------------------------------
+
+
+def _positions(call, size: int):
+    """Return the positions of all elements of the batch, one after the other."""
+    positions = call["positions"]
+    return np.arange(call.size).reshape((call.size, *(1,) * positions.ndim)) * size + positions
+
+
+@rule_for("take_positions")
+def take_positions(call):
+    """Take from each element's own part."""
+    return call.run(positions=_positions(call, call["input"]._data.size))
+
+
+@rule_for("add_positions")
+def add_positions(call):
+    """Add to each element's own part."""
+    shape = tuple(call["shape"])
+    return call.run(shape=(call.size, *shape), positions=_positions(call, prod(shape)))
+
+
+@rule_for("put_positions")
+def put_positions(call):
+    """Replace in each element's own part."""
+    given = {name: call.front(call[name]) for name in ("input", "values")}
+    return call.run(**given, positions=_positions(call, call["input"]._data.size))
