@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from backlight.autograd.variable import Variable
 from backlight.devices import device
+from backlight.dispatch import torch_function as _torch_function
 from backlight.dispatch.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from backlight.dispatch.arguments.checked import checked as _checked
 from backlight.dispatch.arguments.checked import with_checks as _with_checks
@@ -90,6 +91,7 @@ from backlight.ops.special.special_functions import *
 from backlight.settings import *
 from backlight.sizes import Size
 from backlight.system.fork_safety import import_unforked as _import_unforked
+from backlight.system.lazy_import import function_later as _function_later
 from backlight.system.lazy_import import names_later as _names_later
 from backlight.system.user_warnings import is_warn_always_enabled, set_warn_always
 from backlight.tensor import generators as random
@@ -160,6 +162,8 @@ _BY_PLACE = {
     "backlight.serialization": "load save",
     "backlight.tensor.interop.dlpack": "asarray from_dlpack",
 }
+_torch_function.installed.install_for = _function_later("backlight.overrides", "answer_while_alive")
+
 _ROOMS = """
 amp data fft func lens linalg masked nn optim overrides profiler signal special testing utils
 """

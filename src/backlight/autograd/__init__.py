@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from backlight.autograd import grad_mode, graph
 from backlight.autograd.api import backward, grad
 from backlight.autograd.function import Function, NestedIOFunction
+from backlight.autograd.function import applied as _applied
 from backlight.autograd.grad_mode import (
     _unsafe_preserve_version_counter,
     is_multithreading_enabled,
@@ -21,6 +22,7 @@ from backlight.dispatch.anomaly_mode import (
     set_detect_anomaly,
 )
 from backlight.engine.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from backlight.system.lazy_import import function_later as _function_later
 from backlight.system.lazy_import import names_later as _names_later
 
 if _TYPE_CHECKING:
@@ -56,5 +58,7 @@ __all__ = [
     "variable",
 ]
 
+
+_applied.batch_rule = _function_later("backlight.autograd.function_batches", "called")
 
 __getattr__, __dir__ = _names_later(__name__, {}, rooms=("forward_ad", "functional", "profiler"))

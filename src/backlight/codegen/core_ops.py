@@ -9,7 +9,7 @@ from backlight.codegen.declaration import OPTION, Op
 from backlight.codegen.generate import node_class_of
 from backlight.codegen.op_schema import Plan
 from backlight.codegen.runtime_support import NOT_SAVED
-from backlight.dispatch.anomaly_mode import odd_node
+from backlight.dispatch.anomaly_checks import odd_node
 from backlight.dispatch.forward_traceback import say_where
 from backlight.engine.accumulate_grad import add_to_grad
 from backlight.engine.grad_mode import modes, recording

@@ -19,7 +19,7 @@ from backlight.codegen.op_schema import Plan
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.saved_attributes import saved_properties
 from backlight.codegen.zero_second_derivative import resting
-from backlight.dispatch.anomaly_mode import odd_op
+from backlight.dispatch.anomaly_checks import odd_op
 from backlight.engine.grad_mode import modes, recording
 from backlight.engine.node import Node, Output, next_sequence
 from backlight.engine.provenance import USER_FILES, latest, user_frame

@@ -1,11 +1,16 @@
 """A node's turn in anomaly mode, where the compiled walk does not take it: run, looked at, freed."""
 
-from backlight.dispatch.anomaly_mode import anomaly, odd_node
+from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.forward_traceback import note_parents
 from backlight.engine.hook_calls import after
 from backlight.engine.node import next_sequence
 from backlight.engine.tensor_state import plain
 from backlight.kernels.reduction.summaries import oddities
+from backlight.system.lazy_import import function_later
+
+# They raise the error: imported only when there is something to report.
+odd_node = function_later("backlight.dispatch.anomaly_report", "odd_node")
+odd_op = function_later("backlight.dispatch.anomaly_report", "odd_op")
 
 
 def checked_gradients(walk, node, grad, edges):

@@ -14,11 +14,6 @@ from types import CodeType
 
 from backlight.kernels.reduction.summaries import INFINITE, NAN
 from backlight.kernels.state_blocks import Block
-from backlight.system.lazy_import import function_later
-
-# What says what was found: asked where something was.
-odd_node = function_later("backlight.dispatch.anomaly_report", "odd_node")
-odd_op = function_later("backlight.dispatch.anomaly_report", "odd_op")
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 

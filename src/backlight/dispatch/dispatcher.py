@@ -11,6 +11,7 @@ from functools import cache
 from types import CodeType, FunctionType
 
 from backlight.dispatch import anomaly_mode, interpreters, torch_function
+from backlight.dispatch.anomaly_checks import odd_op
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.dispatch.observation import Holders, Observation, local, somebody, tell_call, tell_op
 from backlight.kernels.native import core
@@ -326,7 +327,7 @@ def check_ops(wanted: int) -> None:
             interception.set_checked(wanted != 0)
         _replace_ops()
         if core is not None:
-            core.core_check(anomaly_mode.odd_op if wanted else None, wanted)
+            core.core_check(odd_op if wanted else None, wanted)
 
 
 def _switch_watching() -> None:

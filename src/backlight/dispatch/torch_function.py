@@ -34,9 +34,14 @@ class _Local(ThreadState):
 
 
 class _Installed:
-    """Whether public functions ask."""
+    """Whether public functions ask.
 
-    __slots__ = ("on",)
+    Attributes:
+        install_for: lets public functions ask a class while it is alive; the package puts
+            `overrides.answer_while_alive` here, which knows all public functions.
+    """
+
+    __slots__ = ("install_for", "on")
 
     def __init__(self):
         self.on = False

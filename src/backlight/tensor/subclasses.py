@@ -1,9 +1,8 @@
 """Subclasses of Tensor: ops return the same class (NOTE [Overriding] in dispatch/torch_function.py)."""
 
 from backlight.codegen.op_table import TENSOR_OPS
-from backlight.dispatch.torch_function import DisableTorchFunctionSubclass, disabled, overloads
+from backlight.dispatch.torch_function import DisableTorchFunctionSubclass, disabled, installed, overloads
 from backlight.engine.tensor_state import LEAF, TensorState, the_tensor_class
-from backlight.system.fork_safety import import_unforked
 from backlight.torch_api.legacy_constructors import recast
 
 
@@ -61,4 +60,4 @@ def made_subclass(cls: type) -> None:
     if cls.__module__.partition(".")[0] == "backlight":
         cls.__torch_function__ = staticmethod(disabled)
     elif overloads(cls):
-        import_unforked("backlight.overrides").answer_while_alive(cls)  # where all functions are known
+        installed.install_for(cls)
