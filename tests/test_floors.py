@@ -121,6 +121,11 @@ def test_modules_do_not_import_each_other_in_a_circle():
         visit(module)
 
 
+def test_no_folder_has_more_files_than_one_can_look_through():
+    folders = {path.parent for path in FILES}
+    assert not {folder for folder in folders if len(list(folder.glob("*.py"))) > 20}
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_drawers_and_no_endless_files(path):
     folder = path.parent.relative_to(ROOT).as_posix()

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import backlight
-from backlight.nn.modules import hooks, module
+from backlight.nn.internal import hooks
+from backlight.nn.modules import module
 from snippets import assert_shows_the_same
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from backlight.engine.tensor_state import TensorState, below_batches
 from backlight.errors import ArgumentError, GraphError
 from backlight.func.reverse import wrapping
-from backlight.nn.modules.channel_norms import BatchNorm
+from backlight.nn.modules.batchnorm import BatchNorm
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
 

@@ -61,14 +61,14 @@ PRIVATE = {
     },
     "torch._C": {"_disabled_torch_function_impl": "backlight.dispatch.torch_function.disabled"},
     "torch.nn.modules.batchnorm": {
-        "_BatchNorm": "backlight.nn.modules.channel_norms.BatchNorm",
-        "_NormBase": "backlight.nn.modules.channel_norms.ChannelNorm",
+        "_BatchNorm": "backlight.nn.modules.batchnorm.BatchNorm",
+        "_NormBase": "backlight.nn.modules.batchnorm.ChannelNorm",
     },
     "torch.nn.modules.conv": {
-        "_ConvNd": "backlight.nn.modules.convolution._Convolution",
-        "_ConvTransposeNd": "backlight.nn.modules.convolution._Transposed",
+        "_ConvNd": "backlight.nn.modules.conv._Convolution",
+        "_ConvTransposeNd": "backlight.nn.modules.conv._Transposed",
     },
-    "torch.nn.modules.instancenorm": {"_InstanceNorm": "backlight.nn.modules.channel_norms.InstanceNorm"},
+    "torch.nn.modules.instancenorm": {"_InstanceNorm": "backlight.nn.modules.batchnorm.InstanceNorm"},
     "torch.nn.modules.loss": {
         "_Loss": "backlight.nn.modules.loss.Loss",
         "_WeightedLoss": "backlight.nn.modules.loss.WeightedLoss",

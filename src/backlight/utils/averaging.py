@@ -11,7 +11,7 @@ from itertools import chain
 from backlight.dtypes import int64
 from backlight.engine.grad_mode import no_grad
 from backlight.errors import ValueProblem
-from backlight.nn.modules.channel_norms import BatchNorm
+from backlight.nn.modules.batchnorm import BatchNorm
 from backlight.nn.modules.module import Module
 from backlight.optim.schedules.averaging import SWALR
 from backlight.tensor.creation import tensor

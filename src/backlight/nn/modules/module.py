@@ -6,16 +6,16 @@ from backlight.dispatch.arguments.checked import UNFORESEEN, explained_module
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, MissingMethodError, UnsupportedError
+from backlight.nn.internal.hooks import HookRegistration
+from backlight.nn.internal.hooks import register_module_backward_hook as register_module_backward_hook
+from backlight.nn.internal.hooks import register_module_forward_hook as register_module_forward_hook
+from backlight.nn.internal.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
+from backlight.nn.internal.hooks import register_module_full_backward_hook as register_module_full_backward_hook
+from backlight.nn.internal.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
+from backlight.nn.internal.registration import Registry
+from backlight.nn.internal.state_dict import Checkpoint
+from backlight.nn.internal.traversal import Tree
 from backlight.nn.meta_tensors import is_skeleton, skeleton_of, with_memory
-from backlight.nn.modules.checkpoint import Checkpoint
-from backlight.nn.modules.hooks import HookRegistration
-from backlight.nn.modules.hooks import register_module_backward_hook as register_module_backward_hook
-from backlight.nn.modules.hooks import register_module_forward_hook as register_module_forward_hook
-from backlight.nn.modules.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
-from backlight.nn.modules.hooks import register_module_full_backward_hook as register_module_full_backward_hook
-from backlight.nn.modules.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
-from backlight.nn.modules.registry import Registry
-from backlight.nn.modules.tree import Tree
 from backlight.settings import compile as compiled
 
 __all__ = ["Module"]

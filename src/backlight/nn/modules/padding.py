@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
-from backlight.nn.modules.convolution import for_each_dim
+from backlight.nn.modules.conv import for_each_dim
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
 

@@ -9,12 +9,12 @@ from backlight.errors import ShapeError
 from backlight.nn import functional as F
 from backlight.nn import init
 from backlight.nn.attention import additive_mask
-from backlight.nn.modules.attention import MultiheadAttention
+from backlight.nn.internal.attention import MultiheadAttention
 from backlight.nn.modules.container import ModuleList
 from backlight.nn.modules.dropout import Dropout
 from backlight.nn.modules.linear import Linear
 from backlight.nn.modules.module import Module
-from backlight.nn.modules.normalisation import LayerNorm
+from backlight.nn.modules.normalization import LayerNorm
 from backlight.tensor.factories import full
 from backlight.tensor.tensor import Tensor
 

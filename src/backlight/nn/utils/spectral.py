@@ -4,7 +4,7 @@ from backlight.engine.grad_mode import no_grad
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ValueProblem
 from backlight.nn.functional import normalize
-from backlight.nn.modules.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from backlight.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from backlight.nn.modules.module import Module
 from backlight.nn.utils.parametrize import register_parametrization
 from backlight.tensor.tensor import Tensor

@@ -7,7 +7,7 @@
 from backlight.engine.grad_mode import no_grad
 from backlight.errors import ValueProblem
 from backlight.nn.functional import normalize
-from backlight.nn.modules.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from backlight.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from backlight.nn.modules.module import Module
 from backlight.nn.parameter import Parameter
 from backlight.nn.utils.weight_norm import refuse_second, remove_hook

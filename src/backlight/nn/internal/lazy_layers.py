@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from backlight.dtypes import int64
 from backlight.engine.grad_mode import no_grad
 from backlight.errors import ShapeError, ValueProblem
-from backlight.nn.modules.channel_norms import (
+from backlight.nn.modules.batchnorm import (
     BatchNorm,
     BatchNorm1d,
     BatchNorm2d,
@@ -15,7 +15,7 @@ from backlight.nn.modules.channel_norms import (
     InstanceNorm2d,
     InstanceNorm3d,
 )
-from backlight.nn.modules.convolution import (
+from backlight.nn.modules.conv import (
     Conv1d,
     Conv2d,
     Conv3d,

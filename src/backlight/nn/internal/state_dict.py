@@ -10,7 +10,7 @@ from backlight.dispatch.observation import begin_write, end_write
 from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 from backlight.errors import ArgumentError, ShapeError
-from backlight.nn.modules.state_hooks import EXTRA, StateHookRegistration
+from backlight.nn.internal.state_dict_hooks import EXTRA, StateHookRegistration
 from backlight.nn.parameter import Parameter, is_lazy
 from backlight.sizes import Size
 from backlight.tensor.creation import from_numpy
