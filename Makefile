@@ -85,7 +85,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 
 docs: $(VENV)/.test
-	$(BIN)/python -m pytest tests/test_docs.py
+	$(BIN)/python -m pytest tests/project/test_docs.py
 
 # Writes the lessons' programs and the pages that step through them to out/lessons; PICTURES=--pictures also the pictures
 # of docs/lessons.

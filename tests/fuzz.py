@@ -1,7 +1,11 @@
 """Look for programs on which backlight and PyTorch differ: `python tests/fuzz.py --programs 20000 --seed 7`."""
 
 import argparse
+import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 from fuzzing.play import play_many
 

@@ -4,7 +4,7 @@
 
 The table is src/backlight/dispatch/arguments/signatures.txt, a public name a line; NOTE [Signatures] says how it is
 written. What C++ parses is read from PyTorch's schemas, the rest from the annotations of its Python functions. PyTorch
-must be installed; tests/test_hostile_calls.py compares the table with what this writes.
+must be installed; tests/dispatch/test_hostile_calls.py compares the table with what this writes.
 
 NOTE [Signatures]
 `name=kind parameter,…` with `|` between several signatures; the kinds are those of PyTorch's schemas, `object` takes

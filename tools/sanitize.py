@@ -2,7 +2,7 @@
 
     python tools/sanitize.py address
     python tools/sanitize.py --short thread
-    python tools/sanitize.py address tests/test_native.py tests/test_core.py
+    python tools/sanitize.py address tests/kernels/test_native.py tests/engine/test_core.py
     python tools/sanitize.py --program thread tests/soak/races.py --seconds 60 --seed 1
     python tools/sanitize.py --build-only undefined
 
@@ -38,12 +38,12 @@ VARIABLES = ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LD_PRELOAD")
 
 # Tests that a sanitizer cannot run.
 FORKS = (  # ThreadSanitizer does not follow a child that starts threads after a process of several threads forked
-    "tests/test_pool.py::test_a_forked_child_computes_after_its_parent_used_threads",
-    "tests/test_pool.py::test_a_child_that_is_forked_while_threads_compute_does_not_hang",
+    "tests/kernels/test_pool.py::test_a_forked_child_computes_after_its_parent_used_threads",
+    "tests/kernels/test_pool.py::test_a_child_that_is_forked_while_threads_compute_does_not_hang",
 )
 MEASURED = (  # of memory in use, where a sanitizer keeps what was freed and needs some for itself
-    "tests/test_core.py::test_memory_stays_flat_over_many_steps",
-    "tests/test_kept_memory.py::test_no_more_is_held_than_was_in_use_at_once",
+    "tests/engine/test_core.py::test_memory_stays_flat_over_many_steps",
+    "tests/kernels/test_kept_memory.py::test_no_more_is_held_than_was_in_use_at_once",
 )
 LEFT_OUT = {"address": MEASURED, "thread": FORKS + MEASURED, "undefined": MEASURED[1:]}
 
@@ -58,20 +58,27 @@ class Selection:
 
 NATIVE = ("arithmetic", "distances", "draws", "pointwise", "pooling", "products", "ranks", "recurrence", "rows")
 NATIVE += ("slices", "steps", "summaries", "windows")
-NATIVE_TESTS = ("tests/test_native.py", *(f"tests/test_native_{name}.py" for name in NATIVE))
-OWN_TESTS = tuple(f"tests/test_{name}.py" for name in ("core", "pool", "races", "sizes"))
-OWN_TESTS += ("tests/test_slots.py::test_named_programs_end_in_exceptions",)
-KEPT_MEMORY = "tests/test_kept_memory.py"  # runs with backlight's own store of freed memory, all else without
-THREADED = tuple(f"tests/test_{name}.py" for name in ("pool", "threads_and_graphs", "native_slices"))
+NATIVE_TESTS = ("tests/kernels/test_native.py", *(f"tests/kernels/test_native_{name}.py" for name in NATIVE))
+OWN_TESTS = tuple(
+    f"tests/{name}.py" for name in ("engine/test_core", "kernels/test_pool", "system/test_races", "dispatch/test_sizes")
+)
+OWN_TESTS += ("tests/engine/test_slots.py::test_named_programs_end_in_exceptions",)
+KEPT_MEMORY = "tests/kernels/test_kept_memory.py"  # runs with backlight's own store of freed memory, all else without
+THREADED = tuple(
+    f"tests/{name}.py" for name in ("kernels/test_pool", "engine/test_threads_and_graphs", "kernels/test_native_slices")
+)
 SELECTIONS = {
     "address": Selection(NATIVE_TESTS + OWN_TESTS, 1000),
-    "thread": Selection(THREADED + tuple(f"tests/test_{name}.py" for name in ("core", "native_rows", "native_ranks"))),
-    "undefined": Selection((*NATIVE_TESTS, "tests/test_core.py", "tests/test_sizes.py"), 500),
+    "thread": Selection(
+        THREADED
+        + ("tests/engine/test_core.py", "tests/kernels/test_native_rows.py", "tests/kernels/test_native_ranks.py")
+    ),
+    "undefined": Selection((*NATIVE_TESTS, "tests/engine/test_core.py", "tests/dispatch/test_sizes.py"), 500),
 }
 SHORT = {  # five minutes, for continuous integration
-    "address": Selection(("tests/test_native_slices.py", "tests/test_core.py"), 300),
+    "address": Selection(("tests/kernels/test_native_slices.py", "tests/engine/test_core.py"), 300),
     "thread": Selection(THREADED),
-    "undefined": Selection(("tests/test_native_slices.py", "tests/test_core.py"), 300),
+    "undefined": Selection(("tests/kernels/test_native_slices.py", "tests/engine/test_core.py"), 300),
 }
 
 

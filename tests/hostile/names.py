@@ -17,7 +17,7 @@ utils.checkpoint utils.dlpack utils._pytree masked testing array_api amp overrid
 
 # Not called: what they do outlives the call, or the answer belongs to the process and not to the arguments.
 LEFT_OUT = {
-    "load": "reads files: tests/test_hostile_files.py",
+    "load": "reads files: tests/serialization/test_hostile_files.py",
     "save": "writes files",
     "compile": "PyTorch's starts a compiler",
     "from_file": "maps files",

@@ -23,7 +23,7 @@ import zlib
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "src")]
+sys.path[:0] = [str(TESTS), str(TESTS / "support"), str(TESTS.parent / "src")]
 
 from hostile.arguments import mutated  # noqa: E402 - found below the path just added
 from hostile.call import Call, their_name  # noqa: E402

@@ -23,7 +23,7 @@ import warnings
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "src")] if str(TESTS) not in sys.path else []
+sys.path[:0] = [str(TESTS), str(TESTS / "support"), str(TESTS.parent / "src")] if str(TESTS) not in sys.path else []
 
 from soak.interrupted_programs import PROGRAMS, SLOW, cut_short, differences, fingerprint, processes, reference  # noqa: E402
 

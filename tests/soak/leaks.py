@@ -17,12 +17,14 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from graph_leaks import DIE_BY_REFERENCE_COUNT, NEED_THE_COLLECTOR
 
 import backlight
 from backlight import lens, nn, optim
 from backlight.explain.reranker import Reranker
-from test_memory_of_graphs import DIE_BY_REFERENCE_COUNT, NEED_THE_COLLECTOR
 
 STRETCHES = 4
 WARM_UP_SHARE = (

@@ -4,8 +4,8 @@ NOTE [Equal to PyTorch's numbers]
 Each function spends as many bits as PyTorch's and rounds where its compiled loops round, fused multiply-adds included.
 Normal float32 numbers go through the polynomials of the Cephes library, which PyTorch vectorises (in
 kernels/random/normal.py). What PyTorch computes with the C library's functions, one number after the other, is computed
-with the same functions here (`by_c_library`). tests/test_random.py compares all of it with PyTorch. On Intel processors
-PyTorch draws `bernoulli_` with one probability, and so dropout, from another generator (MKL's).
+with the same functions here (`by_c_library`). tests/tensor/test_random.py compares all of it with PyTorch. On Intel
+processors PyTorch draws `bernoulli_` with one probability, and so dropout, from another generator (MKL's).
 """
 
 import math

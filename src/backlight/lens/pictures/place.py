@@ -8,7 +8,7 @@ downwards and upwards a few times. A long link's bends pull at each other most, 
 least, so that it stands beside the flow instead of bending it.
 
 The page needs the same pass wherever its reader opens a group, so that it has a twin, pictures/page/place.js: who
-changes one changes the other, and tests/test_lens_place_page.py compares the coordinates that both find.
+changes one changes the other, and tests/lens/test_lens_place_page.py compares the coordinates that both find.
 """
 
 from bisect import insort

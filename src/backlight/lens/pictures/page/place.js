@@ -2,7 +2,7 @@
 
 // NOTE [Two passes that are one]
 // This is the pass of lens/pictures/place.py, name by name, and its NOTE [Placing] says what is done: who changes one
-// changes the other (tests/test_lens_place_page.py compares what both find). What depends on how the page draws comes
+// changes the other (tests/lens/test_lens_place_page.py compares what both find). What depends on how the page draws comes
 // from the `look` that `place` is given:
 //   size(item)    { width, height } of a box, a closed group or a port; a port is as high as what covers it.
 //   least(group)  the least width of an open group: that of its header.

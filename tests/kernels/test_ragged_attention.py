@@ -1,0 +1,114 @@
+"""Attention over texts laid end to end is that of each text alone, natively and not, with both derivatives."""
+
+import numpy as np
+import pytest
+import torch
+from test_native import KINDS
+
+import backlight
+from backlight.autograd import gradcheck, gradgradcheck
+from backlight.kernels.native import compiled
+from backlight.kernels.nn import varlen_attention
+from backlight.ops.nn.attention import ragged_attention
+
+SIZES = [  # heads, dim, lengths
+    (1, 1, (1,)),
+    (2, 4, (3, 0, 5)),
+    (3, 5, (16, 17, 1)),
+    (12, 32, (20, 256, 77, 1)),
+    (3, 40, (16, 17, 300)),
+    (2, 64, (512, 33)),
+]
+
+
+def drawn(shape, kind=np.float64, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(kind)
+
+
+def references():
+    return varlen_attention.ragged_attention, varlen_attention.ragged_attention_gradient
+
+
+def plain():
+    return tuple(getattr(function, "__wrapped__", function) for function in references())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("heads", "dim", "lengths"), SIZES)
+def test_the_kernels_agree_with_their_references(level, heads, dim, lengths, kind):
+    forward, backward = references()
+    exact_forward, exact_backward = plain()
+    qkv, scale = drawn((sum(lengths), 3 * heads * dim), kind), dim**-0.5
+    grad = drawn((sum(lengths), heads * dim), kind, 1)
+    out, logs = forward(qkv, lengths, heads, scale)
+    expected, expected_logs = exact_forward(qkv.astype(np.float64), lengths, heads, scale)
+    found = backward(grad, qkv, logs, lengths, heads, scale)
+    slopes = exact_backward(grad.astype(np.float64), qkv.astype(np.float64), expected_logs, lengths, heads, scale)
+    for mine, exact in ((out, expected), (logs, expected_logs), (found, slopes)):
+        assert mine.dtype == kind
+        np.testing.assert_allclose(mine, exact, rtol=0, atol=16 * np.finfo(kind).eps * np.abs(exact).max())
+
+
+def test_rows_far_apart_are_read_where_they_lie(level):
+    wide = drawn((40, 100), np.float32)
+    forward, backward = references()
+    together, apart = np.ascontiguousarray(wide[:, 4:28]), wide[:, 4:28]
+    out, logs = forward(apart, (40,), 2, 0.5)
+    for mine, other in zip((out, logs), forward(together, (40,), 2, 0.5)):
+        np.testing.assert_array_equal(mine, other)
+    grad = wide[:, 50:58]
+    np.testing.assert_array_equal(
+        backward(grad, apart, logs, (40,), 2, 0.5),
+        backward(np.ascontiguousarray(grad), together, logs, (40,), 2, 0.5),
+    )
+
+
+def test_large_scores_and_nan_stay_in_their_text(level):
+    qkv = drawn((30, 24), np.float32)
+    qkv[:10] *= 1e4
+    qkv[10, 3] = np.nan
+    out, _ = varlen_attention.ragged_attention(qkv, (10, 8, 12), 2, 1.0)
+    assert np.isfinite(out[:10]).all() and np.isnan(out[10]).any() and np.isfinite(out[18:]).all()
+
+
+def test_the_number_of_threads_changes_no_bit(level):
+    lengths, heads = (50, 120, 7, 200, 64), 6
+    qkv, grad = drawn((sum(lengths), 3 * heads * 16), np.float32), drawn((sum(lengths), heads * 16), np.float32, 1)
+    before, found = compiled.threads(), []
+    for count in (1, 3):
+        compiled.set_threads(count)
+        out, logs = varlen_attention.ragged_attention(qkv, lengths, heads, 0.25)
+        found.append((out, logs, varlen_attention.ragged_attention_gradient(grad, qkv, logs, lengths, heads, 0.25)))
+    compiled.set_threads(before)
+    for one, two in zip(*found):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_each_text_gets_what_pytorch_gives_it_alone(dtype):
+    lengths, heads, dim = (4, 0, 9, 1), 3, 5
+    values, slopes = drawn((14, 3 * heads * dim)), drawn((14, heads * dim), seed=1)
+    ours = backlight.tensor(values, dtype=getattr(backlight, dtype), requires_grad=True)
+    theirs = torch.tensor(values, dtype=getattr(torch, dtype), requires_grad=True)
+    parts = theirs.unflatten(1, (3, heads, dim)).permute(1, 2, 0, 3).split(lengths, 2)
+    alone = [torch.nn.functional.scaled_dot_product_attention(*part.unbind(0)) for part in parts]
+    expected = torch.cat([one.transpose(0, 1).flatten(1) for one in alone])
+    out = ragged_attention(ours, lengths, heads)
+    out.backward(backlight.tensor(slopes, dtype=out.dtype))
+    expected.backward(torch.tensor(slopes, dtype=expected.dtype))
+    near = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 4e-2}[dtype]
+    for mine, other in ((out, expected), (ours.grad, theirs.grad)):
+        mine, other = mine.detach().to(backlight.float64).numpy(), other.detach().double().numpy()
+        np.testing.assert_allclose(mine, other, rtol=near, atol=near)
+
+
+def test_both_derivatives_are_right():
+    qkv = backlight.tensor(drawn((6, 12)), requires_grad=True)
+    assert gradcheck(lambda x: ragged_attention(x, (2, 0, 4), 2), (qkv,))
+    assert gradgradcheck(lambda x: ragged_attention(x, (2, 0, 4), 2), (qkv,))
+
+
+@pytest.mark.parametrize(("shape", "lengths"), [((5, 12), (2, 2)), ((4, 13), (2, 2)), ((4, 3, 12), (2, 2))])
+def test_lengths_and_heads_must_fit(shape, lengths):
+    with pytest.raises(RuntimeError, match=r"qkv must be \(tokens, 3 · heads · dim\), got"):
+        ragged_attention(backlight.zeros(shape), lengths, 2)

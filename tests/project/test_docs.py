@@ -1,0 +1,47 @@
+"""The documentation is true: every Python block of README and docs runs, and doctest outputs match."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+import backlight
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+MODULES = sorted(
+    name for _, name, _ in pkgutil.walk_packages(backlight.__path__, "backlight.") if not name.endswith("__main__")
+)
+
+
+def blocks_of(page: Path) -> list[str]:
+    return [block for block in BLOCK.findall(page.read_text()) if not block.startswith("@op")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.name)
+def test_python_blocks_of_a_page_run_and_print_what_is_said(page, tmp_path, monkeypatch, capsys):
+    """Blocks of one page share their names; a comment `# prints: …` after a print must be what it printed."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    for block in blocks_of(page):
+        exec(compile(block, str(page), "exec"), names)
+        printed = capsys.readouterr().out
+        for said in re.findall(r"# prints: (.*)", block):
+            assert said.strip() in printed, f"{page.name}: {said!r} was not printed; got {printed!r}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests(name):
+    module = importlib.import_module(name)
+    failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
