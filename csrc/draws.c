@@ -45,12 +45,13 @@ static void twist(uint32_t *s) {
 /* Write the next words. */
 static void next_words(uint32_t *state, uint32_t *out, long size) {
   while (size) {
-    if (state[TWISTER_WORDS] >= TWISTER_WORDS) {
+    uint32_t at = __atomic_load_n(state + TWISTER_WORDS, __ATOMIC_RELAXED); /* once: NOTE [Arrays that change] */
+    if (at >= TWISTER_WORDS) {
       twist(state);
-      state[TWISTER_WORDS] = 0;
+      at = 0;
     }
-    const uint32_t *from = state + state[TWISTER_WORDS];
-    long part = TWISTER_WORDS - (long)state[TWISTER_WORDS], i = 0;
+    const uint32_t *from = state + at;
+    long part = TWISTER_WORDS - (long)at, i = 0;
     part = part < size ? part : size;
     for (; i + WORDS_AT_ONCE <= part; i += WORDS_AT_ONCE) {
       words y = load_words(from + i);
@@ -62,7 +63,7 @@ static void next_words(uint32_t *state, uint32_t *out, long size) {
       TEMPERED(y);
       out[i] = y;
     }
-    state[TWISTER_WORDS] += (uint32_t)part;
+    state[TWISTER_WORDS] = at + (uint32_t)part;
     out += part, size -= part;
   }
 }
