@@ -226,7 +226,7 @@ done:
   return out;
 }
 
-static int make_plan(OpFunction *self);
+static int make_plan(OpFunction *self) __attribute__((noinline, cold)); /* once for each op: kept out of the code of its calls */
 
 static inline PyObject *quiet_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (self->state == UNKNOWN && core.ready && make_plan(self) < 0) return NULL;
