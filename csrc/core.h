@@ -47,6 +47,7 @@ static inline void set_slot(PyObject *object, Py_ssize_t offset, PyObject *value
 }
 
 Py_ssize_t slot_offset(PyObject *type, const char *name); /* -1 with an exception if there is none */
+int is_plain_class(PyObject *type);                       /* a class whose objects are slots alone: the core may make them empty */
 
 /* The exception that is set, taken away; and put back, which takes the reference over. */
 static inline PyObject *take_problem(void) {

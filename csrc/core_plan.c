@@ -26,6 +26,18 @@ Py_ssize_t slot_offset(PyObject *type, const char *name) {
   return offset;
 }
 
+/* Python code made it and all that it inherits from but object: no dict, list or number, which an empty object is not. */
+int is_plain_class(PyObject *type) {
+  PyObject *bases = PyType_Check(type) ? ((PyTypeObject *)type)->tp_mro : NULL;
+  if (!bases || !PyTuple_Check(bases) || type == (PyObject *)&PyBaseObject_Type) return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
+    PyObject *base = PyTuple_GET_ITEM(bases, i);
+    if (base == (PyObject *)&PyBaseObject_Type) continue;
+    if (!PyType_Check(base) || !PyType_HasFeature((PyTypeObject *)base, Py_TPFLAGS_HEAPTYPE)) return 0;
+  }
+  return 1;
+}
+
 static int refused(const char *rule) {
   PyErr_Format(PyExc_ValueError, "a plan must %s", rule);
   return -1;
@@ -151,7 +163,7 @@ void plan_dispose(struct plan *plan) {
 /* What node classes have, and C reads by offset. */
 static int read_node_class(PyObject *node_class, struct plan *plan, PyObject *saved, int broadcasts, PyObject *constants,
                            unsigned *kept) {
-  if (!PyType_Check(node_class) || !PyType_IsSubtype((PyTypeObject *)node_class, core.node))
+  if (!is_plain_class(node_class) || !PyType_IsSubtype((PyTypeObject *)node_class, core.node))
     return refused("have a class of nodes");
   plan->node_class = (PyTypeObject *)Py_NewRef(node_class);
   if (broadcasts && (plan->fix_slot = slot_offset(node_class, "fix")) < 0) return -1;

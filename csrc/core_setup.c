@@ -48,16 +48,11 @@ static const struct {
              {"_grad", offsetof(struct core, name_grad)}};
 #define COUNT(table) (sizeof table / sizeof *table)
 
-/* A class that Python code made, whose objects the core makes and takes apart. */
-static int is_class(PyTypeObject *type) {
-  return PyType_Check((PyObject *)type) && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
-}
-
 /* Whether the objects are of the kinds that the core takes them for. */
 static int are_usable(const struct core *found) {
   PyTypeObject *const classes[] = {found->tensor, found->tensor_state, found->node, found->output, found->storage};
   for (size_t i = 0; i < COUNT(classes); i++)
-    if (!is_class(classes[i])) return PyErr_Format(PyExc_TypeError, "the core must be given a class, got %R", classes[i]), 0;
+    if (!is_plain_class((PyObject *)classes[i])) return PyErr_Format(PyExc_TypeError, "the core must be given a class, got %R", classes[i]), 0;
   if (!PyType_IsSubtype(found->tensor, found->tensor_state) || !PyAnySet_Check(found->user_files)) {
     PyErr_SetString(PyExc_TypeError, "the core must be given a class of tensors with their state, and the user's files as a set");
     return 0;
