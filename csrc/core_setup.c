@@ -60,7 +60,7 @@ static int are_usable(const struct core *found) {
   return 1;
 }
 
-/* Find the slots. Tensors are told by their state (a base class), so that class must have the tensors' slots. */
+/* Find the slots. Objects are tested for the class of the state, a base of tensors: so that class must have their slots. */
 static int read_slots(struct core *found) {
   const struct {
     const void *type;
@@ -85,7 +85,8 @@ static int read_slots(struct core *found) {
     memcpy((char *)found + slots[i].at, &offset, sizeof offset);
     if (slots[i].type != found->tensor_state) continue;
     const Py_ssize_t own = slot_offset((PyObject *)found->tensor, slots[i].name);
-    if (own >= 0 && own != offset) PyErr_Format(PyExc_TypeError, "%R must not hide the slot %s of its state", found->tensor, slots[i].name);
+    if (own >= 0 && own != offset)
+      PyErr_Format(PyExc_TypeError, "%R must not hide the slot %s of its state", found->tensor, slots[i].name);
     if (own != offset) return -1;
   }
   return 0;

@@ -1,7 +1,11 @@
-/* The Mersenne Twister MT19937, word for word, and numbers made of its words. Included by kernels.c.
+/* The Mersenne Twister MT19937, word for word, and numbers made of its words.
 
    Source: M. Matsumoto and T. Nishimura, "Mersenne Twister", ACM Transactions on Modeling and Computer Simulation 8
-   (1998). Word i is made of words i, i + 1 and i + 397 of the last round; so a whole vector of words is made at once. */
+   (1998). Word i is made of words i, i + 1 and i + 397 of the last round; so a whole vector of words is made at once.
+
+   A state has 625 words of any values: the place of the next word is read once and checked here. Needs the GIL, which
+   keeps two threads from drawing from one state. Included by kernels.c; called by face_draws.c. NOTE [Kernels] in
+   table.h. */
 
 typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES)));
 #define WORDS_AT_ONCE ((long)(VECTOR_BYTES / sizeof(uint32_t)))

@@ -1,7 +1,8 @@
-/* The Python bindings of arithmetic.c. Of two operands one may be a number, one row of the other, or one column; NumPy's
-   scalars and 0-d arrays give NumPy scalars, as from NumPy's own operators.
+/* The Python bindings of arithmetic.c. Of two operands one may be a number, one row of the other, or one column;
+   NumPy's scalars and 0-d arrays give NumPy scalars, as from NumPy's own operators.
 
-   Called by kernel.c with the GIL; declines all other layouts (bindings' contract: face.h). */
+   Checks types, layouts and how one shape is stretched to the other; sums only over leading or trailing dims. NOTE
+   [Bindings]. */
 #include <stddef.h>
 
 #include "face.h"

@@ -1,4 +1,7 @@
-/* The Python face of attention.c: attention over texts laid end to end. */
+/* The Python bindings of attention.c: attention over texts laid end to end.
+
+   Checks that the lengths make up the rows, and that the shapes fit the heads. Rows may lie apart, or backwards. NOTE
+   [Bindings]. */
 #include "face.h"
 #include "products.h"
 

@@ -1,4 +1,7 @@
-/* The Python face of channels.c and columns.c. */
+/* The Python bindings of channels.c and columns.c.
+
+   Checks shapes and how channels are grouped; nothing is empty. Memory to work in is freed before it returns. NOTE
+   [Bindings]. */
 #include "face.h"
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
-/* The Python bindings of draws.c, normals.c and counts.c. The state is an array of 625 uint32, which is moved on in place
-   with the GIL held: two threads never draw from one state at once.
+/* The Python bindings of draws.c, normals.c and counts.c. The state is an array of 625 uint32, which is moved on in
+   place and with the GIL: two threads never draw from one state at once.
 
-   Called by kernel.c; declines a state, a count or a probability that is none (bindings' contract: face.h). */
+   Checks the state's size, counts, ranges, rates and probabilities; the place in the state is checked by the kernel.
+   NOTE [Bindings]. */
 #include "face.h"
 #include <math.h>
 

@@ -1,4 +1,7 @@
-/* The Python face of losses.c. */
+/* The Python bindings of losses.c.
+
+   Copies class numbers before it checks them, and gives the copy to the kernel. A class that does not exist gives
+   None: the caller raises. NOTE [Bindings]. */
 #include "face.h"
 
 struct loss_job {

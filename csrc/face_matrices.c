@@ -1,4 +1,6 @@
-/* The Python face of gemm.c: matmul, linear, column_sums. */
+/* The Python bindings of gemm.c: matmul, linear, column_sums.
+
+   Checks types and shapes; strides may be any multiples of an item, 0 and negative ones too. NOTE [Bindings]. */
 #include "face.h"
 #include "products.h"
 

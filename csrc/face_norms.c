@@ -1,4 +1,6 @@
-/* The Python face of norms.c. */
+/* The Python bindings of norms.c.
+
+   Checks sizes against each other; no row is empty. Memory to work in is freed before it returns. NOTE [Bindings]. */
 #include "face.h"
 #include <stdlib.h>
 

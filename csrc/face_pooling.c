@@ -1,4 +1,7 @@
-/* The Python face of pooling.c. Inputs are (batch, channels, *sizes) with one to three sizes. */
+/* The Python bindings of pooling.c. Inputs are (batch, channels, *sizes) with one to three sizes.
+
+   Checks every size and product of sizes for overflow before memory is taken for it, and frees it all before it
+   returns. NOTE [Bindings]. */
 #include "face.h"
 #include <limits.h>
 

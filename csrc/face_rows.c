@@ -1,6 +1,7 @@
 /* The Python bindings of rows.c: softmax and its logarithm along the last dim, and their gradients.
 
-   Called by kernel.c with the GIL; declines what is no plain array (bindings' contract: face.h). */
+   Reads the dim, which may run Python code, before it looks at arrays; checks that they are plain and of one shape.
+   NOTE [Bindings]. */
 #include "face.h"
 #include <limits.h>
 

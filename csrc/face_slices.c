@@ -1,4 +1,6 @@
-/* The Python face of slices.c. */
+/* The Python bindings of slices.c.
+
+   Reads an index once, into runs of its own, and checks each number; frees them before it returns. NOTE [Bindings]. */
 #include "face.h"
 
 typedef void (*scan_kernel)(const void *x, void *out, long size, long inner, int reverse, long begin, long end);

@@ -1,7 +1,8 @@
-/* The Python bindings of steps.c. A step takes its arrays (None for state that it does not keep), then its options, writes
-   in place and returns None.
+/* The Python bindings of steps.c. A step takes its arrays (None for state that it does not keep), then its options,
+   writes in place and returns None.
 
-   Called by kernel.c with the GIL; declines arrays that are not plain, writable and apart (bindings' contract: face.h). */
+   Reads options, which may run Python code, before arrays; checks that these are writable, of one shape, and the same
+   or apart. NOTE [Bindings]. */
 #include <stddef.h>
 #include <stdlib.h>
 

@@ -1,4 +1,7 @@
-/* The Python face of windows.c: convolutions of stride 1 over one or two dims, and their gradients for the weight. */
+/* The Python bindings of windows.c: convolutions of stride 1 over one or two dims, and their gradients for the weight.
+
+   Checks every size for overflow before memory is taken for it; scratch is freed before it returns, also where some
+   thread had none. NOTE [Bindings]. */
 #include <stdatomic.h>
 
 #include "face.h"

@@ -1,5 +1,8 @@
-/* Elements of planes, met at given places with given weights. Included by kernels.c. At a place outside of the plane, as
-   -1 is, stands a 0 that no gradient reaches. Places are read once and checked here: NOTE [Arrays that change] in face.h. */
+/* Elements of planes, met at given places with given weights. At a place outside of the plane, as -1 is, stands a 0
+   that no gradient reaches.
+
+   Places are read once and checked here: NOTE [Arrays that change] in face.h. Included by kernels.c; called by
+   face_taps.c. NOTE [Kernels] in table.h. */
 
 static inline int N(is_inside)(int64_t place, long positions) { return (uint64_t)place < (uint64_t)positions; }
 static inline real N(element_at)(const real *from, int64_t place, long positions) {
