@@ -63,6 +63,9 @@ static int64_t large_poisson(uint32_t *state, double rate) {
 }
 
 static void N(random_poisson)(uint32_t *state, const double *rates, int64_t *out, long size) {
-  for (long i = 0; i < size; i++)
-    out[i] = rates[i] == 0 ? 0 : rates[i] >= 10 ? large_poisson(state, rates[i]) : small_poisson(state, rates[i]);
+  for (long i = 0; i < size; i++) {
+    const double rate = rates[i];
+    if (!(rate > 0 && rate <= 0x1p62)) out[i] = 0; /* 0, or written since it was checked: NOTE [Arrays that change] */
+    else out[i] = rate >= 10 ? large_poisson(state, rate) : small_poisson(state, rate);
+  }
 }

@@ -74,7 +74,7 @@ static void stack_part(void *job, long begin, long end) {
   struct stack *stack = job;
   for (long i = begin; i < end; i++) {
     struct product p = at(stack, i);
-    if (!product_here(stack->kernels, stack->size, &p)) stack->failed = 1;
+    if (!product_here(stack->kernels, stack->size, &p)) __atomic_store_n(&stack->failed, 1, __ATOMIC_RELAXED);
   }
 }
 
