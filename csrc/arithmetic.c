@@ -1,4 +1,7 @@
-/* Sums, differences, products and quotients of two arrays; sums over dims. Included by kernels.c. */
+/* Sums, differences, products and quotients of two arrays; sums over dims.
+
+   Operands are as large as the result says, or one row, one column, one number of it, as `struct operand` describes.
+   Included by kernels.c; called by face_arithmetic.c. NOTE [Kernels] in table.h. */
 
 #define OPERATOR(name, operator) \
   static void name##_row(const real *a, int a_single, const real *b, int b_single, real *out, long size) { \

@@ -1,4 +1,6 @@
-/* Sums, differences, products and quotients of two arrays, one of which may be stretched; sums over dims. */
+/* Sums, differences, products and quotients of two arrays, one of which may be stretched; sums over dims.
+
+   Declares what the family puts into the table of table.h, for face_arithmetic.c; what each expects is said beside it. */
 #ifndef ARITHMETIC_H
 #define ARITHMETIC_H
 

@@ -1,7 +1,10 @@
-/* Attention of one head over one text, and its gradient. Included by kernels.c, after gemm.c.
+/* Attention of one head over one text, and its gradient.
 
-   Queries come in blocks, so that their scores stay in the cache. No probabilities are kept: the gradient computes them
-   anew from exp(score − log of the row's sum), which costs less than writing and reading them. */
+   Queries come in blocks, so that their scores stay in the cache. No probabilities are kept: the gradient computes
+   them anew from exp(score − log of the row's sum), which costs less than writing and reading them.
+
+   Returns 0 if there is no memory to work in, else 1. Included by kernels.c, after gemm.c; called by face_attention.c.
+   NOTE [Kernels] in table.h. */
 
 #define BLOCK_NUMBERS 32768 /* scores that are held at once */
 

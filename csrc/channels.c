@@ -1,7 +1,9 @@
-/* Batch norm and group norm of (batch, channels, size) arrays. Included by kernels.c, after norms.c.
+/* Batch norm and group norm of (batch, channels, size) arrays.
 
-   A plane is the `size` numbers of one channel of one example. Planes that are normalised together make a unit: those of
-   one channel (`share` 0), or `share` neighbouring ones, a group of channels. */
+   A plane is the `size` numbers of one channel of one example. Planes that are normalised together make a unit: those
+   of one channel (`share` 0), or `share` neighbouring ones, a group of channels.
+
+   No size is 0. Included by kernels.c, after norms.c; called by face_channels.c. NOTE [Kernels] in table.h. */
 
 INLINE long N(unit_of)(long plane, long channels, long share) { return share ? plane / share : plane % channels; }
 

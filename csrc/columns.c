@@ -1,4 +1,6 @@
-/* Batch norm of (batch, channels) arrays, whose channels are columns. Included by kernels.c, after channels.c. */
+/* Batch norm of (batch, channels) arrays, whose channels are columns.
+
+   Neither size is 0. Included by kernels.c, after channels.c; called by face_channels.c. NOTE [Kernels] in table.h. */
 
 /* The means of WIDE vectors of columns (or of n numbers of a single one), and their sums of squares around them. */
 #define WIDE 4

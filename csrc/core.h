@@ -1,8 +1,8 @@
-/* The engine's short paths in C: an op's call on small plain tensors, and the walk that nobody watches.
+/* The engine's short paths in C, shared by all core_*.c: an op's call on small plain tensors, and the backward pass.
 
-   The classes stay Python's (graph/state.py, graph/node.py): C reads and writes their slots at the offsets that their
-   member descriptors tell. Whatever is not plain is declined, and the Python code runs, which is the reference: both
-   record the same graph.
+   The classes stay Python's (graph/state.py, graph/node.py): C reads and writes their slots at the offsets of their
+   member descriptors, after a test of the object's type. Whatever is not plain is declined, and the Python code runs, which
+   is the reference: both record the same graph. All of this needs the GIL, and nothing here releases it except NumPy.
 
    NOTE [Slots]
    Python code may delete a slot, put anything into it, or make an object whose slots were never filled. So a slot that
@@ -16,7 +16,7 @@
 
 #define MOST_INPUTS 4
 
-/* What Python tells at start (ops/compiled.py): classes, markers, functions, and where slots lie. */
+/* What Python gives at start (ops/compiled.py): classes, markers, functions, and where slots lie. */
 struct core {
   PyTypeObject *tensor, *tensor_state, *node, *output, *storage;
   PyObject *leaf, *not_saved, *latest, *recording, *modes, *user_files, *user_frame, *add_to_grad, *say_where, *prepare;
@@ -47,6 +47,7 @@ static inline void set_slot(PyObject *object, Py_ssize_t offset, PyObject *value
 }
 
 Py_ssize_t slot_offset(PyObject *type, const char *name); /* -1 with an exception if there is none */
+int is_plain_class(PyObject *type);                       /* a class whose objects are slots alone: the core may make them empty */
 
 /* The exception that is set, taken away; and put back, which takes the reference over. */
 static inline PyObject *take_problem(void) {
@@ -69,6 +70,34 @@ static inline void raise_again(PyObject *problem) {
   PyErr_SetRaisedException(problem);
 #else
   if (problem) PyErr_Restore(Py_NewRef(Py_TYPE(problem)), problem, PyException_GetTraceback(problem));
+#endif
+}
+
+/* The exception that is set, laid aside as it is: before Python 3.12 that makes no object, which would take memory. */
+struct aside {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyObject *problem;
+#else
+  PyObject *type, *value, *traceback;
+#endif
+};
+
+static inline struct aside lay_aside(void) {
+  struct aside found;
+#if PY_VERSION_HEX >= 0x030C0000
+  found.problem = PyErr_GetRaisedException();
+#else
+  PyErr_Fetch(&found.type, &found.value, &found.traceback);
+#endif
+  return found;
+}
+
+/* Raise it; another exception that is set meanwhile is lost. */
+static inline void put_back(struct aside found) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(found.problem);
+#else
+  PyErr_Restore(found.type, found.value, found.traceback);
 #endif
 }
 
@@ -113,7 +142,8 @@ struct plan {
 };
 
 struct plan *plan_read(PyObject *given);              /* what Python says of an op; NULL with an exception */
-void plan_keep(struct plan *plan);                    /* run nodes of its class by it */
+void plan_dispose(struct plan *plan);                 /* free one that was never kept */
+int plan_keep(struct plan *plan);                     /* run nodes of its class by it; 1: it is kept for good, 0: it is not */
 struct plan *plan_of_class(PyTypeObject *node_class); /* NULL for nodes that Python runs */
 int plan_run(struct plan *plan, PyObject *node, PyObject *grad, unsigned wanted, PyObject **found);
 void plan_free(struct plan *plan, PyObject *node); /* drop what the node saved */

@@ -1,11 +1,19 @@
-/* Blocks that leave all as it was, whenever an interrupt comes: NOTE [Interrupts] in graph/blocks.py.
+/* Types for `with` blocks that leave all as it was, whenever an interrupt comes: NOTE [Interrupts] in kernels/blocks.py.
 
    Python runs signal handlers between certain instructions of Python code, never inside C. So what is changed here is
-   changed in one step, and a `with` over these types has no moment at which its end could be missed. */
+   changed in one step or not at all, and a `with` over these types has no moment at which its end could be missed.
+   Called with the GIL by anyone; nothing that is given is trusted: objects are held while Python code may run. */
 #include "core_blocks.h"
 #include "core.h"
+#include <limits.h>
 #include <stddef.h>
+
+#if PY_VERSION_HEX >= 0x030C0000
+#define BYTE_MEMBER Py_T_BYTE
+#else
 #include <structmember.h>
+#define BYTE_MEMBER T_BYTE
+#endif
 
 #define MOST_TRIES 1000 /* of a restoration that is interrupted again and again */
 
@@ -21,25 +29,39 @@ static struct {
   PyObject *state, *change, *restore;
 } names_of;
 
-/* What a thread's dict says of a switch; `otherwise` where it says nothing. */
+/* The switches of a thread, as its dict has them. */
+struct switches {
+  int asked, grad_enabled, inference, marks, born;
+};
+
+/* What a dict says of a switch, `otherwise` where it says nothing; -1 with an exception. */
 static int is_on(PyObject *dict, PyObject *name, int otherwise) {
   PyObject *found = PyDict_GetItemWithError(dict, name);
-  return found ? found == Py_True : otherwise;
+  return found ? found == Py_True : PyErr_Occurred() ? -1 : otherwise;
 }
 
-static int set_on(PyObject *dict, PyObject *name, int value, int otherwise) {
-  return is_on(dict, name, otherwise) == value ? 0 : PyDict_SetItem(dict, name, value ? Py_True : Py_False);
+static int read_switches(PyObject *dict, struct switches *found) {
+  return (found->asked = is_on(dict, grad.asked, 1)) < 0 || (found->grad_enabled = is_on(dict, grad.grad_enabled, 1)) < 0 ||
+                 (found->inference = is_on(dict, grad.inference, 0)) < 0 || (found->marks = is_on(dict, grad.marks, 0)) < 0
+             ? -1
+             : 0;
 }
 
-/* This thread's dict, borrowed from its state. */
+static int set_on(PyObject *dict, PyObject *name, int value, int before) {
+  return before == value ? 0 : PyDict_SetItem(dict, name, value ? Py_True : Py_False);
+}
+
+/* This thread's dict, a new reference. */
 static PyObject *own_dict(void) {
   if (!grad.modes) {
     PyErr_SetString(PyExc_RuntimeError, "grad_setup() must come first");
     return NULL;
   }
   PyObject *dict = PyObject_GetAttr(grad.modes, grad.dict);
-  if (!dict) return NULL;
-  Py_DECREF(dict); /* the thread holds it */
+  if (dict && !PyDict_Check(dict)) {
+    PyErr_Format(PyExc_TypeError, "the modes' __dict__ must be a dict, got %R", dict);
+    Py_CLEAR(dict);
+  }
   return dict;
 }
 
@@ -49,7 +71,12 @@ static int count_switched_off(int change) {
     PyErr_SetString(PyExc_RuntimeError, "the count of blocks that have recording off must be an int");
     return -1;
   }
-  long count = PyLong_AsLong(before) + change;
+  long count = PyLong_AsLong(before);
+  if (count == -1 && PyErr_Occurred()) return -1;
+  if (__builtin_add_overflow(count, change, &count)) {
+    PyErr_SetString(PyExc_OverflowError, "the count of blocks that have recording off is too large");
+    return -1;
+  }
   PyObject *number = PyLong_FromLong(count);
   if (!number) return -1;
   set_slot(grad.recording, grad.switched_off, number);
@@ -58,26 +85,55 @@ static int count_switched_off(int change) {
   return 0;
 }
 
-/* Set what is asked for and inference mode, and all that follows from them, in one step. */
-static int switch_modes(PyObject *dict, int asked, int inference) {
-  int before = is_on(dict, grad.grad_enabled, 1), now = asked && !inference;
-  if (set_on(dict, grad.asked, asked, 1) < 0 || set_on(dict, grad.grad_enabled, now, 1) < 0) return -1;
-  if (inference != is_on(dict, grad.inference, 0)) {
-    PyObject *born = PyDict_GetItemWithError(dict, grad.born);
-    int marks = inference || (born && PyObject_IsTrue(born) > 0);
-    if (set_on(dict, grad.inference, inference, 0) < 0 || set_on(dict, grad.marks, marks, 0) < 0) return -1;
+/* Whether tensors were made inside a transform; -1 with an exception. */
+static int is_born(PyObject *dict) {
+  PyObject *born = Py_XNewRef(PyDict_GetItemWithError(dict, grad.born));
+  int found = born ? PyObject_IsTrue(born) : PyErr_Occurred() ? -1 : 0;
+  Py_XDECREF(born);
+  return found;
+}
+
+static int write_switches(PyObject *dict, const struct switches *before, int asked, int inference) {
+  const int now = asked && !inference;
+  if (set_on(dict, grad.asked, asked, before->asked) < 0 || set_on(dict, grad.grad_enabled, now, before->grad_enabled) < 0)
+    return -1;
+  if (inference != before->inference) {
+    int marks = inference ? 1 : is_born(dict);
+    if (marks < 0 || set_on(dict, grad.inference, inference, before->inference) < 0) return -1;
+    if (set_on(dict, grad.marks, marks, before->marks) < 0) return -1;
   }
-  return before == now ? 0 : count_switched_off(now ? -1 : 1);
+  return before->grad_enabled == now ? 0 : count_switched_off(now ? -1 : 1);
+}
+
+/* Set what was changed back, which takes no memory: what the dict has a place for is exchanged. Keeps the exception. */
+static void undo_switches(PyObject *dict, const struct switches *before) {
+  struct aside problem = lay_aside();
+  struct switches now;
+  if (read_switches(dict, &now) < 0 || set_on(dict, grad.asked, before->asked, now.asked) < 0 ||
+      set_on(dict, grad.grad_enabled, before->grad_enabled, now.grad_enabled) < 0 ||
+      set_on(dict, grad.inference, before->inference, now.inference) < 0 ||
+      set_on(dict, grad.marks, before->marks, now.marks) < 0)
+    PyErr_Clear();
+  put_back(problem);
+}
+
+/* Set what is asked for and inference mode, each 0 or 1, or -1 for as it is, and all that follows from them, in one step
+   or, with an exception, not at all. What was there is noted in `before`. */
+static int switch_modes(PyObject *dict, int asked, int inference, struct switches *before) {
+  if (read_switches(dict, before) < 0) return -1;
+  if (!write_switches(dict, before, asked < 0 ? before->asked : asked, inference < 0 ? before->inference : inference)) return 0;
+  undo_switches(dict, before);
+  return -1;
 }
 
 PyObject *grad_set_recording(PyObject *self, PyObject *value) {
   (void)self;
-  PyObject *dict = own_dict();
-  int wanted = dict ? PyObject_IsTrue(value) : -1;
-  if (wanted < 0) return NULL;
-  int before = is_on(dict, grad.asked, 1);
-  if (switch_modes(dict, wanted, is_on(dict, grad.inference, 0)) < 0) return NULL;
-  return PyBool_FromLong(before);
+  struct switches before;
+  int wanted = PyObject_IsTrue(value);
+  PyObject *dict = wanted < 0 ? NULL : own_dict();
+  int failed = !dict || switch_modes(dict, wanted, -1, &before) < 0;
+  Py_XDECREF(dict);
+  return failed ? NULL : PyBool_FromLong(before.asked);
 }
 
 /* The same, for what is switched when it is made: an interrupt that has come already is raised before. */
@@ -107,18 +163,18 @@ static void grad_block_free(PyObject *self) {
 
 static PyObject *grad_block_enter(GradBlock *self, PyObject *unused) {
   (void)unused;
-  PyObject *dict = own_dict();
-  if (!dict) return NULL;
   if (self->depth == self->room) {
-    char *more = PyMem_Realloc(self->before, self->room + 8);
+    char *more = self->room > INT_MAX - 8 ? NULL : PyMem_Realloc(self->before, (size_t)self->room + 8);
     if (!more) return PyErr_NoMemory();
     self->before = more;
     self->room += 8;
   }
-  int asked = is_on(dict, grad.asked, 1), inference = is_on(dict, grad.inference, 0);
-  if (switch_modes(dict, self->asked < 0 ? asked : self->asked, self->inference < 0 ? inference : self->inference) < 0)
-    return NULL;
-  self->before[self->depth++] = (char)(asked + 2 * inference);
+  struct switches before;
+  PyObject *dict = own_dict();
+  int failed = !dict || switch_modes(dict, self->asked, self->inference, &before) < 0;
+  Py_XDECREF(dict);
+  if (failed) return NULL;
+  self->before[self->depth++] = (char)(before.asked + 2 * before.inference);
   Py_RETURN_NONE;
 }
 
@@ -126,13 +182,16 @@ static PyObject *grad_block_exit(GradBlock *self, PyObject *const *args, Py_ssiz
   (void)args, (void)count;
   PyObject *dict = own_dict();
   if (!dict) return NULL;
-  int now = is_on(dict, grad.inference, 0), before = now * 2;
-  if (self->depth)
-    before = self->before[--self->depth];
-  else if (self->returns_to < 0)
+  struct switches now;
+  if (!self->depth && self->returns_to < 0) {
+    Py_DECREF(dict);
     return PyErr_Format(PyExc_RuntimeError, "a %s block was left that had not been entered", Py_TYPE(self)->tp_name);
-  int asked = self->returns_to < 0 ? before & 1 : self->returns_to;
-  if (switch_modes(dict, asked, self->inference < 0 ? now : before >> 1) < 0) return NULL;
+  }
+  const int before = self->depth ? self->before[--self->depth] : -2; /* -2: nothing is known of inference mode */
+  const int asked = self->returns_to < 0 ? before & 1 : self->returns_to;
+  int failed = switch_modes(dict, asked, self->inference < 0 || before < 0 ? -1 : before >> 1, &now) < 0;
+  Py_DECREF(dict);
+  if (failed) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -141,9 +200,9 @@ static PyMethodDef grad_block_methods[] = {
     {"__exit__", (PyCFunction)(void (*)(void))grad_block_exit, METH_FASTCALL, "Switch back."},
     {NULL, NULL, 0, NULL}};
 static PyMemberDef grad_block_members[] = {
-    {"asked", T_BYTE, offsetof(GradBlock, asked), 0, "Whether to record inside: 1, 0, or -1 to leave it."},
-    {"inferring", T_BYTE, offsetof(GradBlock, inference), 0, "Inference mode inside: 1, 0, or -1 to leave it."},
-    {"returns_to", T_BYTE, offsetof(GradBlock, returns_to), 0, "Whether to record afterwards; -1: as before."},
+    {"asked", BYTE_MEMBER, offsetof(GradBlock, asked), 0, "Whether to record inside: 1, 0, or -1 to leave it."},
+    {"inferring", BYTE_MEMBER, offsetof(GradBlock, inference), 0, "Inference mode inside: 1, 0, or -1 to leave it."},
+    {"returns_to", BYTE_MEMBER, offsetof(GradBlock, returns_to), 0, "Whether to record afterwards; -1: as before."},
     {NULL, 0, 0, 0, NULL}};
 
 static PyTypeObject GradBlock_Type = {
@@ -170,10 +229,14 @@ PyObject *grad_setup(PyObject *self, PyObject *args) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!*names[i].at && !(*names[i].at = PyUnicode_InternFromString(names[i].name))) return NULL;
   PyObject *type = (PyObject *)Py_TYPE(recording);
-  if ((grad.everywhere = slot_offset(type, "everywhere")) < 0) return NULL;
-  if ((grad.switched_off = slot_offset(type, "switched_off")) < 0) return NULL;
-  Py_XSETREF(grad.modes, Py_NewRef(modes));
-  Py_XSETREF(grad.recording, Py_NewRef(recording));
+  const Py_ssize_t everywhere = slot_offset(type, "everywhere");
+  const Py_ssize_t switched_off = everywhere < 0 ? -1 : slot_offset(type, "switched_off");
+  if (switched_off < 0) return NULL;
+  PyObject *modes_before = grad.modes, *recording_before = grad.recording;
+  grad.modes = Py_NewRef(modes), grad.recording = Py_NewRef(recording);
+  grad.everywhere = everywhere, grad.switched_off = switched_off; /* of this object: all four change together */
+  Py_XDECREF(modes_before);
+  Py_XDECREF(recording_before);
   Py_RETURN_NONE;
 }
 
@@ -188,22 +251,24 @@ typedef struct {
 
 /* Call _block_restore(state) until it has run to its end; 0, or -1 with the first exception. */
 static int restore(PyObject *self, PyObject *state) {
-  PyObject *type = NULL, *value = NULL, *trace = NULL;
+  struct aside first;
+  int failed = 0;
   for (int tries = 0; tries < MOST_TRIES; tries++) {
     PyObject *done = PyObject_CallMethodOneArg(self, names_of.restore, state);
     if (done) {
       Py_DECREF(done);
       break;
     }
-    int again = !type || !PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError);
-    if (type)
+    int again = !failed || !PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError);
+    if (failed)
       PyErr_Clear();
     else
-      PyErr_Fetch(&type, &value, &trace);
+      first = lay_aside();
+    failed = 1;
     if (!again) break; /* no interrupt: it fails each time */
   }
-  if (!type) return 0;
-  PyErr_Restore(type, value, trace);
+  if (!failed) return 0;
+  put_back(first);
   return -1;
 }
 
@@ -218,12 +283,11 @@ static PyObject *block_enter(Block *self, PyObject *unused) {
   }
   PyObject *given = PyObject_CallMethodOneArg((PyObject *)self, names_of.change, state);
   if (!given) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    Py_ssize_t count = PyList_GET_SIZE(self->states);
-    if (count) PyList_SetSlice(self->states, count - 1, count, NULL);
+    struct aside first = lay_aside();
+    Py_ssize_t count = self->states ? PyList_GET_SIZE(self->states) : 0;
+    if (count && PyList_SetSlice(self->states, count - 1, count, NULL) < 0) PyErr_Clear();
     if (restore((PyObject *)self, state) < 0) PyErr_Clear(); /* the first is raised */
-    PyErr_Restore(type, value, trace);
+    put_back(first);
   }
   Py_DECREF(state);
   return given;
@@ -270,9 +334,14 @@ static PyMethodDef block_methods[] = {
     {"__exit__", (PyCFunction)(void (*)(void))block_exit, METH_FASTCALL, "Restore what was noted."},
     {NULL, NULL, 0, NULL}};
 
-static PyMemberDef block_members[] = {
-    {"_block_problem", T_OBJECT, offsetof(Block, problem), READONLY, "The exception with which it is left, or None."},
-    {NULL, 0, 0, 0, NULL}};
+static PyObject *block_problem(PyObject *self, void *unused) {
+  (void)unused;
+  PyObject *problem = ((Block *)self)->problem;
+  return Py_NewRef(problem ? problem : Py_None);
+}
+
+static PyGetSetDef block_getset[] = {
+    {"_block_problem", block_problem, NULL, "The exception with which it is left, or None.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
 
 static PyTypeObject Block_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.Block",
@@ -284,7 +353,7 @@ static PyTypeObject Block_Type = {
     .tp_traverse = (traverseproc)block_traverse,
     .tp_clear = (inquiry)block_clear,
     .tp_methods = block_methods,
-    .tp_members = block_members,
+    .tp_getset = block_getset,
 };
 
 /* --- one attribute ------------------------------------------------------------------------------------------------ */
@@ -424,22 +493,17 @@ static PyObject *generator_block_throw(PyObject *steps, PyObject *problem, PyObj
     PyErr_SetString(PyExc_RuntimeError, "generator didn't stop after throw()");
     return NULL;
   }
-  PyObject *type, *raised, *where;
-  PyErr_Fetch(&type, &raised, &where);
-  PyErr_NormalizeException(&type, &raised, &where);
-  PyObject *cause = raised ? PyException_GetCause(raised) : NULL;
+  PyObject *raised = take_problem(), *cause = raised ? PyException_GetCause(raised) : NULL;
   int same = raised == problem;
   if (!same && cause == problem && PyErr_GivenExceptionMatches(problem, PyExc_StopIteration))
     same = PyErr_GivenExceptionMatches(raised, PyExc_RuntimeError);
   int stopped = !same && raised && PyErr_GivenExceptionMatches(raised, PyExc_StopIteration);
   Py_XDECREF(cause);
   if (!same && !stopped) {
-    PyErr_Restore(type, raised, where);
+    raise_again(raised);
     return NULL;
   }
-  Py_XDECREF(type);
   Py_XDECREF(raised);
-  Py_XDECREF(where);
   if (same && trace != Py_None && PyException_SetTraceback(problem, trace) < 0) return NULL;
   return PyBool_FromLong(stopped);
 }
@@ -487,8 +551,21 @@ static PyMethodDef generator_block_methods[] = {
     {"__enter__", (PyCFunction)(void (*)(void))generator_block_enter, METH_NOARGS, "Run up to the yield."},
     {"__exit__", (PyCFunction)(void (*)(void))generator_block_exit, METH_FASTCALL, "Run the rest."},
     {NULL, NULL, 0, NULL}};
-static PyMemberDef generator_block_members[] = {
-    {"steps", T_OBJECT, offsetof(GeneratorBlock, steps), 0, "The generator."}, {NULL, 0, 0, 0, NULL}};
+
+static PyObject *generator_block_steps(PyObject *self, void *unused) {
+  (void)unused;
+  PyObject *steps = ((GeneratorBlock *)self)->steps;
+  return Py_NewRef(steps ? steps : Py_None);
+}
+
+static int generator_block_set_steps(PyObject *self, PyObject *steps, void *unused) {
+  (void)unused;
+  Py_XSETREF(((GeneratorBlock *)self)->steps, Py_XNewRef(steps)); /* NULL: deleted */
+  return 0;
+}
+
+static PyGetSetDef generator_block_getset[] = {
+    {"steps", generator_block_steps, generator_block_set_steps, "The generator.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
 
 static PyTypeObject GeneratorBlock_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "backlight.kernels._native.GeneratorBlock",
@@ -500,7 +577,7 @@ static PyTypeObject GeneratorBlock_Type = {
     .tp_traverse = (traverseproc)generator_block_traverse,
     .tp_clear = (inquiry)generator_block_clear,
     .tp_methods = generator_block_methods,
-    .tp_members = generator_block_members,
+    .tp_getset = generator_block_getset,
 };
 
 /* --- context variables -------------------------------------------------------------------------------------------- */
@@ -523,10 +600,12 @@ static int context_setting_init(ContextSetting *self, PyObject *args, PyObject *
 static PyObject *context_setting_enter(ContextSetting *self, PyObject *unused) {
   (void)unused;
   if (!self->make) return PyErr_Format(PyExc_RuntimeError, "a ContextSetting was used that was not initialised");
-  PyObject *make = Py_NewRef(self->make), *value = PyObject_CallNoArgs(make), *before = NULL;
-  const int known = value && !PyContextVar_Get(self->variable, NULL, &before); /* NULL: it has no value */
-  PyObject *token = known ? PyContextVar_Set(self->variable, value) : NULL;
+  PyObject *make = Py_NewRef(self->make), *variable = Py_NewRef(self->variable), *before = NULL;
+  PyObject *value = PyObject_CallNoArgs(make);
+  const int known = value && !PyContextVar_Get(variable, NULL, &before); /* NULL: it has no value */
+  PyObject *token = known ? PyContextVar_Set(variable, value) : NULL;
   Py_DECREF(make);
+  Py_DECREF(variable);
   Py_XDECREF(value);
   if (!token) {
     Py_XDECREF(before);
@@ -538,13 +617,13 @@ static PyObject *context_setting_enter(ContextSetting *self, PyObject *unused) {
 }
 
 /* Set the variable back. Both ways take memory, and the token is spent after one try: so there are more, by its value. */
-static int set_back(ContextSetting *self) {
-  if (!PyContextVar_Reset(self->variable, self->token)) return 0;
-  for (int tries = 0; tries < MOST_TRIES && self->before && PyErr_ExceptionMatches(PyExc_MemoryError); tries++) {
+static int set_back(PyObject *variable, PyObject *token, PyObject *before) {
+  if (!PyContextVar_Reset(variable, token)) return 0;
+  for (int tries = 0; tries < MOST_TRIES && before && PyErr_ExceptionMatches(PyExc_MemoryError); tries++) {
     PyErr_Clear();
-    PyObject *token = PyContextVar_Set(self->variable, self->before);
-    Py_XDECREF(token);
-    if (token) return 0;
+    PyObject *spare = PyContextVar_Set(variable, before);
+    Py_XDECREF(spare);
+    if (spare) return 0;
   }
   return -1;
 }
@@ -552,7 +631,13 @@ static int set_back(ContextSetting *self) {
 static PyObject *context_setting_exit(ContextSetting *self, PyObject *const *args, Py_ssize_t count) {
   (void)args, (void)count;
   if (!self->token) return PyErr_Format(PyExc_RuntimeError, "a ContextSetting was left that had not been entered");
-  if (set_back(self) < 0) return NULL;
+  /* Held while the value that goes may run Python code. */
+  PyObject *variable = Py_NewRef(self->variable), *token = Py_NewRef(self->token), *before = Py_XNewRef(self->before);
+  int failed = set_back(variable, token, before) < 0;
+  Py_DECREF(variable);
+  Py_DECREF(token);
+  Py_XDECREF(before);
+  if (failed) return NULL;
   Py_CLEAR(self->token);
   Py_CLEAR(self->before);
   Py_RETURN_NONE;

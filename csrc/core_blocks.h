@@ -1,4 +1,5 @@
-/* Blocks that leave all as it was, whenever an interrupt comes; see core_blocks.c. */
+/* What module.c registers of core_blocks.c: types for `with` blocks that leave all as it was, whenever an interrupt comes,
+   and grad mode's switches. Each function is called by Python, with the GIL, and checks what it is given. */
 #ifndef CORE_BLOCKS_H
 #define CORE_BLOCKS_H
 

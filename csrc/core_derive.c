@@ -1,4 +1,8 @@
-/* One node's derivatives on small plain arrays. */
+/* One node's derivatives on small plain arrays, by its plan.
+
+   Called by core_walk.c with the GIL. The plan was checked by core_plan.c; what the node holds was not: slots are
+   tested before they are used, and what has changed or is not plain is declined, for Python to run the node. Raises
+   only MemoryError. */
 #include "core.h"
 
 /* What the node saved is still there and was not written to: 1; 0: Python must look (and will raise, most likely). */

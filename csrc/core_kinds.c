@@ -1,7 +1,8 @@
 /* Whether PyTorch takes the kinds of a call's arguments (NOTE [Kinds of arguments] in ops/arguments/refusals.py).
 
    Here calls are let through whose arguments are plainly of the right kinds, which costs some nanoseconds; all others
-   are judged by Python. */
+   are judged by Python. Called with the GIL before a function's own code; of the arguments nothing is assumed. The tables
+   that Python returns are copied and checked once, at a function's first call, before they are used as indices. */
 #include "core_kinds.h"
 #include "core.h"
 #include "kernel.h"
@@ -35,11 +36,12 @@ struct signatures {
   struct signature list[];
 };
 
-static PyObject *compiled, *refusal;
-static struct {
-  PyTypeObject *type;
+struct type_bit {
+  PyTypeObject *type; /* lives for ever: calls may remember it */
   unsigned bit;
-} types[MOST_TYPES];
+};
+static PyObject *compiled, *refusal;
+static struct type_bit types[MOST_TYPES];
 static int type_count;
 
 PyObject *core_kinds(PyObject *self, PyObject *args) {
@@ -47,15 +49,15 @@ PyObject *core_kinds(PyObject *self, PyObject *args) {
   PyObject *compile, *refuse, *listed;
   if (!PyArg_ParseTuple(args, "OOO!", &compile, &refuse, &PyTuple_Type, &listed)) return NULL;
   if (PyTuple_GET_SIZE(listed) > MOST_TYPES) return PyErr_Format(PyExc_ValueError, "at most %d types", MOST_TYPES);
-  type_count = 0;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(listed); i++) {
-    PyTypeObject *type;
-    unsigned bit;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(listed, i), "O!I", &PyType_Type, &type, &bit)) return NULL;
-    types[i].type = (PyTypeObject *)Py_NewRef(type);
-    types[i].bit = bit;
-    type_count = (int)i + 1;
+  struct type_bit found[MOST_TYPES];
+  const int count = (int)PyTuple_GET_SIZE(listed);
+  for (int i = 0; i < count; i++)
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(listed, i), "O!I", &PyType_Type, &found[i].type, &found[i].bit)) return NULL;
+  for (int i = 0; i < count; i++) {
+    Py_INCREF(found[i].type);
+    types[i] = found[i];
   }
+  type_count = count;
   Py_XSETREF(compiled, Py_NewRef(compile));
   Py_XSETREF(refusal, Py_NewRef(refuse));
   Py_RETURN_NONE;
@@ -107,17 +109,21 @@ static int read_signature(PyObject *row, struct signature *to) {
   if (!PyArg_ParseTuple(row, "O!O!np", &PyTuple_Type, &masks, &PyTuple_Type, &names, &to->positional, &to->spreads)) return -1;
   to->count = PyTuple_GET_SIZE(masks);
   for (Py_ssize_t i = 0; i < to->count; i++) {
-    to->masks[i] = (unsigned)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(masks, i));
+    const unsigned long mask = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(masks, i));
+    if (mask == (unsigned long)-1 && PyErr_Occurred()) return -1;
+    to->masks[i] = (unsigned)mask;
     to->names[i] = Py_NewRef(PyTuple_GET_ITEM(names, i));
     PyUnicode_InternInPlace(&to->names[i]);
   }
-  return PyErr_Occurred() ? -1 : 0;
+  if (to->positional >= (to->spreads ? 1 : 0) && to->positional <= to->count) return 0;
+  PyErr_Format(PyExc_ValueError, "a signature of %zd parameters cannot have %zd positional ones", to->count, to->positional);
+  return -1;
 }
 
 /* Whether all rows are as `read_signature` needs them. */
 static int are_rows(PyObject *rows) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
-    PyObject *row = PyList_GET_ITEM(rows, i);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); i++) {
+    PyObject *row = PyTuple_GET_ITEM(rows, i);
     if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != 4) return 0;
     PyObject *masks = PyTuple_GET_ITEM(row, 0), *names = PyTuple_GET_ITEM(row, 1);
     if (!PyTuple_Check(masks) || !PyTuple_Check(names) || PyTuple_GET_SIZE(masks) != PyTuple_GET_SIZE(names)) return 0;
@@ -142,21 +148,25 @@ void free_argument_check(struct argument_check *check) {
 }
 
 static int make_signatures(struct argument_check *check, PyObject *function) {
-  PyObject *make = Py_NewRef(compiled), *rows = PyObject_CallOneArg(make, function);
+  PyObject *make = Py_NewRef(compiled), *listed = PyObject_CallOneArg(make, function);
   Py_DECREF(make);
-  if (!rows) return -1;
+  if (!listed) return -1;
+  const int is_list = PyList_Check(listed);
+  PyObject *rows = is_list ? PyList_AsTuple(listed) : NULL; /* a list may change while it is read */
+  Py_DECREF(listed);
+  if (is_list && !rows) return -1;
   struct signatures *known = NULL;
   int failed = 0;
-  if (PyList_Check(rows) && are_rows(rows)) {
-    const Py_ssize_t count = PyList_GET_SIZE(rows);
+  if (rows && are_rows(rows)) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(rows);
     known = PyMem_Calloc(1, sizeof *known + (size_t)count * sizeof *known->list);
     if (!known) failed = (PyErr_NoMemory(), 1);
     for (Py_ssize_t i = 0; !failed && i < count; i++) {
       known->count = i + 1;
-      failed = read_signature(PyList_GET_ITEM(rows, i), &known->list[i]) < 0;
+      failed = read_signature(PyTuple_GET_ITEM(rows, i), &known->list[i]) < 0;
     }
   }
-  Py_DECREF(rows);
+  Py_XDECREF(rows);
   if (failed || check->is_made) {  /* another thread may have made them meanwhile */
     free_signatures(known);
     return failed ? -1 : 0;

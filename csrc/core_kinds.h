@@ -1,3 +1,7 @@
+/* The check of a call's arguments against PyTorch's signatures, for objects that stand for functions: each of them holds
+   one `argument_check`, zeroed when it is made, calls `check_arguments` before its own code, and frees it at its end.
+
+   The usual case costs some comparisons of types and runs no Python code; all others go to core_kinds.c. Needs the GIL. */
 #ifndef CORE_KINDS_H
 #define CORE_KINDS_H
 #include "core.h"

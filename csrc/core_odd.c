@@ -1,4 +1,7 @@
-/* Whether an array of any layout holds NaN or infinity: what anomaly mode asks of every array (graph/anomaly.py). */
+/* Whether an array of any layout holds NaN or infinity: what anomaly mode asks of every array (graph/anomaly.py).
+
+   Called by the core and by face_summaries.c, with the GIL, which large arrays release. Takes any object, and finds
+   nothing in what is no floating-point array. Raises nothing. */
 #include "core.h"
 #include <numpy/arrayscalars.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* `OpFunction`: an op's public function. Plain small tensors are computed and recorded here; all else in Python. */
+/* `OpFunction`: an op's public function. Small plain tensors are computed and recorded here, all other calls in Python.
+
+   Called with the GIL, for every op. The op's plan was checked by core_plan.c; the arguments are not: their types are
+   tested before a slot is read, and what does not fit is declined before anything is written. Arrays are held while
+   Python code may run. Raises only what Python code that it calls raised, and MemoryError. */
 #include "core.h"
 #include "core_kinds.h"
 #include "core_out.h"
@@ -11,7 +15,8 @@ typedef struct {
   struct stand_in base;
   PyObject *op; /* its declaration */
   struct plan *plan;
-  int state; /* UNKNOWN until the first call, then PLANNED or PYTHON */
+  int state;        /* UNKNOWN until the first call, then PLANNED or PYTHON */
+  int plan_is_kept; /* walks may hold it: it is never freed */
   struct argument_check check;
 } OpFunction;
 enum { UNKNOWN, PLANNED, PYTHON };
@@ -177,6 +182,7 @@ static PyObject *run_op(struct plan *plan, PyObject *const *args) {
     }
     inputs[late] = made;
     if (!read_numbers(SLOT(made, core.data), &numbers[late])) goto done;
+    held[late] = Py_NewRef(SLOT(made, core.data));
   }
   /* The shape of the result: that of the first array that has dims; all others have it too, or are single numbers. */
   int edges = 0, single = 0;
@@ -220,7 +226,7 @@ done:
   return out;
 }
 
-static int make_plan(OpFunction *self);
+static int make_plan(OpFunction *self) __attribute__((noinline, cold)); /* once for each op: kept out of the code of its calls */
 
 static inline PyObject *quiet_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (self->state == UNKNOWN && core.ready && make_plan(self) < 0) return NULL;
@@ -329,20 +335,16 @@ PyObject *core_check(PyObject *self, PyObject *args) {
 /* --- plans -------------------------------------------------------------------------------------------------------- */
 
 static int make_plan(OpFunction *self) {
+  if (!reference_of(&self->base)) return -1;
   self->state = PYTHON; /* while Python prepares, and if it cannot be translated */
-  PyObject *told = PyObject_CallOneArg(core.prepare, self->op);
-  if (!told) return -1;
-  if (told != Py_None) {
-    self->plan = plan_read(told);
-    if (!self->plan) {
-      Py_DECREF(told);
-      return -1;
-    }
-    if (self->plan->node_class) plan_keep(self->plan);
+  PyObject *declared = PyObject_CallOneArg(core.prepare, self->op);
+  if (!declared) return -1;
+  if (declared != Py_None && (self->plan = plan_read(declared))) {
+    self->plan_is_kept = plan_keep(self->plan);
     self->state = PLANNED;
   }
-  Py_DECREF(told);
-  return 0;
+  Py_DECREF(declared);
+  return PyErr_Occurred() ? -1 : 0;
 }
 
 /* --- the type ----------------------------------------------------------------------------------------------------- */
@@ -362,6 +364,7 @@ static int function_clear(OpFunction *self) {
 static void function_dealloc(OpFunction *self) {
   PyObject_GC_UnTrack(self);
   function_clear(self);
+  if (self->plan && !self->plan_is_kept) plan_dispose(self->plan);
   free_argument_check(&self->check);
   PyObject_GC_Del(self);
 }
@@ -406,6 +409,7 @@ PyObject *core_function(PyObject *self, PyObject *args) {
   made->op = Py_NewRef(op);
   made->plan = NULL;
   made->state = UNKNOWN;
+  made->plan_is_kept = 0;
   made->check = (struct argument_check){0};
   PyObject_GC_Track(made);
   return (PyObject *)made;

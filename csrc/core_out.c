@@ -1,4 +1,8 @@
-/* A function of tensors that also takes `out`: calls with that keyword go to one Python function, all others straight on. */
+/* `OutFunction`: a function of tensors that also takes `out`. Calls with that keyword go to one Python function, all others
+   straight on. `CheckedFunction`: a function or method without it, whose failed calls are explained.
+
+   Called with the GIL, by anyone, with any arguments. The garbage collector may have cleared an object that finalizers
+   still call: then a ReferenceError is raised. */
 #include "core_kinds.h"
 #include "kernel.h"
 #include "core_out.h"
@@ -42,11 +46,9 @@ PyObject *core_explain(PyObject *self, PyObject *explain) {
 /* Raise in place of the exception of a failed call the one that fits its arguments (NOTE [Failed calls] in
    ops/arguments/parsing.py); always NULL. */
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-  PyObject *type, *problem, *trace, *given, *options, *better = NULL;
+  PyObject *problem, *given, *options, *better = NULL;
   if (!explains || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
-  PyErr_Fetch(&type, &problem, &trace);
-  PyErr_NormalizeException(&type, &problem, &trace);
-  if (trace) PyException_SetTraceback(problem, trace);
+  problem = take_problem();
   PyObject *explain = Py_NewRef(explains);
   if (!gather_arguments(args, count, names, &given, &options))
     better = PyObject_CallFunctionObjArgs(explain, function, given, options, problem, NULL);
@@ -56,12 +58,10 @@ PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t coun
   const int interrupted = !better && !PyErr_ExceptionMatches(PyExc_Exception);
   if (interrupted || (better && better != problem && PyExceptionInstance_Check(better))) {
     if (!interrupted) PyErr_SetObject((PyObject *)Py_TYPE(better), better);
-    Py_XDECREF(type);
-    Py_XDECREF(problem);
-    Py_XDECREF(trace);
+    Py_DECREF(problem);
   } else {
     PyErr_Clear();
-    PyErr_Restore(type, problem, trace);
+    raise_again(problem);
   }
   Py_XDECREF(better);
   return NULL;
@@ -224,7 +224,8 @@ static PyObject *checked_getattro(PyObject *self, PyObject *name) {
 
 static PyObject *checked_reduce(PyObject *self, PyObject *unused) {
   (void)unused;
-  return Py_XNewRef(((CheckedFunction *)self)->name);
+  CheckedFunction *function = (CheckedFunction *)self;
+  return reference_of(&function->base) ? Py_XNewRef(function->name) : NULL;
 }
 
 /* Say what shows the function: `shown(module, name)`. */

@@ -1,3 +1,7 @@
+/* Objects that stand for Python functions: with `out` among the keywords, and with failed calls that are explained.
+
+   Called by module.c, which registers them, and by core_op.c. The functions that they stand for were checked by nobody:
+   they are called as any object is. All of this needs the GIL. */
 #ifndef CORE_OUT_H
 #define CORE_OUT_H
 #include <Python.h>

@@ -1,4 +1,8 @@
-/* Plans: what Python says of an op (ops/compiled.py), read and checked once, so that running one trusts it. */
+/* Plans: what Python declares of an op (ops/compiled.py), read and checked once, when the op is first called.
+
+   Every count, register, slot and program is checked here against the arrays that they index; core_op.c, core_derive.c
+   and programs.c rely on it and check none of that again. What does not fit is refused with an exception, and whatever was
+   read by then is freed. Called with the GIL. */
 #include "core.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -22,20 +26,47 @@ Py_ssize_t slot_offset(PyObject *type, const char *name) {
   return offset;
 }
 
+/* Python code made it and all that it inherits from but object: no dict, list or number, which an empty object is not. */
+int is_plain_class(PyObject *type) {
+  PyObject *bases = PyType_Check(type) ? ((PyTypeObject *)type)->tp_mro : NULL;
+  if (!bases || !PyTuple_Check(bases) || type == (PyObject *)&PyBaseObject_Type) return 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
+    PyObject *base = PyTuple_GET_ITEM(bases, i);
+    if (base == (PyObject *)&PyBaseObject_Type) continue;
+    if (!PyType_Check(base) || !PyType_HasFeature((PyTypeObject *)base, Py_TPFLAGS_HEAPTYPE)) return 0;
+  }
+  return 1;
+}
+
 static int refused(const char *rule) {
   PyErr_Format(PyExc_ValueError, "a plan must %s", rule);
   return -1;
 }
 
-/* Whether every instruction exists, reads what is there by then, and writes into scratch. */
+/* How many of its three registers an instruction reads. */
+static int operands_of(enum instruction instruction) {
+  switch (instruction) {
+    case DO_NEG: case DO_EXP: case DO_EXPM1: case DO_TANH: case DO_SIGMOID: case DO_LOG: case DO_LOG1P: case DO_SQRT:
+    case DO_ABS: case DO_NOT: case DO_COPY: return 1;
+    case DO_WHERE: return 3;
+    default: return 2;
+  }
+}
+
+/* Whether every instruction exists, reads only registers that hold something by then, and writes into scratch. */
 static int is_runnable(const struct program *program) {
   const int first_scratch = program->sources + program->constants, registers = first_scratch + MOST_SCRATCH;
+  unsigned written = 0; /* scratch registers, as bits */
   for (int s = 0; s < program->steps; s++) {
     const unsigned char *step = program->step[s];
     if (step[0] >= DO_NOTHING) return 0;
     for (int k = 2; k < WORDS; k++)
       if (step[k] >= registers) return 0;
-    if (s < program->steps - 1 && (step[1] < first_scratch || step[1] >= registers)) return 0;
+    for (int k = 2; k < 2 + operands_of(step[0]); k++)
+      if (step[k] >= first_scratch && !(written >> (step[k] - first_scratch) & 1)) return 0;
+    if (s == program->steps - 1) break; /* the last one writes the result, whatever register it names */
+    if (step[1] < first_scratch || step[1] >= registers) return 0;
+    written |= 1u << (step[1] - first_scratch);
   }
   return 1;
 }
@@ -123,7 +154,7 @@ static int read_edges(PyObject *edges, struct plan *plan, unsigned saved) {
   return 0;
 }
 
-static void dispose(struct plan *plan) {
+void plan_dispose(struct plan *plan) {
   for (int c = 0; c < plan->constants; c++) Py_DECREF(plan->constant[c]);
   Py_XDECREF(plan->node_class);
   PyMem_Free(plan);
@@ -132,7 +163,7 @@ static void dispose(struct plan *plan) {
 /* What node classes have, and C reads by offset. */
 static int read_node_class(PyObject *node_class, struct plan *plan, PyObject *saved, int broadcasts, PyObject *constants,
                            unsigned *kept) {
-  if (!PyType_Check(node_class) || !PyType_IsSubtype((PyTypeObject *)node_class, core.node))
+  if (!is_plain_class(node_class) || !PyType_IsSubtype((PyTypeObject *)node_class, core.node))
     return refused("have a class of nodes");
   plan->node_class = (PyTypeObject *)Py_NewRef(node_class);
   if (broadcasts && (plan->fix_slot = slot_offset(node_class, "fix")) < 0) return -1;
@@ -164,12 +195,12 @@ struct plan *plan_read(PyObject *given) {
   if (!failed && node_class == Py_None && PyTuple_GET_SIZE(edges)) failed = refused("have a class of nodes for its edges");
   if (!failed) failed = read_edges(edges, plan, kept);
   if (!failed) return plan;
-  dispose(plan);
+  plan_dispose(plan);
   return NULL;
 }
 
 /* Plans by node class: few hundred at most, never removed, so a table with open addresses serves. */
-#define PLACES 2048
+#define PLACES 2048 /* a power of two: `place_of` takes the upper 11 bits of the product */
 static struct {
   PyTypeObject *node_class;
   struct plan *plan;
@@ -184,11 +215,13 @@ static size_t place_of(PyTypeObject *type) {
 
 struct plan *plan_of_class(PyTypeObject *node_class) { return known[place_of(node_class)].plan; }
 
-/* Let nodes of its class run by a plan. Half of the table stays free: beyond that, nodes are run in Python. */
-void plan_keep(struct plan *plan) {
+/* Half of the table stays free: beyond that, nodes are run in Python. */
+int plan_keep(struct plan *plan) {
+  if (!plan->node_class) return 0;
   size_t at = place_of(plan->node_class);
-  if (!known[at].node_class && known_count >= PLACES / 2) return;
+  if (!known[at].node_class && known_count >= PLACES / 2) return 0;
   known_count += !known[at].node_class;
   known[at].node_class = plan->node_class;
   known[at].plan = plan;
+  return 1;
 }

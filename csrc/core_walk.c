@@ -1,9 +1,11 @@
-/* The backward walk without hooks: collect, sort by sequence number, run each node, add up what meets.
+/* The backward pass without hooks: collect the nodes, sort them by sequence number, run each, add up gradients that meet.
 
-   It is the walk of graph/engine.py without hooks, create_graph and asked-for inputs. It declines before anything was
-   written if it finds a hook. Who watches is told by the methods of an ObservedRun (graph/observed_run.py); leaves are
-   then written as soon as their last gradient has arrived, where hooks would see it. */
+   It is the pass of graph/engine.py without hooks, create_graph and inputs that were named; it declines before anything is
+   written where there is a hook. Observers are called through an ObservedRun (graph/observed_run.py); leaves are then
+   written as soon as their last gradient has arrived, where hooks would see it. Called with the GIL, by the engine. Edges
+   and gradients come from Python and may be any objects: types are tested before slots are read, counts before indices. */
 #include "core.h"
+#include <limits.h>
 #include <stdlib.h>
 
 struct entry {
@@ -44,10 +46,14 @@ static int *place_of(const struct walk *walk, PyObject *key) {
 }
 
 static int grow(struct walk *walk) {
-  int room = walk->room ? walk->room * 2 : 128;
-  struct entry *entries = PyMem_Realloc(walk->entries, room * sizeof *entries);
+  if (walk->room > INT_MAX / 2) { /* numbers of entries are ints */
+    PyErr_NoMemory();
+    return FAIL;
+  }
+  const int room = walk->room ? walk->room * 2 : 128;
+  struct entry *entries = PyMem_Realloc(walk->entries, (size_t)room * sizeof *entries);
   if (entries) walk->entries = entries;
-  int *order = PyMem_Realloc(walk->order, room * sizeof *order);
+  int *order = PyMem_Realloc(walk->order, (size_t)room * sizeof *order);
   if (order) walk->order = order;
   int *places = PyMem_Malloc(2 * (size_t)room * sizeof *places);
   if (!entries || !order || !places) {
@@ -128,13 +134,13 @@ static int sort(struct walk *walk) {
   for (int i = 1; i < walk->nodes && sorted; i++)
     sorted = walk->entries[walk->order[i - 1]].sequence >= walk->entries[walk->order[i]].sequence;
   if (sorted) return 0;
-  long long(*pairs)[2] = PyMem_Malloc((walk->nodes + 1) * sizeof *pairs);
+  long long(*pairs)[2] = PyMem_Malloc(((size_t)walk->nodes + 1) * sizeof *pairs);
   if (!pairs) {
     PyErr_NoMemory();
     return FAIL;
   }
   for (int i = 0; i < walk->nodes; i++) pairs[i][0] = walk->entries[walk->order[i]].sequence, pairs[i][1] = walk->order[i];
-  qsort(pairs, walk->nodes, sizeof *pairs, later_first);
+  qsort(pairs, (size_t)walk->nodes, sizeof *pairs, later_first);
   for (int i = 0; i < walk->nodes; i++) walk->order[i] = (int)pairs[i][1];
   PyMem_Free(pairs);
   return 0;
@@ -152,8 +158,8 @@ static int follow(struct walk *walk, struct stack *stack, PyObject *edge) {
   if (at < 0) return at;
   if (walk->count == before || walk->entries[at].leaf) return 0;
   if (stack->depth == stack->room) {
-    int room = stack->room ? 2 * stack->room : 128;
-    int *larger = PyMem_Realloc(stack->at, room * sizeof *larger);
+    const int room = stack->room ? 2 * stack->room : 128; /* no more than entries, which `grow` has counted */
+    int *larger = PyMem_Realloc(stack->at, (size_t)room * sizeof *larger);
     if (!larger) {
       PyErr_NoMemory();
       return FAIL;
@@ -232,7 +238,9 @@ static int deliver(struct walk *walk, PyObject *edge, PyObject *grad) {
   }
   PyObject *present = PyList_GET_ITEM(entry->grad, number);
   if (present != Py_None) {
+    Py_INCREF(present); /* Python code that runs here may find the list and change it */
     PyObject *total = PyNumber_Add(present, grad);
+    Py_DECREF(present);
     Py_DECREF(grad);
     if (!total) return FAIL;
     grad = total;
@@ -304,7 +312,7 @@ static int without_edges(PyObject *node) {
   return FAIL;
 }
 
-/* What a node's backward returned, as a tuple: a list might be changed while its gradients are handed on. */
+/* What a node's backward returned, as a tuple: a list might be changed while its gradients are propagated. */
 static PyObject *as_tuple(PyObject *found) {
   if (!found || PyTuple_CheckExact(found)) return Py_XNewRef(found);
   PyObject *listed = PySequence_Fast(found, "a node's backward must return a sequence of gradients");
@@ -313,7 +321,7 @@ static PyObject *as_tuple(PyObject *found) {
   return tuple;
 }
 
-/* Run a node in Python and hand its gradients on. In anomaly mode it keeps what it saved until they are looked at. */
+/* Run a node in Python and propagate its gradients. In anomaly mode it keeps what it saved until they are looked at. */
 static int run_in_python(struct walk *walk, int at, PyObject *grad, PyObject *keep) {
   PyObject *node = walk->entries[at].key, *edges = edges_of(node);
   if (!edges) return without_edges(node);
@@ -580,8 +588,9 @@ PyObject *core_walk(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     return NULL;
   }
   struct walk walk = {.observed = args[3] == Py_None ? NULL : args[3], .roots = args[0]};
-  walk.odd = args[4] == Py_None ? 0 : (int)PyLong_AsLong(args[4]);
-  if (walk.odd == -1 && PyErr_Occurred()) return NULL;
+  const long odd = args[4] == Py_None ? 0 : PyLong_AsLong(args[4]);
+  if (odd == -1 && PyErr_Occurred()) return NULL;
+  walk.odd = (int)(odd & (ODD_NAN | ODD_INF));
   walk.counted = walk.observed || args[4] != Py_None;
   int result = walk_from(&walk, args[0], args[1], args[2]);
   for (int i = 0; i < walk.count; i++) {

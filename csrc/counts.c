@@ -1,5 +1,7 @@
-/* Whole numbers at random: from a range, all of a range in random order, of the Poisson distribution. Included by
-   kernels.c. */
+/* Whole numbers at random: from a range, all of a range in random order, of the Poisson distribution.
+
+   Ranges are not empty, and rates lie in [0, 2^62]: beyond that, drawing would not end. Included by kernels.c, after
+   draws.c; called by face_draws.c. NOTE [Kernels] in table.h. */
 
 /* `low` and above, below `low + length`: a draw's rest, of one word where the length is below 2^28. */
 static void N(random_integers)(uint32_t *state, uint64_t low, uint64_t length, uint64_t *out, long size) {
@@ -61,6 +63,9 @@ static int64_t large_poisson(uint32_t *state, double rate) {
 }
 
 static void N(random_poisson)(uint32_t *state, const double *rates, int64_t *out, long size) {
-  for (long i = 0; i < size; i++)
-    out[i] = rates[i] == 0 ? 0 : rates[i] >= 10 ? large_poisson(state, rates[i]) : small_poisson(state, rates[i]);
+  for (long i = 0; i < size; i++) {
+    const double rate = rates[i];
+    if (!(rate > 0 && rate <= 0x1p62)) out[i] = 0; /* 0, or written since it was checked: NOTE [Arrays that change] */
+    else out[i] = rate >= 10 ? large_poisson(state, rate) : small_poisson(state, rate);
+  }
 }

@@ -1,4 +1,7 @@
-/* Distances between all pairs of points, and their slopes. Included by kernels.c. */
+/* Distances between all pairs of points, and the gradients of distances.
+
+   `p` is 1 or 2. Gradients are added to what is there. Included by kernels.c; called by face_distances.c. NOTE
+   [Kernels] in table.h. */
 #define PAIRED_AT_ONCE 4 /* vectors */
 
 /* The distances of one point to LANES others each. */

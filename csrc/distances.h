@@ -1,4 +1,6 @@
-/* Distances between all pairs of points. */
+/* Distances between all pairs of points.
+
+   Declares what the family puts into the table of table.h, for face_distances.c; what each expects is said beside it. */
 #ifndef DISTANCES_H
 #define DISTANCES_H
 

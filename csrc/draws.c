@@ -1,7 +1,11 @@
-/* The Mersenne Twister MT19937, word for word, and numbers made of its words. Included by kernels.c.
+/* The Mersenne Twister MT19937, word for word, and numbers made of its words.
 
    Source: M. Matsumoto and T. Nishimura, "Mersenne Twister", ACM Transactions on Modeling and Computer Simulation 8
-   (1998). Word i is made of words i, i + 1 and i + 397 of the last round; so a whole vector of words is made at once. */
+   (1998). Word i is made of words i, i + 1 and i + 397 of the last round; so a whole vector of words is made at once.
+
+   A state has 625 words of any values: the place of the next word is read once and checked here. Needs the GIL, which
+   keeps two threads from drawing from one state. Included by kernels.c; called by face_draws.c. NOTE [Kernels] in
+   table.h. */
 
 typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES)));
 #define WORDS_AT_ONCE ((long)(VECTOR_BYTES / sizeof(uint32_t)))
@@ -45,12 +49,13 @@ static void twist(uint32_t *s) {
 /* Write the next words. */
 static void next_words(uint32_t *state, uint32_t *out, long size) {
   while (size) {
-    if (state[TWISTER_WORDS] >= TWISTER_WORDS) {
+    uint32_t at = __atomic_load_n(state + TWISTER_WORDS, __ATOMIC_RELAXED); /* once: NOTE [Arrays that change] */
+    if (at >= TWISTER_WORDS) {
       twist(state);
-      state[TWISTER_WORDS] = 0;
+      at = 0;
     }
-    const uint32_t *from = state + state[TWISTER_WORDS];
-    long part = TWISTER_WORDS - (long)state[TWISTER_WORDS], i = 0;
+    const uint32_t *from = state + at;
+    long part = TWISTER_WORDS - (long)at, i = 0;
     part = part < size ? part : size;
     for (; i + WORDS_AT_ONCE <= part; i += WORDS_AT_ONCE) {
       words y = load_words(from + i);
@@ -62,7 +67,7 @@ static void next_words(uint32_t *state, uint32_t *out, long size) {
       TEMPERED(y);
       out[i] = y;
     }
-    state[TWISTER_WORDS] += (uint32_t)part;
+    state[TWISTER_WORDS] = at + (uint32_t)part;
     out += part, size -= part;
   }
 }

@@ -1,4 +1,7 @@
-/* Random bits, and the numbers made of them. */
+/* Random bits, and the numbers made of them.
+
+   Declares what the family puts into the table of table.h, for face_draws.c, which checks states and counts; what each
+   expects is said beside it. */
 #ifndef DRAWS_H
 #define DRAWS_H
 

@@ -1,8 +1,11 @@
-/* What the Python face of each family needs: arrays taken and made, the level's table, threads.
+/* What the Python bindings of each family need: arrays taken and made, the level's table, threads.
 
-   A face function is `PyObject *name(PyObject *const *args, Py_ssize_t count)`. It returns a new reference, NULL with
-   an exception, or NULL without one: "declined", and then the NumPy reference of the same name is called (kernel.c). So
-   a face never fails on what it does not know; it declines. */
+   NOTE [Bindings]
+   A binding is `PyObject *name(PyObject *const *args, Py_ssize_t count)`, called by kernel.c with the GIL and any
+   arguments, which the caller holds. It returns a new reference, NULL with an exception (no memory), or NULL without
+   one: "declined", and then the NumPy reference of the same name is called. So it never fails on what it does not
+   know. It checks all that its kernels assume, runs no Python code between a check and the use of what was checked,
+   and may release the GIL only while kernels run. */
 #ifndef FACE_H
 #define FACE_H
 

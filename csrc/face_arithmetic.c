@@ -1,5 +1,8 @@
-/* The Python face of arithmetic.c. Of two operands one may be a number, one row of the other, or one column; NumPy's
-   scalars and 0-d arrays give NumPy scalars, as from NumPy's own operators. */
+/* The Python bindings of arithmetic.c. Of two operands one may be a number, one row of the other, or one column;
+   NumPy's scalars and 0-d arrays give NumPy scalars, as from NumPy's own operators.
+
+   Checks types, layouts and how one shape is stretched to the other; sums only over leading or trailing dims. NOTE
+   [Bindings]. */
 #include <stddef.h>
 
 #include "face.h"
@@ -54,8 +57,8 @@ static PyObject *scalar_from(const void *number, int kind) {
 /* Say how the small array is stretched to the shape of the large one: as a row, or as a column. */
 static int stretch(PyArrayObject *large, PyArrayObject *small, struct operand *operand, long *rows, long *size) {
   int dims = PyArray_NDIM(large), missing = dims - PyArray_NDIM(small), same = 0, first;
-  const npy_intp *of_large = PyArray_DIMS(large), *of_small = PyArray_DIMS(small) - missing;
   if (missing < 0) return 0;
+  const npy_intp *of_large = PyArray_DIMS(large), *of_small = PyArray_DIMS(small) - missing;
   for (first = dims; first > missing && of_small[first - 1] == of_large[first - 1]; first--) same = 1;
   int ones = missing;
   while (ones < first && of_small[ones] == 1) ones++;
@@ -188,8 +191,9 @@ static unsigned long summed_dims(PyObject *tuple, int dims) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
     PyObject *item = PyTuple_GET_ITEM(tuple, i);
     long dim = PyLong_CheckExact(item) ? PyLong_AsLong(item) : dims;
+    if (dim == -1 && PyErr_Occurred()) return PyErr_Clear(), 0;
     if (dim < 0) dim += dims;
-    if (dim < 0 || dim >= dims || found >> dim & 1) return PyErr_Clear(), 0;
+    if (dim < 0 || dim >= dims || found >> dim & 1) return 0;
     found |= 1ul << dim;
   }
   return found;

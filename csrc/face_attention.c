@@ -1,4 +1,7 @@
-/* The Python face of attention.c: attention over texts laid end to end. */
+/* The Python bindings of attention.c: attention over texts laid end to end.
+
+   Checks that the lengths make up the rows, and that the shapes fit the heads. Rows may lie apart, or backwards. NOTE
+   [Bindings]. */
 #include "face.h"
 #include "products.h"
 
@@ -38,7 +41,8 @@ static void attend_part(void *job, long begin, long end) {
   struct texts *t = job;
   for (long i = begin; i < end; i++) {
     struct attention a = job_of(t, i);
-    if (!(t->out ? t->kernels->attend(&a) : t->kernels->attend_gradient(&a))) t->failed = 1;
+    if (!(t->out ? t->kernels->attend(&a) : t->kernels->attend_gradient(&a)))
+      __atomic_store_n(&t->failed, 1, __ATOMIC_RELAXED); /* by any thread */
   }
 }
 
@@ -63,7 +67,7 @@ static int read_texts(struct texts *t, PyObject *lengths, PyObject *heads, PyObj
   t->row = PyArray_STRIDE(qkv, 0) / (long)t->size;
   t->qkv = PyArray_DATA(qkv);
   t->kernels = table_of(PyArray_TYPE(qkv));
-  long *starts = PyMem_Malloc((t->texts + 1) * sizeof(long)), total = 0;
+  long *starts = PyMem_Malloc(((size_t)t->texts + 1) * sizeof *starts), total = 0;
   if (!starts) return 0;
   const long tokens = PyArray_DIM(qkv, 0);
   int fits = 1;

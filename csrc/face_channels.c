@@ -1,4 +1,7 @@
-/* The Python face of channels.c and columns.c. */
+/* The Python bindings of channels.c and columns.c.
+
+   Checks shapes and how channels are grouped; nothing is empty. Memory to work in is freed before it returns. NOTE
+   [Bindings]. */
 #include "face.h"
 #include <stdlib.h>
 
@@ -102,11 +105,10 @@ static PyObject *channels_normalised(PyObject *const *args, Py_ssize_t count) {
   npy_intp dims[3] = {groups ? job.batch : 1, groups ? groups : job.channels, 1};
   job.share = groups ? job.channels / groups : 0, job.units = dims[0] * dims[1];
   PyObject *made[4] = {(PyObject *)empty_like(x), NULL, NULL, NULL};
-  for (int i = 1; i < 4; i++) made[i] = PyArray_EMPTY(3, dims, job.kind, 0);
-  char *room = malloc((size_t)(2 * planes_of(&job) * job.item));
-  if (!made[0] || !made[1] || !made[2] || !made[3] || !room) {
+  for (int i = 1; i < 4; i++) made[i] = made[i - 1] ? PyArray_EMPTY(3, dims, job.kind, 0) : NULL;
+  char *room = made[3] ? malloc((size_t)(2 * planes_of(&job) * job.item)) : NULL;
+  if (!room) {
     for (int i = 0; i < 4; i++) Py_XDECREF(made[i]);
-    free(room);
     return PyErr_NoMemory();
   }
   job.sums = room, job.dots = room + planes_of(&job) * job.item;
@@ -139,11 +141,11 @@ static PyObject *gradients_of(struct channels_job *job, PyArrayObject *x, int fi
   npy_intp channels = job->channels;
   long planes = planes_of(job);
   PyObject *found[3] = {wanted[0] ? (PyObject *)empty_like(x) : Py_NewRef(Py_None)};
-  for (int i = 1; i < 3; i++) found[i] = wanted[i] ? PyArray_EMPTY(1, &channels, job->kind, 0) : Py_NewRef(Py_None);
-  char *room = malloc((size_t)(2 * (planes + job->units) * job->item));
-  if (!found[0] || !found[1] || !found[2] || !room) {
+  for (int i = 1; i < 3 && found[i - 1]; i++)
+    found[i] = wanted[i] ? PyArray_EMPTY(1, &channels, job->kind, 0) : Py_NewRef(Py_None);
+  char *room = found[2] ? malloc((size_t)(2 * (planes + job->units) * job->item)) : NULL;
+  if (!room) {
     for (int i = 0; i < 3; i++) Py_XDECREF(found[i]);
-    free(room);
     return PyErr_NoMemory();
   }
   job->sums = room, job->dots = room + planes * job->item;

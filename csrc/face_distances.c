@@ -1,4 +1,6 @@
-/* The Python face of distances.c. */
+/* The Python bindings of distances.c.
+
+   Checks the shapes of all arrays against each other; `p` is 1.0 or 2.0. NOTE [Bindings]. */
 #include "face.h"
 
 struct pairs {

@@ -1,5 +1,8 @@
-/* The Python face of draws.c. The state is an array of 625 uint32, which is moved on in place while the interpreter's
-   lock is held: two threads never draw from one state at once. */
+/* The Python bindings of draws.c, normals.c and counts.c. The state is an array of 625 uint32, which is moved on in
+   place and with the GIL: two threads never draw from one state at once.
+
+   Checks the state's size, counts, ranges, rates and probabilities; the place in the state is checked by the kernel.
+   NOTE [Bindings]. */
 #include "face.h"
 #include <math.h>
 
@@ -112,8 +115,9 @@ static PyObject *random_integers(PyObject *const *args, Py_ssize_t count) {
 /* random_order(state, last) */
 static PyObject *random_order(PyObject *const *args, Py_ssize_t count) {
   uint32_t *state = count == 2 ? state_of(args[0]) : NULL;
-  npy_intp last = state ? count_of(args[1]) : -1, size = last + 1;
-  if (last < 0) return DECLINED;
+  npy_intp last = state ? count_of(args[1]) : -1;
+  if (last < 0 || last == NPY_MAX_INTP) return DECLINED;
+  npy_intp size = last + 1;
   PyObject *found = PyArray_EMPTY(1, &size, NPY_INT64, 0);
   if (found) kernels_of_float->random_order(state, PyArray_DATA((PyArrayObject *)found), last);
   return found;

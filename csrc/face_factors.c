@@ -1,4 +1,6 @@
-/* The Python face of factors.c. */
+/* The Python bindings of factors.c.
+
+   Checks that both arrays may be written and that the columns lie in them. NOTE [Bindings]. */
 #include "face.h"
 
 struct elimination {

@@ -1,4 +1,6 @@
-/* The Python face of groups.c. */
+/* The Python bindings of groups.c.
+
+   Checks the index, which the kernel checks again: another thread may write it meanwhile. NOTE [Bindings]. */
 #include "face.h"
 
 struct groups_job {

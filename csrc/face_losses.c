@@ -1,4 +1,7 @@
-/* The Python face of losses.c. */
+/* The Python bindings of losses.c.
+
+   Copies class numbers before it checks them, and gives the copy to the kernel. A class that does not exist gives
+   None: the caller raises. NOTE [Bindings]. */
 #include "face.h"
 
 struct loss_job {
@@ -66,8 +69,9 @@ static int counted_classes(npy_int64 *targets, const char *factors, int kind, lo
 static PyObject *losses_of(struct loss_job *job, PyArrayObject *x, int kind, int mean, int whole) {
   npy_intp rows = PyArray_DIM(x, 0), pairs[2] = {rows, 2};
   if (!all_classes(job->targets, rows, job->size, job->ignored)) Py_RETURN_NONE;
-  PyObject *losses = PyArray_EMPTY(1, &rows, kind, 0), *sums = PyArray_EMPTY(2, pairs, kind, 0);
-  PyObject *factors = PyArray_EMPTY(1, &rows, kind, 0), *total = whole ? PyArray_EMPTY(0, NULL, kind, 0) : NULL;
+  PyObject *losses = PyArray_EMPTY(1, &rows, kind, 0), *sums = losses ? PyArray_EMPTY(2, pairs, kind, 0) : NULL;
+  PyObject *factors = sums ? PyArray_EMPTY(1, &rows, kind, 0) : NULL;
+  PyObject *total = factors && whole ? PyArray_EMPTY(0, NULL, kind, 0) : NULL;
   if (!losses || !sums || !factors || (whole && !total)) {
     Py_XDECREF(losses), Py_XDECREF(sums), Py_XDECREF(factors), Py_XDECREF(total);
     return NULL;

@@ -1,4 +1,6 @@
-/* The Python face of gemm.c: matmul, linear, column_sums. */
+/* The Python bindings of gemm.c: matmul, linear, column_sums.
+
+   Checks types and shapes; strides may be any multiples of an item, 0 and negative ones too. NOTE [Bindings]. */
 #include "face.h"
 #include "products.h"
 
@@ -72,7 +74,7 @@ static void stack_part(void *job, long begin, long end) {
   struct stack *stack = job;
   for (long i = begin; i < end; i++) {
     struct product p = at(stack, i);
-    if (!product_here(stack->kernels, stack->size, &p)) stack->failed = 1;
+    if (!product_here(stack->kernels, stack->size, &p)) __atomic_store_n(&stack->failed, 1, __ATOMIC_RELAXED);
   }
 }
 

@@ -1,4 +1,6 @@
-/* The Python face of norms.c. */
+/* The Python bindings of norms.c.
+
+   Checks sizes against each other; no row is empty. Memory to work in is freed before it returns. NOTE [Bindings]. */
 #include "face.h"
 #include <stdlib.h>
 
@@ -39,10 +41,10 @@ static PyObject *normalised(PyObject *const *args, Py_ssize_t count) {
   struct norms_job job = {.kernels = table_of(kind), .x = PyArray_DATA(x), .eps = PyFloat_AS_DOUBLE(args[4]),
                           .rows = rows[0], .size = size, .item = PyArray_ITEMSIZE(x)};
   if (!columns_or_none(args[2], kind, size, &job.weight) || !columns_or_none(args[3], kind, size, &job.bias)) return DECLINED;
-  PyObject *out = (PyObject *)empty_like(x), *inverse = PyArray_EMPTY(2, rows, kind, 0);
-  PyObject *mean = args[5] == Py_True ? PyArray_EMPTY(2, rows, kind, 0) : Py_NewRef(Py_None);
-  if (!out || !mean || !inverse) {
-    Py_XDECREF(out), Py_XDECREF(mean), Py_XDECREF(inverse);
+  PyObject *out = (PyObject *)empty_like(x), *inverse = out ? PyArray_EMPTY(2, rows, kind, 0) : NULL;
+  PyObject *mean = !inverse ? NULL : args[5] == Py_True ? PyArray_EMPTY(2, rows, kind, 0) : Py_NewRef(Py_None);
+  if (!mean) {
+    Py_XDECREF(out), Py_XDECREF(inverse);
     return NULL;
   }
   job.found = PyArray_DATA((PyArrayObject *)out), job.inverses = PyArray_DATA((PyArrayObject *)inverse);

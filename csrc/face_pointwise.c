@@ -1,7 +1,10 @@
-/* The Python face of pointwise.c: one array, or a gradient and an array of its shape, and the function's numbers.
+/* The Python bindings of pointwise.c and special.c: one array, or a gradient and an array of its shape, and the
+   function's numbers.
 
    NumPy scalars and 0-d arrays are taken too and give NumPy scalars, as from NumPy's own functions. A gradient may be
-   one number stretched to a shape, as the gradient of a sum is. */
+   one number stretched to a shape, as the gradient of a sum is.
+
+   Checks the shapes and how many numbers there are. NOTE [Bindings]. */
 #include "face.h"
 #include <stddef.h>
 

@@ -1,4 +1,7 @@
-/* The Python face of pooling.c. Inputs are (batch, channels, *sizes) with one to three sizes. */
+/* The Python bindings of pooling.c. Inputs are (batch, channels, *sizes) with one to three sizes.
+
+   Checks every size and product of sizes for overflow before memory is taken for it, and frees it all before it
+   returns. NOTE [Bindings]. */
 #include "face.h"
 #include <limits.h>
 
@@ -22,7 +25,7 @@ static void run_planes(void *given, long begin, long end) {
   struct pooling_job *job = given;
   void *scratch = malloc((size_t)((job->scratch + 1) * job->item));
   if (scratch) job->run(job, scratch, begin, end);
-  else job->failed = 1;
+  else __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
   free(scratch);
 }
 
@@ -108,8 +111,8 @@ static PyObject *finished(struct pooling_job *job, PyArrayObject *out, long work
 
 /* The same, with where the largest lie: in their planes, in the whole array. */
 static PyObject *with_indices(struct pooling_job *job, PyArrayObject *input, const long *places, int kind, long work) {
-  PyArrayObject *indices = new_planes(input, places, NPY_INT64), *flat = new_planes(input, places, NPY_INT64);
-  PyArrayObject *values = indices && flat ? new_planes(input, places, kind) : NULL;
+  PyArrayObject *indices = new_planes(input, places, NPY_INT64), *flat = indices ? new_planes(input, places, NPY_INT64) : NULL;
+  PyArrayObject *values = flat ? new_planes(input, places, kind) : NULL;
   if (values) job->indices = PyArray_DATA(indices), job->flat = PyArray_DATA(flat);
   PyObject *found = finished(job, values, work);
   if (found) return Py_BuildValue("NNN", found, indices, flat);

@@ -1,4 +1,6 @@
-/* The Python face of ranks.c. */
+/* The Python bindings of ranks.c.
+
+   Checks that a row has as many numbers as are asked for. NOTE [Bindings]. */
 #include "face.h"
 
 struct top_job {

@@ -1,4 +1,6 @@
-/* The Python face of recurrence.c. A step takes matrices of as many rows, writes in place, and returns None. */
+/* The Python bindings of recurrence.c. A step takes matrices of as many rows, writes in place, and returns None.
+
+   Checks that all arrays are writable and have the columns that their gates make up. NOTE [Bindings]. */
 #include <stddef.h>
 
 #include "face.h"

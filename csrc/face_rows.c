@@ -1,5 +1,9 @@
-/* The Python face of rows.c. */
+/* The Python bindings of rows.c: softmax and its logarithm along the last dim, and their gradients.
+
+   Reads the dim, which may run Python code, before it looks at arrays; checks that they are plain and of one shape.
+   NOTE [Bindings]. */
 #include "face.h"
+#include <limits.h>
 
 struct rows_job {
   const struct table *kernels;
@@ -29,12 +33,16 @@ static void softmax_gradient_part(void *job, long begin, long end) {
   j->kernels->softmax_gradient(j->a + at, j->b + at, j->found + at, end - begin, j->size);
 }
 
-/* Whether dim is the last one, as -1 or as its number. */
-static int is_last(PyObject *dim, int dims) {
+/* A dim's number; LONG_MIN, which no dim has, where it is none. Python code may run: it is asked before arrays are. */
+static long number_of(PyObject *dim) {
   long number = PyLong_AsLong(dim);
-  if (number == -1 && PyErr_Occurred()) PyErr_Clear();
-  return dims > 0 && (number == -1 || number == dims - 1);
+  if (number != -1 || !PyErr_Occurred()) return number;
+  PyErr_Clear();
+  return LONG_MIN;
 }
+
+/* Whether a dim is the last one, as -1 or as its number. */
+static int is_last(long dim, int dims) { return dims > 0 && (dim == -1 || dim == dims - 1); }
 
 static PyObject *over_rows(part_function part, PyArrayObject *a, PyArrayObject *b, int kind) {
   PyArrayObject *found = empty_like(a);
@@ -50,17 +58,20 @@ static PyObject *over_rows(part_function part, PyArrayObject *a, PyArrayObject *
 /* A function of rows: (x, dim) */
 static PyObject *of_rows(part_function part, PyObject *const *args, Py_ssize_t count) {
   int kind;
-  PyArrayObject *x = count ? plain(args[0], &kind) : NULL;
-  if (!x || count > 2 || (count == 2 ? !is_last(args[1], PyArray_NDIM(x)) : !PyArray_NDIM(x))) return DECLINED;
+  if (count < 1 || count > 2) return DECLINED;
+  const long dim = count == 2 ? number_of(args[1]) : -1;
+  PyArrayObject *x = plain(args[0], &kind);
+  if (!x || !is_last(dim, PyArray_NDIM(x))) return DECLINED;
   return over_rows(part, x, NULL, kind);
 }
 
 /* Its gradient: (grad, out, dim) */
 static PyObject *gradient_of_rows(part_function part, PyObject *const *args, Py_ssize_t count) {
   int kind;
-  PyArrayObject *grad = count > 1 ? plain(args[0], &kind) : NULL, *out = grad ? plain_of(args[1], kind) : NULL;
-  if (!out || count > 3 || !same_shape(grad, out)) return DECLINED;
-  if (count == 3 ? !is_last(args[2], PyArray_NDIM(grad)) : !PyArray_NDIM(grad)) return DECLINED;
+  if (count < 2 || count > 3) return DECLINED;
+  const long dim = count == 3 ? number_of(args[2]) : -1;
+  PyArrayObject *grad = plain(args[0], &kind), *out = grad ? plain_of(args[1], kind) : NULL;
+  if (!out || !same_shape(grad, out) || !is_last(dim, PyArray_NDIM(grad))) return DECLINED;
   return over_rows(part, grad, out, kind);
 }
 

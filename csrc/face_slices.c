@@ -1,4 +1,6 @@
-/* The Python face of slices.c. */
+/* The Python bindings of slices.c.
+
+   Reads an index once, into runs of its own, and checks each number; frees them before it returns. NOTE [Bindings]. */
 #include "face.h"
 
 typedef void (*scan_kernel)(const void *x, void *out, long size, long inner, int reverse, long begin, long end);
@@ -49,16 +51,16 @@ static int read_index(struct slicing *s, PyObject *object, long size) {
   if (PyArray_NDIM(index) != 1 || PyArray_TYPE(index) != NPY_INT64 || !PyArray_ISCARRAY_RO(index)) return 0;
   const npy_int64 *from = PyArray_DATA(index);
   s->count = PyArray_DIM(index, 0);
-  struct run_of_slices *run = malloc((size_t)(s->count + 1) * sizeof *run), *last = run - 1;
+  struct run_of_slices *run = malloc(((size_t)s->count + 1) * sizeof *run), *next = run;
   if (!run) return 0;
   for (long i = 0, before = -2; i < s->count; i++) {
-    const long at = read_once(from + i);
+    const int64_t at = read_once(from + i);
     if (at < 0 || at >= size) return free(run), 0;
-    if (at == before + 1) last->length++;
-    else *++last = (struct run_of_slices){at, 1};
-    before = at;
+    if (at == before + 1) next[-1].length++; /* never the first: there is no index -1 */
+    else *next++ = (struct run_of_slices){(long)at, 1};
+    before = (long)at;
   }
-  s->run = run, s->runs = last + 1 - run;
+  s->run = run, s->runs = next - run;
   return 1;
 }
 

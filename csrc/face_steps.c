@@ -1,6 +1,10 @@
-/* The Python face of steps.c. A step takes its arrays (None for state that it does not keep), then its options, and writes
-   in place; it returns None. */
+/* The Python bindings of steps.c. A step takes its arrays (None for state that it does not keep), then its options,
+   writes in place and returns None.
+
+   Reads options, which may run Python code, before arrays; checks that these are writable, of one shape, and the same
+   or apart. NOTE [Bindings]. */
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "face.h"
 
@@ -59,8 +63,8 @@ static int take_options(PyObject *const *args, int options, struct step_job *job
 static PyObject *take_step(PyObject *const *args, Py_ssize_t count, int arrays, int required, int options, size_t kernel) {
   struct step_job job = {0};
   int kind;
-  if (count != arrays + options || !take_arrays(args, arrays, required, &job, &kind)) return DECLINED;
-  if (!take_options(args + arrays, options, &job)) return DECLINED;
+  if (count != arrays + options || !take_options(args + arrays, options, &job)) return DECLINED; /* may run Python code */
+  if (!take_arrays(args, arrays, required, &job, &kind)) return DECLINED;
   job.run = *(const step_function *)((const char *)table_of(kind) + kernel);
   run_parts(step_part, &job, (job.size + PART - 1) / PART, GRAIN, job.size);
   Py_RETURN_NONE;

@@ -1,4 +1,7 @@
-/* The Python face of summaries.c. */
+/* The Python bindings of summaries.c and core_odd.c.
+
+   Checks that arrays are plain and not empty where that matters; addresses that it returns are for comparison only.
+   NOTE [Bindings]. */
 #include "core.h"
 
 #define PART 4096 /* numbers: sums in float stay exact enough, and it is all still in the cache if done again */

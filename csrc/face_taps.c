@@ -1,4 +1,6 @@
-/* The Python face of taps.c. Places outside of the planes hold 0. */
+/* The Python bindings of taps.c. Places outside of the planes hold 0.
+
+   Checks all shapes; places are checked by the kernel, number by number. NOTE [Bindings]. */
 #include "face.h"
 
 struct tapping {

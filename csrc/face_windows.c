@@ -1,4 +1,7 @@
-/* The Python face of windows.c: convolutions of stride 1 over one or two dims, and their gradients for the weight. */
+/* The Python bindings of windows.c: convolutions of stride 1 over one or two dims, and their gradients for the weight.
+
+   Checks every size for overflow before memory is taken for it; scratch is freed before it returns, also where some
+   thread had none. NOTE [Bindings]. */
 #include <stdatomic.h>
 
 #include "face.h"
@@ -149,7 +152,7 @@ static PyObject *convolve(PyObject *const *args, Py_ssize_t count) {
   if (!take_sizes(args[4], dims, 0, c.before) || !take_sizes(args[5], dims, 1, c.dilation)) return DECLINED;
   if (!take_sizes(args[7], dims, 1, c.places)) return DECLINED;
   c.groups = PyLong_CheckExact(args[6]) ? PyLong_AsLong(args[6]) : -1;
-  if (c.groups < 1 || PyArray_DIM(weight, 0) % c.groups) return PyErr_Clear(), DECLINED;
+  if (c.groups < 1 || c.groups > PyArray_DIM(weight, 0) || PyArray_DIM(weight, 0) % c.groups) return PyErr_Clear(), DECLINED;
   c.batch = PyArray_DIM(input, 0), c.ins = PyArray_DIM(weight, 1), c.outs = PyArray_DIM(weight, 0) / c.groups;
   shape_of(input, dims, c.size), shape_of(weight, dims, c.kernel);
   if (PyArray_DIM(input, 1) != c.groups * c.ins || (bias && PyArray_SIZE(bias) != c.groups * c.outs)) return DECLINED;

@@ -1,4 +1,7 @@
-/* Elimination in batches of matrices. */
+/* Elimination in batches of matrices.
+
+   Declares what the family puts into the table of table.h, for face_factors.c, which checks the columns; what each
+   expects is said beside it. */
 #ifndef FACTORS_H
 #define FACTORS_H
 

@@ -1,9 +1,11 @@
-/* One product of matrices, C = A · B. Included by kernels.c.
+/* One product of matrices, C = A · B.
 
    A tile of C, at most TILE_ROWS rows by TILE_VECTORS vectors, is held in registers while a row of B after the other
    passes by: each number of A multiplies two vectors. So B is read along its rows. Where its rows do not lie so, or
    there are many tiles to a row, B is copied into panels of TILE_COLUMNS columns first (`pack`). A may lie anyhow; a
-   few of its rows are copied where many panels pass them. */
+   few of its rows are copied where many panels pass them.
+
+   Included by kernels.c; called by products.c, which has made the panels, and attention.c. NOTE [Kernels] in table.h. */
 
 #if VECTOR_BYTES == 64
 #define TILE_ROWS 14 /* of 32 registers, 28 hold the tile */

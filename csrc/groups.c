@@ -1,4 +1,7 @@
-/* Sums of rows that share an index. Included by kernels.c. */
+/* Sums of rows that share an index.
+
+   The index is checked by the binding and again here, number by number. Included by kernels.c; called by
+   face_groups.c. NOTE [Kernels] in table.h. */
 
 /* Add columns begin..end of each row to those of the row of `total` that its index names, in the order of the rows. The
    index was checked, but another thread may have written it since. */

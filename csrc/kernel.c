@@ -1,4 +1,8 @@
-/* What stands for a Python function; of such, `Kernel`: a native function beside its NumPy reference, which is called where the native one declines. */
+/* Objects that stand for Python functions; of these, `Kernel`: a native function beside its NumPy reference, which is
+   called where the native one declines.
+
+   Called with the GIL and any arguments; the bindings check them. The garbage collector may have cleared an object
+   that finalizers still call: then a ReferenceError is raised. */
 #include "face.h"
 #include "kernel.h"
 #include <stddef.h>

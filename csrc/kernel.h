@@ -1,3 +1,8 @@
+/* How objects are laid out that stand for Python functions, and what they share: core_op.c, core_out.c and kernel.c
+   make such types.
+
+   Needs the GIL. The function may be any object, and may be gone: `reference_of` looks. Arguments are passed on
+   unchecked. */
 #ifndef KERNEL_H
 #define KERNEL_H
 #include "face.h"

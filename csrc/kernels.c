@@ -1,4 +1,7 @@
-/* All kernels of one LEVEL and one type; see setup.py for how this file is compiled. */
+/* All kernels of one LEVEL and one type; see setup.py for how this file is compiled.
+
+   Holds no code of its own: families are included in order, the later ones use the earlier ones' functions, and the
+   table of table.h is all that is visible outside. NOTE [Kernels] in table.h. */
 #include "lanes.h"
 #include "products.h"
 #include "table.h"

@@ -2,7 +2,8 @@
 
    Compiled once for each LEVEL (v1: any x86-64 or ARM, v3: AVX2 + FMA, v4: AVX-512) and each REAL (float, double), by
    GCC or clang. `vec` holds LANES numbers; the operators + - * / work on it, and a * b + c becomes one fused
-   instruction where the machine has it. Comparisons give `ivec`: all bits set or none. */
+   instruction where the machine has it. Comparisons give `ivec`: all bits set or none. Pointers need no alignment, but
+   all LANES numbers behind them must exist: `load_part` and `store_part` take fewer. */
 #ifndef LANES_H
 #define LANES_H
 

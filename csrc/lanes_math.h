@@ -1,7 +1,8 @@
 /* Functions of vectors beyond exp: logarithms, hyperbolic tangent, the normal distribution, sigmoid.
 
    Each is right to about 2 units in the last place, without branches, for every number: NaN stays NaN, infinities and
-   the edges of the domain give what C's library gives. The series are minimax fits, the highest power first. */
+   the edges of the domain give what C's library gives. The series are minimax fits, the highest power first. For
+   kernels only, which have included lanes.h; touches no memory. */
 #ifndef LANES_MATH_H
 #define LANES_MATH_H
 

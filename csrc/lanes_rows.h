@@ -1,4 +1,6 @@
-/* Vectors for work along rows: the end of a row, which fills no whole vector, and sums in four strands. */
+/* Vectors for work along rows: the end of a row, which fills no whole vector, and sums in four strands.
+
+   For kernels only, which have included lanes.h. Reads and writes what belongs to the row and nothing behind it. */
 #ifndef LANES_ROWS_H
 #define LANES_ROWS_H
 

@@ -1,4 +1,7 @@
-/* Cross-entropy of rows by class numbers, and its gradient. Included by kernels.c, after rows.c. */
+/* Cross-entropy of rows by class numbers, and its gradient.
+
+   Each class number is a column or the ignored one: the binding copies and checks them. No row is empty. Included by
+   kernels.c, after rows.c; called by face_losses.c. NOTE [Kernels] in table.h. */
 
 /* The sum of weight * (log_sum + shift - x) over a row, weight NULL for ones: what label smoothing spreads. */
 INLINE real N(spread_loss)(const real *x, const real *weight, real shift, real log_sum, long size) {

@@ -1,4 +1,6 @@
-/* What goes with products of matrices. Included by kernels.c. */
+/* What goes with products of matrices: sums of columns, a matrix times a vector.
+
+   Included by kernels.c; called by face_matrices.c and products.c. NOTE [Kernels] in table.h. */
 
 #define ROWS_AT_ONCE 64 /* are summed before they are added to the others, so that errors grow slower than the rows */
 

@@ -1,4 +1,7 @@
-/* Products of matrices, and attention. */
+/* Products of matrices, and attention.
+
+   Declares what the family puts into the table of table.h, for products.c, face_matrices.c and face_attention.c; what
+   each expects is said beside it. */
 #ifndef MATRICES_H
 #define MATRICES_H
 

@@ -1,9 +1,10 @@
-/* Memory for NumPy's arrays: freed blocks are kept and given out again, since fresh pages cost more than what is computed
-   in them (3 us for 4 KiB on a virtual machine, several times what it takes to write them).
+/* Memory for NumPy's arrays: freed blocks are kept and given out again, since fresh pages cost more than what is
+   computed in them (3 us for 4 KiB on a virtual machine, several times what it takes to write them).
 
    No more is held than was in use at once before: when fresh memory would go beyond that, kept blocks are given back.
-   NumPy calls all of this with the interpreter locked. See NumPy's NEP 49 for how a handler is installed; it holds for
-   arrays made in the context (and so in the thread) that installed it. */
+   NumPy calls all of this with the GIL, which guards the tables. Sizes are those of malloc, never what the caller
+   says; NULL where there is no memory. See NumPy's NEP 49 for how a handler is installed; it holds for arrays made in
+   the context (and so in the thread) that installed it. */
 #include <stdlib.h>
 #include <string.h>
 #if defined(_WIN32)

@@ -1,4 +1,8 @@
-/* The memory of NumPy's arrays, kept and given out again. */
+/* The memory of NumPy's arrays, kept and given out again: a handler for NumPy (`context` is not used), and two calls
+   for module.c.
+
+   Needs the GIL. Returns NULL where there is no memory, raises nothing, and takes back only what it gave or what
+   malloc gave. */
 #ifndef MEMORY_H
 #define MEMORY_H
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* The extension module `backlight.kernels._native`. */
+/* The extension module `backlight.kernels._native`: its functions, its types, and which level of kernels runs.
+
+   Imported by kernels/native.py alone, which compares INTERFACE. Called with the GIL; arguments are checked here or by the
+   function that they go to. If the import fails, it raises, and backlight works on NumPy alone. */
 #define FACE_IMPORTS_ARRAYS
 #include "face.h"
 #include "core.h"
@@ -81,7 +84,7 @@ static PyObject *set_threads(PyObject *self, PyObject *count) {
   (void)self;
   long number = PyLong_AsLong(count);
   if (number == -1 && PyErr_Occurred()) return NULL;
-  pool_set_threads((int)(number > 1024 ? 1024 : number));
+  pool_set_threads(number > 1024 ? 1024 : number < 1 ? 1 : (int)number);
   Py_RETURN_NONE;
 }
 
@@ -162,9 +165,15 @@ static int add_instructions(PyObject *module) {
 #define AS_NAME(name) #name,
   static const char *const names[] = {INSTRUCTIONS(AS_NAME)};
   PyObject *listed = PyTuple_New(DO_NOTHING);
-  for (int i = 0; listed && i < DO_NOTHING; i++) PyTuple_SET_ITEM(listed, i, PyUnicode_FromString(names[i]));
-  if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0) return -1;
-  return PyModule_AddObject(module, "INSTRUCTIONS", listed);
+  int failed = !listed;
+  for (int i = 0; !failed && i < DO_NOTHING; i++) {
+    PyObject *name = PyUnicode_FromString(names[i]);
+    failed = !name;
+    if (name) PyTuple_SET_ITEM(listed, i, name);
+  }
+  failed = failed || PyModule_AddObjectRef(module, "INSTRUCTIONS", listed) < 0;
+  Py_XDECREF(listed);
+  return failed || PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0 ? -1 : 0;
 }
 
 PyMODINIT_FUNC PyInit__native(void) {
@@ -173,8 +182,12 @@ PyMODINIT_FUNC PyInit__native(void) {
   if (!pool_is_set_up && pool_setup()) return PyErr_NoMemory();
   pool_is_set_up = 1;
   if (PyType_Ready(&Kernel_Type) < 0 || PyType_Ready(&OpFunction_Type) < 0 ||
-      PyType_Ready(&OutFunction_Type) < 0 || PyType_Ready(&CheckedFunction_Type) < 0 || !choose_level(NULL))
+      PyType_Ready(&OutFunction_Type) < 0 || PyType_Ready(&CheckedFunction_Type) < 0)
     return NULL;
+  if (!choose_level(NULL)) {
+    PyErr_SetString(PyExc_ImportError, "none of the compiled levels runs on this processor");
+    return NULL;
+  }
   PyObject *module = PyModule_Create(&definition);
   if (module && (add_instructions(module) < 0 || blocks_add(module) < 0)) Py_CLEAR(module);
   return module;

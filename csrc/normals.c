@@ -1,6 +1,8 @@
-/* Normal numbers in blocks of 16, the same bits as PyTorch's (kernels/normals.py). Included by kernels.c.
+/* Normal numbers in blocks of 16, the same bits as PyTorch's (kernels/normals.py).
 
-   What is fused there is `fused` here, so that the compiler has no choice. */
+   What is fused there is `fused` here, so that the compiler has no choice.
+
+   Writes 16 numbers or more. Included by kernels.c, after draws.c; called by face_draws.c. NOTE [Kernels] in table.h. */
 #define BLOCK_OF_NORMALS 16
 #define NORMALS_AT_ONCE 512
 

@@ -1,4 +1,7 @@
-/* Layer norm and RMS norm over rows, and the gradients for rows, weight and bias. Included by kernels.c. */
+/* Layer norm and RMS norm over rows, and the gradients for rows, weight and bias.
+
+   No row is empty. Weight, bias and means may be NULL. Included by kernels.c; called by face_norms.c. NOTE [Kernels]
+   in table.h. */
 #include "lanes_rows.h"
 
 INLINE real N(mean_of_row)(const real *x, long size) {

@@ -1,6 +1,9 @@
-/* One number in, one number out, and gradients of such functions. Included by kernels.c.
+/* One number in, one number out, and gradients of such functions.
 
-   Each is given as an expression of vectors; `curve_over` and `slope_over` run it over arrays. */
+   Each is given as an expression of vectors; `curve_over` and `slope_over` run it over arrays.
+
+   Takes any numbers, NaN and infinities too. Included by kernels.c; called by face_pointwise.c. NOTE [Kernels] in
+   table.h. */
 #include "lanes_math.h"
 #include "lanes_rows.h"
 

@@ -1,4 +1,7 @@
-/* One number in, one number out; gradients of such functions. */
+/* One number in, one number out; gradients of such functions.
+
+   Declares what the family puts into the table of table.h, for face_pointwise.c, which counts the options; what each
+   expects is said beside it. */
 #ifndef POINTWISE_H
 #define POINTWISE_H
 

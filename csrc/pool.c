@@ -1,3 +1,7 @@
+/* The pool of threads of pool.h; on Windows there is none, and all is done by the caller.
+
+   Called by the kernels' bindings, with or without the GIL; knows nothing of Python, raises nothing. Where no thread can be
+   started, those that run do all the work, in the end the caller alone. */
 #include "pool.h"
 
 #if defined(_WIN32)
@@ -99,9 +103,9 @@ static void start_workers(void) {
   while (running < wanted - 1) {
     pthread_t thread;
     pthread_attr_t detached;
-    pthread_attr_init(&detached);
+    if (pthread_attr_init(&detached)) return;
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    int failed = pthread_create(&thread, &detached, worker, (void *)(intptr_t)atomic_load(&ticket));
+    const int failed = pthread_create(&thread, &detached, worker, (void *)(intptr_t)atomic_load(&ticket));
     pthread_attr_destroy(&detached);
     if (failed) return;
     running++;

@@ -1,4 +1,7 @@
-/* One pool of threads for all kernels: dynamic parts, spins briefly, sleeps otherwise, and survives fork. */
+/* One pool of threads for all kernels: dynamic parts, spins briefly, sleeps otherwise, and survives fork.
+
+   `run` must not call Python, take the GIL or fail: it notes a failure in its job. Parts are disjoint and lie in
+   [0, count); nothing else is promised of which thread runs which part. */
 #ifndef POOL_H
 #define POOL_H
 

@@ -1,4 +1,7 @@
-/* Windows of planes reduced to one number each. Included by kernels.c. */
+/* Windows of planes reduced to one number each; numbers added at flat places.
+
+   Windows lie in the padded copy and bins in the plane: the binding has laid them out. Flat places are read once and
+   checked here. Included by kernels.c; called by face_pooling.c. NOTE [Kernels] in table.h. */
 
 static long copy_numbers(const struct pooling *p) { return p->padded[0] * p->padded[1] * p->row; }
 

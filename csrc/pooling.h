@@ -1,4 +1,7 @@
-/* Windows of planes or volumes reduced to one number each: the largest, the mean; and bins of adaptive pooling. */
+/* Windows of planes or volumes reduced to one number each: the largest, the mean; and bins of adaptive pooling.
+
+   Declares what the family puts into the table of table.h, for face_pooling.c, which lays windows and bins out; what
+   each expects is said beside it. */
 #ifndef POOLING_H
 #define POOLING_H
 

@@ -1,4 +1,7 @@
-/* How a product of matrices is cut, and which of its operands is copied. */
+/* How a product of matrices is cut, and which of its operands is copied.
+
+   Called by face_matrices.c and, for memory to work in, by attention.c, with or without the GIL. Sizes and strides
+   were checked; raises nothing, returns 0 or NULL if there is no memory, and then has given back what it took. */
 #include "products.h"
 #include "pool.h"
 #include <stdatomic.h>

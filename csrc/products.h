@@ -1,4 +1,7 @@
-/* Products of matrices on all threads: how each is cut, and which operand is copied. */
+/* Products of matrices on all threads: how each is cut, and which operand is copied. Memory to work in.
+
+   For bindings and kernels, with or without the GIL. Matrices lie as `struct product` says: the caller has checked it.
+   Nothing here calls Python or raises; what cannot have memory returns 0 or NULL. */
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
 

@@ -1,4 +1,8 @@
-/* The interpreter of programs.h. Included by kernels.c. */
+/* The interpreter of programs.h.
+
+   A program was checked by core_plan.c: its registers exist and hold something when they are read. `source` has as
+   many pointers as it has sources. Included by kernels.c; called by the core (core_op.c, core_derive.c,
+   core_numbers.c). NOTE [Kernels] in table.h. */
 #include "programs.h"
 
 #define BLOCK 512

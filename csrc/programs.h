@@ -3,7 +3,7 @@
 
    Registers are numbered: first the sources (arrays, or single numbers), then constants, then scratch. An instruction is
    five bytes: what to do, where the result goes, and up to three registers to read. The result of the last one is the
-   result of the program. */
+   result of the program. Whoever makes a program checks it (core_plan.c); `run_program` checks nothing and cannot fail. */
 #ifndef PROGRAMS_H
 #define PROGRAMS_H
 

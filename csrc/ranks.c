@@ -1,4 +1,7 @@
-/* Places of the largest or smallest numbers of rows. Included by kernels.c. */
+/* Places of the largest or smallest numbers of rows.
+
+   No more are asked for than a row has, nor than MOST_RANKS. Included by kernels.c; called by face_ranks.c. NOTE
+   [Kernels] in table.h. */
 #define TESTED_AT_ONCE 4 /* vectors */
 
 /* Whether numbers come before one: NaN is the greatest. */

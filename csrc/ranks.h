@@ -1,4 +1,6 @@
-/* The first of each row in order. */
+/* The first of each row in order.
+
+   Declares what the family puts into the table of table.h, for face_ranks.c; what each expects is said beside it. */
 #ifndef RANKS_H
 #define RANKS_H
 

@@ -1,6 +1,9 @@
-/* The gates of recurrent layers, a step at a time. Included by kernels.c, behind steps.c.
+/* The gates of recurrent layers, a step at a time.
 
-   Written for n numbers from the j-th of a row on; a gate of a row is `size` numbers, and its gates lie side by side. */
+   Written for n numbers from the j-th of a row on; a gate of a row is `size` numbers, and its gates lie side by side.
+
+   All arrays have as many rows. Included by kernels.c, after steps.c; called by face_recurrence.c. NOTE [Kernels] in
+   table.h. */
 
 /* gates (4), sums (4), cells, bent, out */
 INLINE void lstm_at(real *const *a, long size, long row, long j, long n) {

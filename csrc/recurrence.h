@@ -1,4 +1,7 @@
-/* Steps of recurrent layers: what follows and what precedes the product with the weight. */
+/* Steps of recurrent layers: what follows and what precedes the product with the weight.
+
+   Declares what the family puts into the table of table.h, for face_recurrence.c, which counts the arrays; what each
+   expects is said beside it. */
 #ifndef RECURRENCE_H
 #define RECURRENCE_H
 

@@ -1,4 +1,6 @@
-/* Row by row: softmax, its logarithm, and their gradients. Included by kernels.c. */
+/* Row by row: softmax, its logarithm, and their gradients.
+
+   No row is empty. Included by kernels.c; called by face_rows.c. NOTE [Kernels] in table.h. */
 #include "lanes_rows.h"
 
 /* The largest number of a row; -inf for a row of NaN. */

@@ -1,4 +1,7 @@
-/* Row by row: softmax, normalisation, losses; channels; rows that share an index. */
+/* Row by row: softmax, normalisation, losses; channels; rows that share an index.
+
+   Declares what the family puts into the table of table.h, for face_rows.c, face_norms.c, face_losses.c,
+   face_channels.c and face_groups.c; what each expects is said beside it. */
 #ifndef ROWS_H
 #define ROWS_H
 

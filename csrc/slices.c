@@ -1,4 +1,7 @@
-/* Slices along a dim. Included by kernels.c. */
+/* Slices along a dim.
+
+   The runs of an index were read once and checked by the binding. Included by kernels.c; called by face_slices.c. NOTE
+   [Kernels] in table.h. */
 
 static void N(slices_taken)(const struct slicing *s, const void *from_, void *to_, long begin, long end) {
   for (long outer = begin; outer < end; outer++) {

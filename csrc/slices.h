@@ -1,4 +1,7 @@
-/* Slices taken and added along a dim, running sums and products along a dim. */
+/* Slices taken and added along a dim, running sums and products along a dim.
+
+   Declares what the family puts into the table of table.h, for face_slices.c, which checks indices; what each expects
+   is said beside it. */
 #ifndef SLICES_H
 #define SLICES_H
 

@@ -1,4 +1,7 @@
-/* Functions that take float64 to be right to the last digits; float32 goes through them. Included by kernels.c. */
+/* Functions that take float64 to be right to the last digits; float32 goes through them.
+
+   Takes any numbers, NaN and infinities too. Included by kernels.c, after pointwise.c; called by face_pointwise.c.
+   NOTE [Kernels] in table.h. */
 
 #if REAL_BITS == 64
 #define WIDE_CURVE(name) \

@@ -1,7 +1,11 @@
-/* Steps of optimisers, each one pass over memory. Included by kernels.c.
+/* Steps of optimisers, each one pass over memory.
 
-   A step is written for n numbers from the i-th on, n being LANES but at the end. `a` are its arrays and `o` its options,
-   in the order of its reference; the last two options are mostly the sign of the gradient and the weight decay. */
+   A step is written for n numbers from the i-th on, n being LANES but at the end. `a` are its arrays and `o` its
+   options, in the order of its reference; the last two options are mostly the sign of the gradient and the weight
+   decay.
+
+   Arrays are of one size and do not overlap in part. Included by kernels.c; called by face_steps.c. NOTE [Kernels] in
+   table.h. */
 
 INLINE vec take(const real *p, long n) { return n == LANES ? load(p) : load_part(p, n, 0); }
 INLINE void put(real *p, vec v, long n) {

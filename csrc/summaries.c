@@ -1,4 +1,7 @@
-/* Extremes, sum, sum of squares and odd numbers of a part of an array. Included by kernels.c. */
+/* Extremes, sum, sum of squares and odd numbers of a part of an array.
+
+   Takes any numbers, NaN and infinities too; a part is not empty. Included by kernels.c; called by face_summaries.c
+   and core_odd.c. NOTE [Kernels] in table.h. */
 
 /* Number by number, for parts that hold NaN or infinity, or whose squares are too large for the type. */
 static void N(careful_summary)(const real *x, long count, struct part_summary *found) {

@@ -1,4 +1,7 @@
-/* What there is to say of many numbers in one pass; see summaries.c. */
+/* What there is to say of many numbers in one pass; see summaries.c.
+
+   Declares what the family puts into the table of table.h, for face_summaries.c and core_odd.c; what each expects is
+   said beside it. */
 #ifndef SUMMARIES_H
 #define SUMMARIES_H
 

@@ -1,7 +1,13 @@
 /* The kernels of one level and type, as pointers. `void *` stands for arrays of that type.
 
-   A family lists its kernels in <family>.h, writes them in <family>.c with names N(...), and their Python face in
-   face_<family>.c. */
+   A family lists its kernels in <family>.h, writes them in <family>.c with names N(...), and their Python bindings in
+   face_<family>.c.
+
+   NOTE [Kernels]
+   Kernels are called by bindings, on any thread, mostly without the GIL. They know nothing of Python, raise nothing
+   and take no memory, unless their file says so. Sizes, shapes, types and overlaps were checked by the binding. Values
+   were not: they may be anything, and those that are indices are checked where they are read, for they may change
+   meanwhile. */
 #ifndef TABLE_H
 #define TABLE_H
 

@@ -1,5 +1,8 @@
-/* Elements of planes, met at given places with given weights. Included by kernels.c. At a place outside of the plane, as
-   -1 is, stands a 0 that no gradient reaches. */
+/* Elements of planes, met at given places with given weights. At a place outside of the plane, as -1 is, stands a 0
+   that no gradient reaches.
+
+   Places are read once and checked here: NOTE [Arrays that change] in face.h. Included by kernels.c; called by
+   face_taps.c. NOTE [Kernels] in table.h. */
 
 static inline int N(is_inside)(int64_t place, long positions) { return (uint64_t)place < (uint64_t)positions; }
 static inline real N(element_at)(const real *from, int64_t place, long positions) {
@@ -16,9 +19,9 @@ static void N(taps_taken)(const void *planes, const void *weights, const int64_t
       const real *weight = (const real *)weights + at;
       const int64_t *place = places + at;
       if (tap)
-        for (long i = 0; i < samples; i++) out[i] += N(element_at)(from, place[i], positions) * weight[i];
+        for (long i = 0; i < samples; i++) out[i] += N(element_at)(from, read_once(place + i), positions) * weight[i];
       else
-        for (long i = 0; i < samples; i++) out[i] = N(element_at)(from, place[i], positions) * weight[i];
+        for (long i = 0; i < samples; i++) out[i] = N(element_at)(from, read_once(place + i), positions) * weight[i];
     }
   }
 }
@@ -33,8 +36,10 @@ static void N(taps_added)(const void *grad_, const void *weights, const int64_t 
       long at = (tap * batch + plane / channels) * samples;
       const real *weight = (const real *)weights + at;
       const int64_t *place = places + at;
-      for (long i = 0; i < samples; i++)
-        if (N(is_inside)(place[i], positions)) to[place[i]] += grad[i] * weight[i];
+      for (long i = 0; i < samples; i++) {
+        const int64_t at_plane = read_once(place + i);
+        if (N(is_inside)(at_plane, positions)) to[at_plane] += grad[i] * weight[i];
+      }
     }
   }
 }
@@ -50,7 +55,7 @@ static void N(taps_dotted)(const void *grad_, const void *planes, const int64_t 
       for (long i = 0; i < samples; i++) dots[i] = 0;
       for (long plane = image * channels; plane < (image + 1) * channels; plane++) {
         const real *grad = (const real *)grad_ + plane * samples, *from = (const real *)planes + plane * positions;
-        for (long i = 0; i < samples; i++) dots[i] += grad[i] * N(element_at)(from, place[i], positions);
+        for (long i = 0; i < samples; i++) dots[i] += grad[i] * N(element_at)(from, read_once(place + i), positions);
       }
     }
 }

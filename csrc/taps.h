@@ -1,4 +1,6 @@
-/* Elements of planes, met at given places with given weights. */
+/* Elements of planes, met at given places with given weights.
+
+   Declares what the family puts into the table of table.h, for face_taps.c; what each expects is said beside it. */
 #ifndef TAPS_H
 #define TAPS_H
 

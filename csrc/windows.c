@@ -1,7 +1,10 @@
-/* Convolution with stride 1, straight from the padded image: no patches are laid out. Included by kernels.c.
+/* Convolution with stride 1, straight from the padded image: no patches are laid out.
 
    The places of all rows are one long vector. So a product with one element of the kernel reads LANES numbers side by
-   side, whatever the width of a row. */
+   side, whatever the width of a row.
+
+   The binding has padded what is read beyond a row by a whole vector. Included by kernels.c; called by face_windows.c.
+   NOTE [Kernels] in table.h. */
 
 #if VECTOR_BYTES == 64
 enum { SLIDE_OUTS = 8 };

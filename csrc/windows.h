@@ -1,4 +1,7 @@
-/* Convolution: what slides over images. */
+/* Convolution: what slides over images.
+
+   Declares what the family puts into the table of table.h, for face_windows.c, which pads and packs; what each expects
+   is said beside it. */
 #ifndef WINDOWS_H
 #define WINDOWS_H
 
