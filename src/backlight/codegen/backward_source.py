@@ -1,4 +1,4 @@
-"""The source of a node's methods: backward on arrays, backward on tensors, and the walk's short path."""
+"""The source of a node's methods: backward on arrays, backward on tensors, and the pass's fast path."""
 
 from backlight.codegen.declaration import ARRAYS, OPTIONAL
 from backlight.codegen.op_schema import Plan
@@ -17,15 +17,15 @@ def backward_source(plan: Plan, graph: bool) -> str:
     return "\n".join([head, *("    " + line for line in lines)]) + "\n"
 
 
-def walk_source(plan: Plan) -> str:
-    """Return the source of `walk`: backward on arrays that adds its gradients to the walk's buffers itself.
+def backward_into_source(plan: Plan) -> str:
+    """Return the source of `backward_into`: backward on arrays that adds its gradients to the pass's buffers itself.
 
-    This is the path of a backward that nobody watches; it saves a tuple and a loop a node (see Node.walk). An edge to
-    one of several outputs is no key of the buffers: that is how it is told from a node.
+    This is the path of a backward without hooks; it saves a tuple and a loop for each node (see Node.backward_into). An
+    edge to one of several outputs is no key of the buffers: this distinguishes it from a node.
     """
     if any(p.kind == ARRAYS for p in plan.differentiable):
         return "def nothing():\n    pass\n"
-    head = "def walk(node, edges, grad, keep, buffers, owned, add_to_output):"
+    head = "def backward_into(node, edges, grad, keep, buffers, owned, add_to_output):"
     lines = ["if edges is None:", "    edges = node.edges"]
     lines += [*_unpack_lines(plan, False), *_edge_lines(plan), *_rule_lines(plan, False)]
     lines += _finish_lines(plan, False)[:-1]

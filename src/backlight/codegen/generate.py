@@ -11,7 +11,7 @@ import numpy as np
 
 from backlight import sizes
 from backlight.codegen import runtime_support
-from backlight.codegen.backward_source import backward_source, walk_source
+from backlight.codegen.backward_source import backward_into_source, backward_source
 from backlight.codegen.declaration import Op, generator
 from backlight.codegen.decompositions import gradients_of_composite
 from backlight.codegen.forward_source import function_source
@@ -129,10 +129,10 @@ def make_node_class(plan: Plan) -> type:
         "add": np.add,
         **{f"rule_{number}": rule.function for number, rule in enumerate(op.rules)},
     }
-    for source in (backward_source(plan, False), backward_source(plan, True), walk_source(plan)):
+    for source in (backward_source(plan, False), backward_source(plan, True), backward_into_source(plan)):
         namespace.update(plan.inlined_globals)
         compile_source(source, f"{op.name} {source[4 : source.index('(')]}", namespace)
-    for method in ("backward", "backward_graph", "walk"):
+    for method in ("backward", "backward_graph", "backward_into"):
         if method in namespace:
             body[method] = namespace[method]
     body["free"] = runtime_support.free_saved

@@ -37,7 +37,7 @@ class PackedNode(Node):
 
     __slots__ = ()
 
-    walk = Node.walk
+    backward_into = Node.backward_into
 
     def backward(self, grad, edges, keep):
         """Unpack, and run backward on arrays."""
