@@ -13,7 +13,7 @@ import weakref
 
 from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
-from backlight.dispatch.dispatcher import asked_as_a_whole
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import interpreted
 from backlight.engine.grad_mode import is_grad_enabled, modes, no_grad, set_recording
 from backlight.engine.node import Output, freed, next_sequence
@@ -301,5 +301,5 @@ class NestedIOFunction(Function):
     """The same as Function: in PyTorch, too, nothing is left of what this once did with nested inputs."""
 
 
-_apply = asked_as_a_whole(Function.__dict__["apply"].__func__)
+_apply = composite_function(Function.__dict__["apply"].__func__)
 _apply.batch_rule = function_later("backlight.autograd.function_batches", "called")

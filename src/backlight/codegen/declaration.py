@@ -110,7 +110,7 @@ class Op:
         resting: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
     ):
         self.forward = forward
-        self.name = self.told_as = name or forward.__name__  # what watchers are told it is called
+        self.name = self.display_name = name or forward.__name__  # what watchers are told it is called
         self.node_name = node or camel(self.name) + "Backward0"
         self.promote = promote
         self.view = view

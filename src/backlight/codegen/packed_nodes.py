@@ -12,7 +12,7 @@ import numpy as np
 
 from backlight.codegen.runtime_support import NOT_SAVED, version_of
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter
-from backlight.dispatch.observation import local, tell_op
+from backlight.dispatch.observation import local, notify_op
 from backlight.engine.grad_mode import modes, set_recording
 from backlight.engine.node import Node, node_and_number
 from backlight.engine.saved_tensors import Hooks, Packed, innermost_hooks, kept_edge
@@ -145,7 +145,7 @@ class Packing(Interpreter):
             observation.inside = False
         if out is not NotImplemented:
             observation.last = out
-            tell_op(observation, op.told_as, args, kwargs, out, sys._getframe(1))
+            notify_op(observation, op.display_name, args, kwargs, out, sys._getframe(1))
         return out
 
     def _packed(self, op, function, args: tuple, kwargs: dict):

@@ -234,14 +234,14 @@ class BackwardPass:
                 self.capture(node, seen)
             return []
         if grad is None and not node.wants_undefined:
-            return self.propagate(edges, _nothing if node.extra is None else self.hooks_of_none(node, edges))
+            return self.propagate(edges, _nothing if node.extra is None else self.hooks_without_gradient(node, edges))
         if node in self.captures:  # before its hooks, as in PyTorch
             self.capture(node, grad)
         if node.extra is not None:
             grad = before(node, grad, self.graph, self.observed)
         return self.propagate(edges, self.gradients(node, grad, edges))
 
-    def hooks_of_none(self, node, edges):
+    def hooks_without_gradient(self, node, edges):
         """Call a node's hooks without a gradient; return none for its edges."""
         before(node, None, self.graph, self.observed)
         if node.extra.posthooks:

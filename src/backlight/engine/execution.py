@@ -11,7 +11,7 @@ from contextlib import nullcontext
 
 from backlight.dispatch.anomaly_mode import anomaly, running
 from backlight.dispatch.interpreters import backward_is_seen
-from backlight.dispatch.observation import somebody
+from backlight.dispatch.observation import observers
 from backlight.dispatch.observed_pass import observed_run
 from backlight.engine import backward_tasks
 from backlight.engine.backward_pass import BackwardPass
@@ -31,10 +31,10 @@ def run(
 
     Args and Returns: see `_run`.
     """
-    if not somebody.watches and not counting.tasks:
+    if not observers.active and not counting.tasks:
         return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None, since)
     observed = None
-    if somebody.watches:
+    if observers.active:
         observed = observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
     with Setting(backward_tasks.local, "task", Task(partial=inputs is not None)), observed or nullcontext():
         try:
