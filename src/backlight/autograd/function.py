@@ -218,7 +218,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         tensors = [value for value in args if isinstance(value, TensorState)]
         ctx.needs_input_grad = tuple(isinstance(value, TensorState) and value._edge is not None for value in args)
         node = _new_node(cls, ctx, args) if modes.grad_enabled and any(ctx.needs_input_grad) else None
-        recording, forward = modes.asked, modes.forward
+        recording, forward = modes.requested, modes.forward
         try:
             modes.forward = False
             set_recording(False)

@@ -124,9 +124,9 @@ def _finish_lines(plan: Plan, graph: bool) -> list[str]:
     lines = []
     if plan.op.promote:
         restore = "operands.restore_tensor" if graph else "operands.restore"
-        lines += ["if node.fix is not None:"]
+        lines += ["if node.broadcast_restore is not None:"]
         for number, p in enumerate(plan.differentiable):
-            lines += [f"    g_{p.name} = {restore}(g_{p.name}, node.fix[{number}])"]
+            lines += [f"    g_{p.name} = {restore}(g_{p.name}, node.broadcast_restore[{number}])"]
     if not graph and plan.freed_slots():
         lines += ["if not keep:", f"    {' = '.join(f'node.{name}' for name in plan.freed_slots())} = None"]
     if any(p.kind == ARRAYS for p in plan.differentiable):

@@ -229,12 +229,12 @@ def _keep_lines(plan: Plan) -> list[str]:
         tensors = ", ".join(p.name for p in plan.differentiable)
         singles = [p.name for p in plan.arrays]
         if len(singles) == 1:
-            lines += [f"node.fix = operands.restoration(data, ({tensors},)) if mixed else None"]
+            lines += [f"node.broadcast_restore = operands.restoration(data, ({tensors},)) if mixed else None"]
         else:
             equal = " == ".join(f"d_{n}.shape" for n in singles if plan.kinds[n] == ARRAY)
             apart = f"mixed or not ({equal}) and ({_stretched(plan)})"
             apart = "True" if any(plan.kinds[n] == OPTIONAL for n in singles) else apart
-            lines += [f"node.fix = operands.restoration(data, ({tensors},)) if {apart} else None"]
+            lines += [f"node.broadcast_restore = operands.restoration(data, ({tensors},)) if {apart} else None"]
     for p in plan.inputs:
         name, users = p.name, plan.users_of(p)
         wanted = None if users is None else " or ".join(f"e_{user} is not None" for user in users)

@@ -75,7 +75,7 @@ class Plan:
 
     def slots(self) -> list[str]:
         """Names of the slots of the node class."""
-        names = ["fix"] if self.op.promote else []
+        names = ["broadcast_restore"] if self.op.promote else []
         for param in self.inputs:
             names += [param.name, param.name + "_version"]
         if self.out:

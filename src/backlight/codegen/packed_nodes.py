@@ -172,7 +172,7 @@ def pack_saved(node: Node, outs, given: set[int], hooks: Hooks) -> None:
         outs: the op's outputs.
         given: the ids of the tensors that the op was called with; a number, which became a 0-d tensor, is not packed.
     """
-    recording = modes.asked
+    recording = modes.requested
     try:
         set_recording(False)
         _pack_slots(node, outs, given, hooks)

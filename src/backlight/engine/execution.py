@@ -68,7 +68,7 @@ def _run(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_g
         if here == MOST_BACKWARDS:
             args = roots, root_grads, keep_graph, create_graph, inputs, into_grad, observed, since
             return in_another_thread(_run, *args)
-    previous = modes.asked
+    previous = modes.requested
     try:  # NOTE [Interrupts]: all counting happens inside `try`, and only the last line of `finally` calls anything
         anywhere.backwards += 1
         if nested:
