@@ -32,8 +32,8 @@ def alignment_loss_log_probs(grad, out, log_probs, alphas, alignment, zero_infin
     return slopes * grad[:, None]
 
 
-@alignment_loss.composed
-def alignment_loss_composed(log_probs, alignment, zero_infinity):
+@alignment_loss.decomposition
+def alignment_loss_decomposition(log_probs, alignment, zero_infinity):
     """Return the losses by the same recursion on tensors.
 
     Σ exp(log_probs) is added, since PyTorch's gradient is that of the loss behind a log_softmax.

@@ -173,8 +173,8 @@ def smooth_absolute_error_both(grad, input, target, input_shape, reduction, beta
     return both_signs(slope, needs, input.dtype, target.dtype)
 
 
-@smooth_absolute_error.composed
-def smooth_absolute_error_composed(input, target, reduction, beta):
+@smooth_absolute_error.decomposition
+def smooth_absolute_error_decomposition(input, target, reduction, beta):
     distance = (input - target).abs()
     near = distance.clamp_max(beta)
     return reduced(near * (distance - near * 0.5) / beta, reduction)
@@ -206,8 +206,8 @@ def huber_error_both(grad, input, target, input_shape, reduction, delta, needs, 
     return both_signs(slope, needs, input.dtype, target.dtype)
 
 
-@huber_error.composed
-def huber_error_composed(input, target, reduction, delta):
+@huber_error.decomposition
+def huber_error_decomposition(input, target, reduction, delta):
     distance = (input - target).abs()
     near = distance.clamp_max(delta)
     return reduced(near * (distance - near * 0.5), reduction)

@@ -175,8 +175,8 @@ def _fitting(grad, like):
     return rounded(sum_to_shape(grad, like.shape) if grad.shape != like.shape else grad, like.dtype)
 
 
-@attention.composed
-def attention_composed(query, key, value, attn_mask, factors, is_causal, scale, probabilities):
+@attention.decomposition
+def attention_decomposition(query, key, value, attn_mask, factors, is_causal, scale, probabilities):
     scores = (query * scale) @ key.mT
     if is_causal:
         attn_mask = wrap(rows.causal_mask(*scores.shape[-2:]))
@@ -221,8 +221,8 @@ def ragged_attention_qkv(grad, qkv, lengths, heads, logs, xp):
     return rounded(found, qkv.dtype)
 
 
-@ragged_attention.composed
-def ragged_attention_composed(qkv, lengths, heads, logs):
+@ragged_attention.decomposition
+def ragged_attention_decomposition(qkv, lengths, heads, logs):
     by_text = qkv.unflatten(1, (3, heads, -1)).permute(1, 2, 0, 3).split(lengths, 2)  # each (3, heads, n, dim)
     seen = [scaled_dot_product_attention(*part.unbind(0)).transpose(0, 1).flatten(1) for part in by_text]
     return cat(seen)

@@ -43,8 +43,8 @@ def _declare(dims: int):
             rounded(for_grid.reshape(grid.shape), grid.dtype) if needs[1] else None,
         )
 
-    @grid_sample.composed
-    def grid_sample_composed(input, grid, how):
+    @grid_sample.decomposition
+    def grid_sample_decomposition(input, grid, how):
         sizes, shape = input.shape[2:], grid.shape
         points = grid.reshape((shape[0], prod(shape[1:-1]), dims))
         change = points - points.detach()  # zeros that carry the gradient

@@ -211,8 +211,8 @@ def pairwise_near_inputs(grad, x1, x2, out, p, needs, xp):
     )
 
 
-@pairwise_near.composed
-def pairwise_near_composed(x1, x2, p):
+@pairwise_near.decomposition
+def pairwise_near_decomposition(x1, x2, p):
     return pairwise(x1, x2, p)
 
 
