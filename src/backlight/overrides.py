@@ -8,7 +8,7 @@ from types import BuiltinFunctionType, FunctionType
 
 from backlight import autograd, fft, linalg, special
 from backlight.dispatch import torch_function
-from backlight.dispatch.arguments.checked import undone
+from backlight.dispatch.arguments.checked import unwrapped
 from backlight.dispatch.dispatcher import (
     InterceptedFunction,
     InterceptedInBlock,
@@ -204,7 +204,7 @@ def _functions() -> Iterator[tuple[str, str, Public]]:
 def _noted(function: Public, name: str) -> Public:
     """Note how a function is called; return the Python function that does its work."""
     torch_function.names.setdefault(function, name)
-    behind = undone(function)
+    behind = unwrapped(function)
     if behind is not function:
         torch_function.shown.setdefault(behind, function)
         torch_function.names.setdefault(behind, name)

@@ -5,7 +5,7 @@ from types import FunctionType
 
 from backlight.autograd.function import Function
 from backlight.codegen.declaration import TABLE
-from backlight.dispatch.arguments.checked import undone
+from backlight.dispatch.arguments.checked import unwrapped
 from backlight.dispatch.dispatcher import InterceptedFunction, register_intercepted, rename_ops
 from backlight.dispatch.observation import local, notify_call
 from backlight.dispatch.profile_names import public_name
@@ -37,7 +37,7 @@ def note_functions() -> None:
     }
     named |= {getattr(Tensor, name): name for name in (*METHODS, *writes)}
     named |= {data.fget: "data", data.fset: "data", masking.nonzero: "nonzero", index_selection.one_hot: "one_hot"}
-    for function, name in ((undone(function), name) for function, name in named.items()):
+    for function, name in ((unwrapped(function), name) for function, name in named.items()):
         if isinstance(function, FunctionType) and not any(hasattr(function, mark) for mark in REPORT_THEMSELVES):
             register_intercepted(InterceptedFunction(function, name))
     register_intercepted(_ModuleCall(Module.__call__))

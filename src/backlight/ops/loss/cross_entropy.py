@@ -158,12 +158,12 @@ def _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoot
 def _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing):
     """grad · factor · (softmax − 1 at the target)."""
     flat = class_rows(widened(input))
-    slopes = class_losses.class_slopes(
+    found = class_losses.class_gradients(
         widened(grad).reshape(-1), flat, class_numbers(target), widened(weight), scales, factors, smoothing
     )
     if input.ndim > 2:
-        slopes = np.moveaxis(slopes.reshape((input.shape[0], *input.shape[2:], input.shape[1])), -1, 1)
-    return rounded(slopes if slopes.shape == input.shape else slopes.reshape(input.shape), grad.dtype)
+        found = np.moveaxis(found.reshape((input.shape[0], *input.shape[2:], input.shape[1])), -1, 1)
+    return rounded(found if found.shape == input.shape else found.reshape(input.shape), grad.dtype)
 
 
 @op(name="cross_entropy", node="NllLossBackward0", keeps=("scales", "factors"))

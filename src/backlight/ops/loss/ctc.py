@@ -26,10 +26,10 @@ def alignment_loss(xp, log_probs, alignment: Alignment, zero_infinity: bool):
 
 @alignment_loss.derivative("log_probs", formula="grad · (exp(log_probs) − the probability of each label at each frame)")
 def alignment_loss_log_probs(grad, out, log_probs, alphas, alignment, zero_infinity, xp):
-    slopes = ctc.slopes(log_probs, out, alphas, alignment)
+    gradients = ctc.gradients(log_probs, out, alphas, alignment)
     if zero_infinity:
-        slopes[:, xp.isinf(out)] = 0
-    return slopes * grad[:, None]
+        gradients[:, xp.isinf(out)] = 0
+    return gradients * grad[:, None]
 
 
 @alignment_loss.decomposition

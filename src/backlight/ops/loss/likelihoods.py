@@ -173,8 +173,8 @@ def logistic_margin(xp, input, target, reduction: str):
 def logistic_margin_both(grad, input, target, input_shape, target_shape, reduction, needs, xp):
     x, t = widened(input), widened(target)
     shape = xp.broadcast_shapes(input_shape, target_shape)
-    slope = share(widened(grad), reduction, shape) / -(1 + xp.exp(t * x))
-    return rounded(slope * t, input.dtype) if needs[0] else None, rounded(slope * x, input.dtype) if needs[1] else None
+    found = share(widened(grad), reduction, shape) / -(1 + xp.exp(t * x))
+    return rounded(found * t, input.dtype) if needs[0] else None, rounded(found * x, input.dtype) if needs[1] else None
 
 
 @logistic_margin.decomposition

@@ -156,17 +156,17 @@ def attention_all(grad, query, key, value, attn_mask, factors, scale, probabilit
         weights = probabilities if factors is None else probabilities * factors
         g_value = _fitting(matmul(weights.mT, wide), value)
     if needs[0] or needs[1] or needs[3]:
-        slopes = matmul(wide, widened(value).mT)
+        grad_scores = matmul(wide, widened(value).mT)
         if factors is not None:
-            slopes *= factors
-        slopes = rows.softmax_gradient(slopes, probabilities)
-        factor = slopes.dtype.type(scale)
+            grad_scores *= factors
+        grad_scores = rows.softmax_gradient(grad_scores, probabilities)
+        factor = grad_scores.dtype.type(scale)
         if needs[0]:
-            g_query = _fitting(matmul(slopes, widened(key)) * factor, query)
+            g_query = _fitting(matmul(grad_scores, widened(key)) * factor, query)
         if needs[1]:
-            g_key = _fitting(matmul(slopes.mT, widened(query)) * factor, key)
+            g_key = _fitting(matmul(grad_scores.mT, widened(query)) * factor, key)
         if needs[3]:
-            g_mask = _fitting(slopes, attn_mask)
+            g_mask = _fitting(grad_scores, attn_mask)
     return g_query, g_key, g_value, g_mask
 
 
