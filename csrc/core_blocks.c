@@ -200,7 +200,7 @@ static PyMethodDef grad_block_methods[] = {
     {"__exit__", (PyCFunction)(void (*)(void))grad_block_exit, METH_FASTCALL, "Switch back."},
     {NULL, NULL, 0, NULL}};
 static PyMemberDef grad_block_members[] = {
-    {"asked", BYTE_MEMBER, offsetof(GradBlock, asked), 0, "Whether to record inside: 1, 0, or -1 to leave it."},
+    {"requested", BYTE_MEMBER, offsetof(GradBlock, asked), 0, "Whether to record inside: 1, 0, or -1 to leave it."},
     {"inferring", BYTE_MEMBER, offsetof(GradBlock, inference), 0, "Inference mode inside: 1, 0, or -1 to leave it."},
     {"returns_to", BYTE_MEMBER, offsetof(GradBlock, returns_to), 0, "Whether to record afterwards; -1: as before."},
     {NULL, 0, 0, 0, NULL}};
@@ -224,7 +224,7 @@ PyObject *grad_setup(PyObject *self, PyObject *args) {
   struct {
     const char *name;
     PyObject **at;
-  } names[] = {{"asked", &grad.asked},         {"grad_enabled", &grad.grad_enabled}, {"inference", &grad.inference},
+  } names[] = {{"requested", &grad.asked},        {"grad_enabled", &grad.grad_enabled}, {"inference", &grad.inference},
                {"marks", &grad.marks}, {"born", &grad.born},                 {"__dict__", &grad.dict}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!*names[i].at && !(*names[i].at = PyUnicode_InternFromString(names[i].name))) return NULL;

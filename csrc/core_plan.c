@@ -166,7 +166,7 @@ static int read_node_class(PyObject *node_class, struct plan *plan, PyObject *sa
   if (!is_plain_class(node_class) || !PyType_IsSubtype((PyTypeObject *)node_class, core.node))
     return refused("have a class of nodes");
   plan->node_class = (PyTypeObject *)Py_NewRef(node_class);
-  if (broadcasts && (plan->fix_slot = slot_offset(node_class, "fix")) < 0) return -1;
+  if (broadcasts && (plan->fix_slot = slot_offset(node_class, "broadcast_restore")) < 0) return -1;
   if (read_saved_inputs(saved, plan, kept) < 0) return -1;
   if (plan->saves_out && ((plan->out_slot = slot_offset(node_class, "out")) < 0 ||
                           (plan->out_storage = slot_offset(node_class, "out_storage")) < 0 ||

@@ -70,4 +70,4 @@ static PyObject *distance_slopes(PyObject *const *args, Py_ssize_t count) {
   return Py_BuildValue("(NN)", slopes1, slopes2);
 }
 
-const struct face distance_faces[] = {{"distances", distances}, {"distance_slopes", distance_slopes}, {NULL, NULL}};
+const struct face distance_faces[] = {{"distances", distances}, {"distance_gradients", distance_slopes}, {NULL, NULL}};

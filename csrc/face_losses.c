@@ -138,4 +138,4 @@ static PyObject *class_slopes(PyObject *const *args, Py_ssize_t count) {
   return found;
 }
 
-const struct face loss_faces[] = {{"class_losses", class_losses}, {"class_slopes", class_slopes}, {NULL, NULL}};
+const struct face loss_faces[] = {{"class_losses", class_losses}, {"class_gradients", class_slopes}, {NULL, NULL}};

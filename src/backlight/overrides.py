@@ -7,10 +7,16 @@ from functools import cache, wraps
 from types import BuiltinFunctionType, FunctionType
 
 from backlight import autograd, fft, linalg, special
-from backlight.dispatch import dispatcher as interception
 from backlight.dispatch import torch_function
-from backlight.dispatch.arguments.checked import undone
-from backlight.dispatch.observation import Holders, somebody
+from backlight.dispatch.arguments.checked import unwrapped
+from backlight.dispatch.dispatcher import (
+    InterceptedFunction,
+    InterceptedInBlock,
+    InterceptedOverride,
+    install_overrides,
+    remove_overrides,
+)
+from backlight.dispatch.observation import SharedSwitch, observers
 from backlight.dispatch.torch_function import (
     AskNothing,
     DisableTorchFunction,
@@ -98,7 +104,7 @@ TWO_SIDED = frozenset(
 Public = FunctionType | BuiltinFunctionType
 
 
-_asking = Holders()
+_override_switch = SharedSwitch()
 _held: list[object] = []  # what needs to be asked now: a token for each class that answers, and each mode that is on
 
 
@@ -108,8 +114,8 @@ _makers: set[Public] = set()
 def answer_while_alive(cls: type) -> None:
     """Let public functions ask a class of arguments, as long as it is there."""
     token = object()
-    ask_always(token)
-    weakref.finalize(cls, ask_no_longer, token).atexit = False
+    enable_overrides(token)
+    weakref.finalize(cls, disable_overrides, token).atexit = False
 
 
 class asked_about(Block):  # noqa: N801 - used as a function
@@ -119,55 +125,55 @@ class asked_about(Block):  # noqa: N801 - used as a function
         return object()
 
     def _block_change(self, token) -> None:
-        ask_always(token)
+        enable_overrides(token)
 
     def _block_restore(self, token) -> None:
-        ask_no_longer(token)
+        disable_overrides(token)
 
 
-def ask_always(token: object) -> None:
-    """Let public functions ask until `ask_no_longer` is called with the same token."""
-    with somebody.lock:
+def enable_overrides(token: object) -> None:
+    """Let public functions ask until `disable_overrides` is called with the same token."""
+    with observers.lock:
         if all(one is not token for one in _held):
             _held.append(token)
-        _asking.apply(True, _set_asking)
+        _override_switch.apply(True, _apply_overrides)
 
 
-def ask_no_longer(token: object) -> None:
+def disable_overrides(token: object) -> None:
     """Let them ask no longer, if nobody else needs it."""
-    with somebody.lock:
+    with observers.lock:
         _held[:] = [one for one in _held if one is not token]
-        _asking.apply(len(_held) > 0, _set_asking)
+        _override_switch.apply(len(_held) > 0, _apply_overrides)
 
 
-def _set_asking() -> None:
+def _apply_overrides() -> None:
     """Let public functions ask, or no longer; may be repeated where it was interrupted."""
     if _held:
-        interception.install_overrides(_overrides())
+        install_overrides(_overrides())
         if core is not None:
-            core.core_override(_asked_by_core)
+            core.core_override(_override_for_core)
         answer_as_parameters()
     else:
-        interception.remove_overrides()
+        remove_overrides()
         if core is not None:
             core.core_override(None)
 
 
 @cache
-def _overrides() -> list[interception.Interception]:
+def _overrides() -> list[InterceptedFunction]:
     """Return what stands before public functions that are no ops, and around the backward walk."""
     public = {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
     plain = {one: maker for one, maker in public.items() if type(one) is FunctionType and not _is_op(one)}
     _makers.update(one for one, maker in public.items() if maker)
-    made = [interception.Override(function, maker) for function, maker in plain.items()]
-    return [*made, interception.Surrounded(execution.run, AskNothing)]
+    made = [InterceptedOverride(function, maker) for function, maker in plain.items()]
+    return [*made, InterceptedInBlock(execution.run, AskNothing)]
 
 
 def _is_op(function: FunctionType) -> bool:
     return function.__globals__.get("__name__") == "backlight.ops.generated"
 
 
-def _asked_by_core(function, args: tuple, kwargs: dict):
+def _override_for_core(function, args: tuple, kwargs: dict):
     """Ask about a call of a function that takes `out`; None lets it go on."""
     found = torch_function.asked(function, args, kwargs, function in _makers)
     return None if found is torch_function.UNHANDLED else found
@@ -198,7 +204,7 @@ def _functions() -> Iterator[tuple[str, str, Public]]:
 def _noted(function: Public, name: str) -> Public:
     """Note how a function is called; return the Python function that does its work."""
     torch_function.names.setdefault(function, name)
-    behind = undone(function)
+    behind = unwrapped(function)
     if behind is not function:
         torch_function.shown.setdefault(behind, function)
         torch_function.names.setdefault(behind, name)
@@ -346,13 +352,13 @@ class TorchFunctionMode(Block):
         return object(), torch_function.local.modes[:]
 
     def _block_change(self, state):
-        ask_always(state[0])
+        enable_overrides(state[0])
         torch_function.local.modes.append(self)
         return self
 
     def _block_restore(self, state):
         token, torch_function.local.modes[:] = state
-        ask_no_longer(token)
+        disable_overrides(token)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

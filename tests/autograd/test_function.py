@@ -295,7 +295,8 @@ def test_gradcheck_and_gradgradcheck_pass(fast_mode):
 
 
 def test_any_name_may_be_set_on_ctx():
-    names = ["code", "edges", "extra", "outputs", "sequence", "line", "where", "name", "graph", "keep", "walk", "free"]
+    names = ["code", "edges", "extra", "outputs", "sequence", "line", "where", "name", "graph", "keep", "free"]
+    names.append("backward_into")
 
     class Named(Function):
         @staticmethod

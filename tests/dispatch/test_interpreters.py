@@ -3,7 +3,7 @@
 import threading
 
 import backlight
-from backlight.dispatch.dispatcher import asked_as_a_whole, interpreting
+from backlight.dispatch.dispatcher import composite_function, interpreting
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter
 
 
@@ -70,11 +70,11 @@ def _function(x):
 
 def test_a_function_that_is_no_op_may_be_asked_about_as_a_whole():
     class Whole(Interpreter):
-        def whole(self, function, args, kwargs):
+        def composite(self, function, args, kwargs):
             return UNHANDLED if args[0] is None else (function.__name__, args, kwargs)
 
     own = _function.__code__
-    asked_as_a_whole(_function)
+    composite_function(_function)
     x = backlight.ones(2)
     with interpreting(Whole()):
         assert _function(x) == ("_function", (x,), {})

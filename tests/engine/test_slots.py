@@ -44,7 +44,18 @@ BAD = [
     "a",
 ]
 TENSOR_SLOTS = ("_data", "_edge", "_storage", "_view")
-NODE_SLOTS = ("edges", "sequence", "code", "lasti", "extra", "fix", "input", "input_version", "other", "other_version")
+NODE_SLOTS = (
+    "edges",
+    "sequence",
+    "code",
+    "lasti",
+    "extra",
+    "broadcast_restore",
+    "input",
+    "input_version",
+    "other",
+    "other_version",
+)
 USES = (
     "y.sum().backward()",
     "(y + z).sum().backward()",
@@ -94,7 +105,7 @@ NAMED = {
     "outputs by the billion": "type(parts[0].grad_fn).outputs = 2**40; parts[0].sum().backward()",
     "fewer outputs": "parts[0].grad_fn.outputs = 1; (parts[0] * parts[1]).sum().backward()",
     "a slot of the class deleted": "del type(y.grad_fn).edges; y.sum().backward()",
-    "another class's slot": "type((a - b).grad_fn).fix = bl.Tensor._data; (a - b).sum().backward()",
+    "another class's slot": "type((a - b).grad_fn).broadcast_restore = bl.Tensor._data; (a - b).sum().backward()",
     "a storage that deletes": """
 class Deleting:
     @property

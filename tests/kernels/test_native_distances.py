@@ -29,8 +29,8 @@ def test_distances_and_their_slopes_equal_their_references(level, kind, p, batch
     turned = np.ascontiguousarray(x2.swapaxes(1, 2))
     out = distances.distances(x1, turned, p)
     near(out, distances.distances.__wrapped__(x1, turned, p), kind)
-    slopes = distances.distance_slopes(grad, x1, x2, out, p)
-    for found, expected in zip(slopes, distances.distance_slopes.__wrapped__(grad, x1, x2, out, p)):
+    slopes = distances.distance_gradients(grad, x1, x2, out, p)
+    for found, expected in zip(slopes, distances.distance_gradients.__wrapped__(grad, x1, x2, out, p)):
         near(found, expected, kind)
 
 

@@ -128,7 +128,7 @@ def test_cross_entropy_agrees_with_its_reference(shape, smoothing, reduction, ki
         with np.errstate(all="ignore"):
             out, scales, shares = both(class_losses.class_losses, *args, -100, reduction, smoothing)
             grad = np.asarray(numbers(13, out.shape, kind))
-            both(class_losses.class_slopes, grad.reshape(-1), *args, scales, shares, smoothing)
+            both(class_losses.class_gradients, grad.reshape(-1), *args, scales, shares, smoothing)
 
 
 def test_cross_entropy_says_when_a_target_is_no_class():
@@ -147,7 +147,7 @@ def test_cross_entropy_keeps_the_digits_of_large_logits():
     truth = np.exp(wide - wide.max(1, keepdims=True))
     truth /= truth.sum(1, keepdims=True)
     truth[np.arange(50), targets] -= 1
-    found = class_losses.class_slopes(np.ones(1, np.float32), x, targets, None, scales, shares, 0.0)
+    found = class_losses.class_gradients(np.ones(1, np.float32), x, targets, None, scales, shares, 0.0)
     np.testing.assert_allclose(found, truth, atol=1e-6)
 
 
@@ -208,7 +208,17 @@ def test_results_too_large_for_the_caches_agree_with_their_references(size):
     targets = np.arange(1100) % size
     for smoothing in (0.0, 0.1):
         _, scales, shares = both(class_losses.class_losses, x, targets, weight, 3, "mean", smoothing, ulps=256)
-        both(class_losses.class_slopes, np.ones(1, np.float32), x, targets, weight, scales, shares, smoothing, ulps=256)
+        both(
+            class_losses.class_gradients,
+            np.ones(1, np.float32),
+            x,
+            targets,
+            weight,
+            scales,
+            shares,
+            smoothing,
+            ulps=256,
+        )
     images, slopes = x.reshape((11, 100, size)), grad.reshape((11, 100, size))
     _, mean, inverse, _ = both(channels.channels_normalised, images, None, bias[:100], 0, 1e-5, ulps=512)
     both(channels.channels_gradients, slopes, images, mean, inverse, None, False, (True, True, True), ulps=512)

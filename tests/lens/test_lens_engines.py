@@ -13,7 +13,7 @@ from backlight import nn
 from backlight.codegen.declaration import TABLE, op
 from backlight.dispatch import dispatcher, observation
 from backlight.dispatch.observers import Watcher
-from backlight.engine.backward_pass import Walk
+from backlight.engine.backward_pass import BackwardPass
 from backlight.errors import InputError
 from backlight.lens.engines import engine_named, engine_of, loaded_engines
 from backlight.lens.native import NATIVE
@@ -466,7 +466,7 @@ def test_nothing_is_left_behind():
     x.view(1)  # an op in Python
     with NATIVE.observe(Log()):
         x.detach()
-    functions = [*dispatcher._built, *dispatcher._others]
+    functions = [*dispatcher._built_ops, *dispatcher._observed_functions]
     before = {function: function.__code__ for function in functions}
     detach, log = GraphMethods.detach, Log()
     with NATIVE.observe(log):
@@ -474,22 +474,22 @@ def test_nothing_is_left_behind():
         assert GraphMethods.detach is detach
     assert log.events
     assert all(function.__code__ is code for function, code in before.items())
-    assert not observation.somebody.watches and observation.local.observation is None
+    assert not observation.observers.active and observation.local.observation is None
     assert x.sum().backward() is None
 
 
 def test_a_leaf_that_was_watched_runs_as_fast_as_before():
     a = leaf(2.0, 3.0)
     watched((a * 3).sum().backward)
-    walk = Walk(False, False, None)
-    walk.collect([(a * 3).sum().grad_fn], since=0)
-    assert not walk.watched
+    backward_pass = BackwardPass(False, False, None)
+    backward_pass.collect([(a * 3).sum().grad_fn], since=0)
+    assert not backward_pass.has_hooks
 
 
 def test_an_exception_in_the_block_switches_watching_off():
     with pytest.raises(KeyError), NATIVE.observe(Log()):
         raise KeyError
-    assert not observation.somebody.watches and observation.local.observation is None
+    assert not observation.observers.active and observation.local.observation is None
 
 
 def test_watching_holds_no_tensor_afterwards():

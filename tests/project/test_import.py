@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import backlight
-from backlight.dispatch.arguments.checked import undone
+from backlight.dispatch.arguments.checked import unwrapped
 from backlight.ops.nn import recurrent_layers
 from backlight.tensor.interop import dlpack
 from backlight.torch_api import aten_signatures
@@ -77,7 +77,7 @@ def test_it_works_as_the_first_thing_that_a_process_does(expression, value):
 @pytest.mark.parametrize("room", [dlpack, aten_signatures, recurrent_layers], ids=lambda room: room.__name__)
 def test_all_public_names_of_a_room_that_is_imported_later_are_at_the_front_door(room):
     assert set(room.__all__) <= set(dir(backlight))
-    assert all(undone(getattr(backlight, name)) is getattr(room, name) for name in room.__all__)
+    assert all(unwrapped(getattr(backlight, name)) is getattr(room, name) for name in room.__all__)
 
 
 def test_a_star_import_brings_what_is_imported_later_and_no_modules():

@@ -290,7 +290,7 @@ PROGRAMS = {
 }
 
 LOCKS = {
-    "watching": observation.somebody.lock,
+    "watching": observation.observers.lock,
     "recording": modes.recording.lock,
     "captures": mutation_checks.opened.lock,
     "accumulating": accumulate_grad._accumulating,
@@ -301,7 +301,7 @@ LOCKS = {
 OBJECTS = {
     "recording": modes.recording,
     "interpreted": interpreters.interpreted,
-    "somebody": observation.somebody,
+    "observers": observation.observers,
     "opened": mutation_checks.opened,
     "overriding": torch_function.installed,
     "anywhere": threads.anywhere,
@@ -331,8 +331,12 @@ def fingerprint() -> dict:
     found |= {name: _fields(one) for name, one in OBJECTS.items()}
     found["depth"] = threads.depth.here, threads.depth.waiting
     found["locks held"] = [name for name, lock in LOCKS.items() if not repr(lock).startswith("<unlocked")]
-    functions = [*dispatcher._others, *dispatcher._wholes, *(one for one, _, _ in mutation_checks._replaced)]
-    functions += [one for one in dispatcher._built if one.__code__ is not dispatcher._built[one].code]
+    functions = [
+        *dispatcher._observed_functions,
+        *dispatcher._composites,
+        *(one for one, _, _ in mutation_checks._replaced),
+    ]
+    functions += [one for one in dispatcher._built_ops if one.__code__ is not dispatcher._built_ops[one].code]
     found["code"] = {str(id(one)): id(one.__code__) for one in functions}
     found["hooked"] = len(dispatcher._overridden)
     found["anomaly"] = anomaly_mode.anomaly.settings(), anomaly_mode.anomaly.wanted

@@ -7,7 +7,7 @@ import torch
 
 import backlight
 from backlight import settings
-from backlight.dispatch.arguments.checked import undone
+from backlight.dispatch.arguments.checked import unwrapped
 
 
 @pytest.fixture(autouse=True)
@@ -61,4 +61,4 @@ def test_a_setting_is_remembered_or_refused_as_in_pytorch(name):
 
 
 def test_every_setting_has_a_name_at_the_front():
-    assert all(undone(getattr(backlight, name)) is getattr(settings, name) for name in settings.__all__)
+    assert all(unwrapped(getattr(backlight, name)) is getattr(settings, name) for name in settings.__all__)

@@ -21,7 +21,7 @@ from backlight.engine.tensor_state import LEAF, TensorState
 from backlight.engine.threads import ThreadState
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.kernels.state_blocks import Block
-from backlight.overrides import ask_always, ask_no_longer
+from backlight.overrides import disable_overrides, enable_overrides
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -121,7 +121,7 @@ def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
     casting.enabled[_known(device_type)] = enabled
     if device_type == "cpu":
         torch_function.local.casts = _cast_for if enabled else None
-        (ask_always if enabled else ask_no_longer)(casting.enabled)
+        (enable_overrides if enabled else disable_overrides)(casting.enabled)
 
 
 def is_autocast_cpu_enabled() -> bool:

@@ -13,7 +13,7 @@ import weakref
 
 from backlight.autograd.function_node import DelayedError, FunctionNode, raw_saved, saved_for
 from backlight.autograd.function_outputs import record_outputs
-from backlight.dispatch.dispatcher import asked_as_a_whole
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import interpreted
 from backlight.engine.grad_mode import is_grad_enabled, modes, no_grad, set_recording
 from backlight.engine.node import Output, freed, next_sequence
@@ -218,7 +218,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         tensors = [value for value in args if isinstance(value, TensorState)]
         ctx.needs_input_grad = tuple(isinstance(value, TensorState) and value._edge is not None for value in args)
         node = _new_node(cls, ctx, args) if modes.grad_enabled and any(ctx.needs_input_grad) else None
-        recording, forward = modes.asked, modes.forward
+        recording, forward = modes.requested, modes.forward
         try:
             modes.forward = False
             set_recording(False)
@@ -301,4 +301,4 @@ class NestedIOFunction(Function):
     """The same as Function: in PyTorch, too, nothing is left of what this once did with nested inputs."""
 
 
-applied = asked_as_a_whole(Function.__dict__["apply"].__func__)
+applied = composite_function(Function.__dict__["apply"].__func__)

@@ -1,36 +1,41 @@
-"""The source of a node's methods: backward on arrays, backward on tensors, and the walk's short path."""
+"""The source of a node's methods: backward on arrays, backward on tensors, and the pass's fast path."""
 
 from backlight.codegen.declaration import ARRAYS, OPTIONAL
-from backlight.codegen.op_schema import Plan
+from backlight.codegen.op_schema import OpSchema
 from backlight.errors import BacklightError
 
 
-def backward_source(plan: Plan, graph: bool) -> str:
+def backward_source(schema: OpSchema, graph: bool) -> str:
     """Return the source of a node's backward, on arrays or (graph) on tensors."""
-    op = plan.op
+    op = schema.op
     head = "def backward_graph(node, grad, edges):" if graph else "def backward(node, grad, edges, keep):"
-    if graph and op.composite is not None:
-        call = "gradients_of_composite(op, node, grad, edges)"
-        lines = [f"return {_resting(plan, call)}"]
+    if graph and op.decomposed is not None:
+        call = "gradients_of_decomposition(op, node, grad, edges)"
+        lines = [f"return {_resting(schema, call)}"]
     else:
-        lines = _unpack_lines(plan, graph) + _edge_lines(plan) + _rule_lines(plan, graph) + _finish_lines(plan, graph)
+        lines = (
+            _unpack_lines(schema, graph)
+            + _edge_lines(schema)
+            + _rule_lines(schema, graph)
+            + _finish_lines(schema, graph)
+        )
     return "\n".join([head, *("    " + line for line in lines)]) + "\n"
 
 
-def walk_source(plan: Plan) -> str:
-    """Return the source of `walk`: backward on arrays that adds its gradients to the walk's buffers itself.
+def backward_into_source(schema: OpSchema) -> str:
+    """Return the source of `backward_into`: backward on arrays that adds its gradients to the pass's buffers itself.
 
-    This is the path of a backward that nobody watches; it saves a tuple and a loop a node (see Node.walk). An edge to
-    one of several outputs is no key of the buffers: that is how it is told from a node.
+    This is the path of a backward without hooks; it saves a tuple and a loop for each node (see Node.backward_into). An
+    edge to one of several outputs is no key of the buffers: this distinguishes it from a node.
     """
-    if any(p.kind == ARRAYS for p in plan.differentiable):
+    if any(p.kind == ARRAYS for p in schema.differentiable):
         return "def nothing():\n    pass\n"
-    head = "def walk(node, edges, grad, keep, buffers, owned, add_to_output):"
+    head = "def backward_into(node, edges, grad, keep, buffers, owned, add_to_output):"
     lines = ["if edges is None:", "    edges = node.edges"]
-    lines += [*_unpack_lines(plan, False), *_edge_lines(plan), *_rule_lines(plan, False)]
-    lines += _finish_lines(plan, False)[:-1]
-    together = {name for rule in plan.op.rules if len(rule.inputs) > 1 for name in rule.inputs}
-    for p in plan.differentiable:
+    lines += [*_unpack_lines(schema, False), *_edge_lines(schema), *_rule_lines(schema, False)]
+    lines += _finish_lines(schema, False)[:-1]
+    together = {name for rule in schema.op.rules if len(rule.inputs) > 1 for name in rule.inputs}
+    for p in schema.differentiable:
         end, grad = f"e_{p.name}", f"g_{p.name}"
         asked = f" and {end} is not None" if p.name in together else ""
         lines += [f"if {grad} is not None{asked}:", "    try:", f"        present = buffers[{end}]"]
@@ -42,9 +47,9 @@ def walk_source(plan: Plan) -> str:
     return "\n".join([head, *("    " + line for line in lines)]) + "\n"
 
 
-def _unpack_lines(plan: Plan, graph: bool) -> list[str]:
-    op, lines = plan.op, []
-    for p in plan.inputs:
+def _unpack_lines(schema: OpSchema, graph: bool) -> list[str]:
+    op, lines = schema.op, []
+    for p in schema.inputs:
         name = p.name
         if p.kind == ARRAYS:
             lines += [f"{name} = operands.check_saved_list(node, {name!r})"]
@@ -64,41 +69,41 @@ def _unpack_lines(plan: Plan, graph: bool) -> list[str]:
             lines += [f"    operands.check_saved(node, {name!r})"]
             if not graph:
                 lines += [f"{name} = {name}._data"]
-            elif p in plan.differentiable:
-                place = plan.differentiable.index(p)
+            elif p in schema.differentiable:
+                place = schema.differentiable.index(p)
                 lines += [f"{name} = operands.still_attached({name}, node.edges[{place}])"]
-    if plan.out:
-        if plan.several:
+    if schema.out:
+        if schema.several:
             lines += [f"out = operands.check_saved_outputs(node, {graph})"]
         else:
             lines += ["out = node.out", "if out is None or node.out_storage.version != node.out_version:"]
             lines += ["    operands.check_saved(node, 'out')"]
             lines += ["out = operands.output_tensor(node)"] if graph else []
-    lines += [f"{name} = node.{name}" for name in plan.options]
-    if plan.kept:
-        first = plan.kept[0]
-        lines += [f"{name} = node.{name}" for name in plan.kept]
-        if not plan.inputs and not plan.out:
+    lines += [f"{name} = node.{name}" for name in schema.options]
+    if schema.kept:
+        first = schema.kept[0]
+        lines += [f"{name} = node.{name}" for name in schema.kept]
+        if not schema.inputs and not schema.out:
             lines += [f"if {first} is None:", f"    operands.check_saved(node, {first!r})"]
-        lines += [f"{name} = operands.constant({name})" for name in plan.kept if graph]
-    lines += [f"{p.name}_shape = node.{p.name}_shape" for p in plan.shapes]
-    lines += [f"{p.name}_dtype = node.{p.name}_dtype" for p in plan.dtypes]
+        lines += [f"{name} = operands.constant({name})" for name in schema.kept if graph]
+    lines += [f"{p.name}_shape = node.{p.name}_shape" for p in schema.shapes]
+    lines += [f"{p.name}_dtype = node.{p.name}_dtype" for p in schema.dtypes]
     if op.outputs == "many":
         lines += ["if node.outputs == 1:", "    grad = [grad]"]
     return lines
 
 
-def _edge_lines(plan: Plan) -> list[str]:
-    if any(p.kind == ARRAYS for p in plan.differentiable):
+def _edge_lines(schema: OpSchema) -> list[str]:
+    if any(p.kind == ARRAYS for p in schema.differentiable):
         return []
-    return [f"{''.join(f'e_{p.name}, ' for p in plan.differentiable)}= edges"]
+    return [f"{''.join(f'e_{p.name}, ' for p in schema.differentiable)}= edges"]
 
 
-def _rule_lines(plan: Plan, graph: bool) -> list[str]:
+def _rule_lines(schema: OpSchema, graph: bool) -> list[str]:
     lines = []
     ops = "TENSOR_OPS" if graph else "ARRAY_OPS"
-    for number, rule in enumerate(plan.op.rules):
-        listed = len(rule.inputs) == 1 and plan.kinds[rule.inputs[0]] == ARRAYS
+    for number, rule in enumerate(schema.op.rules):
+        listed = len(rule.inputs) == 1 and schema.kinds[rule.inputs[0]] == ARRAYS
         needs = (
             "tuple(edge is not None for edge in edges)"
             if listed
@@ -108,7 +113,7 @@ def _rule_lines(plan: Plan, graph: bool) -> list[str]:
         arguments = {name: values.get(name, name) for name in rule.wants}
         call = f"rule_{number}({', '.join(arguments.values())})"
         if not listed:
-            call = plan.inlined(rule.function, arguments, f"rule_{number}") or call
+            call = schema.inlined(rule.function, arguments, f"rule_{number}") or call
         if listed:
             lines += [f"grads = {call}"]
         elif len(rule.inputs) == 1:
@@ -120,29 +125,29 @@ def _rule_lines(plan: Plan, graph: bool) -> list[str]:
     return lines
 
 
-def _finish_lines(plan: Plan, graph: bool) -> list[str]:
+def _finish_lines(schema: OpSchema, graph: bool) -> list[str]:
     lines = []
-    if plan.op.promote:
+    if schema.op.promote:
         restore = "operands.restore_tensor" if graph else "operands.restore"
-        lines += ["if node.fix is not None:"]
-        for number, p in enumerate(plan.differentiable):
-            lines += [f"    g_{p.name} = {restore}(g_{p.name}, node.fix[{number}])"]
-    if not graph and plan.freed_slots():
-        lines += ["if not keep:", f"    {' = '.join(f'node.{name}' for name in plan.freed_slots())} = None"]
-    if any(p.kind == ARRAYS for p in plan.differentiable):
-        rest = [p for p in plan.differentiable if p.kind != ARRAYS]
+        lines += ["if node.broadcast_restore is not None:"]
+        for number, p in enumerate(schema.differentiable):
+            lines += [f"    g_{p.name} = {restore}(g_{p.name}, node.broadcast_restore[{number}])"]
+    if not graph and schema.freed_slots():
+        lines += ["if not keep:", f"    {' = '.join(f'node.{name}' for name in schema.freed_slots())} = None"]
+    if any(p.kind == ARRAYS for p in schema.differentiable):
+        rest = [p for p in schema.differentiable if p.kind != ARRAYS]
         if rest:
-            raise BacklightError(f"{plan.op.name}: a list of arrays must be the only differentiable input")
+            raise BacklightError(f"{schema.op.name}: a list of arrays must be the only differentiable input")
         return lines + ["return grads"]
-    found = f"({''.join(f'g_{p.name}, ' for p in plan.differentiable)})"
-    return [*lines, f"return {_resting(plan, found) if graph else found}"]
+    found = f"({''.join(f'g_{p.name}, ' for p in schema.differentiable)})"
+    return [*lines, f"return {_resting(schema, found) if graph else found}"]
 
 
-def _resting(plan: Plan, found: str) -> str:
+def _resting(schema: OpSchema, found: str) -> str:
     """Return an expression for gradients that belong to the graph: NOTE [Resting gradients]."""
-    if plan.op.resting == ("out",):
+    if schema.op.resting == ("out",):
         return f"resting({found}, (operands.own_edge(node),), ((True,),))"
-    names, on = [p.name for p in plan.differentiable], plan.op.resting
+    names, on = [p.name for p in schema.differentiable], schema.op.resting
     table = tuple(
         [tuple([name in (on.get(own, ()) if isinstance(on, dict) else on) for name in names]) for own in names]
     )

@@ -7,7 +7,7 @@ and records plain small tensors in C, exactly as the generated Python code would
 from backlight.codegen.bytecode import Program, Untranslatable, program_of
 from backlight.codegen.declaration import OPTION, Op
 from backlight.codegen.generate import node_class_of
-from backlight.codegen.op_schema import Plan
+from backlight.codegen.op_schema import OpSchema
 from backlight.codegen.runtime_support import NOT_SAVED
 from backlight.dispatch.anomaly_checks import odd_node
 from backlight.dispatch.forward_traceback import say_where
@@ -50,29 +50,29 @@ def start(tensor_class: type) -> None:
 
 def prepare(op: Op) -> tuple | None:
     """Return what the core must know of an op, or None if it cannot run it."""
-    plan = Plan(op)
-    if len(plan.arrays) > MOST_INPUTS or plan.kept or plan.shapes or plan.dtypes or op.composite is not None:
+    schema = OpSchema(op)
+    if len(schema.arrays) > MOST_INPUTS or schema.kept or schema.shapes or schema.dtypes or op.decomposed is not None:
         return None
-    if (op.promote is None and len(plan.arrays) > 1) or op.dims is not None:
+    if (op.promote is None and len(schema.arrays) > 1) or op.dims is not None:
         return None
     defaults = {p.name: p.default for p in op.params if p.kind == OPTION}
     if any(isinstance(d, str) for d in defaults.values()) or not all(
         p.has_default for p in op.params if p.name in defaults
     ):
         return None
-    names = [p.name for p in plan.arrays]
+    names = [p.name for p in schema.arrays]
     try:
         arguments = {**{name: name for name in names}, **defaults}
         forward = _in_order(program_of(op.forward, arguments, core.INSTRUCTIONS), names)
-        edges = tuple((names.index(p.name), _derivative(op, p.name, names, defaults)) for p in plan.differentiable)
+        edges = tuple((names.index(p.name), _derivative(op, p.name, names, defaults)) for p in schema.differentiable)
     except Untranslatable:
         return None
     saved = tuple(
-        (names.index(p.name), _bits(plan.users_of(p), plan), p.name, p.name + "_version") for p in plan.inputs
+        (names.index(p.name), _bits(schema.users_of(p), schema), p.name, p.name + "_version") for p in schema.inputs
     )
-    constants = tuple((name, defaults[name]) for name in plan.options)
-    node_class = node_class_of(plan) if op.rules else None
-    return len(names), forward, node_class, edges, saved, plan.out, op.promote is not None, constants
+    constants = tuple((name, defaults[name]) for name in schema.options)
+    node_class = node_class_of(schema) if op.rules else None
+    return len(names), forward, node_class, edges, saved, schema.out, op.promote is not None, constants
 
 
 def _in_order(program: Program, names: list[str]) -> tuple:
@@ -101,8 +101,8 @@ def _derivative(op: Op, name: str, names: list[str], defaults: dict):
     return tuple(numbers[source] for source in program.sources), program.told()
 
 
-def _bits(users: list[str] | None, plan: Plan) -> int:
+def _bits(users: list[str] | None, schema: OpSchema) -> int:
     """Return which edges need a saved input, as bits; 0 stands for all of them."""
     if users is None:
         return 0
-    return sum(1 << number for number, p in enumerate(plan.differentiable) if p.name in users)
+    return sum(1 << number for number, p in enumerate(schema.differentiable) if p.name in users)

@@ -110,7 +110,7 @@ class Op:
         resting: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
     ):
         self.forward = forward
-        self.name = self.told_as = name or forward.__name__  # what watchers are told it is called
+        self.name = self.display_name = name or forward.__name__  # what watchers are told it is called
         self.node_name = node or camel(self.name) + "Backward0"
         self.promote = promote
         self.view = view
@@ -127,7 +127,7 @@ class Op:
         self.resting = resting
         self.rules: list[Rule] = []
         self.tangents = {}  # input -> the rule for its tangent
-        self.composite = None
+        self.decomposed = None
         self.dims = self.for_other_dims = None
         self.params = parameters_of(forward)
 
@@ -163,9 +163,9 @@ class Op:
                 f"{self.name} has no array inputs {sorted(set(names) - known)}: it has {sorted(known)}"
             )
 
-    def composed(self, function):
+    def decomposition(self, function):
         """Declare the decorated function, of the op's own parameters, to be the op written in other ops."""
-        self.composite = function
+        self.decomposed = function
         return function
 
     def elsewhere(self, dims: int):
@@ -246,7 +246,7 @@ def lazy_function(declared: Op, flavour: str) -> FunctionType:
         public.op = declared
         public.derivative = declared.derivative
         public.tangent = declared.tangent
-        public.composed = declared.composed
+        public.decomposition = declared.decomposition
         public.elsewhere = declared.elsewhere
     return core.core_function(public, declared) if may_be_compiled(declared) else public
 

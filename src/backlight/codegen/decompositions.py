@@ -8,7 +8,7 @@ from backlight.engine.grad_mode import enable_grad, modes
 from backlight.engine.tensor_state import TensorState, edge_of
 
 
-def gradients_of_composite(op, node, grad, edges):
+def gradients_of_decomposition(op, node, grad, edges):
     """Return the gradients of `op` for the edges wanted, as tensors that are part of the graph.
 
     Each input goes through `alias` first, so that a tensor given twice has two gradients.
@@ -27,8 +27,12 @@ def gradients_of_composite(op, node, grad, edges):
                 if value is not None:
                     runtime_support.check_saved(node, param.name)
                 arguments[param.name] = _aliased(value, aliases)
-        kept = {name: runtime_support.constant(getattr(node, name)) for name in op.keeps if name in asks(op.composite)}
-        out = op.composite(**arguments, **kept)
+        kept = {
+            name: runtime_support.constant(getattr(node, name))
+            for name in op.keeps
+            if name in parameter_names(op.decomposed)
+        }
+        out = op.decomposed(**arguments, **kept)
     outs = [out] if isinstance(out, TensorState) else list(out)
     roots = [(edge_of(one), g) for one, g in zip(outs, grad if node.outputs > 1 else [grad]) if g is not None]
     wanted = [alias for alias, edge in zip(_differentiable(op, arguments), edges) if edge is not None]
@@ -63,7 +67,7 @@ def _differentiable(op, arguments) -> list:
     return found
 
 
-def asks(function) -> tuple:
+def parameter_names(function) -> tuple:
     """Return the names of a function's parameters."""
     code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from backlight.codegen.declaration import ARRAY, ARRAYS, OPTION, OPTIONAL, Op
-from backlight.codegen.op_schema import Plan
+from backlight.codegen.op_schema import OpSchema
 
 
 def signature(op: Op) -> str:
@@ -17,28 +17,28 @@ def signature(op: Op) -> str:
     return ", ".join(parts)
 
 
-def function_source(plan: Plan, checked: bool = False, called: bool = False) -> str:
+def function_source(schema: OpSchema, checked: bool = False, called: bool = False) -> str:
     """Return the source of the public function: operands, forward, output, and the node if one is recorded.
 
     Args:
         checked: let it look for NaN and infinity before it returns (NOTE [Anomalies] in dispatch/anomaly_mode.py).
         called: let it call the forward, even one that could be written out.
     """
-    op = plan.op
+    op = schema.op
     lines = [f"def generated({signature(op)}):"]
-    body = _operand_lines(plan) + _forward_lines(plan, called) + _output_lines(plan)
+    body = _operand_lines(schema) + _forward_lines(schema, called) + _output_lines(schema)
     if checked and not op.view:
-        body[-1:] = _check_lines(plan) + body[-1:]
+        body[-1:] = _check_lines(schema) + body[-1:]
     lines += ["    " + line for line in body]
     return "\n".join(lines) + "\n"
 
 
-def _operand_lines(plan: Plan) -> list[str]:
+def _operand_lines(schema: OpSchema) -> list[str]:
     """Read the data and the edge of each input; take the slow path where one is no tensor."""
-    op = plan.op
-    singles = [p for p in plan.arrays if p.kind == ARRAY]
+    op = schema.op
+    singles = [p for p in schema.arrays if p.kind == ARRAY]
     reads = [f"d_{p.name} = {p.name}._data" for p in singles]
-    reads += [f"e_{p.name} = {p.name}._edge" for p in singles if p in plan.differentiable]
+    reads += [f"e_{p.name} = {p.name}._edge" for p in singles if p in schema.differentiable]
     lines = []
     for p in op.params:
         if p.number:
@@ -57,23 +57,23 @@ def _operand_lines(plan: Plan) -> list[str]:
         if op.dims is not None:
             lines += [f"if not ({' == '.join(f'd_{p.name}.ndim' for p in singles)} == {op.dims}):"]
             lines += [f"    return op.for_other_dims({names})"]
-    for p in plan.arrays:
+    for p in schema.arrays:
         if p.kind == OPTIONAL:
             lines += [f"d_{p.name} = None if {p.name} is None else operands.optional_data(op, {p.name!r}, {p.name})"]
-            if p in plan.differentiable:
+            if p in schema.differentiable:
                 lines += [f"e_{p.name} = None if {p.name} is None else {p.name}._edge"]
         elif p.kind == ARRAYS:
             lines += [f"{p.name} = operands.tensor_list(op, {p.name})"]
             lines += [f"d_{p.name} = [tensor._data for tensor in {p.name}]"]
     if op.view:
-        first = plan.arrays[0].name
+        first = schema.arrays[0].name
         lines += [f"if d_{first}.__class__ is not ndarray:", f"    d_{first} = writable({first})"]
     if op.refuse is not None:
         listed = "".join(f"d_{p.name}, " for p in (singles if op.promote else singles[:1]))
         first = next(p.name for p in singles if p.promoted)
         lines += [f"if d_{first}.dtype not in taken:", f"    operands.check_dtypes(op, ({listed}))"]
     if op.promote:
-        lines += _promotion_lines(plan, singles)
+        lines += _promotion_lines(schema, singles)
     return lines
 
 
@@ -82,21 +82,21 @@ def _number_lines(op: Op, singles) -> list[str]:
     if not op.promote or len(singles) != 2 or len(op.arrays) != 2:
         return []
     first, second = [param.name for param in singles]
-    beside = "float_beside" if op.promote == "float" else "number_beside"
+    convert = "float_operand" if op.promote == "float" else "number_operand"
     return [
         f"kind = {second}.__class__",
         "if kind is not Tensor and (kind is float or kind is int):",
-        f"    {second} = operands.{beside}({first}, {second})",
+        f"    {second} = operands.{convert}({first}, {second})",
     ]
 
 
-def _promotion_lines(plan: Plan, singles) -> list[str]:
+def _promotion_lines(schema: OpSchema, singles) -> list[str]:
     names = [f"d_{p.name}" for p in singles if p.promoted]
     tests = [f"{a}.dtype is not {b}.dtype" for a, b in pairwise(names)]
-    if plan.op.promote == "float":
+    if schema.op.promote == "float":
         tests.append(f"{names[0]}.dtype.kind != 'f'")
-    if any(p.kind == OPTIONAL for p in plan.arrays):
-        names += [f"d_{p.name}" for p in plan.arrays if p.kind == OPTIONAL]
+    if any(p.kind == OPTIONAL for p in schema.arrays):
+        names += [f"d_{p.name}" for p in schema.arrays if p.kind == OPTIONAL]
         listed = ", ".join(names)
         return ["mixed = True", f"{listed} = operands.unify(op, ({listed}))"]
     if not tests:
@@ -110,17 +110,17 @@ def _promotion_lines(plan: Plan, singles) -> list[str]:
     ]
 
 
-def _forward_lines(plan: Plan, called: bool = False) -> list[str]:
+def _forward_lines(schema: OpSchema, called: bool = False) -> list[str]:
     """Call the forward; explain shapes that do not broadcast."""
-    op = plan.op
+    op = schema.op
     values = [p.name if p.kind == OPTION else f"d_{p.name}" for p in op.params]
     arguments = ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in zip(op.params, values))
     results = "data" + "".join(f", {name}" for name in op.keeps)
     names = dict(zip((param.name for param in op.params), values), xp="xp")
-    call = (None if called else plan.inlined(op.forward, names, "forward")) or f"forward(xp, {arguments})"
+    call = (None if called else schema.inlined(op.forward, names, "forward")) or f"forward(xp, {arguments})"
     lines = ["try:", f"    {results} = {call}", "except RuntimeWarning:"]
     lines += [f"    {results} = operands.quietly(forward, {arguments})"]
-    arrays = "".join(f"d_{p.name}, " for p in plan.arrays)
+    arrays = "".join(f"d_{p.name}, " for p in schema.arrays)
     better = "operands.as_storage_error(problem)"
     if op.promote:
         better = f"operands.broadcast_problem(problem, ({arrays}))"
@@ -133,30 +133,30 @@ def _forward_lines(plan: Plan, called: bool = False) -> list[str]:
     return lines
 
 
-def _output_lines(plan: Plan) -> list[str]:
-    op = plan.op
-    if plan.several:
+def _output_lines(schema: OpSchema) -> list[str]:
+    op = schema.op
+    if schema.several:
         make = ["outs = [wrap(part) for part in data]"]
         if op.view:
-            make = [f"outs = [made_view({plan.arrays[0].name}, part, MULTI) for part in data]"]
+            make = [f"outs = [made_view({schema.arrays[0].name}, part, MULTI) for part in data]"]
         finish = "return returns(*outs)" if op.returns is not None else "return tuple(outs)"
     else:
         make = ["out = new(Tensor)", "out._data = data"]
         if op.view:
-            first = plan.arrays[0].name
+            first = schema.arrays[0].name
             make = [f"out = made_view({first}, data, PLAIN)"]
         else:
             make += ["out._storage = None", "out._view = None"]
         finish = "return out"
     lines = list(make)
-    record = _record_lines(plan)
+    record = _record_lines(schema)
     if record:
-        traced = f" and {plan.arrays[0].name}._storage.__class__ is not InferenceStorage" if op.view else ""
-        lines += [f"if {_any_edge(plan)}{traced} and (recording.everywhere or modes.grad_enabled):"]
+        traced = f" and {schema.arrays[0].name}._storage.__class__ is not InferenceStorage" if op.view else ""
+        lines += [f"if {_any_edge(schema)}{traced} and (recording.everywhere or modes.grad_enabled):"]
         lines += ["    " + line for line in record]
         lines += ["else:"]
     body = "    " if record else ""
-    if plan.several:
+    if schema.several:
         lines += [body + "operands.unrecorded_outputs(outs)"]
     else:
         lines += [body + "out._edge = None"]
@@ -167,17 +167,17 @@ def _output_lines(plan: Plan) -> list[str]:
     return lines + [finish]
 
 
-def _check_lines(plan: Plan) -> list[str]:
+def _check_lines(schema: OpSchema) -> list[str]:
     """Look at what is returned."""
-    given = "".join(f"{p.name}, " for p in plan.op.params)
-    if plan.several:
+    given = "".join(f"{p.name}, " for p in schema.op.params)
+    if schema.several:
         return ["if any(map(oddities, data)):", f"    odd_op(op, ({given}), {{}}, outs)"]
     return ["if oddities(data):", f"    odd_op(op, ({given}), {{}}, out)"]
 
 
-def _any_edge(plan: Plan) -> str:
+def _any_edge(schema: OpSchema) -> str:
     parts = []
-    for p in plan.differentiable:
+    for p in schema.differentiable:
         if p.kind == ARRAYS:
             parts.append(f"operands.any_edge({p.name})")
         else:
@@ -185,13 +185,13 @@ def _any_edge(plan: Plan) -> str:
     return f"({' or '.join(parts)})"
 
 
-def _record_lines(plan: Plan) -> list[str]:
+def _record_lines(schema: OpSchema) -> list[str]:
     """Make the node: edges, provenance, what it keeps."""
-    op = plan.op
+    op = schema.op
     if not op.rules:
         return []
     lines, edges = [], []
-    for p in plan.differentiable:
+    for p in schema.differentiable:
         if p.kind == ARRAYS:
             edges.append(f"*[edge_of(tensor) for tensor in {p.name}]")
         else:
@@ -202,41 +202,41 @@ def _record_lines(plan: Plan) -> list[str]:
     lines += ["    if code.co_filename in USER_FILES:", "        latest.code = code", "    else:"]
     lines += ["        frame = user_frame(frame)", "        code = frame.f_code"]
     lines += ["node.code = code", "node.lasti = frame.f_lasti", "node.extra = None"]
-    lines += _keep_lines(plan)
-    if not plan.several:
+    lines += _keep_lines(schema)
+    if not schema.several:
         lines += ["out._edge = node"]
     elif op.outputs == "many":
         lines += ["node.outputs = len(outs)", "operands.link_outputs(node, outs)"]
-    elif plan.single_grad:
+    elif schema.single_grad:
         lines += [
             "for other_out in outs:",
             "    other_out._edge = None",
-            f"outs[{plan.output_numbers[0]}]._edge = node",
+            f"outs[{schema.output_numbers[0]}]._edge = node",
         ]
     else:
-        lines += [f"operands.link_outputs(node, outs, {plan.output_numbers!r})"]
+        lines += [f"operands.link_outputs(node, outs, {schema.output_numbers!r})"]
     return lines
 
 
-def _stretched(plan: Plan) -> str:
+def _stretched(schema: OpSchema) -> str:
     """Ask whether an input whose gradient is wanted has another shape than the output: a number never has."""
-    return " or ".join(f"e_{p.name} is not None and d_{p.name}.shape != data.shape" for p in plan.differentiable)
+    return " or ".join(f"e_{p.name} is not None and d_{p.name}.shape != data.shape" for p in schema.differentiable)
 
 
-def _keep_lines(plan: Plan) -> list[str]:
-    op, lines = plan.op, []
+def _keep_lines(schema: OpSchema) -> list[str]:
+    op, lines = schema.op, []
     if op.promote:
-        tensors = ", ".join(p.name for p in plan.differentiable)
-        singles = [p.name for p in plan.arrays]
+        tensors = ", ".join(p.name for p in schema.differentiable)
+        singles = [p.name for p in schema.arrays]
         if len(singles) == 1:
-            lines += [f"node.fix = operands.restoration(data, ({tensors},)) if mixed else None"]
+            lines += [f"node.broadcast_restore = operands.restoration(data, ({tensors},)) if mixed else None"]
         else:
-            equal = " == ".join(f"d_{n}.shape" for n in singles if plan.kinds[n] == ARRAY)
-            apart = f"mixed or not ({equal}) and ({_stretched(plan)})"
-            apart = "True" if any(plan.kinds[n] == OPTIONAL for n in singles) else apart
-            lines += [f"node.fix = operands.restoration(data, ({tensors},)) if {apart} else None"]
-    for p in plan.inputs:
-        name, users = p.name, plan.users_of(p)
+            equal = " == ".join(f"d_{n}.shape" for n in singles if schema.kinds[n] == ARRAY)
+            apart = f"mixed or not ({equal}) and ({_stretched(schema)})"
+            apart = "True" if any(schema.kinds[n] == OPTIONAL for n in singles) else apart
+            lines += [f"node.broadcast_restore = operands.restoration(data, ({tensors},)) if {apart} else None"]
+    for p in schema.inputs:
+        name, users = p.name, schema.users_of(p)
         wanted = None if users is None else " or ".join(f"e_{user} is not None" for user in users)
         if p.kind == ARRAYS:
             lines += [
@@ -250,21 +250,21 @@ def _keep_lines(plan: Plan) -> list[str]:
             lines += [f"node.{name} = {name}" + (f" if {wanted} else operands.NOT_SAVED" if wanted else "")]
             lines += [f"storage = {name}._storage" + (f" if {wanted} else None" if wanted else "")]
             lines += [f"node.{name}_version = 0 if storage is None else storage.version"]
-    if plan.out:
-        if plan.several:
+    if schema.out:
+        if schema.several:
             lines += ["node.out = data", "node.out_storage = [storage_of(one) for one in outs]"]
             lines += ["node.out_version = [0] * len(outs)"]
         elif op.view:
             lines += ["node.out = data", "node.out_storage = out._storage", "node.out_version = out._storage.version"]
         else:
             lines += ["node.out = data", "node.out_storage = out._storage = Storage()", "node.out_version = 0"]
-    lines += [f"node.{name} = {name}" for name in plan.options + plan.kept]
-    for p in plan.shapes:
+    lines += [f"node.{name} = {name}" for name in schema.options + schema.kept]
+    for p in schema.shapes:
         value = f"d_{p.name}.shape"
         if p.kind == ARRAYS:
             value = f"[array.shape for array in d_{p.name}]"
         elif p.kind == OPTIONAL:
             value = f"None if d_{p.name} is None else d_{p.name}.shape"
         lines += [f"node.{p.name}_shape = {value}"]
-    lines += [f"node.{p.name}_dtype = {p.name}._data.dtype" for p in plan.dtypes]
+    lines += [f"node.{p.name}_dtype = {p.name}._data.dtype" for p in schema.dtypes]
     return lines

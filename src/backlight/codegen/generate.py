@@ -11,11 +11,11 @@ import numpy as np
 
 from backlight import sizes
 from backlight.codegen import runtime_support
-from backlight.codegen.backward_source import backward_source, walk_source
+from backlight.codegen.backward_source import backward_into_source, backward_source
 from backlight.codegen.declaration import Op, generator
-from backlight.codegen.decompositions import gradients_of_composite
+from backlight.codegen.decompositions import gradients_of_decomposition
 from backlight.codegen.forward_source import function_source
-from backlight.codegen.op_schema import Plan
+from backlight.codegen.op_schema import OpSchema
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.saved_attributes import saved_properties
 from backlight.codegen.zero_second_derivative import resting
@@ -36,8 +36,8 @@ def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
     Args:
         checked: let it end in a look for NaN and infinity (NOTE [Anomalies] in dispatch/anomaly_mode.py).
     """
-    plan = Plan(op)
-    node_class = node_class_of(plan) if op.rules else None
+    schema = OpSchema(op)
+    node_class = node_class_of(schema) if op.rules else None
     namespace.update(
         forward=op.forward,
         xp=np,
@@ -73,8 +73,8 @@ def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
         oddities=oddities,
         odd_op=odd_op,
     )
-    source = function_source(plan, checked)
-    namespace.update(plan.inlined_globals)
+    source = function_source(schema, checked)
+    namespace.update(schema.inlined_globals)
     return compile_source(source, f"{op.name} {flavour}{' checked' if checked else ''}", namespace)["generated"]
 
 
@@ -83,21 +83,21 @@ def generate_noting(op: Op, forward):
     namespace = {"__name__": "backlight.ops.generated", "op": op, "flavour": "function"}
     generate(op, "noting", namespace)
     namespace["forward"] = forward
-    return compile_source(function_source(Plan(op), called=True), f"{op.name} noting", namespace)["generated"]
+    return compile_source(function_source(OpSchema(op), called=True), f"{op.name} noting", namespace)["generated"]
 
 
-def node_class_of(plan: Plan) -> type:
+def node_class_of(schema: OpSchema) -> type:
     """Return the class of this op's nodes, made at the first call."""
-    op = plan.op
+    op = schema.op
     if getattr(op, "node_class", None) is None:
-        op.node_class = make_node_class(plan)
+        op.node_class = make_node_class(schema)
     return op.node_class
 
 
 def source_of(public) -> str:
     """Return the code that is generated for an op's public function and for its node's backward."""
-    plan = Plan(public.op)
-    return function_source(plan) + ("\n\n" + backward_source(plan, False) if public.op.rules else "")
+    schema = OpSchema(public.op)
+    return function_source(schema) + ("\n\n" + backward_source(schema, False) if public.op.rules else "")
 
 
 def compile_source(source: str, title: str, namespace: dict) -> dict:
@@ -108,14 +108,14 @@ def compile_source(source: str, title: str, namespace: dict) -> dict:
     return namespace
 
 
-def make_node_class(plan: Plan) -> type:
+def make_node_class(schema: OpSchema) -> type:
     """Return the class of this op's nodes."""
-    op = plan.op
-    body = {"__slots__": tuple(plan.slots()), "__module__": "backlight.engine.node", "op": op}
-    if plan.several and op.outputs != "many":
-        body["outputs"] = len(plan.output_numbers)
-    body["saved_slots"] = plan.saved_slots()
-    body.update(saved_properties(plan, op.node_name))
+    op = schema.op
+    body = {"__slots__": tuple(schema.slots()), "__module__": "backlight.engine.node", "op": op}
+    if schema.several and op.outputs != "many":
+        body["outputs"] = len(schema.output_numbers)
+    body["saved_slots"] = schema.saved_slots()
+    body.update(saved_properties(schema, op.node_name))
     namespace = {
         "operands": runtime_support,
         "resting": resting,
@@ -123,19 +123,19 @@ def make_node_class(plan: Plan) -> type:
         "TENSOR_OPS": TENSOR_OPS,
         "xp": np,
         "op": op,
-        "gradients_of_composite": gradients_of_composite,
+        "gradients_of_decomposition": gradients_of_decomposition,
         "Output": Output,
         "ndarray": np.ndarray,
         "add": np.add,
         **{f"rule_{number}": rule.function for number, rule in enumerate(op.rules)},
     }
-    for source in (backward_source(plan, False), backward_source(plan, True), walk_source(plan)):
-        namespace.update(plan.inlined_globals)
+    for source in (backward_source(schema, False), backward_source(schema, True), backward_into_source(schema)):
+        namespace.update(schema.inlined_globals)
         compile_source(source, f"{op.name} {source[4 : source.index('(')]}", namespace)
-    for method in ("backward", "backward_graph", "walk"):
+    for method in ("backward", "backward_graph", "backward_into"):
         if method in namespace:
             body[method] = namespace[method]
     body["free"] = runtime_support.free_saved
-    body["freed_slots"] = plan.freed_slots()
-    body["users"] = plan.places_of_users()
+    body["freed_slots"] = schema.freed_slots()
+    body["users"] = schema.places_of_users()
     return type(op.node_name, (Node,), body)

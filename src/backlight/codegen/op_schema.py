@@ -1,7 +1,7 @@
 """What a node of an op keeps, worked out from what the op's rules ask for."""
 
 from backlight.codegen.declaration import ARRAYS, OPTION, Op
-from backlight.codegen.decompositions import asks
+from backlight.codegen.decompositions import parameter_names
 from backlight.codegen.inlining import expression_of
 from backlight.codegen.packed_nodes import ARRAY, LIST, OUT, TENSOR
 from backlight.errors import BacklightError
@@ -13,7 +13,7 @@ NAMES = {
 }  # what PyTorch calls what a node keeps, but where codegen/saved_attributes.py says more
 
 
-class Plan:
+class OpSchema:
     """What a node of this op keeps, worked out from what its rules ask for."""
 
     def __init__(self, op: Op):
@@ -23,8 +23,8 @@ class Plan:
         self.kinds = {param.name: param.kind for param in op.params}
         self.differentiable = [p for p in self.arrays if any(p.name in rule.inputs for rule in op.rules)]
         wanted = {name for rule in op.rules for name in rule.wants}
-        if op.composite is not None:
-            wanted |= {param.name for param in op.params} | set(asks(op.composite))
+        if op.decomposed is not None:
+            wanted |= {param.name for param in op.params} | set(parameter_names(op.decomposed))
         self.out = "out" in wanted
         self.inputs = [p for p in self.arrays if p.name in wanted]
         self.options = [p.name for p in op.params if p.kind == OPTION and p.name in wanted]
@@ -48,7 +48,7 @@ class Plan:
 
         It is saved only if one of them is wanted: else a later write to it would be taken for a mistake.
         """
-        if self.op.composite is not None or any(p.kind == ARRAYS for p in self.differentiable):
+        if self.op.decomposed is not None or any(p.kind == ARRAYS for p in self.differentiable):
             return None
         users = {name for rule in self.op.rules if param.name in rule.wants for name in rule.inputs}
         found = [p.name for p in self.differentiable if p.name in users]
@@ -75,7 +75,7 @@ class Plan:
 
     def slots(self) -> list[str]:
         """Names of the slots of the node class."""
-        names = ["fix"] if self.op.promote else []
+        names = ["broadcast_restore"] if self.op.promote else []
         for param in self.inputs:
             names += [param.name, param.name + "_version"]
         if self.out:

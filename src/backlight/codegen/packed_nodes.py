@@ -12,7 +12,7 @@ import numpy as np
 
 from backlight.codegen.runtime_support import NOT_SAVED, version_of
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter
-from backlight.dispatch.observation import local, tell_op
+from backlight.dispatch.observation import local, notify_op
 from backlight.engine.grad_mode import modes, set_recording
 from backlight.engine.node import Node, node_and_number
 from backlight.engine.saved_tensors import Hooks, Packed, innermost_hooks, kept_edge
@@ -37,7 +37,7 @@ class PackedNode(Node):
 
     __slots__ = ()
 
-    walk = Node.walk
+    backward_into = Node.backward_into
 
     def backward(self, grad, edges, keep):
         """Unpack, and run backward on arrays."""
@@ -145,7 +145,7 @@ class Packing(Interpreter):
             observation.inside = False
         if out is not NotImplemented:
             observation.last = out
-            tell_op(observation, op.told_as, args, kwargs, out, sys._getframe(1))
+            notify_op(observation, op.display_name, args, kwargs, out, sys._getframe(1))
         return out
 
     def _packed(self, op, function, args: tuple, kwargs: dict):
@@ -172,7 +172,7 @@ def pack_saved(node: Node, outs, given: set[int], hooks: Hooks) -> None:
         outs: the op's outputs.
         given: the ids of the tensors that the op was called with; a number, which became a 0-d tensor, is not packed.
     """
-    recording = modes.asked
+    recording = modes.requested
     try:
         set_recording(False)
         _pack_slots(node, outs, given, hooks)

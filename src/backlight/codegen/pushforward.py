@@ -28,7 +28,7 @@ import numpy as np
 
 from backlight.codegen import runtime_support
 from backlight.codegen.declaration import ARRAY, ARRAYS, LINEAR, MULTILINEAR, SYMMETRIC
-from backlight.codegen.decompositions import asks
+from backlight.codegen.decompositions import parameter_names
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.interpreters import local
 from backlight.dtypes import from_numpy_dtype
@@ -69,7 +69,7 @@ class Call:
 
     def __init__(self, level, op, function, args: tuple, kwargs: dict, outs: tuple):
         self.level, self.op, self.function, self.outs = level, op, function, outs
-        self.values = _by_name(op, args, kwargs)
+        self.values = _arguments_by_name(op, args, kwargs)
         self.differentiable = [p for p in op.arrays if any(p.name in rule.inputs for rule in op.rules)]
         found = {p.name: self.tangent(p) for p in self.differentiable}
         self.tangents = {name: tangent for name, tangent in found.items() if tangent is not None}
@@ -102,8 +102,8 @@ class Call:
         out = self.function(*positional, **{p.name: values[p.name] for p in self.op.params if p.keyword_only})
         return (out,) if isinstance(out, TensorState) else tuple(out)
 
-    def asked(self, names, **more):
-        """Return the arguments that a rule asks for by name."""
+    def arguments(self, names, **more):
+        """Return the arguments that a rule takes, by name."""
         return {name: more[name] if name in more else self.known(name) for name in names}
 
     def known(self, name: str):
@@ -141,7 +141,7 @@ def _shares(call: Call) -> list[tuple]:
         return shares
     if op.tangent_form is not None:
         return shares + _FORMS[op.tangent_form](call, rest)
-    return [*shares, (_by_composite if op.composite is not None else _by_transposing)(call, rest)]
+    return [*shares, (_by_decomposition if op.decomposed is not None else _by_transposing)(call, rest)]
 
 
 def _total(shares: list, out):
@@ -160,7 +160,7 @@ def _total(shares: list, out):
 def _by_rule(call: Call, name: str, tangent) -> tuple:
     rule = call.op.tangents[name]
     shapes = {f"{p.name}_shape": _shape(call.values[p.name]) for p in call.op.arrays if p.kind == ARRAY}
-    found = rule(**call.asked(asks(rule), tangent=tangent, **shapes))
+    found = rule(**call.arguments(parameter_names(rule), tangent=tangent, **shapes))
     return found if isinstance(found, (tuple, list)) else (found,)
 
 
@@ -210,21 +210,21 @@ def _symmetric_share(call: Call, name: str, tangent, out):
     alike = {f"{p.name}_shape": tuple(out.shape) for p in call.op.arrays}
     alike |= {f"{p.name}_dtype": out._data.dtype for p in call.op.arrays}
     needs = tuple(one == name for one in rule.inputs)
-    found = rule.function(**call.asked(rule.wants, grad=tangent, needs=needs, **alike))
+    found = rule.function(**call.arguments(rule.wants, grad=tangent, needs=needs, **alike))
     return found if len(rule.inputs) == 1 else found[rule.inputs.index(name)]
 
 
 _FORMS = {LINEAR: _linear, MULTILINEAR: _multilinear, SYMMETRIC: _symmetric}
 
 
-def _by_composite(call: Call, tangents: dict) -> tuple:
+def _by_decomposition(call: Call, tangents: dict) -> tuple:
     """Let the level see the ops that the op is written in."""
-    kept = [name for name in call.op.keeps if name in asks(call.op.composite)]
+    kept = [name for name in call.op.keeps if name in parameter_names(call.op.decomposed)]
     kept = _kept_values(call, kept) if kept else {}
     before = local.interpreters[:]
     try:
         local.interpreters.append(call.level)
-        found = call.op.composite(**call.values, **kept)
+        found = call.op.decomposed(**call.values, **kept)
     finally:
         local.interpreters[:] = before
     found = (found,) if isinstance(found, TensorState) else tuple(found)
@@ -274,17 +274,17 @@ def _recorded(call: Call, tangents: dict, *, attached: bool = False) -> tuple:
         value, tangent = values[p.name], tangents.get(p.name)
         if p.kind == ARRAYS:
             tangent = tangent or [None] * len(value)
-            values[p.name] = [_twin(one, t, attached) for one, t in zip(value, tangent)]
+            values[p.name] = [_differentiable_alias(one, t, attached) for one, t in zip(value, tangent)]
             given += tangent
         else:
-            values[p.name] = _twin(value, tangent, attached)
+            values[p.name] = _differentiable_alias(value, tangent, attached)
             given.append(tangent)
     with enable_grad():
         outs = call.run_on(values)
     return outs[call.numbers()[0]].grad_fn, given
 
 
-def _twin(value, tangent, attached: bool):
+def _differentiable_alias(value, tangent, attached: bool):
     """Return an input that is differentiated if it has a tangent, by itself or (`attached`) as the input is."""
     if value is None or tangent is None:
         return value
@@ -295,7 +295,7 @@ def _twin(value, tangent, attached: bool):
     return twin
 
 
-def _by_name(op, args: tuple, kwargs: dict) -> dict:
+def _arguments_by_name(op, args: tuple, kwargs: dict) -> dict:
     """Return a call's arguments by name, numbers and arrays as tensors where the op makes tensors of them."""
     values = {p.name: p.default for p in op.params if p.has_default}
     values |= zip((p.name for p in op.params), args)

@@ -90,7 +90,7 @@ def _scalar_tensor(value, tensors, floating: bool = False):
     return wrap(_number(value, kind) if first.__class__ is ndarray else _number(value, kind)[()])
 
 
-def number_beside(tensor, value):
+def number_operand(tensor, value):
     """Return a Python number as the 0-d tensor that it stands for beside a tensor (see NOTE [0-d data])."""
     data = getattr(tensor, "_data", None)
     if data is None:
@@ -103,12 +103,12 @@ def number_beside(tensor, value):
     return wrap(_number(value, kind))
 
 
-def float_beside(tensor, value):
-    """The same as `number_beside`, for an op that computes with floats whatever it is given."""
+def float_operand(tensor, value):
+    """The same as `number_operand`, for an op that computes with floats whatever it is given."""
     data = getattr(tensor, "_data", None)
     kind = None if data is None else data.dtype.kind
     if kind is None or kind == "f":
-        return number_beside(tensor, value)
+        return number_operand(tensor, value)
     if kind != "i" or data.__class__ is not ndarray:
         return _scalar_tensor(value, [tensor], True)
     return wrap(_number(value, get_default_dtype().numpy))

@@ -1,7 +1,7 @@
 """Under which `_saved_…` names nodes show what they keep: PyTorch's, where the declaration has others."""
 
 from backlight.codegen import runtime_support
-from backlight.codegen.op_schema import NAMES, Plan
+from backlight.codegen.op_schema import NAMES, OpSchema
 from backlight.codegen.packed_nodes import raw_item_property, raw_saved_property
 
 _NORM = {"input": "input", "mean": "result1", "inverse": "result2"}
@@ -40,10 +40,10 @@ SHOW_SIZES = {
 }
 
 
-def saved_properties(plan: Plan, node_name: str) -> dict[str, property]:
+def saved_properties(schema: OpSchema, node_name: str) -> dict[str, property]:
     """Return the properties that show what an op's nodes keep, by PyTorch's names."""
-    names, kinds, shown = NAMES | NAMES_OF.get(node_name, {}), dict(plan.saved_slots()), {}
-    for slot in [param.name for param in plan.inputs] + plan.options + plan.kept + ["out"] * bool(plan.out):
+    names, kinds, shown = NAMES | NAMES_OF.get(node_name, {}), dict(schema.saved_slots()), {}
+    for slot in [param.name for param in schema.inputs] + schema.options + schema.kept + ["out"] * bool(schema.out):
         name = names.get(slot, slot)
         if isinstance(name, tuple):
             for number, one in enumerate(name):
@@ -53,7 +53,7 @@ def saved_properties(plan: Plan, node_name: str) -> dict[str, property]:
         shown["_saved_" + name] = runtime_support.saved_property(slot)
         if slot in kinds:
             shown["_raw_saved_" + name] = raw_saved_property(slot, kinds[slot], "_saved_" + name)
-    if node_name in SHOW_SIZES and any(param.name == "input" for param in plan.shapes):
+    if node_name in SHOW_SIZES and any(param.name == "input" for param in schema.shapes):
         shown["_saved_self_sym_sizes"] = runtime_support.saved_property("input_shape")
     return shown
 

@@ -1,8 +1,8 @@
-"""Python functions whose calls are reported while somebody watches, or interpreted, by replacing their code objects.
+"""Intercept calls of Python functions, for observers, interpreters and overrides, by replacing their code objects.
 
 NOTE [Replaced code]
-A function keeps its identity, so that whoever imported it before is watched too, and afterwards it has the very code
-object again that it had before: nothing is left behind that could cost. A twin with the old code does the work.
+A function keeps its identity, so that modules that imported it before are covered too. Afterwards it gets back the code
+object that it had before: nothing remains that costs time. A copy with the old code (`original`) does the work.
 """
 
 import sys
@@ -13,7 +13,7 @@ from types import CodeType, FunctionType
 from backlight.dispatch import anomaly_mode, interpreters, torch_function
 from backlight.dispatch.anomaly_checks import odd_op
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, interpreted
-from backlight.dispatch.observation import Holders, Observation, local, somebody, tell_call, tell_op
+from backlight.dispatch.observation import Observation, SharedSwitch, local, notify_call, notify_op, observers
 from backlight.kernels.native import core
 from backlight.kernels.state_blocks import Block
 
@@ -21,62 +21,62 @@ getframe = sys._getframe
 _HANDLER = "the handler"
 
 
-class Interception:
-    """A function that is reported as one op; what it is made of is not."""
+class InterceptedFunction:
+    """A function that is reported as one op; the ops that it calls are not reported."""
 
-    whole = True
-    tell = staticmethod(tell_call)
+    as_one_op = True
+    notify = staticmethod(notify_call)
 
     def __init__(self, function: FunctionType, name: str | None = None):
         self.function = function
-        self.target = _overridden[function].twin if function in _overridden else function  # what gets the code
+        self.target = _overridden[function].original if function in _overridden else function  # what gets the code
         self.name = name or function.__name__
         self.code = self.target.__code__
-        self.twin = FunctionType(
+        self.original = FunctionType(
             self.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
-        self.twin.__kwdefaults__ = function.__kwdefaults__
-        self.replacement = calling(self.called, self.code.co_freevars)
+        self.original.__kwdefaults__ = function.__kwdefaults__
+        self.replacement = trampoline(self.dispatch, self.code.co_freevars)
 
     def set_installed(self, wanted: bool) -> None:
-        """Replace the function's code, or give it its own again."""
-        code = self.replacement if wanted else self.twin.__code__
+        """Replace the function's code, or restore its own."""
+        code = self.replacement if wanted else self.original.__code__
         if self.target.__code__ is not code:
             self.target.__code__ = code
 
-    def called(self, args: tuple, kwargs: dict):
-        """Do what the function does, and report it."""
+    def dispatch(self, args: tuple, kwargs: dict):
+        """Call the original, and report the call."""
         observation = local.observation
         if observation is None or observation.inside:
-            return self.twin(*args, **kwargs)
-        observation.inside = self.whole
+            return self.original(*args, **kwargs)
+        observation.inside = self.as_one_op
         try:
-            out = self.twin(*args, **kwargs)
+            out = self.original(*args, **kwargs)
         finally:
             observation.inside = False
-        if out is not NotImplemented and (self.whole or out is not observation.last):
+        if out is not NotImplemented and (self.as_one_op or out is not observation.last):
             observation.last = out
-            self.tell(observation, self.name, args, kwargs, out, getframe(1))
+            self.notify(observation, self.name, args, kwargs, out, getframe(1))
         return out
 
 
-class OpInterception(Interception):
-    """An op. One that for some inputs is made of other ops is reported as these."""
+class InterceptedOp(InterceptedFunction):
+    """An op. Where it is computed by other ops, those are reported instead."""
 
-    whole = False
-    tell = staticmethod(tell_op)
+    as_one_op = False
+    notify = staticmethod(notify_op)
 
     def __init__(self, function: FunctionType, op, checked: Callable[[], CodeType]):
-        super().__init__(function, op.told_as)
+        super().__init__(function, op.display_name)
         self.op = op
         self.checked = cache(checked)
 
     def set_checked(self, wanted: bool) -> None:
-        """Let the function check what it returns (NOTE [Anomalies] in dispatch/anomaly_mode.py), or no longer."""
-        self.twin.__code__ = self.checked() if wanted else self.code
+        """Switch the check of what the function returns: NOTE [Anomalies] in dispatch/anomaly_mode.py."""
+        self.original.__code__ = self.checked() if wanted else self.code
 
-    def called(self, args: tuple, kwargs: dict):
-        """Ask modes and classes (NOTE [Overriding]) first, then this thread's interpreters."""
+    def dispatch(self, args: tuple, kwargs: dict):
+        """Try modes and classes (NOTE [Overriding]) first, then this thread's interpreters."""
         if torch_function.installed.on:
             out = torch_function.asked(self.function, args, kwargs)
             if out is not UNHANDLED:
@@ -85,49 +85,49 @@ class OpInterception(Interception):
             out = interpreters.interpret(self.op, self.function, args, kwargs)
             if out is not UNHANDLED:
                 return out
-        return super().called(args, kwargs)
+        return super().dispatch(args, kwargs)
 
 
-class WholeInterception(Interception):
-    """A function that is no op, and which interpreters are asked about; nobody is told of it."""
+class InterceptedComposite(InterceptedFunction):
+    """A function that is no op, offered to interpreters as one call; it is not reported."""
 
-    def called(self, args: tuple, kwargs: dict):
-        """Ask this thread's interpreters first."""
+    def dispatch(self, args: tuple, kwargs: dict):
+        """Try this thread's interpreters first."""
         if interpreters.local.interpreters:
-            out = interpreters.interpret_whole(self.function, args, kwargs)
+            out = interpreters.interpret_composite(self.function, args, kwargs)
             if out is not UNHANDLED:
                 return out
-        return self.twin(*args, **kwargs)
+        return self.original(*args, **kwargs)
 
 
-class Surrounded(Interception):
-    """A function that runs inside a block of its own."""
+class InterceptedInBlock(InterceptedFunction):
+    """A function that runs inside a `with` block."""
 
     def __init__(self, function: FunctionType, block):
         super().__init__(function)
         self.block = block
 
-    def called(self, args: tuple, kwargs: dict):
-        """Call it inside the block."""
+    def dispatch(self, args: tuple, kwargs: dict):
+        """Call the original inside the block."""
         with self.block():
-            return self.twin(*args, **kwargs)
+            return self.original(*args, **kwargs)
 
 
-class Override(Interception):
-    """A function that is no op, which modes and classes of arguments may answer for."""
+class InterceptedOverride(InterceptedFunction):
+    """A function that is no op, which modes and classes of arguments may override."""
 
     def __init__(self, function: FunctionType, only_modes: bool):
         super().__init__(function)
         self.only_modes = only_modes
 
-    def called(self, args: tuple, kwargs: dict):
-        """Ask them first."""
+    def dispatch(self, args: tuple, kwargs: dict):
+        """Try them first."""
         out = torch_function.asked(self.function, args, kwargs, self.only_modes)
-        return self.twin(*args, **kwargs) if out is UNHANDLED else out
+        return self.original(*args, **kwargs) if out is UNHANDLED else out
 
 
-def calling(handler, free: tuple[str, ...]) -> CodeType:
-    """Return code that hands all arguments to `handler`, for a function with these variables of its surroundings."""
+def trampoline(handler, free: tuple[str, ...]) -> CodeType:
+    """Return code that passes all arguments to `handler`, for a function with these free variables."""
     code = _template(free)
     constants = tuple(handler if one == _HANDLER else one for one in code.co_consts)
     return code.replace(co_consts=constants)
@@ -135,62 +135,62 @@ def calling(handler, free: tuple[str, ...]) -> CodeType:
 
 @cache
 def _template(free: tuple[str, ...]) -> CodeType:
-    """Return code with a place for the handler: as a constant, since a function's globals belong to its module."""
-    lines = ["def surroundings():", *(f"    {name} = None" for name in free), "    def intercepted(*args, **kwargs):"]
+    """Return code with a placeholder constant for the handler: the function's globals belong to its module."""
+    lines = ["def enclosing():", *(f"    {name} = None" for name in free), "    def intercepted(*args, **kwargs):"]
     lines += [*(f"        {name}" for name in free), f"        handler = {_HANDLER!r}"]
     lines += ["        return handler(args, kwargs)"]
     lines += ["    return intercepted"]
     namespace = {}
     exec(compile("\n".join(lines), "<backlight intercepted>", "exec", dont_inherit=True), namespace)
-    return namespace["surroundings"]().__code__
+    return namespace["enclosing"]().__code__
 
 
-_built: dict[FunctionType, Interception] = {}  # ops that have been called at least once
-_others: dict[FunctionType, Interception] = {}
-_wholes: dict[FunctionType, Interception] = {}
-_overridden: dict[FunctionType, Interception] = {}  # functions that ask modes and classes now
+_built_ops: dict[FunctionType, InterceptedFunction] = {}  # ops that have been called at least once
+_observed_functions: dict[FunctionType, InterceptedFunction] = {}
+_composites: dict[FunctionType, InterceptedFunction] = {}
+_overridden: dict[FunctionType, InterceptedFunction] = {}  # functions that modes and classes may override now
 
 
 def op_was_built(function: FunctionType, op, checked: Callable[[], CodeType]) -> None:
-    """Note an op's Python function, which has its code now, to be reported while somebody watches.
+    """Register an op's Python function, which has its code now, for interception.
 
     Args:
-        checked: makes the code that it gets while anomaly mode looks at ops.
+        checked: makes the code that it gets while anomaly mode checks ops.
     """
-    with somebody.lock:
-        interception = _built[function] = OpInterception(function, op, checked)
-        interception.set_checked(anomaly_mode.anomaly.wanted_of_ops != 0)
-        interception.set_installed(somebody.blocks > 0 or interpreted.blocks > 0 or torch_function.installed.on)
+    with observers.lock:
+        intercepted = _built_ops[function] = InterceptedOp(function, op, checked)
+        intercepted.set_checked(anomaly_mode.anomaly.wanted_of_ops != 0)
+        intercepted.set_installed(observers.blocks > 0 or interpreted.blocks > 0 or torch_function.installed.on)
 
 
-def asked_as_a_whole(function: FunctionType) -> FunctionType:
-    """Let interpreters be asked about a function that is no op, and return it."""
-    with somebody.lock:
-        interception = _wholes[function] = WholeInterception(function)
-        interception.set_installed(interpreted.blocks > 0)
+def composite_function(function: FunctionType) -> FunctionType:
+    """Offer a function that is no op to interpreters as one call, and return it."""
+    with observers.lock:
+        intercepted = _composites[function] = InterceptedComposite(function)
+        intercepted.set_installed(interpreted.blocks > 0)
     return function
 
 
-def add_interception(interception: Interception) -> None:
-    """Note another function."""
-    with somebody.lock:
-        _others[interception.function] = interception
-        if somebody.blocks:
-            interception.set_installed(True)
+def register_intercepted(intercepted: InterceptedFunction) -> None:
+    """Register a function that is reported while there are observers."""
+    with observers.lock:
+        _observed_functions[intercepted.function] = intercepted
+        if observers.blocks:
+            intercepted.set_installed(True)
 
 
 def rename_ops() -> None:
-    """Take over what ops are told as now."""
-    for interception in _built.values():
-        interception.name = interception.op.told_as
+    """Take over the ops' display names."""
+    for intercepted in _built_ops.values():
+        intercepted.name = intercepted.op.display_name
 
 
-_watched = Holders()  # a token for each block that is watched, in whichever thread
-_interpreted = Holders()  # and for each with an interpreter
+_observation_switch = SharedSwitch()  # a token for each observed block, in all threads
+_interpreter_switch = SharedSwitch()  # a token for each block with an interpreter
 
 
 class Observe(Block):
-    """Tells a watcher of what this thread does inside a `with` block; blocks may be nested."""
+    """Reports what this thread does inside a `with` block to a watcher; blocks may be nested."""
 
     def __init__(self, watcher):
         self.watcher = watcher
@@ -199,12 +199,12 @@ class Observe(Block):
         return object()
 
     def _block_change(self, token):
-        _watched.hold(token)
-        _count_watched()
+        _observation_switch.hold(token)
+        _count_observers()
         if local.observation is None:
             local.observation = Observation((self.watcher,))
         else:
-            local.observation.tell_only((*local.observation.watchers, self.watcher))
+            local.observation.set_watchers((*local.observation.watchers, self.watcher))
         return self.watcher
 
     def _block_restore(self, token):
@@ -212,23 +212,23 @@ class Observe(Block):
         if observation is not None:
             left = tuple(one for one in observation.watchers if one is not self.watcher)
             if left:
-                observation.tell_only(left)
+                observation.set_watchers(left)
             else:
                 local.observation = None
-                observation.silent = True  # a backward that runs now knows it still
-        _watched.release(token)
-        _count_watched()
+                observation.silent = True  # a running backward still refers to it
+        _observation_switch.release(token)
+        _count_observers()
 
 
-def _count_watched() -> None:
-    """Count the blocks that are watched; install or remove what tells of calls."""
-    with somebody.lock:
-        somebody.blocks = len(_watched.tokens)
-        _watched.apply(somebody.blocks > 0, _switch_watching)
+def _count_observers() -> None:
+    """Count the observed blocks; install or remove what reports calls."""
+    with observers.lock:
+        observers.blocks = len(_observation_switch.tokens)
+        _observation_switch.apply(observers.blocks > 0, _update_observation)
 
 
 class interpreting(Block):  # noqa: N801 - used as a function
-    """Let an interpreter see what this thread calls inside the block: see NOTE [Interpreters]."""
+    """Offer this thread's calls inside the block to an interpreter: see NOTE [Interpreters]."""
 
     def __init__(self, interpreter: Interpreter):
         self.interpreter = interpreter
@@ -249,65 +249,65 @@ class interpreting(Block):  # noqa: N801 - used as a function
 
 
 def hold_interpreters(token: object) -> None:
-    """Let public functions ask interpreters until `release_interpreters` is called with the same token."""
-    _interpreted.hold(token)
-    _count_interpreted()
+    """Have public functions try interpreters until `release_interpreters` is called with the same token."""
+    _interpreter_switch.hold(token)
+    _count_interpreters()
 
 
 def release_interpreters(token: object) -> None:
-    """Let them ask no longer, if no other block of any thread has an interpreter; may be called twice."""
-    _interpreted.release(token)
-    _count_interpreted()
+    """Stop that, if no other block of any thread has an interpreter; may be called twice."""
+    _interpreter_switch.release(token)
+    _count_interpreters()
 
 
-def _count_interpreted() -> None:
-    with somebody.lock:
-        interpreted.blocks = len(_interpreted.tokens)
-        _interpreted.apply(interpreted.blocks > 0, _asking_changed)
+def _count_interpreters() -> None:
+    with observers.lock:
+        interpreted.blocks = len(_interpreter_switch.tokens)
+        _interpreter_switch.apply(interpreted.blocks > 0, _update_dispatch)
 
 
-def install_overrides(overrides: list[Interception]) -> None:
-    """Let each op, and these functions that are no ops, ask modes and classes: NOTE [Overriding].
+def install_overrides(overrides: list[InterceptedFunction]) -> None:
+    """Have each op, and these functions that are no ops, try modes and classes: NOTE [Overriding].
 
-    What is to be done with the code of one of these is done with that of its twin, which does the work.
+    While that is installed, other interceptions of one of these replace the code of its `original`.
     """
-    with somebody.lock:
+    with observers.lock:
         torch_function.installed.on = True
         for override in overrides:
             _overridden[override.function] = override
-            if override.function.__code__ is not override.replacement:  # it is after an interrupted call of this
-                override.twin.__code__ = override.function.__code__
-            _retarget(override.function, override.twin)
+            if override.function.__code__ is not override.replacement:  # it is already, after an interrupted call
+                override.original.__code__ = override.function.__code__
+            _retarget(override.function, override.original)
             override.set_installed(True)
-        _asking_changed()
+        _update_dispatch()
 
 
 def remove_overrides() -> None:
-    """Let nothing ask them any longer."""
-    with somebody.lock:
+    """Stop that."""
+    with observers.lock:
         torch_function.installed.on = False
         for function, override in _overridden.items():
             override.set_installed(False)
             _retarget(function, function)
         _overridden.clear()
-        _asking_changed()
+        _update_dispatch()
 
 
 def _retarget(function: FunctionType, target: FunctionType) -> None:
-    for noted in (_others, _wholes):
+    for noted in (_observed_functions, _composites):
         if function in noted:
             noted[function].target = target
 
 
-def _asking_changed() -> None:
-    """Install or remove what asks interpreters, modes and classes about ops."""
+def _update_dispatch() -> None:
+    """Install or remove the dispatch of ops to interpreters, modes and classes."""
     _set_replacements()
     if core is not None:
-        core.core_interpret(_asked_by_core if interpreted.blocks or torch_function.installed.on else None)
+        core.core_interpret(_dispatch_for_core if interpreted.blocks or torch_function.installed.on else None)
 
 
-def _asked_by_core(op, function, args: tuple, kwargs: dict):
-    """Ask who may answer for an op that the core would run; None lets it. The core calls this."""
+def _dispatch_for_core(op, function, args: tuple, kwargs: dict):
+    """Dispatch an op that the core would run; None lets the core run it. The core calls this."""
     if torch_function.installed.on:
         out = torch_function.asked(function, args, kwargs)
         if out is not UNHANDLED:
@@ -320,44 +320,44 @@ def _asked_by_core(op, function, args: tuple, kwargs: dict):
 
 @anomaly_mode.listener
 def check_ops(wanted: int) -> None:
-    """Look at what ops return from now on, or no longer: see NOTE [Anomalies] in dispatch/anomaly_mode.py."""
-    with somebody.lock:
-        somebody.watches = somebody.blocks > 0 or wanted != 0
-        for interception in _built.values():
-            interception.set_checked(wanted != 0)
+    """Switch the check of what ops return: see NOTE [Anomalies] in dispatch/anomaly_mode.py."""
+    with observers.lock:
+        observers.active = observers.blocks > 0 or wanted != 0
+        for intercepted in _built_ops.values():
+            intercepted.set_checked(wanted != 0)
         _replace_ops()
         if core is not None:
             core.core_check(odd_op if wanted else None, wanted)
 
 
-def _switch_watching() -> None:
-    somebody.watches = somebody.blocks > 0 or anomaly_mode.anomaly.wanted_of_ops != 0
+def _update_observation() -> None:
+    observers.active = observers.blocks > 0 or anomaly_mode.anomaly.wanted_of_ops != 0
     if core is not None:
-        core.core_report(compiled_op_returned if somebody.blocks else None)
+        core.core_report(compiled_op_returned if observers.blocks else None)
     _set_replacements()
 
 
 def _replace_ops() -> None:
-    """Give each op the code that who watches, interprets or looks for anomalies now needs."""
-    if somebody.blocks or interpreted.blocks or torch_function.installed.on:
-        for function, interception in _built.items():  # written out: each vmap comes here twice
-            function.__code__ = interception.replacement
+    """Give each op the code that observers, interpreters, overrides and anomaly mode need now."""
+    if observers.blocks or interpreted.blocks or torch_function.installed.on:
+        for function, intercepted in _built_ops.items():  # inlined: each vmap comes here twice
+            function.__code__ = intercepted.replacement
     else:
-        for function, interception in _built.items():
-            function.__code__ = interception.twin.__code__
+        for function, intercepted in _built_ops.items():
+            function.__code__ = intercepted.original.__code__
 
 
 def _set_replacements() -> None:
-    """Give each function the code that who watches or interprets now needs."""
+    """Give each function the code that observers and interpreters need now."""
     interprets = interpreted.blocks > 0
     _replace_ops()
-    for interception in _others.values():
-        interception.set_installed(somebody.blocks > 0)
-    for function, interception in _wholes.items():
+    for intercepted in _observed_functions.values():
+        intercepted.set_installed(observers.blocks > 0)
+    for function, intercepted in _composites.items():
         if interprets:
-            interception.target.__code__ = interception.replacement
-        elif function not in _others:
-            interception.target.__code__ = interception.code
+            intercepted.target.__code__ = intercepted.replacement
+        elif function not in _observed_functions:
+            intercepted.target.__code__ = intercepted.code
 
 
 def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:
@@ -365,4 +365,4 @@ def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:
     observation = local.observation
     if observation is not None and not observation.inside:
         observation.last = out
-        tell_op(observation, op.told_as, args, kwargs, out, getframe(1))
+        notify_op(observation, op.display_name, args, kwargs, out, getframe(1))

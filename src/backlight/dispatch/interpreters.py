@@ -1,22 +1,22 @@
-"""What may stand between a call of an op and the op: forward-mode tangents, vmap's batches, hooks on what is saved.
+"""Interpreters between a call and its op, as in functorch: forward mode, vmap, hooks on saved tensors.
 
 NOTE [Interpreters]
 `with interpreting(it):` puts an interpreter on top of this thread's stack. While any thread has one, the public
-function of each declared op, compiled or not, asks the topmost of its own thread first:
+function of each declared op, compiled or not, calls the topmost of its own thread first:
 
-    it.op(op, function, args, kwargs)    gives the call's result, or UNHANDLED: then the next below is asked, and where
-                                         none is left the op runs as ever
-    it.whole(function, args, kwargs)     the same for functions that are no ops and that `asked_as_a_whole`
-                                         (dispatch/dispatcher.py) was told of
+    it.op(op, function, args, kwargs)       returns the call's result, or UNHANDLED: then the next below is called, and
+                                            if none is left the op runs as usual
+    it.composite(function, args, kwargs)    the same for functions that are no ops, declared by `composite_function`
+                                            (dispatch/dispatcher.py)
 
 While that method runs, its interpreter is off the stack, so what it calls (`function(*args)` too) goes to the ones
-below: this is how transforms nest. Those that open batches (`opens_batches`: vmap) are asked before all others, the
+below: this is how transforms nest. Those that open batches (`opens_batches`: vmap) are called before all others, the
 innermost first, and leave these on the stack: a batched tensor stands for one of more dims, and what belongs to a
 tensor (its history, its tangents) belongs to that one, whatever the order of the blocks; vmap commutes with all of it.
-So an interpreter that opens no batches never meets a batched tensor. An op that hands other numbers of dims over to
-other ops (`Op.elsewhere`) is not asked about for these; the ops it is made of are. Of the ops that a backward calls
-only those are asked that `sees_backward`: it then runs on tensors. While no thread has an interpreter, nothing of this
-costs anything: functions are given other code (NOTE [Replaced code] in dispatch/dispatcher.py), and the compiled core
+So an interpreter that opens no batches never gets a batched tensor. An op that passes inputs of other numbers of dims
+to other ops (`Op.elsewhere`) is skipped for these; interpreters get the other ops. Only interpreters that set
+`sees_backward` get the ops of a backward, which then runs on tensors. While no thread has an interpreter, all this
+costs nothing: functions have their own code (NOTE [Replaced code] in dispatch/dispatcher.py), and the compiled core
 tests a C global.
 """
 
@@ -34,15 +34,15 @@ class Interpreter:
     __slots__ = ()
 
     opens_batches = False
-    has_batches = False  # whether it opens batches of its own, while it is asked
-    sees_backward = False  # whether backward runs its rules on tensors, so that this interpreter is asked about them
+    has_batches = False  # whether it has opened batches of its own
+    sees_backward = False  # whether backward runs its rules on tensors, so that this interpreter gets their ops
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Return what a call gives, or UNHANDLED to let it go on below."""
+        """Return the result of a call, or UNHANDLED to pass it on to the next interpreter."""
         return UNHANDLED
 
-    def whole(self, function, args: tuple, kwargs: dict):
-        """Return what a call of a function that is no op gives, or UNHANDLED."""
+    def composite(self, function, args: tuple, kwargs: dict):
+        """Return the result of a call of a function that is no op, or UNHANDLED."""
         return UNHANDLED
 
 
@@ -54,7 +54,7 @@ class _Stack(ThreadState):
 
 
 class _Interpreted:
-    """How many blocks, of all threads, have an interpreter on now: a plain attribute, cheap to ask."""
+    """How many blocks, of all threads, have an interpreter on now: a plain attribute, cheap to read."""
 
     __slots__ = ("blocks",)
 
@@ -67,35 +67,35 @@ interpreted = _Interpreted()
 
 
 def innermost() -> Interpreter | None:
-    """Return the interpreter that is asked first in this thread, None if there is none."""
+    """Return the interpreter on top of this thread's stack, None if there is none."""
     return local.interpreters[-1] if local.interpreters else None
 
 
 def backward_is_seen() -> bool:
-    """Tell whether an interpreter of this thread is to be asked about the ops of a backward."""
+    """Tell whether an interpreter of this thread must get the ops of a backward."""
     return interpreted.blocks > 0 and any(one.sees_backward for one in local.interpreters)
 
 
 def interpret(op, function, args: tuple, kwargs: dict):
-    """Ask this thread's interpreters about a call of an op; UNHANDLED if none wants it."""
-    if not local.interpreters or (op.dims is not None and _goes_elsewhere(op, args)):
+    """Offer a call of an op to this thread's interpreters; UNHANDLED if none takes it."""
+    if not local.interpreters or (op.dims is not None and _runs_other_ops(op, args)):
         return UNHANDLED
-    return _first_answer(lambda interpreter: interpreter.op(op, function, args, kwargs))
+    return _first_handled(lambda interpreter: interpreter.op(op, function, args, kwargs))
 
 
-def interpret_whole(function, args: tuple, kwargs: dict):
-    """Ask this thread's interpreters about a call of a function that is no op; UNHANDLED if none wants it."""
-    return _first_answer(lambda interpreter: interpreter.whole(function, args, kwargs))
+def interpret_composite(function, args: tuple, kwargs: dict):
+    """Offer a call of a function that is no op to this thread's interpreters; UNHANDLED if none takes it."""
+    return _first_handled(lambda interpreter: interpreter.composite(function, args, kwargs))
 
 
-def _first_answer(ask):
-    """Ask one interpreter after the other, each with those asked before off the stack, and put all back."""
+def _first_handled(call):
+    """Call one interpreter after the other, each with those called before off the stack, and restore the stack."""
     stack = local.interpreters
     if len(stack) == 1:
         only = stack[0]
         try:
             del stack[:]
-            return ask(only)
+            return call(only)
         finally:
             stack[:] = (only,)
     before = list(stack)
@@ -104,7 +104,7 @@ def _first_answer(ask):
     try:
         for interpreter in order:
             stack.remove(interpreter)
-            out = ask(interpreter)
+            out = call(interpreter)
             if out is not UNHANDLED:
                 return out
     finally:
@@ -116,13 +116,13 @@ def _opens_no_batches(interpreter: Interpreter) -> bool:
     return not interpreter.opens_batches
 
 
-def _goes_elsewhere(op, args: tuple) -> bool:
+def _runs_other_ops(op, args: tuple) -> bool:
     return any(hasattr(one, "_data") and one._data.ndim != op.dims for one in args)
 
 
 @block
 def without(interpreter: Interpreter) -> Iterator[None]:
-    """Take an interpreter, and those inside it, off this thread's stack within the block."""
+    """Remove an interpreter, and those above it, from this thread's stack within the block."""
     stack = local.interpreters
     at = stack.index(interpreter)
     before = stack[:]
@@ -135,7 +135,7 @@ def without(interpreter: Interpreter) -> Iterator[None]:
 
 @block
 def uninterpreted() -> Iterator[None]:
-    """Take all interpreters off this thread's stack within the block."""
+    """Remove all interpreters from this thread's stack within the block."""
     stack = local.interpreters
     before = stack[:]
     try:

@@ -1,8 +1,8 @@
-"""Who watches this thread, and how an event gets to them: see NOTE [Watching] in dispatch/observers.py.
+"""The watchers of this thread, and how an event reaches them: see NOTE [Watching] in dispatch/observers.py.
 
 NOTE [What watching costs]
-While nobody watches, in any thread, `somebody.watches` is False: the walk, and ops that write in place, test it once,
-and compiled ops test a C global. Functions in Python are not even that: while somebody watches, their code objects are
+While no thread has a watcher, `observers.active` is False. Backward, and ops that write in place, test it once,
+and compiled ops test a C global. Functions in Python test nothing: while there are watchers, their code objects are
 replaced (dispatch/dispatcher.py).
 """
 
@@ -25,19 +25,19 @@ EVENTS = tuple(name for name, what in vars(Watcher).items() if not name.startswi
 TO_NUMBERS = {"item", "tolist", "numpy", "__array__", "__float__", "__int__", "__bool__", "__index__", "__complex__"}
 
 
-class _Somebody:
-    """How many blocks, of all threads, are watched now: a plain attribute, since a thread-local one costs more."""
+class _Observers:
+    """How many blocks, of all threads, are observed now: a plain attribute, since a thread-local one costs more."""
 
-    __slots__ = ("blocks", "lock", "watches")
+    __slots__ = ("blocks", "lock", "active")
 
     def __init__(self):
         self.blocks = 0
-        self.watches = False
+        self.active = False
         self.lock = fork_safe_lock()
 
 
-class Holders:
-    """Who needs a switch on, in whichever thread, and what the switch is on: interrupted calls may be repeated."""
+class SharedSwitch:
+    """A switch that is on while any thread holds a token for it; an interrupted call may be repeated."""
 
     __slots__ = ("applied", "tokens")
 
@@ -46,15 +46,15 @@ class Holders:
         self.applied: bool | None = False  # None while it is being switched
 
     def hold(self, token: object) -> None:
-        """Note one more."""
+        """Add a token."""
         self.tokens.add(token)
 
     def release(self, token: object) -> None:
-        """Forget one, if it is there."""
+        """Remove a token, if it is there."""
         self.tokens.discard(token)
 
     def apply(self, wanted: bool, switch) -> None:
-        """Call `switch()` where what is wanted is not what was done last, or that was interrupted."""
+        """Call `switch()` if the wanted state is not the one applied last, or applying it was interrupted."""
         if self.applied is not wanted:
             self.applied = None
             switch()
@@ -62,20 +62,20 @@ class Holders:
 
 
 class _Local(ThreadState):
-    """What this thread's watchers are."""
+    """This thread's watchers."""
 
     observation = None
 
 
-somebody = _Somebody()
+observers = _Observers()
 local = _Local()
 
 
 class Observation:
-    """The watchers of one thread, the outermost block's first, by the events that they want; where the program is.
+    """The watchers of one thread by the events that they override, the outermost block's first; and running modules.
 
-    `inside` is set while something reported runs that is made of other ops, and while a watcher runs: ops are not
-    reported then. `silent` is set while a watcher runs: then nothing is.
+    `inside` is set while a reported function runs, or a watcher: ops are not reported then. `silent` is set while a
+    watcher runs: nothing is reported then.
     """
 
     __slots__ = (*EVENTS, "inside", "silent", "watchers", "runs", "last", "modules")
@@ -85,16 +85,16 @@ class Observation:
         self.runs = 0
         self.last = None  # what the last reported op returned
         self.modules = []  # (module, path) of those that run, the outermost first
-        self.tell_only(watchers)
+        self.set_watchers(watchers)
 
-    def tell_only(self, watchers: tuple) -> None:
-        """Set who is told."""
+    def set_watchers(self, watchers: tuple) -> None:
+        """Set the watchers that are notified."""
         self.watchers = watchers
         for event in EVENTS:
             setattr(self, event, tuple(getattr(one, event) for one in watchers if wants(one, event)))
 
-    def tell(self, listeners: tuple, *event) -> None:
-        """Call those who want an event; what they do themselves is not reported."""
+    def notify(self, listeners: tuple, *event) -> None:
+        """Call the listeners of an event; what they do themselves is not reported."""
         if self.silent:
             return
         inside = self.inside
@@ -121,17 +121,17 @@ def wants(watcher, event: str) -> bool:
     return getattr(type(watcher), event) is not getattr(Watcher, event) or event in getattr(watcher, "__dict__", ())
 
 
-def tell_call(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:
-    """Report an op that returned, seen from `frame`, which may be the engine's own."""
+def notify_call(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:
+    """Report a call that returned; `frame` may be the engine's own."""
     if observation.called and not observation.silent:
         if all(one.only_nodes for one in observation.watchers) and not _concerns_graph(name, args, kwargs, out):
             return
         place = user_frame(frame)
-        observation.tell(observation.called, Call(name, args, kwargs, out, place.f_code, place.f_lasti))
+        observation.notify(observation.called, Call(name, args, kwargs, out, place.f_code, place.f_lasti))
 
 
 def _concerns_graph(name: str, args: tuple, kwargs: dict, out) -> bool:
-    """Tell whether a call made a node, or read a tensor that has a graph and returned what has none."""
+    """Tell whether a call made a node, or read a tensor with a graph and returned a value without one."""
     if not isinstance(out, TensorState):
         return not isinstance(out, (bool, int, float)) or name in TO_NUMBERS
     if out._edge is not None:
@@ -145,49 +145,49 @@ def reports_ops() -> bool:
 
 
 def reported(function, args: tuple, kwargs: dict):
-    """Call a function and report it as one op; what it is made of is not reported."""
+    """Call a function and report it as one op; the ops that it calls are not reported."""
     observation = local.observation
     observation.inside = True
     try:
         out = function(*args, **kwargs)
     finally:
         observation.inside = False
-    tell_call(observation, function.__name__, args, kwargs, out, sys._getframe(1))
+    notify_call(observation, function.__name__, args, kwargs, out, sys._getframe(1))
     return out
 
 
 def begin_write(tensor, name: str, place) -> None:
-    """Let a tensor's storage count that an op writes to it, and on which line: before the memory changes.
+    """Count an op's write to a tensor's storage, and note its line: before the memory changes.
 
-    If an interrupt comes in between, backward refuses what was saved, in place of using values that have changed.
+    If an interrupt comes in between, backward refuses saved values that may have changed.
     """
     storage_of(tensor).wrote(name, place)
 
 
 def end_write(tensor) -> None:
-    """Tell whoever watches that what `begin_write` counted is written."""
-    if somebody.watches and (writer := tensor._storage.writer) is not None:
-        tell_write(tensor, writer[0], writer[1:])
+    """Notify watchers that the write that `begin_write` counted is done."""
+    if observers.active and (writer := tensor._storage.writer) is not None:
+        notify_write(tensor, writer[0], writer[1:])
 
 
 def count_write(tensor, name: str, place) -> None:
-    """Count a write that has happened elsewhere, or changes nothing."""
+    """Count a write that happened elsewhere, or changes nothing."""
     begin_write(tensor, name, place)
     end_write(tensor)
 
 
-def tell_op(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:
+def notify_op(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:
     """Report a declared op, whose node knows the user's line."""
     if observation.called:
         node = getattr(out, "_edge", None)
         if isinstance(node, Node):
-            observation.tell(observation.called, Call(name, args, kwargs, out, node.code, node.lasti))
+            observation.notify(observation.called, Call(name, args, kwargs, out, node.code, node.lasti))
         else:
-            tell_call(observation, name, args, kwargs, out, frame)
+            notify_call(observation, name, args, kwargs, out, frame)
 
 
-def tell_write(tensor, name: str, place) -> None:
-    """Report that a tensor was written to and the write counted; called where `somebody.watches`."""
+def notify_write(tensor, name: str, place) -> None:
+    """Report that a tensor was written to and the write counted; called if `observers.active`."""
     observation = local.observation
     if observation is not None and observation.wrote and tensor._storage.__class__ is not InferenceStorage:
-        observation.tell(observation.wrote, tensor, name, *place)
+        observation.notify(observation.wrote, tensor, name, *place)

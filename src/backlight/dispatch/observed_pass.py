@@ -1,4 +1,4 @@
-"""A backward that somebody watches: what the walk tells of it (NOTE [Watching] in dispatch/observers.py)."""
+"""Report a backward pass to watchers (NOTE [Watching] in dispatch/observers.py)."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ OF_RUNS = ("started", "ran", "accumulated", "changed", "freed", "ended")
 
 
 def observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad) -> "ObservedRun | None":
-    """Return what tells of a run that begins now in this thread, or None if nobody here wants to know."""
+    """Return what reports a run that begins now in this thread, or None if no watcher here wants its events."""
     observation = local.observation
     if observation is None or observation.silent:
         return None
@@ -35,73 +35,73 @@ def observed_run(roots, root_grads, keep_graph, create_graph, inputs, into_grad)
 
 
 def _tensors(grads) -> list:
-    """Return gradients as tensors: the walk carries arrays, or tensors under create_graph."""
+    """Return gradients as tensors: a pass carries arrays, or tensors under create_graph."""
     return [one if one is None or isinstance(one, TensorState) else wrap(one) for one in grads]
 
 
 class ObservedRun(Block):
-    """Tells watchers what happens in one run."""
+    """Reports the events of one run to watchers."""
 
-    __slots__ = ("ended", "observation", "run", "tells_changes", "tells_of_grad", "tells_ran")
+    __slots__ = ("ended", "observation", "reports_accumulated", "reports_changes", "reports_ran", "run")
 
     def __init__(self, observation: Observation, run: Run):
         self.observation = observation
         self.run = run
         self.ended = False
-        self.tells_ran = bool(observation.ran)
-        self.tells_of_grad = bool(observation.accumulated)
-        self.tells_changes = bool(observation.changed)
+        self.reports_ran = bool(observation.ran)
+        self.reports_accumulated = bool(observation.accumulated)
+        self.reports_changes = bool(observation.changed)
 
     def _block_state(self):
         return None
 
     def _block_change(self, state):
-        self.observation.tell(self.observation.started, self.run)
+        self.observation.notify(self.observation.started, self.run)
 
     def _block_restore(self, state):
         if not self.ended:
             self.ended = True
-            self.observation.tell(self.observation.ended, self.run)
+            self.observation.notify(self.observation.ended, self.run)
 
     def ran(self, node, grad, grads, freed: bool) -> None:
-        """Tell that a node has run, and whether it dropped what it had saved."""
+        """Report that a node has run, and that it dropped its saved values if `freed`."""
         observation = self.observation
-        if self.tells_ran:
+        if self.reports_ran:
             outputs = (grad,) if node.outputs == 1 else grad or (None,) * node.outputs
             if not self.run.create_graph:
                 outputs, grads = _tensors(outputs), _tensors(grads)
-            observation.tell(observation.ran, self.run, node, outputs, grads)
+            observation.notify(observation.ran, self.run, node, outputs, grads)
         if freed and node.freed_slots and observation.freed:
-            observation.tell(observation.freed, self.run, node)
+            observation.notify(observation.freed, self.run, node)
 
     def grad_of(self, tensor):
         """Return a copy of a tensor's `.grad` as it is now, or None."""
         present = tensor._grad
-        return None if present is None or not self.tells_of_grad else _copied(present)
+        return None if present is None or not self.reports_accumulated else _copied(present)
 
     def accumulated(self, tensor, arrived, before) -> None:
-        """Tell that a gradient was added to `.grad`."""
-        if self.tells_of_grad:
+        """Report that a gradient was added to `.grad`."""
+        if self.reports_accumulated:
             (arrived,) = _tensors((arrived,))
-            self.observation.tell(self.observation.accumulated, self.run, tensor, arrived, before)
+            self.observation.notify(self.observation.accumulated, self.run, tensor, arrived, before)
 
     def leaf_ran(self, leaf, grad) -> None:
-        """Tell that a leaf's AccumulateGrad has run."""
-        if self.tells_ran:
-            self.observation.tell(self.observation.ran, self.run, accumulator(leaf), _tensors((grad,)), ())
+        """Report that a leaf's AccumulateGrad has run."""
+        if self.reports_ran:
+            self.observation.notify(self.observation.ran, self.run, accumulator(leaf), _tensors((grad,)), ())
 
     def leaf_written(self, leaf, grad, before) -> None:
-        """Tell both; the core's walk calls this."""
+        """Report both; the compiled pass calls this."""
         self.accumulated(leaf, grad, before)
         self.leaf_ran(leaf, grad)
 
     def call(self, hook, ends, seen: tuple, *given):
-        """Call a hook with what it is given, and tell of those gradients in `seen` that it changes.
+        """Call a hook with the arguments `given`, and report those gradients in `seen` that it changes.
 
         Args:
             ends: for each gradient (node, output number) of where it goes; (None, 0) for nowhere.
         """
-        if not self.tells_changes:
+        if not self.reports_changes:
             return hook(*given)
         before = [None if one is None else _copied(one) for one in seen]
         answer = hook(*given)
@@ -109,7 +109,7 @@ class ObservedRun(Block):
         for (node, number), old, one, new in zip(ends, before, seen, answers):
             after = new if isinstance(new, TensorState) else one
             if node is not None and after is not None and (after is not one or not _same_bits(old, after)):
-                self.observation.tell(self.observation.changed, self.run, node, number, hook, old, after)
+                self.observation.notify(self.observation.changed, self.run, node, number, hook, old, after)
         return answer
 
 

@@ -1,10 +1,10 @@
-"""What somebody who watches a program is told: ops as they return, modules entered and left, the backward walk.
+"""The events that a watcher of a program receives: ops as they return, modules entered and left, the backward pass.
 
 NOTE [Watching]
-A `Watcher` is told of events by an engine's `observe(watcher)` (see NOTE [An engine] in lens/engines.py), which is the
+A `Watcher` receives events from an engine's `observe(watcher)` (see NOTE [An engine] in lens/engines.py), which is the
 same for backlight's own engine and for PyTorch's. Tensors and nodes are the engine's own objects, not copies: a watcher
 that keeps one keeps its memory, and must read a value at once if it may be written to later. A watcher's own ops are
-not reported to it. What a method costs is paid at every event; an event whose method is not overridden costs nothing.
+not reported to it. A method's cost is paid at every event; an event whose method is not overridden costs nothing.
 """
 
 import linecache
@@ -33,7 +33,7 @@ def line_at(code: CodeType | None, lasti: int) -> Line | None:
 
 
 class Kept(NamedTuple):
-    """A tensor that a node saved; `tensor` is None where it was freed or modified, and `problem` says which."""
+    """A tensor that a node saved; `tensor` is None if it was freed or modified, and `problem` says which."""
 
     name: str
     tensor: Any
@@ -46,7 +46,7 @@ class Call(NamedTuple):
     Args:
         name: the function's own name, `add`, `add_`, `cross_entropy`, `__getitem__`.
         args: what it was called with, the tensor of a method first.
-        kwargs: and by name.
+        kwargs: the keyword arguments.
         out: what it returned.
         code: the code object of the user's line, outside of the engine's own files.
         lasti: the instruction within it (`graph.provenance.line_number` gives the line).
@@ -61,19 +61,19 @@ class Call(NamedTuple):
 
 
 class Run:
-    """One backward: from `backward()`, or from `autograd.grad()`.
+    """One backward pass, of `backward()` or of `autograd.grad()`.
 
     Args:
-        number: how many runs began before this one, nested ones too.
+        number: how many runs began before this one, nested runs included.
         roots: (node, output number) that it starts from; a leaf's node is its AccumulateGrad.
         root_gradients: the gradient that each starts with.
-        inputs: what gradients are wanted for, (node, output number), or None for all leaves.
-        into_grad: whether leaves get them in `.grad`: `backward()`, not `grad()`.
+        inputs: the (node, output number) whose gradients are wanted, or None for all leaves.
+        into_grad: whether they are added to the leaves' `.grad`: `backward()`, not `grad()`.
         keep_graph: whether saved tensors stay.
         create_graph: whether the run is itself recorded.
         code: the code object of the user's line that started it.
         lasti: the instruction within it.
-        problem: what it was ended by, known at its end.
+        problem: the exception that ended it, if one did.
     """
 
     __slots__ = (
@@ -115,11 +115,11 @@ class Run:
 
 
 class Watcher:
-    """Somebody who is told what a program does (see NOTE [Watching]); a subclass overrides what it wants to know.
+    """Receives the events of a program (see NOTE [Watching]); a subclass overrides the methods of those that it wants.
 
-    `only_nodes` says that of calls it wants those that may have made nodes, those that read what has a graph and return
-    what has none, and those that register hooks: an engine may leave the others out, which are most of them. It may
-    become False while the watcher is told of a call, and then holds for the next.
+    `only_nodes` restricts calls to those that may have made nodes, that read a tensor with a graph and return a value
+    without one, or that register hooks: an engine may leave out the others, which are most. The watcher may set it to
+    False in `called`, which holds from the next call on.
     """
 
     only_nodes = False
@@ -140,7 +140,7 @@ class Watcher:
         """A backward begins: its graph is as the forward left it."""
 
     def ran(self, run: Run, node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
-        """A node has run, its hooks too: gradients of its outputs as they arrived, and what it hands to its edges.
+        """A node and its hooks have run: gradients of its outputs as they arrived, and those that it gives its edges.
 
         Tensors, or None where there is no gradient. For an AccumulateGrad `grad_inputs` is empty.
         """
@@ -152,7 +152,7 @@ class Watcher:
         """A user's hook replaced the gradient of a node's output (`before` → `after`), or edited it in place."""
 
     def freed(self, run: Run, node) -> None:
-        """A node dropped what it had saved."""
+        """A node dropped its saved values."""
 
     def ended(self, run: Run) -> None:
-        """A backward ended, by an exception if `run.problem` is one."""
+        """A backward ended; if an exception ended it, `run.problem` is it."""

@@ -1,8 +1,8 @@
-"""One run of the backward walk: collect, sort once by sequence number, run each node, add up what meets.
+"""One backward pass: collect the nodes, sort them once by sequence number, run each, add up gradients that meet.
 
 NOTE [When leaves are written]
-PyTorch writes a leaf's `.grad` as soon as its last gradient has arrived. Only hooks can see that moment: where there
-are any, deliveries are counted and the order is kept; where there are none, leaves are written at the end, which is
+PyTorch writes a leaf's `.grad` as soon as its last gradient has arrived. Only hooks can see that moment: if there
+are any, deliveries are counted and the order is kept; if there are none, leaves are written at the end, which is
 cheaper, or when a node fails: then those whose gradients were complete.
 """
 
@@ -31,11 +31,11 @@ _by_sequence = attrgetter("sequence")
 ndarray = np.ndarray
 getrefcount = sys.getrefcount
 _nothing = repeat(None)
-HOOKLESS = (type(None), weakref.ref)  # what a leaf refers to its AccumulateGrad by, unless that has hooks (`extra_of`)
+HOOKLESS = (type(None), weakref.ref)  # types of a leaf's `_accumulator` while that has no hooks (`extra_of`)
 
 
-class Walk:
-    """The state of one run."""
+class BackwardPass:
+    """The state of one backward pass."""
 
     __slots__ = (
         "buffers",
@@ -43,6 +43,7 @@ class Walk:
         "captures",
         "first_infinite",
         "graph",
+        "has_hooks",
         "keep",
         "leaves",
         "lone_root",
@@ -52,7 +53,6 @@ class Walk:
         "pending",
         "roots",
         "targets",
-        "watched",
     )
 
     def __init__(self, keep, graph, observed, roots=()):
@@ -63,21 +63,21 @@ class Walk:
         self.observed = observed
         self.buffers = {}  # node -> gradient of its output (a list of them if it has several)
         self.leaves = []
-        self.watched = False  # whether a hook could see when a leaf is written
-        self.pending = {}  # leaf -> edges that have yet to deliver
-        self.owned = set()  # nodes whose buffer the walk made itself, so that it may add in place
+        self.has_hooks = False  # whether a hook could see when a leaf is written
+        self.pending = {}  # leaf -> number of edges that have yet to deliver
+        self.owned = set()  # nodes whose buffer this pass made itself, so that it may add in place
         self.masks = None  # node -> edges that lead to an input, when inputs are given
         self.targets = None  # the inputs' nodes and leaves, when inputs are given
-        self.lone_root = None  # then, the root if it is the only one: its tensor hooks run even if it leads to no input
+        self.lone_root = None  # the only root, when inputs are given: its tensor hooks run even if it leads to no input
         self.captures = {}  # node or leaf -> [(output number, place in `captured`)]
         self.captured = []
 
     def collect(self, roots, since: int) -> list:
-        """Return all nodes that the roots reach, last made first; note the leaves, and whether anybody watches.
+        """Return all nodes that the roots reach, last made first; note the leaves, and whether there are hooks.
 
         Nodes made before `since` are left out.
         """
-        buffers, leaves, stack, watched = self.buffers, self.leaves, [], anomaly.enabled
+        buffers, leaves, stack, has_hooks = self.buffers, self.leaves, [], anomaly.enabled
         for edge in roots:
             node = edge.node if edge.__class__ is Output else edge
             if node not in buffers:
@@ -88,7 +88,7 @@ class Walk:
             node = stack.pop()
             order.append(node)
             if node.extra is not None:
-                watched = True
+                has_hooks = True
             for edge in node.edges:
                 if edge is None or edge in buffers:
                     continue
@@ -102,7 +102,7 @@ class Walk:
                 elif edge.sequence >= since:
                     stack.append(edge)
         order.sort(key=_by_sequence, reverse=True)
-        self.watched = watched or any(
+        self.has_hooks = has_hooks or any(
             leaf._hooks or leaf._post_accumulate_hooks or leaf._accumulator.__class__ not in HOOKLESS for leaf in leaves
         )
         return order
@@ -130,7 +130,7 @@ class Walk:
             if not into_grad:
                 self.captures.setdefault(node, []).append((number, place))
         leads, masks = set(targets), {}
-        if into_grad:  # as in PyTorch these run, though nothing that they give is wanted
+        if into_grad:  # as in PyTorch these run, though their gradients are not wanted
             masks = {node: [None] * len(node.edges) for node in targets if not node.is_end}
         for node in reversed(order):
             mask, useful = [], False
@@ -146,18 +146,18 @@ class Walk:
         self.masks = masks
 
     def reaches(self, node) -> bool:
-        """Tell whether a node or leaf runs, or has its gradient captured, in this walk."""
+        """Tell whether a node or leaf runs, or has its gradient captured, in this pass."""
         return node in self.buffers and (self.masks is None or node in self.masks or node in self.targets)
 
     def start(self, roots, root_grads) -> None:
-        """Put the first gradients in place."""
+        """Put the gradients of the roots into the buffers."""
         for edge, grad in zip(roots, root_grads):
             node, number = node_and_number(edge)
             if node.outputs > 1:
                 self.add_to_output(node, number, grad)
                 continue
             self.buffers[node] = grad if self.buffers[node] is None else self.buffers[node] + grad
-            if self.watched and node.is_end:
+            if self.has_hooks and node.is_end:
                 self.pending[node] -= 1
                 if self.pending[node] == 0:
                     self.finish_leaf(node)
@@ -170,23 +170,23 @@ class Walk:
         slots[number] = grad if slots[number] is None else slots[number] + grad
 
     def run(self, order) -> None:
-        """Run the nodes in order: on the short path if nobody watches, else with every hook in its place."""
-        if self.graph or self.watched:
+        """Run the nodes in order: on the fast path if there are no hooks, else with every hook in its place."""
+        if self.graph or self.has_hooks:
             for node in order:
                 try:
-                    complete = self.run_watched(node)
+                    complete = self.run_with_hooks(node)
                 except Exception:
-                    self.leave(order, node)
+                    self.write_complete_leaves(order, node)
                     raise
                 for leaf in complete:
                     self.finish_leaf(leaf)
         else:
-            self.run_unwatched(order)
-        if not self.watched:
+            self.run_without_hooks(order)
+        if not self.has_hooks:
             for leaf in self.leaves:
                 self.finish_leaf(leaf)
 
-    def run_unwatched(self, order) -> None:
+    def run_without_hooks(self, order) -> None:
         """Let each node compute its gradients and add them to the buffers itself."""
         buffers, keep, owned, add_to_output = self.buffers, self.keep, self.owned, self.add_to_output
         masks, captures = self.masks, self.captures
@@ -202,16 +202,16 @@ class Walk:
                 if edges is None:
                     continue
             try:
-                node.walk(edges, grad, keep, buffers, owned, add_to_output)
+                node.backward_into(edges, grad, keep, buffers, owned, add_to_output)
             except Exception as problem:
                 say_where(problem, node)
-                self.leave(order, node)
+                self.write_complete_leaves(order, node)
                 raise
             grad = None
 
-    def leave(self, order, failed) -> None:
+    def write_complete_leaves(self, order, failed) -> None:
         """Write the leaves that had all their gradients when a node failed (see NOTE [When leaves are written])."""
-        if self.watched:
+        if self.has_hooks:
             return
         masks, waiting = self.masks, set()
         for node in order[order.index(failed) :]:
@@ -220,36 +220,36 @@ class Walk:
             if leaf not in waiting:
                 self.finish_leaf(leaf)
 
-    def run_watched(self, node) -> list:
-        """Run one node between its hooks, keep gradients that were asked for, and hand its own on.
+    def run_with_hooks(self, node) -> list:
+        """Run one node between its hooks, capture the gradients that are wanted, and propagate its own.
 
         Returns:
             The leaves that now have all their gradients.
         """
         grad, self.buffers[node] = self.buffers[node], None
         edges = node.edges if self.masks is None else self.masks.get(node)
-        if edges is None:  # what was asked for lies here, or elsewhere
+        if edges is None:  # this node is an input, or leads to none
             if node in self.targets or node is self.lone_root:
                 seen = grad if node.extra is None else before_capture(node, grad, self.graph, self.observed)
                 self.capture(node, seen)
             return []
         if grad is None and not node.wants_undefined:
-            return self.hand_on(edges, _nothing if node.extra is None else self.hooks_of_nothing(node, edges))
+            return self.propagate(edges, _nothing if node.extra is None else self.hooks_without_gradient(node, edges))
         if node in self.captures:  # before its hooks, as in PyTorch
             self.capture(node, grad)
         if node.extra is not None:
             grad = before(node, grad, self.graph, self.observed)
-        return self.hand_on(edges, self.gradients(node, grad, edges))
+        return self.propagate(edges, self.gradients(node, grad, edges))
 
-    def hooks_of_nothing(self, node, edges):
-        """Tell a node's hooks that no gradient came; return none for its edges."""
+    def hooks_without_gradient(self, node, edges):
+        """Call a node's hooks without a gradient; return none for its edges."""
         before(node, None, self.graph, self.observed)
         if node.extra.posthooks:
             after(node, (None,) * len(edges), None, self.graph, self.observed)
         return _nothing
 
     def gradients(self, node, grad, edges):
-        """Return the gradients that one node, with its posthooks, gives for its edges."""
+        """Return the gradients of one node's edges, after its posthooks."""
         try:
             if anomaly.enabled:
                 return checked_gradients(self, node, grad, edges)
@@ -269,8 +269,8 @@ class Walk:
             self.observed.ran(node, grad, grads, not self.keep)
         return grads
 
-    def hand_on(self, edges, grads) -> list:
-        """Add a node's gradients to what has arrived at the ends of its edges; return the leaves that are complete."""
+    def propagate(self, edges, grads) -> list:
+        """Add a node's gradients to the buffers at the ends of its edges; return the leaves that are complete."""
         buffers, owned, complete = self.buffers, self.owned, []
         for edge, grad in zip(edges, grads):
             if edge is None:
@@ -280,16 +280,16 @@ class Walk:
                     self.add_to_output(edge.node, edge.number, grad)
                     continue
                 add_to_buffer(buffers, owned, edge, grad)
-            if self.watched and edge.is_end:
+            if self.has_hooks and edge.is_end:
                 left = self.pending[edge] = self.pending[edge] - 1
                 if left == 0:
                     complete.append(edge)
         return complete
 
     def finish_leaf(self, leaf) -> None:
-        """Write what arrived at a leaf into its `.grad`, or keep it for the caller who asked for it."""
+        """Accumulate a leaf's gradient into its `.grad`, or capture it for the caller."""
         grad, self.buffers[leaf] = self.buffers[leaf], None
-        if grad is None and not self.watched:
+        if grad is None and not self.has_hooks:
             return
         graph, observed = self.graph, self.observed
         if self.targets is not None and leaf not in self.targets:
@@ -307,7 +307,7 @@ class Walk:
         extra = None if node is None else node.extra
         if extra is not None and extra.prehooks:
             grad = call_prehooks(node, grad, graph, observed)
-        if grad is not None and leaf._edge is not None:  # else it was told since not to require grad
+        if grad is not None and leaf._edge is not None:  # else requires_grad_(False) was called since
             present = None if observed is None else observed.grad_of(leaf)
             references = getrefcount(grad)  # here only the local `grad` and the count itself should hold it
             steal = grad.__class__ is ndarray and (leaf in self.owned or may_be_stolen(grad, references))
@@ -322,7 +322,7 @@ class Walk:
             observed.leaf_ran(leaf, grad)
 
     def capture(self, node, grad) -> None:
-        """Keep the gradient of those outputs of a node that the caller asked for."""
+        """Keep the gradient of those outputs of a node that the caller wants."""
         if grad is not None:
             for number, place in self.captures.get(node, ()):
                 self.captured[place] = grad[number] if node.outputs > 1 else grad

@@ -1,6 +1,6 @@
-"""Which backward is running in this thread, for those who must tell one from another.
+"""Which backward is running in this thread, as PyTorch's graph task id says.
 
-Nobody needs to know in most programs: tasks are counted from the first time that somebody asked for it (`count_tasks`).
+Most programs never need it: tasks are counted from the first call of `count_tasks` on.
 """
 
 import itertools
@@ -14,19 +14,19 @@ class Task:
     """One backward, which is `local.task` as long as it runs.
 
     Args:
-        partial: whether only the gradients of given inputs are asked for.
+        partial: whether only the gradients of given inputs are wanted.
     """
 
-    __slots__ = ("__weakref__", "number", "partial", "walk")
+    __slots__ = ("__weakref__", "backward_pass", "number", "partial")
 
     def __init__(self, *, partial: bool):
         self.number = _next_number()
         self.partial = partial
-        self.walk = None  # the engine's, where hooks may see it
+        self.backward_pass = None  # the engine's, if hooks may see it
 
     def will_run(self, node) -> bool:
         """Tell whether a node, or a leaf in place of its AccumulateGrad, takes part."""
-        return self.walk is None or self.walk.reaches(node)
+        return self.backward_pass is None or self.backward_pass.reaches(node)
 
 
 class _Counting:
@@ -49,14 +49,14 @@ local = _Local()
 
 
 def count_tasks() -> None:
-    """Let backward say, from now on, which one it is."""
+    """Number backward runs from now on."""
     counting.tasks = True
 
 
-def note_walk(walk) -> None:
-    """Let the task know the engine's walk."""
-    if local.task is not None and local.task.walk is None:
-        local.task.walk = walk
+def note_pass(backward_pass) -> None:
+    """Note the engine's pass in the current task."""
+    if local.task is not None and local.task.backward_pass is None:
+        local.task.backward_pass = backward_pass
 
 
 def current_task() -> Task | None:

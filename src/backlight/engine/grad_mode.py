@@ -1,7 +1,7 @@
 """Grad mode and inference mode: per thread, as context managers and as decorators.
 
-What they switch is switched by compiled code, in one step (NOTE [Interrupts] in kernels/state_blocks.py); the Python
-below, of the same names, is the reference, and does it where there is none.
+Compiled code switches the modes in one step (NOTE [Interrupts] in kernels/state_blocks.py); the Python code below, of
+the same names, is the reference, and runs where there is no compiled code.
 """
 
 import functools
@@ -17,14 +17,14 @@ from backlight.system.user_warnings import warn_outside
 
 
 class _Modes(ThreadState):
-    """What the current thread records: read by every op, so plain attributes."""
+    """The modes of the current thread: read by every op, so plain attributes."""
 
     grad_enabled = True  # whether ops are recorded
-    asked = True  # what `is_grad_enabled` says: inside inference mode, recording may be asked for in vain
+    requested = True  # what `is_grad_enabled` returns: inference mode overrules it
     inference = False
-    marks = False  # whether a new tensor gets a storage that says where it was made: inference tensors, transforms
-    born = 0  # what that says inside a transform: NOTE [Captured tensors] in engine/mutation_checks.py
-    forward = True  # whether tangents are worked out inside a level of forward mode
+    marks = False  # whether a new tensor gets a storage that notes where it was made: inference tensors, transforms
+    born = 0  # what that storage notes inside a transform: NOTE [Captured tensors] in engine/mutation_checks.py
+    forward = True  # whether tangents are computed inside a level of forward mode
 
 
 class _Recording:
@@ -42,10 +42,10 @@ modes = _Modes()
 recording = _Recording()
 
 
-def _switch(asked: bool, inference: bool) -> None:
-    """Set what is asked for and inference mode, and all that follows from them."""
-    recorded, records = modes.grad_enabled, asked and not inference
-    modes.asked, modes.grad_enabled, modes.inference = asked, records, inference
+def _switch(requested: bool, inference: bool) -> None:
+    """Set grad mode and inference mode, and all that depends on them."""
+    recorded, records = modes.grad_enabled, requested and not inference
+    modes.requested, modes.grad_enabled, modes.inference = requested, records, inference
     modes.marks = inference or modes.born > 0
     if recorded != records:
         with recording.lock:
@@ -54,34 +54,35 @@ def _switch(asked: bool, inference: bool) -> None:
 
 
 def _set_recording(value: bool) -> bool:
-    """Switch recording in this thread, and return whether it was asked for. Inference mode overrules it."""
-    previous = modes.asked
+    """Set grad mode in this thread, and return what it was. Inference mode overrules it."""
+    previous = modes.requested
     _switch(bool(value), modes.inference)
     return previous
 
 
 class _GradBlock:
-    """A block with other modes, each True, False or -1 for what it was; it may be entered again while it is."""
+    """A block with other modes, each True, False or -1 to leave it; reentrant."""
 
-    asked = inferring = returns_to = -1
+    requested = inferring = returns_to = -1
     _before: tuple = ()
 
     def __enter__(self):
-        asked, inference = modes.asked, modes.inference
+        requested, inference = modes.requested, modes.inference
         try:
-            self._before = (*self._before, (asked, inference))
+            self._before = (*self._before, (requested, inference))
             _switch(
-                asked if self.asked < 0 else bool(self.asked), inference if self.inferring < 0 else bool(self.inferring)
+                requested if self.requested < 0 else bool(self.requested),
+                inference if self.inferring < 0 else bool(self.inferring),
             )
         except BaseException:
             self.__exit__()
             raise
 
     def __exit__(self, *exc):
-        asked, inference = self._before[-1] if self._before else (False, modes.inference)
+        requested, inference = self._before[-1] if self._before else (False, modes.inference)
         self._before = self._before[:-1]
-        asked = asked if self.returns_to < 0 else bool(self.returns_to)
-        _switch(asked, modes.inference if self.inferring < 0 else inference)
+        requested = requested if self.returns_to < 0 else bool(self.returns_to)
+        _switch(requested, modes.inference if self.inferring < 0 else inference)
 
 
 if compiled is None:
@@ -90,7 +91,9 @@ if compiled is None:
 else:
     compiled.grad_setup(modes, recording)
     set_recording = compiled.set_recording
-    set_recording_now = compiled.set_recording_now  # for what is switched by being made: see `set_grad_enabled`
+    set_recording_now = (
+        compiled.set_recording_now
+    )  # for objects that switch when they are created: see `set_grad_enabled`
     GradBlock = compiled.GradBlock
 
 
@@ -101,8 +104,8 @@ def _count_only_this_thread() -> None:
 
 
 def is_grad_enabled() -> bool:
-    """Return whether ops on tensors that require grad are to be recorded (inference mode overrules it)."""
-    return modes.asked
+    """Return whether grad mode is on (inference mode overrules it)."""
+    return modes.requested
 
 
 def is_inference_mode_enabled() -> bool:
@@ -176,7 +179,7 @@ class Mode:
     def _driven(self, inner):
         """Run `inner`, a generator or coroutine, with the mode on only while its own body runs.
 
-        Between two of its steps the caller's mode holds, since the caller's code runs then.
+        Between two of its steps the caller's mode is on, since the caller's code runs then.
         """
         step = functools.partial(inner.send, None)
         try:
@@ -218,7 +221,7 @@ class _GradMode(Mode, GradBlock):
 
     def __new__(cls, function=None, *args, **kwargs):
         made = super().__new__(cls)
-        made.asked = cls.value
+        made.requested = cls.value
         if function is not None and callable(function):  # @no_grad without parentheses
             return made.__call__(function)
         return made
@@ -241,8 +244,8 @@ class set_grad_enabled(Mode, GradBlock):  # noqa: N801 - PyTorch's name
         if not isinstance(mode, (bool, np.bool_)):
             kind = type(mode).__name__
             raise ArgumentError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")
-        self.mode = self.asked = bool(mode)
-        before = modes.asked
+        self.mode = self.requested = bool(mode)
+        before = modes.requested
         try:
             self.returns_to = before
             set_recording_now(self.mode)
@@ -256,7 +259,7 @@ class set_grad_enabled(Mode, GradBlock):  # noqa: N801 - PyTorch's name
 
     def clone(self):
         made = GradBlock.__new__(set_grad_enabled)
-        made.mode = made.asked = self.mode
+        made.mode = made.requested = self.mode
         return made
 
 
@@ -267,7 +270,7 @@ class inference_mode(Mode, GradBlock):  # noqa: N801 - PyTorch's name
         made = super().__new__(cls)
         if callable(mode):
             made.mode = made.inferring = True
-            made.asked = False
+            made.requested = False
             return made.__call__(mode)
         return made
 
@@ -278,7 +281,7 @@ class inference_mode(Mode, GradBlock):  # noqa: N801 - PyTorch's name
                 f"{type(mode).__name__}"
             )
         self.mode = self.inferring = bool(mode)
-        self.asked = not self.mode
+        self.requested = not self.mode
 
     def clone(self):
         return inference_mode(self.mode)

@@ -15,9 +15,9 @@ as NOTE [Replaced code] in dispatch/dispatcher.py says. `linearize` is no such t
 from collections.abc import Iterator
 from types import FunctionType
 
-from backlight.dispatch.dispatcher import calling
+from backlight.dispatch.dispatcher import trampoline
 from backlight.dispatch.interpreters import local as interpreters
-from backlight.dispatch.observation import Holders
+from backlight.dispatch.observation import SharedSwitch
 from backlight.engine.grad_mode import modes
 from backlight.engine.node import Output, next_sequence
 from backlight.engine.saved_tensors import disable_inside_transform
@@ -69,7 +69,7 @@ class _Open:
 
 local = _Local()
 opened = _Open()
-_open = Holders()  # a token for each transform, in whichever thread
+_open = SharedSwitch()  # a token for each transform, in whichever thread
 _replaced: list[tuple] = []  # (function, its own code, its code while a transform is open)
 
 
@@ -138,7 +138,7 @@ def replaced_inside_transforms(function: FunctionType):
     own.__kwdefaults__ = function.__kwdefaults__
 
     def declare(replacement):
-        code = calling(lambda args, kwargs: replacement(own, *args, **kwargs), ())
+        code = trampoline(lambda args, kwargs: replacement(own, *args, **kwargs), ())
         _replaced.append((function, function.__code__, code))
         return replacement
 

@@ -1,4 +1,4 @@
-"""Nodes of the backward graph, with the face of PyTorch's `grad_fn`."""
+"""Nodes of the backward graph, with the interface of PyTorch's `grad_fn`."""
 
 import itertools
 import sys
@@ -21,7 +21,7 @@ _IN_NAMESPACE = {"AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "NotI
 
 
 class NodeExtra:
-    """What few nodes have: hooks, metadata, a tensor that wants its gradient kept, tangents of its outputs."""
+    """What few nodes have: hooks, metadata, tensors that retain their gradient, tangents of its outputs."""
 
     __slots__ = ("metadata", "output_edge", "posthooks", "prehooks", "retained", "tangents", "tensor_hooks")
 
@@ -31,25 +31,25 @@ class NodeExtra:
         self.prehooks = {}
         self.posthooks = {}
         self.metadata = {}
-        self.output_edge = None  # gives the edge of its output, where that is not the node itself
+        self.output_edge = None  # returns the edge of its output, where that is not the node itself
         self.tangents = {}  # output number -> what the output has in `_tangents`
 
 
 class Node:
-    """One op's record: where its gradients go (`edges`), what its derivatives need, and where it was made.
+    """One recorded op: where its gradients go (`edges`), what its derivatives need, and where it was made.
 
-    Subclasses, one an op, are made by `ops.generate`; they add slots for what they save and the two methods
+    Subclasses, one for each op, are made by codegen/generate.py; they add slots for saved values and the two methods
     `backward(grad, edges, keep)`, on arrays, and `backward_graph(grad, edges)`, on tensors. Both return one gradient
-    (or None) an edge; `edges` is `self.edges` with None where no gradient is wanted.
+    (or None) for each edge; `edges` is `self.edges` with None where no gradient is wanted.
     """
 
     __slots__ = ("__weakref__", "code", "edges", "extra", "lasti", "sequence")
 
     is_end = False
     outputs = 1
-    wants_undefined = False  # whether it runs even if no gradient reached it
-    freed_slots = ()  # where it keeps what `free` drops
-    saved_slots = ()  # the same with what each holds, in the order that hooks see (codegen/packed_nodes.py)
+    wants_undefined = False  # whether it runs even if no gradient arrives
+    freed_slots = ()  # the slots that `free` empties
+    saved_slots = ()  # the same with the kind of each, in PyTorch's packing order (codegen/packed_nodes.py)
 
     def __reduce_ex__(self, protocol):
         raise ArgumentError(f"cannot pickle '{type(self).__name__}' object; graphs are not copied: detach the tensor")
@@ -100,8 +100,8 @@ class Node:
         """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
         return RemovableHandle(extra_of(self).prehooks, hook)
 
-    def walk(self, edges, grad, keep, buffers, owned, add_to_output) -> None:
-        """Run backward on arrays and add its gradients to the walk's buffers; `edges` None stands for all of them."""
+    def backward_into(self, edges, grad, keep, buffers, owned, add_to_output) -> None:
+        """Run backward on arrays and add its gradients to the pass's buffers; `edges` None stands for all of them."""
         edges = self.edges if edges is None else edges
         for edge, arrived in zip(edges, self.backward(grad, edges, keep)):
             if edge is None or arrived is None:
@@ -115,7 +115,7 @@ class Node:
         """Drop what was saved for backward."""
 
     def __call__(self, *grads):
-        """Run this node's derivative on gradients of its outputs; return one gradient an edge (alone if it is one)."""
+        """Run this node's derivative on gradients of its outputs; return a gradient for each edge (alone if one)."""
         found = tuple(self.backward_graph(grads[0] if self.outputs == 1 else list(grads), self.edges))
         return found[0] if len(found) == 1 else found
 
@@ -136,7 +136,7 @@ class Output:
 
 
 class AccumulateGrad(Node):
-    """What PyTorch shows at the end of the walk: the adding of what arrives to `variable.grad`."""
+    """The node that PyTorch shows at a leaf: it adds gradients to `variable.grad`."""
 
     __slots__ = ("variable",)
 
@@ -153,9 +153,9 @@ class AccumulateGrad(Node):
 
 
 def accumulator(leaf) -> AccumulateGrad:
-    """Return the node that stands for adding into `leaf.grad`.
+    """Return the AccumulateGrad of a leaf.
 
-    It is the same one as long as anything holds it; its hooks and metadata stay with the leaf (`extra_of`).
+    It is the same node as long as anything holds it; its hooks and metadata stay with the leaf (`extra_of`).
     """
     reference = leaf._accumulator
     node = None if reference is None else reference()
@@ -166,7 +166,7 @@ def accumulator(leaf) -> AccumulateGrad:
 
 
 class LastingAccumulator:
-    """What a leaf refers to its AccumulateGrad by once that has hooks or metadata: it keeps those alive.
+    """A leaf's reference to its AccumulateGrad once that has hooks or metadata: it keeps those alive.
 
     It does not keep the node, which holds the leaf: a leaf whose accumulator has hooks dies by reference count too.
     """
@@ -202,7 +202,7 @@ def public_edge(edge) -> tuple:
 
 
 class GradientEdge(NamedTuple):
-    """One output of a node, for which a gradient can be asked as for a tensor.
+    """One output of a node: its gradient can be requested like a tensor's.
 
     `ownership_token` keeps alive what PyTorch needs kept; here the node does.
     """
@@ -220,10 +220,10 @@ def edge_from_public(edge: GradientEdge):
 
 
 def add_to_buffer(buffers: dict, owned: set, edge, grad) -> None:
-    """Add a gradient to what has arrived at a node or leaf.
+    """Add a gradient to the buffer of a node or leaf.
 
-    A sum of two is a new array, which the walk owns: a third is added to it in place. Generated code (`walk_source` in
-    codegen/backward_source.py) has these lines inline.
+    A sum of two is a new array, which the pass owns: a third is added to it in place. Generated code
+    (`backward_into_source` in codegen/backward_source.py) has these lines inline.
     """
     present = buffers[edge]
     if present is None:

@@ -112,7 +112,7 @@ class Packed:
     @classmethod
     def unrecorded(cls, hooks: Hooks, tensor, edge) -> "Packed":
         """Pack a tensor without recording what the hook does."""
-        recording = modes.asked
+        recording = modes.requested
         try:
             set_recording(False)
             return cls(hooks, tensor, edge)

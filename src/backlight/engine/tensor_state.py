@@ -110,7 +110,7 @@ def memory_of(tensor) -> np.ndarray:
     return writable(tensor if view is None else view[0])
 
 
-def storage_for_twin(tensor):
+def storage_for_alias(tensor):
     """Return a tensor's storage, to be shared with one that will not know the base: the storage notes the memory."""
     storage = storage_of(tensor)
     if tensor._view is not None and storage.memory is None:

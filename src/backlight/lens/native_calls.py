@@ -5,9 +5,9 @@ from types import FunctionType
 
 from backlight.autograd.function import Function
 from backlight.codegen.declaration import TABLE
-from backlight.dispatch.arguments.checked import undone
-from backlight.dispatch.dispatcher import Interception, add_interception, rename_ops
-from backlight.dispatch.observation import local, tell_call
+from backlight.dispatch.arguments.checked import unwrapped
+from backlight.dispatch.dispatcher import InterceptedFunction, register_intercepted, rename_ops
+from backlight.dispatch.observation import local, notify_call
 from backlight.dispatch.profile_names import public_name
 from backlight.nn.modules.module import Module
 from backlight.ops.indexing import index_selection, masking
@@ -37,50 +37,50 @@ def note_functions() -> None:
     }
     named |= {getattr(Tensor, name): name for name in (*METHODS, *writes)}
     named |= {data.fget: "data", data.fset: "data", masking.nonzero: "nonzero", index_selection.one_hot: "one_hot"}
-    for function, name in ((undone(function), name) for function, name in named.items()):
+    for function, name in ((unwrapped(function), name) for function, name in named.items()):
         if isinstance(function, FunctionType) and not any(hasattr(function, mark) for mark in REPORT_THEMSELVES):
-            add_interception(Interception(function, name))
-    add_interception(_ModuleCall(Module.__call__))
-    add_interception(_FunctionCall(Function.__dict__["apply"].__func__))
+            register_intercepted(InterceptedFunction(function, name))
+    register_intercepted(_ModuleCall(Module.__call__))
+    register_intercepted(_FunctionCall(Function.__dict__["apply"].__func__))
     for declared in TABLE.values():
-        declared.told_as = public_name(declared.name)
+        declared.display_name = public_name(declared.name)
     rename_ops()
 
 
-class _FunctionCall(Interception):
+class _FunctionCall(InterceptedFunction):
     """A user's Function, reported by its class's name, after the ops of its forward."""
 
-    def called(self, args: tuple, kwargs: dict):
+    def dispatch(self, args: tuple, kwargs: dict):
         """Apply it, and report that."""
         observation = local.observation
-        out = self.twin(*args, **kwargs)
+        out = self.original(*args, **kwargs)
         if observation is not None and not observation.inside:
-            tell_call(observation, args[0].__name__, args[1:], kwargs, out, sys._getframe(1))
+            notify_call(observation, args[0].__name__, args[1:], kwargs, out, sys._getframe(1))
         return out
 
 
-class _ModuleCall(Interception):
+class _ModuleCall(InterceptedFunction):
     """A module's call: entered, run, left."""
 
-    def called(self, args: tuple, kwargs: dict):
+    def dispatch(self, args: tuple, kwargs: dict):
         """Run the module, and tell when it begins and ends."""
         observation = local.observation
         if observation is None or observation.silent:
-            return self.twin(*args, **kwargs)
+            return self.original(*args, **kwargs)
         module, running = args[0], observation.modules
         path = path_of(module, observation)
         running.append((module, path))
         out = None
         try:
-            observation.tell(observation.entered, module, path)
-            out = self.twin(*args, **kwargs)
+            observation.notify(observation.entered, module, path)
+            out = self.original(*args, **kwargs)
             return out
         finally:
             running.pop()
-            observation.tell(observation.left, module, path, out)
+            observation.notify(observation.left, module, path, out)
 
 
-CALLS_MODULES = _ModuleCall.called.__code__
+CALLS_MODULES = _ModuleCall.dispatch.__code__
 
 
 def path_of(module, observation) -> str:

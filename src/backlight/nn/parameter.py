@@ -12,7 +12,7 @@ from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
 from backlight.dispatch.torch_function import overloads
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtype
-from backlight.engine.tensor_state import LEAF, TensorState, new, storage_for_twin, wrap, writable
+from backlight.engine.tensor_state import LEAF, TensorState, new, storage_for_alias, wrap, writable
 from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
 from backlight.ops.type_promotion import is_float
 from backlight.tensor.factories import empty
@@ -60,7 +60,7 @@ class Parameter(Tensor, metaclass=_ParameterKind):
         made = new(cls)
         made._data = writable(data)
         made._edge = None
-        made._storage = storage_for_twin(data)
+        made._storage = storage_for_alias(data)
         made._view = None
         if requires_grad and not is_float(data._data.dtype):
             raise GraphError(
@@ -127,7 +127,7 @@ class Buffer(Tensor):
         made = new(cls)
         made._data = writable(data)
         made._edge = None
-        made._storage = storage_for_twin(data)
+        made._storage = storage_for_alias(data)
         made._view = None
         made.persistent = persistent
         return made

@@ -61,7 +61,7 @@ class OpOverloadPacket:
 def overload_of(op) -> OpOverload:
     """Return the name of a declared op."""
     if not op.rules:
-        return OpOverload(op.told_as)
+        return OpOverload(op.display_name)
     words = re.sub(r"Backward\d*$", "", op.node_name)
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
     return OpOverload(_PRIVATE.get(name, name))

@@ -10,7 +10,7 @@ from backlight.codegen.forward_mode import copy_tangents, has_tangents, write_ta
 from backlight.codegen.view_history import edge_of_values, rewritten_history
 from backlight.dispatch import observation
 from backlight.dispatch.anomaly_mode import anomaly
-from backlight.dispatch.dispatcher import asked_as_a_whole
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import interpreted
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.grad_mode import modes
@@ -33,20 +33,20 @@ def inplace(public, name: str | None = None, *, ufunc=None):
 
     @functools.wraps(public)
     def write_result(self, *args, **kwargs):
-        if observation.somebody.watches:
+        if observation.observers.active:
             if observation.reports_ops():
                 return observation.reported(write_result, (self, *args), kwargs)
             if anomaly.wanted_of_ops:  # the op looks at its result, a ufunc does not
                 return write_op(public, name, self, args, kwargs)
         if ufunc is not None and len(args) == 1 and not kwargs and written_directly(self, args[0], ufunc, name):
-            if observation.somebody.watches:
+            if observation.observers.active:
                 observation.end_write(self)
             return self
         return write_op(public, name, self, args, kwargs)
 
     write_result.__name__ = write_result.__qualname__ = name
     write_result.writes = public
-    return asked_as_a_whole(write_result)
+    return composite_function(write_result)
 
 
 def write_op(public, name: str, target, args: tuple, kwargs: dict):
@@ -286,7 +286,7 @@ def inplace_view(public, name: str):
     """Return the in-place form of an op that makes a view: the tensor itself takes the view's shape and history."""
 
     def take_shape(self, *args, **kwargs):
-        if observation.somebody.watches and observation.reports_ops():
+        if observation.observers.active and observation.reports_ops():
             return observation.reported(take_shape, (self, *args), kwargs)
         recording = modes.grad_enabled
         if recording and has_history(self):
@@ -302,4 +302,4 @@ def inplace_view(public, name: str):
     take_shape.__name__ = take_shape.__qualname__ = name
     take_shape.__doc__ = f"Do what `{name[:-1]}` does to this tensor itself, and return it."
     take_shape.reshapes = public
-    return asked_as_a_whole(take_shape)
+    return composite_function(take_shape)

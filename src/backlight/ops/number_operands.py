@@ -1,4 +1,4 @@
-"""Python numbers as operands: the dtype that they ask for, and numbers in the dtype of an array."""
+"""Python numbers as operands: the dtype that they promote to, and numbers in the dtype of an array."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from backlight.ops.type_promotion import category, check_scalar, common_dtype, i
 ndarray = np.ndarray
 
 
-def beside(input, *numbers):
-    """Return a tensor in the dtype that it takes on beside Python numbers (None asks for nothing)."""
+def promoted_with(input, *numbers):
+    """Return a tensor in the dtype that it is promoted to by Python numbers (None promotes to nothing)."""
     data = input._data
     if data.dtype.kind == "f":
         return input
@@ -19,7 +19,7 @@ def beside(input, *numbers):
 
 
 def like(array, number):
-    """Return a number in the dtype of an array: as a 0-d array beside an array, else as a NumPy scalar.
+    """Return a number in the dtype of an array: as a 0-d array for an array, else as a NumPy scalar.
 
     Integers too large for the dtype wrap round, as in PyTorch.
     """

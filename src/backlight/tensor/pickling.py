@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 from backlight.engine.storage import Storage, stored_in
-from backlight.engine.tensor_state import TensorState, storage_for_twin, writable
+from backlight.engine.tensor_state import TensorState, storage_for_alias, writable
 from backlight.torch_api.legacy_constructors import instance
 
 HOOK_NOT_SERIALIZED = (
@@ -82,7 +82,7 @@ def described(tensor) -> tuple:
     whole = None if memory.flags.forc else whole_memory(tensor)
     if whole is not None:
         memory, layout = whole.view(), layout_in(whole, memory)
-    sharing = Sharing(storage_for_twin(tensor))
+    sharing = Sharing(storage_for_alias(tensor))
     return rebuilt, (type(tensor), memory, layout, sharing, tensor.requires_grad, own_attributes(tensor))
 
 

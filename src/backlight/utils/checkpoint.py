@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from backlight.amp.autocasting import autocast_again
 from backlight.autograd.api import backward
 from backlight.autograd.function import Function
-from backlight.dispatch.arguments.checked import undone, with_checks
+from backlight.dispatch.arguments.checked import unwrapped, with_checks
 from backlight.engine.backward_tasks import count_tasks, current_task
 from backlight.engine.grad_mode import enable_grad, modes, no_grad
 from backlight.engine.tensor_state import TensorState
@@ -140,7 +140,7 @@ def checkpoint(
         raise ValueProblem(
             "Unexpected keyword arguments: " + ",".join(kwargs) + "; with use_reentrant=False they may be"
         )
-    if undone(context_fn) is not undone(noop_context_fn) or debug is not False:
+    if unwrapped(context_fn) is not unwrapped(noop_context_fn) or debug is not False:
         raise ValueProblem("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
     return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
@@ -149,7 +149,7 @@ def _frame(function, kwargs: dict, preserve_rng_state: bool, context_fn, determi
     """Return the frame of a call, what logs its ops (or None), and the block to run its forward in."""
     log = None
     if debug if _Settings.debug is None else _Settings.debug:
-        if undone(context_fn) is not undone(noop_context_fn):
+        if unwrapped(context_fn) is not unwrapped(noop_context_fn):
             raise ValueProblem("debug=True is incompatible with non-default context_fn")
         log = OpLog()
         context_fn = log.contexts

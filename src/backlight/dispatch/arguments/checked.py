@@ -23,17 +23,15 @@ UNFORESEEN += (RuntimeError, SystemError, MemoryError)
 OUR_FILES = tuple(str(Path(module.__file__).parent) for module in (ml_dtypes, np))
 OUR_FILES += (str(Path(__file__).parent.parent.parent), "<backlight ", "<__array_function__")
 UNCHECKED = frozenset(["is_tensor", "numel", "is_floating_point", "is_complex", "dim", "ndimension", "size", "item"])
-UNCHECKED |= {"tensor", "as_tensor"}  # they take any data, and say what is wrong with it
-UNCHECKED |= {"squeeze"}  # its ops check what it gets, and going through here costs 7 % of it
+UNCHECKED |= {"tensor", "as_tensor"}  # they take any data, and check it themselves
+UNCHECKED |= {"squeeze"}  # its ops check its arguments, and a wrapper costs 7 %
 
 _names: dict[object, str] = {}  # a function that the namespaces show -> its public name
-_doors: dict[
-    tuple[FunctionType, bool], object
-] = {}  # a Python function, whether for array_api -> what stands before it
+_wrappers: dict[tuple[FunctionType, bool], object] = {}  # a Python function, whether for array_api -> its wrapper
 
 
 def explained(function, args: tuple, kwargs: dict, problem: Exception) -> Exception:
-    """Return PyTorch's error for a failed call whose arguments are of the wrong kinds, else what it ended in."""
+    """Return PyTorch's error for a failed call whose arguments are of the wrong kinds, else the original error."""
     name = _names.get(function)
     if name is None or not isinstance(problem, UNFORESEEN) or not _is_ours(problem.__traceback__):
         return problem
@@ -59,25 +57,27 @@ def _is_ours(trace: TracebackType | None) -> bool:
 
 
 def compiled_masks(function) -> list[tuple] | None:
-    """Return what the core compares a function's calls with: NOTE [Kinds of arguments] in refusals.py."""
+    """Return what the core compares a function's arguments with: NOTE [Kinds of arguments] in refusals.py."""
     name = _names.get(function)
     return None if name is None else masks(name)
 
 
 def refused(function, args: tuple, kwargs: dict) -> Exception | None:
-    """Return PyTorch's error for arguments of kinds that it does not take, or None."""
+    """Return PyTorch's error for arguments of kinds that the function does not take, or None."""
     return refusal(_names[function], args, kwargs)
 
 
 def checked(function, name: str):
-    """Return what a namespace shows for a function: the same function, with its failed calls explained.
+    """Return what a namespace shows for a function: a wrapper that explains its failed calls.
 
     Args:
         name: its public name, `linalg.norm`; of a method `.name`.
     """
     if type(function) is not FunctionType:
         if core is not None and not isinstance(function, type) and type(function).__module__ == core.__name__:
-            if name[0] != "." and _names.get(function, ".")[0] == ".":  # a method, too: counted as the function counts
+            if (
+                name[0] != "." and _names.get(function, ".")[0] == "."
+            ):  # a method, too: argument positions count as the function's
                 _names[function] = name
             _names.setdefault(function, name)
         return function
@@ -85,13 +85,15 @@ def checked(function, name: str):
         return function
     # The standard's namespace has functions of its own names and rules, so what it shows stands alone.
     key = function, name.startswith("array_api.")
-    if key not in _doors:
-        _doors[key] = _door(function, *_place(name))
-        _names[_doors[key]] = name
-    elif _names[_doors[key]][0] == "." and not (name[0] == "." and _names[_doors[key]] == f".{function.__name__}"):
-        _show_as(_doors[key], *_place(name))
-        _names[_doors[key]] = name
-    return _doors[key]
+    if key not in _wrappers:
+        _wrappers[key] = _make_wrapper(function, *_place(name))
+        _names[_wrappers[key]] = name
+    elif _names[_wrappers[key]][0] == "." and not (
+        name[0] == "." and _names[_wrappers[key]] == f".{function.__name__}"
+    ):
+        _show_as(_wrappers[key], *_place(name))
+        _names[_wrappers[key]] = name
+    return _wrappers[key]
 
 
 def _place(name: str) -> tuple[str, str]:
@@ -102,16 +104,16 @@ def _place(name: str) -> tuple[str, str]:
     return f"backlight.{space}" if space else "backlight", last
 
 
-def _show_as(door, module: str, name: str) -> None:
-    """Let pickles find what stands before a function where a namespace shows it."""
+def _show_as(wrapper, module: str, name: str) -> None:
+    """Set a wrapper's module and name, so that pickles find it in the namespace that shows it."""
     if core is not None:
-        door.shown_as(module, name)
+        wrapper.shown_as(module, name)
     else:
-        door.__module__, door.__qualname__ = module, name
+        wrapper.__module__, wrapper.__qualname__ = module, name
 
 
 def _kind(value):
-    """Return what decides whether a function takes a value: its type, its elements', its dims, whether it is huge."""
+    """Return what decides whether a function takes a value: its type and its elements', 0 dims or more, its range."""
     if isinstance(value, TensorState):
         return type(value), value._data.ndim == 0
     if isinstance(value, int):
@@ -119,35 +121,37 @@ def _kind(value):
     return tuple(map(_kind, value)) if isinstance(value, (tuple, list)) else type(value)
 
 
-def _door(function: FunctionType, module: str, name: str):
+def _make_wrapper(function: FunctionType, module: str, name: str):
     if core is not None:
         return core.checked_function(function, module, name)
 
-    taken: set[tuple] = set()  # kinds of arguments that were taken
+    taken: set[tuple] = set()  # accepted kinds of arguments
 
     @functools.wraps(function)
-    def door(*args, **kwargs):
+    def wrapper(*args, **kwargs):
         kinds = _kind(args), *kwargs, *map(_kind, kwargs.values())
         if kinds not in taken:
-            if (problem := refused(door, args, kwargs)) is not None:
+            if (problem := refused(wrapper, args, kwargs)) is not None:
                 raise problem
             taken.add(kinds)
         try:
             return function(*args, **kwargs)
         except UNFORESEEN as problem:
             problem.__traceback__ = problem.__traceback__.tb_next
-            better = explained(door, args, kwargs, problem)
+            better = explained(wrapper, args, kwargs, problem)
             if better is problem:
                 raise
         raise better
 
-    _show_as(door, module, name)
-    return door
+    _show_as(wrapper, module, name)
+    return wrapper
 
 
-def undone(function):
-    """Return the Python function behind one that a namespace shows."""
-    return function.__wrapped__ if _doors.get((getattr(function, "__wrapped__", None), False)) is function else function
+def unwrapped(function):
+    """Return the Python function behind the wrapper that a namespace shows."""
+    return (
+        function.__wrapped__ if _wrappers.get((getattr(function, "__wrapped__", None), False)) is function else function
+    )
 
 
 def with_checks(namespace: dict, names: Iterable[str], module: str = "backlight") -> dict[str, Callable]:
@@ -160,7 +164,7 @@ def with_checks(namespace: dict, names: Iterable[str], module: str = "backlight"
 
 
 def check_methods(cls: type) -> None:
-    """Let a class show its methods, those that it inherits too, with their failed calls explained."""
+    """Wrap a class's methods, inherited ones too, so that their failed calls are explained."""
     for owner in cls.__mro__:
         for name, value in list(vars(owner).items()):
             if name[0] != "_" and name not in vars(cls) and type(value) is FunctionType:

@@ -34,14 +34,14 @@ def _gated(x, write_gate):
     return rounded(out, x.dtype).reshape(x.shape)[()]
 
 
-def _sloped(grad, x, write_gate, write_slope):
-    """Return grad · (gate + x · gate′); `write_slope(x, gate, slope, scratch)` fills one block of x · gate′."""
+def _gated_gradient(grad, x, write_gate, write_derivative):
+    """Return grad · (gate + x · gate′); `write_derivative(x, gate, out, scratch)` fills one block of x · gate′."""
     source, arrived = np.ascontiguousarray(widened(x)), np.ascontiguousarray(widened(grad))
     out = np.empty_like(source)
     for part, incoming, result, scratch in blocks(source.dtype, source, arrived, out):
         opened = scratch[1]
         write_gate(part, opened, scratch)
-        write_slope(part, opened, result, scratch)
+        write_derivative(part, opened, result, scratch)
         np.add(result, opened, result)
         np.multiply(result, incoming, result)
     return rounded(out, grad.dtype).reshape(x.shape)[()]
@@ -73,13 +73,13 @@ def _fitted_gate(x, gate, square) -> None:
     np.tanh(gate, gate)
 
 
-def _normal_slope(x, gate, slope, scratch) -> None:
+def _normal_derivative(x, gate, derivative, scratch) -> None:
     """x · φ(x) = x · exp(−x² / 2) / √(2π)."""
-    np.multiply(x, x, slope)
-    slope *= -0.5
-    np.exp(slope, slope)
-    slope *= DENSITY_AT_0
-    np.multiply(slope, x, slope)
+    np.multiply(x, x, derivative)
+    derivative *= -0.5
+    np.exp(derivative, derivative)
+    derivative *= DENSITY_AT_0
+    np.multiply(derivative, x, derivative)
 
 
 def _tanh_gate(x, gate, scratch) -> None:
@@ -93,15 +93,15 @@ def _tanh_gate(x, gate, scratch) -> None:
     gate += 0.5
 
 
-def _tanh_slope(x, gate, slope, scratch) -> None:
+def _tanh_derivative(x, gate, derivative, scratch) -> None:
     """2 · gate · (1 − gate) · √(2/π) · (x + 3 · 0.044715 x³)."""
-    np.multiply(x, x, slope)
-    slope *= 6 * TANH_SLOPE * TANH_CUBE
-    slope += 2 * TANH_SLOPE
-    np.multiply(slope, x, slope)
-    np.multiply(slope, gate, slope)
+    np.multiply(x, x, derivative)
+    derivative *= 6 * TANH_SLOPE * TANH_CUBE
+    derivative += 2 * TANH_SLOPE
+    np.multiply(derivative, x, derivative)
+    np.multiply(derivative, gate, derivative)
     closed = np.subtract(1, gate, scratch[0])
-    np.multiply(slope, closed, slope)
+    np.multiply(derivative, closed, derivative)
 
 
 def _sigmoid_gate(x, gate, scratch) -> None:
@@ -112,11 +112,11 @@ def _sigmoid_gate(x, gate, scratch) -> None:
     np.divide(1, gate, gate)
 
 
-def _sigmoid_slope(x, gate, slope, scratch) -> None:
+def _sigmoid_derivative(x, gate, derivative, scratch) -> None:
     """x · gate · (1 − gate)."""
-    np.subtract(1, gate, slope)
-    np.multiply(slope, gate, slope)
-    np.multiply(slope, x, slope)
+    np.subtract(1, gate, derivative)
+    np.multiply(derivative, gate, derivative)
+    np.multiply(derivative, x, derivative)
 
 
 @native
@@ -128,7 +128,7 @@ def gelu(x):
 @native
 def gelu_gradient(grad, x):
     """Return grad · (Φ(x) + x · φ(x))."""
-    return _sloped(grad, x, _normal_gate, _normal_slope)
+    return _gated_gradient(grad, x, _normal_gate, _normal_derivative)
 
 
 @native
@@ -140,7 +140,7 @@ def gelu_tanh(x):
 @native
 def gelu_tanh_gradient(grad, x):
     """Return the gradient of `gelu_tanh`."""
-    return _sloped(grad, x, _tanh_gate, _tanh_slope)
+    return _gated_gradient(grad, x, _tanh_gate, _tanh_derivative)
 
 
 @native
@@ -152,4 +152,4 @@ def silu(x):
 @native
 def silu_gradient(grad, x):
     """Return grad · s · (1 + x · (1 − s)), s = sigmoid(x)."""
-    return _sloped(grad, x, _sigmoid_gate, _sigmoid_slope)
+    return _gated_gradient(grad, x, _sigmoid_gate, _sigmoid_derivative)

@@ -1,7 +1,7 @@
 """Functions of one number, and their gradients: exponentials, logarithms, tanh, sigmoid, kinked lines.
 
-A gradient is what arrives, times the slope; the slope is taken at the function's result where that is simplest (tanh,
-sigmoid, relu), else at its argument. Half precision is computed in float32 and rounded once.
+A gradient is the incoming one times the derivative; the derivative is taken at the function's result where that is
+simplest (tanh, sigmoid, relu), else at its argument. Half precision is computed in float32 and rounded once.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Cross-entropy of rows by class numbers, and its gradient.
 
 Forward keeps three numbers a row: its maximum, the sum of exp(x − maximum) and its share in the loss. With them
-backward makes the slopes in one pass over the rows.
+backward makes the gradients in one pass over the rows.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ def class_losses(
 
 
 @native
-def class_slopes(
+def class_gradients(
     grad: np.ndarray,
     x: np.ndarray,
     targets: np.ndarray,
@@ -72,10 +72,10 @@ def class_slopes(
     spread = factors * kind(smoothing / max(x.shape[1], 1))
     at_target = at_target * kind(1 - smoothing)
     total = kind(x.shape[1]) if weight is None else weight.sum()
-    slopes = np.exp(x - scales[:, :1])
-    slopes *= (at_target + spread * total)[:, None] / scales[:, 1:]
+    gradients = np.exp(x - scales[:, :1])
+    gradients *= (at_target + spread * total)[:, None] / scales[:, 1:]
     if smoothing:
-        slopes -= spread[:, None] if weight is None else spread[:, None] * weight
-    slopes[np.arange(len(x)), classes] -= at_target
-    slopes[~counted] = 0
-    return slopes
+        gradients -= spread[:, None] if weight is None else spread[:, None] * weight
+    gradients[np.arange(len(x)), classes] -= at_target
+    gradients[~counted] = 0
+    return gradients

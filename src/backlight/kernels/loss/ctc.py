@@ -79,7 +79,7 @@ def forward(log_probs, alignment: Alignment) -> tuple[np.ndarray, np.ndarray]:
     return -_logsumexp(np.where(alignment.ends, last, -np.inf), 1), alphas
 
 
-def slopes(log_probs, losses, alphas, alignment: Alignment) -> np.ndarray:
+def gradients(log_probs, losses, alphas, alignment: Alignment) -> np.ndarray:
     """Return exp(log_probs) − the probability to be at each label in each frame: PyTorch's gradient of the losses.
 
     It is the gradient for what log_softmax was applied to. Frames behind a signal's end have none.

@@ -1,4 +1,4 @@
-"""Distances between all pairs of points, and their slopes: Euclidean ones (p = 2), or sums of absolute differences (1).
+"""Distances between all pairs of points, and their gradients: Euclidean (p = 2), or sums of absolute differences (1).
 
 Differences are taken before they are squared, so that points far from the origin lose no digits.
 """
@@ -19,7 +19,7 @@ def distances(x1: np.ndarray, turned: np.ndarray, p: float) -> np.ndarray:
 
 
 @native
-def distance_slopes(
+def distance_gradients(
     grad: np.ndarray, x1: np.ndarray, x2: np.ndarray, out: np.ndarray, p: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradients for both kinds of points; a distance of 0 gives none.
@@ -28,7 +28,7 @@ def distance_slopes(
     """
     change = x1[:, :, None, :] - x2[:, None, :, :]
     if p == 1:
-        slopes = np.sign(change) * grad[..., None]
+        gradients = np.sign(change) * grad[..., None]
     else:
-        slopes = change * np.divide(grad, out, out=np.zeros_like(out), where=out != 0)[..., None]
-    return slopes.sum(2), -slopes.sum(1)
+        gradients = change * np.divide(grad, out, out=np.zeros_like(out), where=out != 0)[..., None]
+    return gradients.sum(2), -gradients.sum(1)

@@ -37,15 +37,15 @@ class DimTaps:
         places: where each tap is, clipped into the input, (taps, batch, samples).
         inside: 0 for taps outside the input, 1 for the others.
         fraction: how far behind the first position the sample lies.
-        slope: the derivative of the fraction for the grid's coordinate.
+        derivative: the derivative of the fraction for the grid's coordinate.
     """
 
-    def __init__(self, mode: int, places: np.ndarray, inside: np.ndarray, fraction: np.ndarray, slope: np.ndarray):
+    def __init__(self, mode: int, places: np.ndarray, inside: np.ndarray, fraction: np.ndarray, derivative: np.ndarray):
         self.mode = mode
         self.places = places
         self.inside = inside
         self.fraction = fraction
-        self.slope = slope
+        self.derivative = derivative
 
     @cached_property
     def weights(self) -> list[np.ndarray]:
@@ -53,9 +53,10 @@ class DimTaps:
         return [inside * weight for inside, weight in zip(self.inside, weights_of(self.mode, self.fraction))]
 
     @cached_property
-    def slopes(self) -> list[np.ndarray]:
+    def derivatives(self) -> list[np.ndarray]:
         """The derivative of each weight for the grid's coordinate."""
-        return [inside * slope * self.slope for inside, slope in zip(self.inside, _slopes_of(self.mode, self.fraction))]
+        found = zip(self.inside, _weight_derivatives(self.mode, self.fraction))
+        return [inside * derivative * self.derivative for inside, derivative in found]
 
 
 def weights_of(mode: int, f) -> list:
@@ -67,12 +68,12 @@ def weights_of(mode: int, f) -> list:
     return [_far(f + 1), _near(f), _near(1 - f), _far(2 - f)]
 
 
-def _slopes_of(mode: int, f) -> list:
+def _weight_derivatives(mode: int, f) -> list:
     if mode == NEAREST:
         return [np.zeros_like(f)]
     if mode == BILINEAR:
         return [np.full_like(f, -1), np.ones_like(f)]
-    return [_far_slope(f + 1), _near_slope(f), -_near_slope(1 - f), -_far_slope(2 - f)]
+    return [_far_derivative(f + 1), _near_derivative(f), -_near_derivative(1 - f), -_far_derivative(2 - f)]
 
 
 def _near(d):
@@ -83,11 +84,11 @@ def _far(d):
     return ((A * d - 5 * A) * d + 8 * A) * d - 4 * A
 
 
-def _near_slope(d):
+def _near_derivative(d):
     return (3 * (A + 2) * d - 2 * (A + 3)) * d
 
 
-def _far_slope(d):
+def _far_derivative(d):
     return (3 * A * d - 10 * A) * d + 8 * A
 
 
@@ -105,13 +106,13 @@ def taps_of(grid, sizes, how: Sampling) -> list[DimTaps]:
 def _dim_taps(coordinates, size: int, how: Sampling) -> DimTaps:
     kind = coordinates.dtype.type
     if how.align_corners:
-        source, slope = (coordinates + 1) / 2 * kind(size - 1), kind((size - 1) / 2)
+        source, derivative = (coordinates + 1) / 2 * kind(size - 1), kind((size - 1) / 2)
     else:
-        source, slope = ((coordinates + 1) * kind(size) - 1) / 2, kind(size / 2)
-    slope = np.full_like(source, slope)
+        source, derivative = ((coordinates + 1) * kind(size) - 1) / 2, kind(size / 2)
+    derivative = np.full_like(source, derivative)
     if how.mode != BICUBIC:
         source, sign = padded(source, size, how)
-        slope = slope * sign
+        derivative = derivative * sign
     first = np.rint(source) if how.mode == NEAREST else np.floor(source)
     offsets = {NEAREST: (0,), BILINEAR: (0, 1), BICUBIC: (-1, 0, 1, 2)}[how.mode]
     positions = np.stack([first + offset for offset in offsets])
@@ -119,7 +120,7 @@ def _dim_taps(coordinates, size: int, how: Sampling) -> DimTaps:
         positions = padded(positions, size, how)[0]
     inside = (positions >= 0) & (positions < size)  # NaN is outside
     places = np.clip(np.nan_to_num(positions, nan=0.0), 0, size - 1).astype(np.int64)
-    return DimTaps(how.mode, places, inside.astype(kind), source - first, slope)
+    return DimTaps(how.mode, places, inside.astype(kind), source - first, derivative)
 
 
 def padded(source, size: int, how: Sampling) -> tuple[np.ndarray, np.ndarray]:
@@ -182,7 +183,7 @@ def sampled(planes, taps: list[DimTaps], sizes) -> np.ndarray:
     return taken(planes, np.stack(weights), np.stack(places))
 
 
-def slopes(grad, planes, taps: list[DimTaps], sizes, needs) -> tuple:
+def gradients(grad, planes, taps: list[DimTaps], sizes, needs) -> tuple:
     """Return the gradients for the planes and for the grid's coordinates, those that are needed.
 
     Shapes: grad (batch, channels, samples) -> (batch, channels, positions), (batch, samples, dims)
@@ -199,7 +200,7 @@ def slopes(grad, planes, taps: list[DimTaps], sizes, needs) -> tuple:
         moving = taps[0].mode != NEAREST  # the nearest element stays the same
         for dots, each, weights in zip(dotted(grad, planes, places) if moving else (), numbers, chosen):
             for dim, (number, one) in enumerate(zip(each, taps)):
-                factors = [*weights[:dim], one.slopes[number], *weights[dim + 1 :]]
+                factors = [*weights[:dim], one.derivatives[number], *weights[dim + 1 :]]
                 for_grid[..., len(sizes) - 1 - dim] += dots * product_of(factors)
     return for_planes, for_grid
 

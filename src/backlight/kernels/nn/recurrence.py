@@ -56,13 +56,13 @@ def plain(rows, hidden, weight, sizes, reverse: bool, rectified: bool):
 
 def plain_gradient(grad_out, grad_last, out, weight, sizes, reverse: bool, rectified: bool):
     """Return the gradients of the rows and of the first h; `plain` says of what."""
-    slopes = (out > 0).astype(out.dtype) if rectified else 1 - out * out
+    derivatives = (out > 0).astype(out.dtype) if rectified else 1 - out * out
     arriving = grad_last.copy()
     for start, count in reversed(walk(sizes, reverse)):
-        here, state = slopes[start : start + count], arriving[:count]
+        here, state = derivatives[start : start + count], arriving[:count]
         here *= state if grad_out is None else state + grad_out[start : start + count]
         state[...] = matmul(here, weight)
-    return slopes, arriving
+    return derivatives, arriving
 
 
 # --- LSTM -------------------------------------------------------------------------------------------------------------
@@ -87,22 +87,22 @@ def lstm_step(gates, sums, cells, bent, out) -> None:
 
 
 @native
-def lstm_step_gradient(slope, cell_slope, gates, before, bent, found) -> None:
-    """Write the gradient of the sums into `found`, and that of the cells before the step into `cell_slope`.
+def lstm_step_gradient(grad_h, grad_c, gates, before, bent, found) -> None:
+    """Write the gradient of the sums into `found`, and that of the cells before the step into `grad_c`.
 
-    `slope` is the gradient of o · tanh(c), `cell_slope` on entry that of c from later steps, `before` c before the
+    `grad_h` is the gradient of o · tanh(c), `grad_c` on entry that of c from later steps, `before` c before the
     step.
 
-    Shapes: slope, cell_slope, before, bent (rows, size), gates, found (rows, 4 · size)
+    Shapes: grad_h, grad_c, before, bent (rows, size), gates, found (rows, 4 · size)
     """
     size = bent.shape[1]
     i, f, g, o = (gates[:, n * size : (n + 1) * size] for n in range(4))
-    cell_slope += slope * o * (1 - bent * bent)
-    found[:, :size] = cell_slope * g * i * (1 - i)
-    found[:, size : 2 * size] = cell_slope * before * f * (1 - f)
-    found[:, 2 * size : 3 * size] = cell_slope * i * (1 - g * g)
-    found[:, 3 * size :] = slope * bent * o * (1 - o)
-    cell_slope *= f
+    grad_c += grad_h * o * (1 - bent * bent)
+    found[:, :size] = grad_c * g * i * (1 - i)
+    found[:, size : 2 * size] = grad_c * before * f * (1 - f)
+    found[:, 2 * size : 3 * size] = grad_c * i * (1 - g * g)
+    found[:, 3 * size :] = grad_h * bent * o * (1 - o)
+    grad_c *= f
 
 
 def lstm(rows, hidden, cells, weight, projection, sizes, reverse: bool):
@@ -135,11 +135,11 @@ def lstm_gradient(grads, weight, projection, gates, c_before, bent, sizes, rever
     h, c = grad_h.copy(), grad_c.copy()
     for start, count in reversed(walk(sizes, reverse)):
         here = slice(start, start + count)
-        state, slope = h[:count], arrived[here]
-        slope[...] = state if grad_out is None else state + grad_out[here]
+        state, grad_h = h[:count], arrived[here]
+        grad_h[...] = state if grad_out is None else state + grad_out[here]
         if projection is not None:
-            slope = matmul(slope, projection)
-        lstm_step_gradient(slope, c[:count], gates[here], c_before[here], bent[here], rows[here])
+            grad_h = matmul(grad_h, projection)
+        lstm_step_gradient(grad_h, c[:count], gates[here], c_before[here], bent[here], rows[here])
         state[...] = matmul(rows[here], weight)
     return rows, h, c, arrived
 
@@ -169,20 +169,20 @@ def gru_step(gates, sums, state, inner, out) -> None:
 
 
 @native
-def gru_step_gradient(slope, gates, before, inner, rows, sums, passed) -> None:
+def gru_step_gradient(grad_h, gates, before, inner, rows, sums, passed) -> None:
     """Write the gradients of the step's rows, of its sums, and of h before as far as it passes the update gate.
 
-    Shapes: slope, before, inner, passed (rows, size), gates, rows, sums (rows, 3 · size)
+    Shapes: grad_h, before, inner, passed (rows, size), gates, rows, sums (rows, 3 · size)
     """
     size = before.shape[1]
     r, z, n = (gates[:, k * size : (k + 1) * size] for k in range(3))
-    to_new = slope * (1 - z) * (1 - n * n)
+    to_new = grad_h * (1 - z) * (1 - n * n)
     rows[:, :size] = to_new * inner * r * (1 - r)
-    rows[:, size : 2 * size] = slope * (before - n) * z * (1 - z)
+    rows[:, size : 2 * size] = grad_h * (before - n) * z * (1 - z)
     rows[:, 2 * size :] = to_new
     sums[:, : 2 * size] = rows[:, : 2 * size]
     sums[:, 2 * size :] = to_new * r
-    np.multiply(slope, z, passed)
+    np.multiply(grad_h, z, passed)
 
 
 def gru(rows, hidden, weight, bias, sizes, reverse: bool):
@@ -211,7 +211,7 @@ def gru_gradient(grad_out, grad_last, weight, gates, before, inner, sizes, rever
     h = grad_last.copy()
     for start, count in reversed(walk(sizes, reverse)):
         here, state = slice(start, start + count), h[:count]
-        slope = state if grad_out is None else state + grad_out[here]
-        gru_step_gradient(slope, gates[here], before[here], inner[here], rows[here], sums[here], passed[here])
+        grad_h = state if grad_out is None else state + grad_out[here]
+        gru_step_gradient(grad_h, gates[here], before[here], inner[here], rows[here], sums[here], passed[here])
         np.add(matmul(sums[here], weight), passed[here], out=state)
     return rows, sums, h

@@ -48,10 +48,10 @@ def ragged_attention_gradient(
         arrived = grad[here].reshape((len(q[0]), heads, -1)).transpose(1, 0, 2)
         p = np.exp((q @ k.mT) * factor - logs[here].T[..., None])
         p /= p.sum(-1, keepdims=True)  # the logarithm has lost digits as a rounded number
-        slopes = arrived @ v.mT
-        slopes -= (slopes * p).sum(-1, keepdims=True)
-        slopes *= p * factor
-        for part, gradient in zip(_heads(found[here], heads), (slopes @ k, slopes.mT @ q, p.mT @ arrived)):
+        grad_scores = arrived @ v.mT
+        grad_scores -= (grad_scores * p).sum(-1, keepdims=True)
+        grad_scores *= p * factor
+        for part, gradient in zip(_heads(found[here], heads), (grad_scores @ k, grad_scores.mT @ q, p.mT @ arrived)):
             part[...] = gradient
     return found
 

@@ -36,10 +36,10 @@ def _tail(k: float) -> float:
 
 def _by_geometric(count: float, probability: float, draw: Callable[[], float]) -> float:
     """Count how many geometric numbers fit into `count`."""
-    total, found, slope = 0.0, 0, math.log1p(-probability)
+    total, found, log_failure = 0.0, 0, math.log1p(-probability)
     while True:
         number = draw()
-        total += math.ceil(math.log(number) / slope) if number else math.inf
+        total += math.ceil(math.log(number) / log_failure) if number else math.inf
         if total > count:
             return float(found)
         found += 1

@@ -119,7 +119,7 @@ def zeta(s: int, q):
         pole, far_below = (x <= 0) & np.isfinite(x) & (x == np.rint(x)), x < -FAR
         total = zeta_sum(s, np.where(pole, 1.0, np.where(far_below, 1 - x, x)), FAR)
         if far_below.any():  # as many terms as x is below 0 would take for ever
-            mirrored = _nearest_poles(s, x) if s > 40 else (-1) ** (s - 1) * (_slope_of_cotangent(s - 1, x) + total)
+            mirrored = _nearest_poles(s, x) if s > 40 else (-1) ** (s - 1) * (_cotangent_derivative(s - 1, x) + total)
             total = np.where(far_below, mirrored, total)
         return np.where(pole, np.inf, total)
 
@@ -132,7 +132,7 @@ def _nearest_poles(s: int, x):
     return nearest ** -float(s) + (nearest - np.copysign(1, nearest)) ** -float(s)
 
 
-def _slope_of_cotangent(n: int, x):
+def _cotangent_derivative(n: int, x):
     """Return π / n! times the n-th derivative of cot(πx), a polynomial in the cotangent: dc/dx = −π(1 + c²)."""
     Polynomial = import_unforked("numpy.polynomial").Polynomial
     polynomial = Polynomial([0, 1])

@@ -6,7 +6,7 @@ from backlight.errors import ShapeError
 from backlight.kernels.elementwise.binary import minus, plus, times
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.linalg.matrix_products import small_name
-from backlight.ops.number_operands import beside, like, no_bools, no_integers
+from backlight.ops.number_operands import like, no_bools, no_integers, promoted_with
 from backlight.ops.scalars import element_like
 from backlight.ops.type_promotion import BOOL, category
 
@@ -144,7 +144,7 @@ def rsub(input, other, *, alpha=1):
     problem = _refuse_bools(*kinds)
     if problem is not None:
         raise ShapeError(problem)
-    return rsub_number(beside(input, other), other, alpha)
+    return rsub_number(promoted_with(input, other), other, alpha)
 
 
 @op(promote="same", symbol="*", tangent="symmetric")

@@ -4,7 +4,7 @@ from backlight.codegen.declaration import op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.elementwise.binary import over, times
-from backlight.ops.number_operands import beside, like, no_bools, only_integers, require_no_bools
+from backlight.ops.number_operands import like, no_bools, only_integers, promoted_with, require_no_bools
 from backlight.ops.type_promotion import category
 
 __all__ = ["div", "divide", "floor_divide", "fmod", "gcd", "lcm", "remainder", "true_divide"]
@@ -132,7 +132,7 @@ def remainder(input, other):
     """
     if isinstance(other, TensorState) or not isinstance(input, TensorState):
         return remainder_tensor(input, other)
-    return remainder_number(beside(input, other), other)
+    return remainder_number(promoted_with(input, other), other)
 
 
 @op(name="fmod", promote="same", node="FmodBackward1", tangent="symmetric", refuse=no_bools("fmod_cpu"))
@@ -173,7 +173,7 @@ def fmod(input, other):
     """
     if isinstance(other, TensorState):
         return fmod_tensor(input, other)
-    return fmod_number(beside(input, other), other)
+    return fmod_number(promoted_with(input, other), other)
 
 
 @op(promote="same", refuse=only_integers("gcd_cpu"))

@@ -10,7 +10,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.elementwise.copying import cast
-from backlight.ops.number_operands import beside, like, no_integers
+from backlight.ops.number_operands import like, no_integers, promoted_with
 from backlight.ops.scalars import element_like
 from backlight.ops.type_promotion import category
 
@@ -115,7 +115,7 @@ def pow(input, exponent):
     if isinstance(input, TensorState):
         if isinstance(exponent, TensorState) or not is_number(exponent):
             return pow_tensor(input, exponent)
-        return pow_number(beside(input, exponent), exponent)
+        return pow_number(promoted_with(input, exponent), exponent)
     if isinstance(exponent, TensorState) and is_number(input):
         return pow_of_number(exponent, input)
     raise ArgumentError(
@@ -135,7 +135,7 @@ def float_power(input, exponent):
 
 def square(input):
     """Return the input times itself."""
-    return pow_number(beside(input, 2), 2)
+    return pow_number(promoted_with(input, 2), 2)
 
 
 @op(promote="float", tangent="symmetric")

@@ -11,7 +11,7 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError
 from backlight.kernels.elementwise import masked_choice, unary
 from backlight.ops.indexing.masking import nonzero
-from backlight.ops.number_operands import beside, like, no_bools, no_kernel
+from backlight.ops.number_operands import like, no_bools, no_kernel, promoted_with
 from backlight.ops.scalars import element
 from backlight.ops.type_promotion import common_dtype
 
@@ -66,11 +66,11 @@ def where(condition, input=None, other=None):
     return chosen(condition, input, other)
 
 
-def _as_branch(value, beside):
-    """Return a number as a 0-d tensor of the dtype that it has beside a tensor, if the dtype can hold it."""
-    if isinstance(value, TensorState) or not isinstance(beside, TensorState) or not is_number(value):
+def _as_branch(value, other):
+    """Return a number as a 0-d tensor of the dtype that it has as an operand of `other`, if that can hold it."""
+    if isinstance(value, TensorState) or not isinstance(other, TensorState) or not is_number(value):
         return value
-    kind = common_dtype([beside._data], [value.item() if isinstance(value, np.generic) else value])
+    kind = common_dtype([other._data], [value.item() if isinstance(value, np.generic) else value])
     return wrap(np.asarray(element(value, kind, checks_halves=False)))
 
 
@@ -282,11 +282,11 @@ def clamp(input, min=None, max=None):
 
 
 def _taken(input, min, max):
-    """Return the input in the dtype that it takes on beside its bounds, which that dtype must hold.
+    """Return the input in the dtype that it takes on with its bounds, which that dtype must hold.
 
     Floats hold every number up to float16's end, 65504: callers ask for larger ones only.
     """
-    found = beside(input, min, max)
+    found = promoted_with(input, min, max)
     for bound in (min, max):
         if bound is not None:
             element(bound, found._data.dtype)
@@ -299,7 +299,7 @@ def _taken(input, min, max):
 def _as_bound(input, bound):
     if bound is None or isinstance(bound, TensorState):
         return bound
-    return wrap(like(beside(input, bound)._data, bound))
+    return wrap(like(promoted_with(input, bound)._data, bound))
 
 
 clip = clamp

@@ -31,7 +31,7 @@ def factor_and_info(xp, input, upper: bool):
     return (xp.ascontiguousarray(lower.mT) if upper else lower), info
 
 
-def slope_of_factor(grad, factor, upper: bool, ops):
+def gradient_of_factor(grad, factor, upper: bool, ops):
     """Return L⁻ᵀ · sym(Φ(Lᵀ · grad)) · L⁻¹, where Φ keeps the lower triangle and sym(X) averages X and Xᵀ below it."""
     lower, grad = (factor.mT, grad.mT) if upper else (factor, grad)
     inner = ops.tril(lower.mT @ grad)
@@ -62,7 +62,7 @@ def cholesky_factor(xp, input, *, upper: bool = False, raising: str = ""):
 
 @cholesky_factor.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")
 def cholesky_factor_input(grad, out, upper, ops):
-    return slope_of_factor(grad, out[0], upper, ops)
+    return gradient_of_factor(grad, out[0], upper, ops)
 
 
 def linalg_cholesky(input, *, upper=False):
@@ -93,7 +93,7 @@ def old_cholesky(xp, input, upper: bool = False):
 
 @old_cholesky.derivative("input", formula="L⁻ᵀ · sym(tril(Lᵀ · grad)) · L⁻¹")
 def old_cholesky_input(grad, out, upper, ops):
-    return slope_of_factor(grad, out, upper, ops)
+    return gradient_of_factor(grad, out, upper, ops)
 
 
 def cholesky(input, upper=False):
@@ -117,7 +117,7 @@ def solved_by_factor(factor, b, upper: bool):
     return solve_triangular(lower.mT, solve_triangular(lower, b, upper=False), upper=True)
 
 
-def slope_of_product(product, factor, upper: bool):
+def gradient_of_product(product, factor, upper: bool):
     """Return the gradient of L · Lᵀ brought to one of a triangular L.
 
     As PyTorch's it is full: a tril around L takes away the gradient of the triangle that is not read.
@@ -155,10 +155,10 @@ def cholesky_solve(xp, input, input2, upper: bool = False):
 @cholesky_solve.derivative("input", "input2", formula="input: A⁻¹ · grad; input2: −(S + Sᵀ) · L, S = A⁻¹ · grad · outᵀ")
 def cholesky_solve_inputs(grad, input2, out, upper, input_shape, input2_shape, needs, ops):
     solved = ops.cholesky_solve(grad, input2, upper)
-    slope = None
+    grad_factor = None
     if needs[1]:
-        slope = ops.sum_to_size(slope_of_product(-(solved @ out.mT), input2, upper), input2_shape)
-    return (ops.sum_to_size(solved, input_shape) if needs[0] else None), slope
+        grad_factor = ops.sum_to_size(gradient_of_product(-(solved @ out.mT), input2, upper), input2_shape)
+    return (ops.sum_to_size(solved, input_shape) if needs[0] else None), grad_factor
 
 
 @op(node="CholeskyInverseBackward0")
@@ -180,4 +180,4 @@ def cholesky_inverse(xp, input, upper: bool = False):
 
 @cholesky_inverse.derivative("input", formula="−out · (grad + gradᵀ) · out · L")
 def cholesky_inverse_input(grad, input, out, upper):
-    return slope_of_product(-(out @ grad @ out), input, upper)
+    return gradient_of_product(-(out @ grad @ out), input, upper)

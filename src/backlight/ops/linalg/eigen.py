@@ -5,7 +5,7 @@ import numpy as np
 from backlight import return_types
 from backlight.codegen.declaration import op
 from backlight.errors import ArgumentError, LinAlgError, ShapeError, UnsupportedError
-from backlight.ops.linalg.matrix_checks import asks_for_more, check_square, identity, plain
+from backlight.ops.linalg.matrix_checks import check_square, identity, is_differentiated, plain
 from backlight.ops.linalg.matrix_products import big_name
 
 
@@ -70,7 +70,7 @@ def linalg_eigvalsh(input, UPLO="L"):  # noqa: N803 - PyTorch's names
 
     Shapes: input (…, n, n) -> (…, n)
     """
-    if asks_for_more(input):
+    if is_differentiated(input):
         return symmetric_eigen(input, UPLO).eigenvalues
     check_symmetric(input._data, UPLO)
     return plain(or_not_converged(np.linalg.eigvalsh, input._data, UPLO.upper()))

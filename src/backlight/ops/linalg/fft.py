@@ -15,7 +15,7 @@ from backlight.codegen.declaration import op
 from backlight.dtypes import from_numpy_dtype
 from backlight.errors import DimError, ShapeError
 from backlight.ops.dims import normalise_dim, one_or_several
-from backlight.ops.number_operands import beside
+from backlight.ops.number_operands import promoted_with
 from backlight.ops.type_promotion import is_float
 
 
@@ -91,7 +91,7 @@ def real_signal(name: str, input, sizes, dims, norm, inverse: bool):
     if norm != "ortho" and norm not in divided:
         raise ShapeError(f'Invalid normalization mode: "{norm}"; there are "backward", "ortho" and "forward"')
     scale = 1 / math.sqrt(count) if norm == "ortho" else 1 / count if divided[norm] else 1.0
-    return signal_of_half(beside(input, 1.0), Transform((dims, sizes, scale)))
+    return signal_of_half(promoted_with(input, 1.0), Transform((dims, sizes, scale)))
 
 
 def _checked(name: str, input, sizes, dims) -> tuple[tuple[int, ...], tuple[int, ...]]:

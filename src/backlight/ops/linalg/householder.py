@@ -32,7 +32,7 @@ def reflected(vectors, tau, other, transpose: bool, ops):
     return other - vectors @ (columns * halfway), halfway
 
 
-def slopes_of_reflections(grad, packed, tau, other, ops):
+def gradients_of_reflections(grad, packed, tau, other, ops):
     """Return the gradients of the packed reflectors and of τ, for Q · other.
 
     With Y = W⁻¹ · Vᵀ · other, U = W⁻ᵀ · D · Vᵀ · grad and K = striu(U · Yᵀ · D):
@@ -44,14 +44,14 @@ def slopes_of_reflections(grad, packed, tau, other, ops):
     second = reflected(vectors, tau, grad, True, ops)[1]
     product = second @ first.mT
     through = ops.triu(product * tau[..., None, :], 1)
-    slope = vectors @ (through + through.mT) - grad @ first.mT * tau[..., None, :] - other @ second.mT
+    grad_input = vectors @ (through + through.mT) - grad @ first.mT * tau[..., None, :] - other @ second.mT
     overlaps = ops.triu(vectors.mT @ vectors, 1)
-    slope_tau = ops.sum(overlaps * product, (-2,)) - ops.sum(vectors * (grad @ first.mT), (-2,))
-    slope = ops.tril(slope, -1)
+    grad_tau = ops.sum(overlaps * product, (-2,)) - ops.sum(vectors * (grad @ first.mT), (-2,))
+    grad_input = ops.tril(grad_input, -1)
     missing = packed.shape[-1] - count
     if missing:
-        slope = ops.cat([slope, zeros((*slope.shape[:-1], missing), slope)], -1)
-    return slope, slope_tau
+        grad_input = ops.cat([grad_input, zeros((*grad_input.shape[:-1], missing), grad_input)], -1)
+    return grad_input, grad_tau
 
 
 def check_reflectors(name: str, input, tau) -> None:
@@ -103,7 +103,7 @@ def linalg_householder_product(xp, input, tau):
     "input", "tau", formula="those of the reflections, applied to the identity's columns"
 )
 def linalg_householder_product_inputs(grad, input, tau, ops):
-    return slopes_of_reflections(grad, input, tau, identity(input.shape[-2], input)[:, : input.shape[-1]], ops)
+    return gradients_of_reflections(grad, input, tau, identity(input.shape[-2], input)[:, : input.shape[-1]], ops)
 
 
 def orgqr(input, input2):
@@ -133,13 +133,13 @@ def ormqr_inputs(grad, input, input2, input3, left, transpose, needs, ops):
     tau, other = input2, input3
     if not left:
         grad, other, transpose = grad.mT, other.mT, not transpose
-    slope = slope_tau = slope_other = None
+    grad_input = grad_tau = grad_other = None
     if needs[0] or needs[1]:
         given = (other, grad) if transpose else (grad, other)  # ⟨grad, Qᵀ · other⟩ = ⟨other, Q · grad⟩
-        slope, slope_tau = slopes_of_reflections(given[0], input, tau, given[1], ops)
+        grad_input, grad_tau = gradients_of_reflections(given[0], input, tau, given[1], ops)
     if needs[2]:
-        slope_other = reflected(reflectors(input, tau.shape[-1], ops), tau, grad, not transpose, ops)[0]
-    return slope, slope_tau, slope_other if left or slope_other is None else slope_other.mT
+        grad_other = reflected(reflectors(input, tau.shape[-1], ops), tau, grad, not transpose, ops)[0]
+    return grad_input, grad_tau, grad_other if left or grad_other is None else grad_other.mT
 
 
 def check_applied(input, tau, other, left: bool) -> None:

@@ -67,10 +67,10 @@ def solution_inputs(grad, A, out, left, A_shape, B_shape, needs, ops):  # noqa: 
     if vector:
         grad, out = grad[..., None], out[..., None]
     solved = ops.linalg_solve_ex(A.mT, grad, left=left)[0]
-    slope = None
+    grad_A = None
     if needs[0]:
-        slope = ops.sum_to_size(-(solved @ out.mT) if left else -(out.mT @ solved), A_shape)
-    return slope, ops.sum_to_size(solved[..., 0] if vector else solved, B_shape) if needs[1] else None
+        grad_A = ops.sum_to_size(-(solved @ out.mT) if left else -(out.mT @ solved), A_shape)
+    return grad_A, ops.sum_to_size(solved[..., 0] if vector else solved, B_shape) if needs[1] else None
 
 
 def linalg_solve(A, B, *, left=True):  # noqa: N803 - PyTorch's names
@@ -158,11 +158,11 @@ def linalg_solve_triangular(xp, input, B, *, upper: bool, left: bool = True, uni
 @linalg_solve_triangular.derivative("input", "B", formula="B: input⁻ᵀ · grad =: S; input: the triangle of −S · outᵀ")
 def linalg_solve_triangular_inputs(grad, input, out, upper, left, unitriangular, input_shape, B_shape, needs, ops):  # noqa: N803
     solved = ops.linalg_solve_triangular(input.mT, grad, upper=not upper, left=left, unitriangular=unitriangular)
-    slope = None
+    grad_A = None
     if needs[0]:
         product = -(solved @ out.mT) if left else -(out.mT @ solved)
-        slope = ops.sum_to_size(triangle_read(product, upper, unitriangular, ops), input_shape)
-    return slope, ops.sum_to_size(solved, B_shape) if needs[1] else None
+        grad_A = ops.sum_to_size(triangle_read(product, upper, unitriangular, ops), input_shape)
+    return grad_A, ops.sum_to_size(solved, B_shape) if needs[1] else None
 
 
 def triangle_read(grad, upper: bool, unit: bool, ops):
@@ -197,15 +197,15 @@ def old_triangular(xp, input, A, upper: bool = True, transpose: bool = False, un
     "input", "A", formula="input: A⁻ᵀ · grad =: S; A: the triangle of −S · outᵀ, plus the copy's grad"
 )
 def old_triangular_inputs(grad, A, out, upper, transpose, unitriangular, input_shape, A_shape, needs, ops):  # noqa: N803
-    solved, slope = None, grad[1]
+    solved, grad_A = None, grad[1]
     if grad[0] is not None:
         turned = A if transpose else A.mT
         solved = ops.linalg_solve_triangular(turned, grad[0], upper=upper == transpose, unitriangular=unitriangular)
         product = -(out[0] @ solved.mT) if transpose else -(solved @ out[0].mT)
         found = triangle_read(product, upper, unitriangular, ops)
-        slope = found if slope is None else slope + found
+        grad_A = found if grad_A is None else grad_A + found
         solved = ops.sum_to_size(solved, input_shape) if needs[0] else None
-    return solved, None if slope is None or not needs[1] else ops.sum_to_size(slope, A_shape)
+    return solved, None if grad_A is None or not needs[1] else ops.sum_to_size(grad_A, A_shape)
 
 
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False):  # noqa: N803 - PyTorch's name

@@ -45,10 +45,10 @@ def unpacked(packed, ops):
     return ops.tril(packed[..., :count], -1) + ones, ops.triu(packed[..., :count, :])
 
 
-def packed_slopes(slope_l, slope_u, shape, ops):
+def packed_gradient(grad_l, grad_u, shape, ops):
     """Return the gradient of a packed factor of this shape from those of L and U; either may be missing."""
-    lower = None if slope_l is None else filled_up(ops.tril(slope_l, -1), shape, -1, ops)
-    upper = None if slope_u is None else filled_up(ops.triu(slope_u), shape, -2, ops)
+    lower = None if grad_l is None else filled_up(ops.tril(grad_l, -1), shape, -1, ops)
+    upper = None if grad_u is None else filled_up(ops.triu(grad_u), shape, -2, ops)
     return upper if lower is None else lower if upper is None else lower + upper
 
 
@@ -68,23 +68,23 @@ def permutation_matrix(xp, pivots, size: int, kind: np.dtype):
     return factors.permutation_matrix(pivots, size, kind)
 
 
-def slope_of_factors(slope_l, slope_u, order, lower, upper, ops):
+def gradient_of_factors(grad_l, grad_u, order, lower, upper, ops):
     """Return the gradient of A = P · L · U from those of L and U; either may be missing.
 
     For square A it is P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ. Of another A the square part is factored;
     rows below it make L₂ = A₂ · U⁻¹, columns beside it U₂ = L⁻¹ · A₂.
     """
     count = upper.shape[-2]
-    slope_l = zeros(lower.shape, lower) if slope_l is None else slope_l
-    slope_u = zeros(upper.shape, upper) if slope_u is None else slope_u
+    grad_l = zeros(lower.shape, lower) if grad_l is None else grad_l
+    grad_u = zeros(upper.shape, upper) if grad_u is None else grad_u
     square_l, square_u = lower[..., :count, :], upper[..., :count]
-    inner_l = square_l.mT @ slope_l[..., :count, :] - slope_u[..., count:] @ upper[..., count:].mT
-    inner_u = slope_u[..., :count] @ square_u.mT - lower[..., count:, :].mT @ slope_l[..., count:, :]
+    inner_l = square_l.mT @ grad_l[..., :count, :] - grad_u[..., count:] @ upper[..., count:].mT
+    inner_u = grad_u[..., :count] @ square_u.mT - lower[..., count:, :].mT @ grad_l[..., count:, :]
     inner = ops.tril(inner_l, -1) + ops.triu(inner_u)
     right = ops.linalg_solve_triangular(
-        square_l.mT, ops.cat([inner, slope_u[..., count:]], -1), upper=True, unitriangular=True
+        square_l.mT, ops.cat([inner, grad_u[..., count:]], -1), upper=True, unitriangular=True
     )
-    left = ops.cat([right[..., :count], slope_l[..., count:, :]], -2)
+    left = ops.cat([right[..., :count], grad_l[..., count:, :]], -2)
     left = ops.linalg_solve_triangular(square_u.mT, left, upper=False, left=False)
     whole = left if upper.shape[-1] == count else ops.cat([left, right[..., count:]], -1)
     return order @ whole
@@ -117,7 +117,9 @@ def packed_factor_input(grad, out, ops):
     lower, upper = unpacked(out[0], ops)
     count = upper.shape[-2]
     order = ops.permutation_matrix(out[1], lower.shape[-2], dtype_of(lower))
-    return slope_of_factors(ops.tril(grad[..., :count], -1), ops.triu(grad[..., :count, :]), order, lower, upper, ops)
+    return gradient_of_factors(
+        ops.tril(grad[..., :count], -1), ops.triu(grad[..., :count, :]), order, lower, upper, ops
+    )
 
 
 def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):  # noqa: N803 - PyTorch's name
@@ -171,7 +173,7 @@ def unpacked_arrays(xp, packed):
 
 @three_factors.derivative("A", formula="P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ")
 def three_factors_input(grad, out, ops):
-    return slope_of_factors(grad[0], grad[1], *out, ops)
+    return gradient_of_factors(grad[0], grad[1], *out, ops)
 
 
 def linalg_lu(A, *, pivot=True):  # noqa: N803 - PyTorch's name
@@ -221,7 +223,7 @@ def _are_rows(pivots, count: int) -> bool:
 
 @lu_unpack.derivative("LU_data", formula="tril(∂L, −1) + triu(∂U)")
 def lu_unpack_input(grad, unpack_data, LU_data_shape, ops):  # noqa: N803 - PyTorch's name
-    return packed_slopes(grad[0], grad[1], LU_data_shape, ops) if unpack_data else None
+    return packed_gradient(grad[0], grad[1], LU_data_shape, ops) if unpack_data else None
 
 
 # --- solve ------------------------------------------------------------------------------------------------------------
@@ -254,13 +256,13 @@ def linalg_lu_solve(xp, LU, pivots, B, *, left: bool = True, adjoint: bool = Fal
 )
 def linalg_lu_solve_inputs(grad, LU, pivots, out, left, adjoint, LU_shape, B_shape, needs, ops):  # noqa: N803
     solved = ops.linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)
-    slope = None
+    grad_lu = None
     if needs[0]:
         product = -(solved @ out.mT) if left else -(out.mT @ solved)
         lower, upper = unpacked(LU, ops)
         turned = ops.permutation_matrix(pivots, LU_shape[-1], dtype_of(LU)).mT @ (product.mT if adjoint else product)
-        slope = ops.sum_to_size(packed_slopes(turned @ upper.mT, lower.mT @ turned, LU_shape, ops), LU_shape)
-    return slope, ops.sum_to_size(solved, B_shape) if needs[1] else None
+        grad_lu = ops.sum_to_size(packed_gradient(turned @ upper.mT, lower.mT @ turned, LU_shape, ops), LU_shape)
+    return grad_lu, ops.sum_to_size(solved, B_shape) if needs[1] else None
 
 
 def _check_pivots(LU, pivots) -> None:  # noqa: N803 - PyTorch's name

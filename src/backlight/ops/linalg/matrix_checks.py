@@ -157,6 +157,6 @@ def plain(array):
     return wrap(array[()] if isinstance(array, np.ndarray) else array)
 
 
-def asks_for_more(tensor) -> bool:
-    """Tell whether a call must be one of an op: because it is recorded, or an interpreter stands by."""
+def is_differentiated(tensor) -> bool:
+    """Tell whether a call must be one of an op: because it is recorded, or there is an interpreter."""
     return innermost() is not None or (tensor._edge is not None and modes.grad_enabled)

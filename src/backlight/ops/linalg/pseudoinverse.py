@@ -72,10 +72,10 @@ def check_pinv(array) -> None:
 
 @pseudoinverse.derivative("input", formula="−Pᵀ · grad · Pᵀ, plus what leaves the range of the input, P = out")
 def pseudoinverse_input(grad, input, out):
-    return pseudoinverse_slope(grad, input, out)
+    return pseudoinverse_gradient(grad, input, out)
 
 
-def pseudoinverse_slope(grad, matrix, inverse):
+def pseudoinverse_gradient(grad, matrix, inverse):
     """Return the gradient of a matrix A from that of its pseudoinverse P.
 
     Source: Golub and Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems, 1973.
@@ -206,29 +206,29 @@ def check_least_squares(a, b, driver: str) -> None:
     "input", "b", formula="b: Pᵀ · ∂X, P the pseudoinverse; input: P's gradient ∂X · bᵀ; and 2 · rest · ∂r"
 )
 def least_squares_inputs(grad, input, b, out, input_shape, b_shape, ops):
-    found, (slope, slope_rest) = out[0], grad
+    found, (grad_solution, grad_rest) = out[0], grad
     if is_vector(input_shape, b_shape):
         b, found = b[..., None], found[..., None]
-        slope = None if slope is None else slope[..., None]
-    slope_a, slope_b = equation_slopes(slope, slope_rest, input, b, found, ops)
-    if slope_a is None:
+        grad_solution = None if grad_solution is None else grad_solution[..., None]
+    grad_a, grad_b = equation_gradients(grad_solution, grad_rest, input, b, found, ops)
+    if grad_a is None:
         return None, None
-    slope_b = ops.sum_to_size(slope_b, tuple(b.shape))
-    return ops.sum_to_size(slope_a, input_shape), slope_b.reshape(b_shape)
+    grad_b = ops.sum_to_size(grad_b, tuple(b.shape))
+    return ops.sum_to_size(grad_a, input_shape), grad_b.reshape(b_shape)
 
 
-def equation_slopes(slope, slope_rest, input, b, found, ops):
+def equation_gradients(grad_solution, grad_rest, input, b, found, ops):
     """Return the gradients of A and B from those of the solution and of the squares that are left."""
-    slope_a = slope_b = None
-    if slope is not None:
+    grad_a = grad_b = None
+    if grad_solution is not None:
         inverse = ops.linalg_pinv(input)
-        slope_a = pseudoinverse_slope(slope @ b.mT, input, inverse)
-        slope_b = inverse.mT @ slope
-    if slope_rest is not None and slope_rest.shape[-1]:
-        rest = 2 * (input @ found - b) * slope_rest[..., None, :]
-        slope_a = rest @ found.mT if slope_a is None else slope_a + rest @ found.mT
-        slope_b = -rest if slope_b is None else slope_b - rest
-    return slope_a, slope_b
+        grad_a = pseudoinverse_gradient(grad_solution @ b.mT, input, inverse)
+        grad_b = inverse.mT @ grad_solution
+    if grad_rest is not None and grad_rest.shape[-1]:
+        rest = 2 * (input @ found - b) * grad_rest[..., None, :]
+        grad_a = rest @ found.mT if grad_a is None else grad_a + rest @ found.mT
+        grad_b = -rest if grad_b is None else grad_b - rest
+    return grad_a, grad_b
 
 
 def linalg_lstsq(input, b, rcond=None, *, driver=None):

@@ -30,15 +30,15 @@ def orthogonal_factor_input(grad, out, mode, ops):
     rows, columns = vectors.shape[-2] if vectors.ndim > 1 else None, upper.shape[-1]
     check_differentiable(mode, rows, columns)
     count = upper.shape[-2]
-    slope_q = zeros(vectors.shape, vectors) if grad[0] is None else grad[0]
-    slope_r = zeros(upper.shape, upper) if grad[1] is None else grad[1]
-    beside, slope_beside = upper[..., count:], slope_r[..., count:]  # of columns that a wide A has too many
-    slope_q = slope_q + vectors @ (beside @ slope_beside.mT)
+    grad_q = zeros(vectors.shape, vectors) if grad[0] is None else grad[0]
+    grad_r = zeros(upper.shape, upper) if grad[1] is None else grad[1]
+    rest, grad_rest = upper[..., count:], grad_r[..., count:]  # of columns that a wide A has too many
+    grad_q = grad_q + vectors @ (rest @ grad_rest.mT)
     square = upper[..., :count]
-    inner = square @ slope_r[..., :count].mT - slope_q.mT @ vectors
+    inner = square @ grad_r[..., :count].mT - grad_q.mT @ vectors
     inner = ops.tril(inner) + ops.tril(inner, -1).mT
-    left = ops.linalg_solve_triangular(square.mT, slope_q + vectors @ inner, upper=False, left=False)
-    return left if columns == count else ops.cat([left, vectors @ slope_beside], -1)
+    left = ops.linalg_solve_triangular(square.mT, grad_q + vectors @ inner, upper=False, left=False)
+    return left if columns == count else ops.cat([left, vectors @ grad_rest], -1)
 
 
 def check_differentiable(mode: str, rows, columns: int) -> None:

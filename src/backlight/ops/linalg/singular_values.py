@@ -5,7 +5,7 @@ import numpy as np
 from backlight import return_types
 from backlight.codegen.declaration import op
 from backlight.errors import LinAlgError, ShapeError
-from backlight.ops.linalg.matrix_checks import asks_for_more, check_float, check_matrix, identity, plain, zeros
+from backlight.ops.linalg.matrix_checks import check_float, check_matrix, identity, is_differentiated, plain, zeros
 
 __all__ = ["svd"]
 
@@ -60,19 +60,19 @@ def decomposition(xp, A, full_matrices: bool = True):  # noqa: N803 - PyTorch's 
     return tuple(decomposed(xp, A, full_matrices))
 
 
-@decomposition.derivative("A", formula="of S: U · diag(∂S) · Vᵀ; of U and V by s_j² − s_i², see svd_slope")
+@decomposition.derivative("A", formula="of S: U · diag(∂S) · Vᵀ; of U and V by s_j² − s_i², see svd_gradient")
 def decomposition_input(grad, out, full_matrices, ops):
     left, sizes, right = out
     count = sizes.shape[-1]
-    slope_left, slope_sizes, slope_right = grad
+    grad_left, grad_sizes, grad_right = grad
     if full_matrices:
         left, right = left[..., :count], right[..., :count, :]
-        slope_left = None if slope_left is None else slope_left[..., :count]
-        slope_right = None if slope_right is None else slope_right[..., :count, :]
-    return svd_slope(slope_left, slope_sizes, slope_right, left, sizes, right, ops)
+        grad_left = None if grad_left is None else grad_left[..., :count]
+        grad_right = None if grad_right is None else grad_right[..., :count, :]
+    return svd_gradient(grad_left, grad_sizes, grad_right, left, sizes, right, ops)
 
 
-def svd_slope(slope_left, slope_sizes, slope_right, left, sizes, right, ops):
+def svd_gradient(grad_left, grad_sizes, grad_right, left, sizes, right, ops):
     """Return the gradient of A from those of U, S and Vᵀ, each of which may be missing.
 
     With E_ij = s_j² − s_i² and skew(X) = X − Xᵀ it is
@@ -82,25 +82,25 @@ def svd_slope(slope_left, slope_sizes, slope_right, left, sizes, right, ops):
     plus, for a U with more rows than columns, (I − U · Uᵀ) · ∂U · diag(1 / s) · Vᵀ, and the same for V. Equal singular
     values make E zero: the vectors are not differentiable there.
     """
-    inner = None if slope_sizes is None else ops.diag_embed(slope_sizes)
+    inner = None if grad_sizes is None else ops.diag_embed(grad_sizes)
     count = sizes.shape[-1]
-    if slope_left is not None or slope_right is not None:
+    if grad_left is not None or grad_right is not None:
         squares = sizes * sizes
         apart = squares[..., None, :] - squares[..., :, None] + identity(count, sizes)
-        if slope_left is not None:
-            turned = left.mT @ slope_left
+        if grad_left is not None:
+            turned = left.mT @ grad_left
             inner = added(inner, (turned - turned.mT) / apart * sizes[..., None, :])
-        if slope_right is not None:
-            turned = right @ slope_right.mT
+        if grad_right is not None:
+            turned = right @ grad_right.mT
             inner = added(inner, sizes[..., :, None] * ((turned - turned.mT) / apart))
     if inner is None:
         return None
     found = left @ inner @ right
-    if slope_left is not None and left.shape[-2] > count:
-        outside = slope_left - left @ (left.mT @ slope_left)
+    if grad_left is not None and left.shape[-2] > count:
+        outside = grad_left - left @ (left.mT @ grad_left)
         found = found + (outside / sizes[..., None, :]) @ right
-    if slope_right is not None and right.shape[-1] > count:
-        outside = slope_right - (slope_right @ right.mT) @ right
+    if grad_right is not None and right.shape[-1] > count:
+        outside = grad_right - (grad_right @ right.mT) @ right
         found = found + left @ (outside / sizes[..., :, None])
     return found
 
@@ -128,7 +128,7 @@ def linalg_svdvals(A, *, driver=None):  # noqa: N803 - PyTorch's name
 
     Shapes: A (…, m, n) -> (…, min(m, n))
     """
-    if driver is not None or asks_for_more(A):
+    if driver is not None or is_differentiated(A):
         return linalg_svd(A, False, driver=driver).S
     check_matrix("linalg.svd", A._data)
     check_float("linalg.svd", A._data)

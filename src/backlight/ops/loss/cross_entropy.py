@@ -66,7 +66,7 @@ def cross_entropy(
         return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
     if label_smoothing:
         weighs = weight is not None and weight.requires_grad
-        smoothed = smoothed_composed if weighs else smoothed_cross_entropy
+        smoothed = smoothed_decomposition if weighs else smoothed_cross_entropy
         return smoothed(input, target, weight, reduction, ignore_index, float(label_smoothing))
     by_class = cross_entropy_of_classes if len(shape) <= 2 else cross_entropy_of_maps
     return by_class(input, target, weight, reduction, ignore_index)
@@ -158,12 +158,12 @@ def _cross_entropy_forward(input, target, weight, reduction, ignore_index, smoot
 def _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing):
     """grad · factor · (softmax − 1 at the target)."""
     flat = class_rows(widened(input))
-    slopes = class_losses.class_slopes(
+    found = class_losses.class_gradients(
         widened(grad).reshape(-1), flat, class_numbers(target), widened(weight), scales, factors, smoothing
     )
     if input.ndim > 2:
-        slopes = np.moveaxis(slopes.reshape((input.shape[0], *input.shape[2:], input.shape[1])), -1, 1)
-    return rounded(slopes if slopes.shape == input.shape else slopes.reshape(input.shape), grad.dtype)
+        found = np.moveaxis(found.reshape((input.shape[0], *input.shape[2:], input.shape[1])), -1, 1)
+    return rounded(found if found.shape == input.shape else found.reshape(input.shape), grad.dtype)
 
 
 @op(name="cross_entropy", node="NllLossBackward0", keeps=("scales", "factors"))
@@ -188,9 +188,9 @@ def cross_entropy_of_maps_input(grad, input, target, weight, scales, factors, xp
     return _cross_entropy_gradient(grad, input, target, weight, scales, factors, 0.0)
 
 
-@cross_entropy_of_classes.composed
-@cross_entropy_of_maps.composed
-def cross_entropy_composed(input, target, weight, reduction, ignore_index):
+@cross_entropy_of_classes.decomposition
+@cross_entropy_of_maps.decomposition
+def cross_entropy_decomposition(input, target, weight, reduction, ignore_index):
     logs = log_softmax(input, min(input.ndim - 1, 1))
     return nll(logs, target, weight, reduction, ignore_index)
 
@@ -211,8 +211,8 @@ def smoothed_cross_entropy_input(grad, input, target, weight, scales, factors, s
     return _cross_entropy_gradient(grad, input, target, weight, scales, factors, smoothing)
 
 
-@smoothed_cross_entropy.composed
-def smoothed_composed(input, target, weight, reduction, ignore_index, smoothing):
+@smoothed_cross_entropy.decomposition
+def smoothed_decomposition(input, target, weight, reduction, ignore_index, smoothing):
     dim = min(input.ndim - 1, 1)
     logs = log_softmax(input, dim)
     at_target = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)

@@ -26,14 +26,14 @@ def alignment_loss(xp, log_probs, alignment: Alignment, zero_infinity: bool):
 
 @alignment_loss.derivative("log_probs", formula="grad · (exp(log_probs) − the probability of each label at each frame)")
 def alignment_loss_log_probs(grad, out, log_probs, alphas, alignment, zero_infinity, xp):
-    slopes = ctc.slopes(log_probs, out, alphas, alignment)
+    gradients = ctc.gradients(log_probs, out, alphas, alignment)
     if zero_infinity:
-        slopes[:, xp.isinf(out)] = 0
-    return slopes * grad[:, None]
+        gradients[:, xp.isinf(out)] = 0
+    return gradients * grad[:, None]
 
 
-@alignment_loss.composed
-def alignment_loss_composed(log_probs, alignment, zero_infinity):
+@alignment_loss.decomposition
+def alignment_loss_decomposition(log_probs, alignment, zero_infinity):
     """Return the losses by the same recursion on tensors.
 
     Σ exp(log_probs) is added, since PyTorch's gradient is that of the loss behind a log_softmax.

@@ -72,8 +72,8 @@ def binary_entropy_both(grad, input, target, weight, input_shape, reduction, nee
     return g_input, g_target
 
 
-@binary_entropy.composed
-def binary_entropy_composed(input, target, weight, reduction):
+@binary_entropy.decomposition
+def binary_entropy_decomposition(input, target, weight, reduction):
     losses = (target - 1) * (1 - input).log().clamp_min(-100) - target * input.log().clamp_min(-100)
     return reduced(losses if weight is None else losses * weight, reduction)
 
@@ -133,8 +133,8 @@ def logistic_entropy_both(grad, input, target, weight, pos_weight, input_shape, 
     return g_input, g_target
 
 
-@logistic_entropy.composed
-def logistic_entropy_composed(input, target, weight, pos_weight, reduction):
+@logistic_entropy.decomposition
+def logistic_entropy_decomposition(input, target, weight, pos_weight, reduction):
     softplus = (-input).clamp_min(0) + (-input.abs()).exp().log1p()
     if pos_weight is not None:
         softplus = softplus * ((pos_weight - 1) * target + 1)
@@ -173,12 +173,12 @@ def logistic_margin(xp, input, target, reduction: str):
 def logistic_margin_both(grad, input, target, input_shape, target_shape, reduction, needs, xp):
     x, t = widened(input), widened(target)
     shape = xp.broadcast_shapes(input_shape, target_shape)
-    slope = share(widened(grad), reduction, shape) / -(1 + xp.exp(t * x))
-    return rounded(slope * t, input.dtype) if needs[0] else None, rounded(slope * x, input.dtype) if needs[1] else None
+    found = share(widened(grad), reduction, shape) / -(1 + xp.exp(t * x))
+    return rounded(found * t, input.dtype) if needs[0] else None, rounded(found * x, input.dtype) if needs[1] else None
 
 
-@logistic_margin.composed
-def logistic_margin_composed(input, target, reduction):
+@logistic_margin.decomposition
+def logistic_margin_decomposition(input, target, reduction):
     product = input * target
     return reduced((-product).clamp_min(0) + (-product.abs()).exp().log1p(), reduction)
 

@@ -71,9 +71,9 @@ def same_size(input, target):
     return broadcast_tensors(input, target)
 
 
-def both_signs(slope, needs, kind, other_kind):
-    """Return the slope for the first input and its negative for the second, where they are needed."""
-    return rounded(slope, kind) if needs[0] else None, rounded(-slope, other_kind) if needs[1] else None
+def both_signs(grad_both, needs, kind, other_kind):
+    """Return the gradient of the first input and its negative for the second, where they are needed."""
+    return rounded(grad_both, kind) if needs[0] else None, rounded(-grad_both, other_kind) if needs[1] else None
 
 
 def reduced_and_rounded(losses, reduction: str, kind):
@@ -169,12 +169,12 @@ def smooth_absolute_error(xp, input, target, reduction: str, beta: float):
 
 @smooth_absolute_error.derivative("input", "target", formula="± clip((input − target) / beta, −1, 1) · grad")
 def smooth_absolute_error_both(grad, input, target, input_shape, reduction, beta, needs, xp):
-    slope = xp.clip((widened(input) - widened(target)) / beta, -1, 1) * share(widened(grad), reduction, input_shape)
-    return both_signs(slope, needs, input.dtype, target.dtype)
+    grad_both = xp.clip((widened(input) - widened(target)) / beta, -1, 1) * share(widened(grad), reduction, input_shape)
+    return both_signs(grad_both, needs, input.dtype, target.dtype)
 
 
-@smooth_absolute_error.composed
-def smooth_absolute_error_composed(input, target, reduction, beta):
+@smooth_absolute_error.decomposition
+def smooth_absolute_error_decomposition(input, target, reduction, beta):
     distance = (input - target).abs()
     near = distance.clamp_max(beta)
     return reduced(near * (distance - near * 0.5) / beta, reduction)
@@ -202,12 +202,12 @@ def huber_error(xp, input, target, reduction: str, delta: float):
 
 @huber_error.derivative("input", "target", formula="± clip(input − target, −delta, delta) · grad")
 def huber_error_both(grad, input, target, input_shape, reduction, delta, needs, xp):
-    slope = xp.clip(widened(input) - widened(target), -delta, delta) * share(widened(grad), reduction, input_shape)
-    return both_signs(slope, needs, input.dtype, target.dtype)
+    grad_both = xp.clip(widened(input) - widened(target), -delta, delta) * share(widened(grad), reduction, input_shape)
+    return both_signs(grad_both, needs, input.dtype, target.dtype)
 
 
-@huber_error.composed
-def huber_error_composed(input, target, reduction, delta):
+@huber_error.decomposition
+def huber_error_decomposition(input, target, reduction, delta):
     distance = (input - target).abs()
     near = distance.clamp_max(delta)
     return reduced(near * (distance - near * 0.5), reduction)

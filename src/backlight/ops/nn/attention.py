@@ -156,17 +156,17 @@ def attention_all(grad, query, key, value, attn_mask, factors, scale, probabilit
         weights = probabilities if factors is None else probabilities * factors
         g_value = _fitting(matmul(weights.mT, wide), value)
     if needs[0] or needs[1] or needs[3]:
-        slopes = matmul(wide, widened(value).mT)
+        grad_scores = matmul(wide, widened(value).mT)
         if factors is not None:
-            slopes *= factors
-        slopes = rows.softmax_gradient(slopes, probabilities)
-        factor = slopes.dtype.type(scale)
+            grad_scores *= factors
+        grad_scores = rows.softmax_gradient(grad_scores, probabilities)
+        factor = grad_scores.dtype.type(scale)
         if needs[0]:
-            g_query = _fitting(matmul(slopes, widened(key)) * factor, query)
+            g_query = _fitting(matmul(grad_scores, widened(key)) * factor, query)
         if needs[1]:
-            g_key = _fitting(matmul(slopes.mT, widened(query)) * factor, key)
+            g_key = _fitting(matmul(grad_scores.mT, widened(query)) * factor, key)
         if needs[3]:
-            g_mask = _fitting(slopes, attn_mask)
+            g_mask = _fitting(grad_scores, attn_mask)
     return g_query, g_key, g_value, g_mask
 
 
@@ -175,8 +175,8 @@ def _fitting(grad, like):
     return rounded(sum_to_shape(grad, like.shape) if grad.shape != like.shape else grad, like.dtype)
 
 
-@attention.composed
-def attention_composed(query, key, value, attn_mask, factors, is_causal, scale, probabilities):
+@attention.decomposition
+def attention_decomposition(query, key, value, attn_mask, factors, is_causal, scale, probabilities):
     scores = (query * scale) @ key.mT
     if is_causal:
         attn_mask = wrap(rows.causal_mask(*scores.shape[-2:]))
@@ -221,8 +221,8 @@ def ragged_attention_qkv(grad, qkv, lengths, heads, logs, xp):
     return rounded(found, qkv.dtype)
 
 
-@ragged_attention.composed
-def ragged_attention_composed(qkv, lengths, heads, logs):
+@ragged_attention.decomposition
+def ragged_attention_decomposition(qkv, lengths, heads, logs):
     by_text = qkv.unflatten(1, (3, heads, -1)).permute(1, 2, 0, 3).split(lengths, 2)  # each (3, heads, n, dim)
     seen = [scaled_dot_product_attention(*part.unbind(0)).transpose(0, 1).flatten(1) for part in by_text]
     return cat(seen)

@@ -64,8 +64,8 @@ def _gradients(grad, input, weight, mean, inverse, fixed, needs):
     return tuple([None if array is None else rounded(array, grad.dtype) for array in found])
 
 
-@native_group_norm.composed
-def native_group_norm_composed(input, weight, bias, num_groups, eps):
+@native_group_norm.decomposition
+def native_group_norm_decomposition(input, weight, bias, num_groups, eps):
     batch = input.shape[0]
     groups = input.reshape((batch, num_groups, math.prod(input.shape[1:]) // num_groups))
     centred = groups - groups.mean(2, keepdim=True)
@@ -189,8 +189,8 @@ def native_batch_norm_all(grad, input, weight, running_mean, mean, inverse, need
     return _gradients(grad, input, weight, mean, inverse, running_mean is not None, needs)
 
 
-@native_batch_norm.composed
-def native_batch_norm_composed(input, weight, bias, running_mean, running_var, eps):
+@native_batch_norm.decomposition
+def native_batch_norm_decomposition(input, weight, bias, running_mean, running_var, eps):
     dims, shape = (0, *range(2, input.ndim)), (1, -1) + (1,) * (input.ndim - 2)
     mean = input.mean(dims, keepdim=True) if running_mean is None else running_mean.reshape(shape)
     centred = input - mean

@@ -37,14 +37,16 @@ def _declare(dims: int):
     def grid_sample_both(grad, input, grid, how, needs, xp):
         wide, points = widened(input), widened(grid).reshape((len(grid), prod(grid.shape[1:-1]), dims))
         taps = grid_samples.taps_of(points, input.shape[2:], how)
-        for_planes, for_grid = grid_samples.slopes(_planes(widened(grad)), _planes(wide), taps, input.shape[2:], needs)
+        for_planes, for_grid = grid_samples.gradients(
+            _planes(widened(grad)), _planes(wide), taps, input.shape[2:], needs
+        )
         return (
             rounded(for_planes.reshape(input.shape), input.dtype) if needs[0] else None,
             rounded(for_grid.reshape(grid.shape), grid.dtype) if needs[1] else None,
         )
 
-    @grid_sample.composed
-    def grid_sample_composed(input, grid, how):
+    @grid_sample.decomposition
+    def grid_sample_decomposition(input, grid, how):
         sizes, shape = input.shape[2:], grid.shape
         points = grid.reshape((shape[0], prod(shape[1:-1]), dims))
         change = points - points.detach()  # zeros that carry the gradient
@@ -67,7 +69,7 @@ def _declare(dims: int):
 
 def _fractions(taps, change, dims: int) -> list:
     """Return the fraction along each dim as a tensor that depends on the grid."""
-    return [wrap(one.fraction) + wrap(one.slope) * change[:, :, dims - 1 - dim] for dim, one in enumerate(taps)]
+    return [wrap(one.fraction) + wrap(one.derivative) * change[:, :, dims - 1 - dim] for dim, one in enumerate(taps)]
 
 
 _OPS = {2: _declare(2), 3: _declare(3)}

@@ -80,8 +80,8 @@ def _shaped(array, shape):
     return array.reshape(shape) if array.size == prod(shape) else zeros(shape, array.dtype)
 
 
-@native_layer_norm.composed
-def native_layer_norm_composed(input, weight, bias, normalized_shape, eps):
+@native_layer_norm.decomposition
+def native_layer_norm_decomposition(input, weight, bias, normalized_shape, eps):
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     centred = input - input.mean(dims, keepdim=True)
     out = centred * ((centred * centred).mean(dims, keepdim=True) + eps).rsqrt()
@@ -183,8 +183,8 @@ def native_rms_norm_all(grad, input, weight, inverse, normalized_shape, needs, x
     return _gradients(grad, input, weight, None, inverse, normalized_shape, (*needs, False))[:2]
 
 
-@native_rms_norm.composed
-def native_rms_norm_composed(input, weight, normalized_shape, eps):
+@native_rms_norm.decomposition
+def native_rms_norm_decomposition(input, weight, normalized_shape, eps):
     wide = input.float() if input.dtype.itemsize == 2 else input
     normal = wide * ((wide * wide).mean(tuple(range(-len(normalized_shape), 0)), keepdim=True) + eps).rsqrt()
     if weight is None:

@@ -60,8 +60,8 @@ def rnn_steps_all(grad, hidden, weight, sizes, reverse, rectified, before, state
     return _all_rounded((g_rows, g_hidden, g_rows.T @ before if needs[2] else None), kind)
 
 
-@rnn_steps.composed
-def rnn_steps_composed(rows, hidden, weight, sizes, reverse, rectified):
+@rnn_steps.decomposition
+def rnn_steps_decomposition(rows, hidden, weight, sizes, reverse, rectified):
     outs = {}
     for start, count in recurrence.walk(sizes, reverse):
         sums = rows.narrow(0, start, count) + hidden.narrow(0, 0, count) @ weight.T
@@ -103,8 +103,8 @@ def lstm_steps_all(grad, hidden, cells, weight, projection, sizes, reverse, gate
     return _all_rounded((g_rows, g_hidden, g_cells, g_weight, g_projection), kind)
 
 
-@lstm_steps.composed
-def lstm_steps_composed(rows, hidden, cells, weight, projection, sizes, reverse):
+@lstm_steps.decomposition
+def lstm_steps_decomposition(rows, hidden, cells, weight, projection, sizes, reverse):
     outs = {}
     for start, count in recurrence.walk(sizes, reverse):
         sums = rows.narrow(0, start, count) + hidden.narrow(0, 0, count) @ weight.T
@@ -144,8 +144,8 @@ def gru_steps_all(grad, hidden, weight, sizes, reverse, gates, before, inner, ne
     return _all_rounded((g_rows, g_hidden, g_weight, sums.sum(0) if needs[3] else None), kind)
 
 
-@gru_steps.composed
-def gru_steps_composed(rows, hidden, weight, bias, sizes, reverse):
+@gru_steps.decomposition
+def gru_steps_decomposition(rows, hidden, weight, bias, sizes, reverse):
     outs = {}
     for start, count in recurrence.walk(sizes, reverse):
         state = hidden.narrow(0, 0, count)

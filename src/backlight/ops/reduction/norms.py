@@ -22,7 +22,7 @@ __all__ = ["cdist", "dist", "renorm"]
 
 @op(promote="same", node="MaskedFillBackward0", tangent="symmetric")
 def divide_or_zero(xp, input, other):
-    """Divide, with 0 where the divisor is 0: the slope that PyTorch gives to a norm at 0."""
+    """Divide, with 0 where the divisor is 0: the derivative that PyTorch gives to a norm at 0."""
     zero = other == 0
     return rounded(input / (other + zero) * ~zero, input.dtype)
 
@@ -56,7 +56,7 @@ def length_of(xp, values, ord, dims, keepdim):
     return xp.add.reduce(sizes**ord, dims, None, None, keepdim) ** (1 / ord)
 
 
-def slope_of_length(grad, values, length, ord, dim, ops):
+def gradient_of_length(grad, values, length, ord, dim, ops):
     """Return the gradient of a norm, `grad` and `length` having the reduced dims with size 1; 0 where the norm is 0.
 
     ∂‖x‖/∂x = sign(x) · |x|^(ord − 1) / ‖x‖^(ord − 1)
@@ -85,7 +85,7 @@ def linalg_vector_norm(xp, input, ord: float = 2, dim: tuple | None = None, keep
 @linalg_vector_norm.derivative("input", formula="grad · sign(input) · (|input| / out)^(ord − 1); 0 where out is 0")
 def linalg_vector_norm_input(grad, input, out, ord, dim, ops):
     kept = kept_shape(input.shape, dim)
-    return slope_of_length(grad.reshape(kept), input, out.reshape(kept), ord, dim, ops)
+    return gradient_of_length(grad.reshape(kept), input, out.reshape(kept), ord, dim, ops)
 
 
 def _check_kinds(input, ord) -> None:
@@ -163,14 +163,14 @@ def dist(xp, input, other, p: float = 2):
 
 @dist.derivative("input", formula="the slope of the p-norm at input − other")
 def dist_input(grad, input, other, out, p, ops):
-    slope = slope_of_length(grad, input - other, out, p, None, ops)
-    return None if slope is None else ops.sum_to_size(slope, tuple(input.shape))
+    found = gradient_of_length(grad, input - other, out, p, None, ops)
+    return None if found is None else ops.sum_to_size(found, tuple(input.shape))
 
 
 @dist.derivative("other", formula="minus the slope of the p-norm at input − other")
 def dist_other(grad, input, other, out, p, ops):
-    slope = slope_of_length(-grad, input - other, out, p, None, ops)
-    return None if slope is None else ops.sum_to_size(slope, tuple(other.shape))
+    found = gradient_of_length(-grad, input - other, out, p, None, ops)
+    return None if found is None else ops.sum_to_size(found, tuple(other.shape))
 
 
 @op(name="cdist", node="CdistBackward0", resting=("x1", "x2"))
@@ -182,12 +182,12 @@ def pairwise(xp, x1, x2, p: float = 2):
 @pairwise.derivative("x1", "x2", formula="the slope of the p-norm at x1_i − x2_j, summed over the others")
 def pairwise_inputs(grad, x1, x2, out, p, needs, ops):
     differences = x1[..., :, None, :] - x2[..., None, :, :]
-    slopes = slope_of_length(grad[..., None], differences, out[..., None], p, -1, ops)
-    if slopes is None:
-        slopes = ops.kept(differences, abs(differences) < 0)
+    gradients = gradient_of_length(grad[..., None], differences, out[..., None], p, -1, ops)
+    if gradients is None:
+        gradients = ops.kept(differences, abs(differences) < 0)
     return (
-        ops.sum_to_size(slopes.sum(-2), tuple(x1.shape)) if needs[0] else None,
-        -ops.sum_to_size(slopes.sum(-3), tuple(x2.shape)) if needs[1] else None,
+        ops.sum_to_size(gradients.sum(-2), tuple(x1.shape)) if needs[0] else None,
+        -ops.sum_to_size(gradients.sum(-3), tuple(x2.shape)) if needs[1] else None,
     )
 
 
@@ -203,16 +203,16 @@ def pairwise_near(xp, x1, x2, p: float):
 def pairwise_near_inputs(grad, x1, x2, out, p, needs, xp):
     first, second = _batched(x1, x2)
     grad, out = (xp.ascontiguousarray(each).reshape((len(first), *each.shape[-2:])) for each in (grad, out))
-    slopes = distances.distance_slopes(grad, first, second, out, p)
+    gradients = distances.distance_gradients(grad, first, second, out, p)
     batch = xp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     return tuple(
         sum_to_shape(each.reshape((*batch, *x.shape[-2:])), x.shape) if needed else None
-        for each, x, needed in zip(slopes, (x1, x2), needs)
+        for each, x, needed in zip(gradients, (x1, x2), needs)
     )
 
 
-@pairwise_near.composed
-def pairwise_near_composed(x1, x2, p):
+@pairwise_near.decomposition
+def pairwise_near_decomposition(x1, x2, p):
     return pairwise(x1, x2, p)
 
 
@@ -266,8 +266,8 @@ def renorm_input(grad, input, p, dim, maxnorm, ops):
     norms = ops.linalg_vector_norm(input, p, others, True)
     over, factors = norms > maxnorm, maxnorm / (norms + 1e-7)
     direct = grad * (factors * over + (norms <= maxnorm))
-    slope = -ops.sum(grad * input, others, True) * factors / (norms + 1e-7) * over
-    through = slope_of_length(slope, input, norms, p, others, ops)
+    found = -ops.sum(grad * input, others, True) * factors / (norms + 1e-7) * over
+    through = gradient_of_length(found, input, norms, p, others, ops)
     return direct if through is None else direct + through
 
 

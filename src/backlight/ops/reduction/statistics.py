@@ -45,8 +45,8 @@ def variance(xp, input, dim, correction, keepdim, name):
 def variance_gradient(grad, input, dim, correction, ops):
     """Return 2 / (n − correction) · grad · (input − mean)."""
     freedom = reduced_count(input.shape, dim) - correction
-    slope = grad.reshape(kept_shape(input.shape, dim)) * (2 / freedom if freedom else math.inf)
-    return slope * (input - ops.mean(input, dim, True))
+    grad_input = grad.reshape(kept_shape(input.shape, dim)) * (2 / freedom if freedom else math.inf)
+    return grad_input * (input - ops.mean(input, dim, True))
 
 
 @op(name="var", node="VarBackward0")
@@ -93,8 +93,8 @@ def std_mean_dims(xp, input, dim: tuple | None = None, correction: float = 1, ke
 
 @std_mean_dims.derivative("input", formula="that of the standard deviation plus that of the mean")
 def std_mean_input(grad, input, out, dim, correction, ops):
-    slope = None if grad[0] is None else ops.divide_or_zero(grad[0], 2 * out[0])
-    found = None if slope is None else variance_gradient(slope, input, dim, correction, ops)
+    grad_input = None if grad[0] is None else ops.divide_or_zero(grad[0], 2 * out[0])
+    found = None if grad_input is None else variance_gradient(grad_input, input, dim, correction, ops)
     return with_mean_gradient(found, grad[1], input, dim, ops)
 
 
@@ -103,8 +103,8 @@ def with_mean_gradient(found, grad, input, dim, ops):
     if grad is None:
         return found
     dims = reduced_dims(dim, input.ndim)
-    slope = ops.spread(grad / reduced_count(input.shape, dim), tuple(input.shape), dims)
-    return slope if found is None else found + slope
+    grad_input = ops.spread(grad / reduced_count(input.shape, dim), tuple(input.shape), dims)
+    return grad_input if found is None else found + grad_input
 
 
 def _with_correction(of_dims, name: str, what: str):

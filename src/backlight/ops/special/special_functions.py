@@ -392,10 +392,10 @@ def logit_between(xp, input, eps: float | None):
 
 @logit_between.derivative("input", formula="grad / (input · (1 − input)), 0 outside [eps, 1 − eps]")
 def logit_between_input(grad, input, eps, ops):
-    slope = grad / (input * (1 - input))
+    gradient = grad / (input * (1 - input))
     if eps is None:
-        return ops.where((input >= 0) & (input <= 1), slope, math.nan)
-    return ops.kept(slope, ~((input < eps) | (input > 1 - eps)))
+        return ops.where((input >= 0) & (input <= 1), gradient, math.nan)
+    return ops.kept(gradient, ~((input < eps) | (input > 1 - eps)))
 
 
 def logit(input, eps: float | None = None):

@@ -18,7 +18,7 @@ from backlight.engine.tensor_state import (
     TensorState,
     noted_memory,
     replace_memory,
-    storage_for_twin,
+    storage_for_alias,
     storage_of,
     wrap,
     writable,
@@ -219,7 +219,7 @@ class GraphMethods:
 
     def detach(self):
         """Return a tensor that shares this one's memory and has no history."""
-        return wrap(writable(self), None, storage_of(self) if self._view is None else storage_for_twin(self))
+        return wrap(writable(self), None, storage_of(self) if self._view is None else storage_for_alias(self))
 
     def detach_(self):
         """Cut this tensor off from its history.

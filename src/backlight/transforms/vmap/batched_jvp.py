@@ -47,7 +47,7 @@ class Directions(Level):
         super().__init__()
         self.batching = _Batch(count, randomness)
 
-    def whole(self, function, args: tuple, kwargs: dict):
+    def composite(self, function, args: tuple, kwargs: dict):
         """Let random functions be refused, as vmap does."""
         rule, always = rule_of_whole(function)
         return rule(self.batching, function, args, kwargs) if always else UNHANDLED

@@ -1,6 +1,6 @@
 """Rules of functions that are no ops: which of them a vmap is asked about, and what it does then."""
 
-from backlight.dispatch.dispatcher import asked_as_a_whole
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.errors import GraphError
 from backlight.ops.indexing import embedding_bags, gather_scatter
@@ -33,7 +33,7 @@ def whole_rule(*functions, always: bool = False):
 
     def declare(rule):
         for function in functions:
-            _rules[asked_as_a_whole(function)] = (rule, always)
+            _rules[composite_function(function)] = (rule, always)
         return rule
 
     return declare

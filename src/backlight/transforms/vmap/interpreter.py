@@ -33,7 +33,7 @@ class Batching(Interpreter):
             return UNHANDLED
         return rule_of(op)(Call(self, op, function, args, kwargs))
 
-    def whole(self, function, args: tuple, kwargs: dict):
+    def composite(self, function, args: tuple, kwargs: dict):
         """Do the same for a function that is no op; random ones are met where no tensor is batched, too."""
         rule, always = rule_of_whole(function)
         if rule is None or not (always or self.holds_one(args, kwargs)):

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from backlight.codegen.decompositions import asks
+from backlight.codegen.decompositions import parameter_names
 from backlight.system.fork_safety import import_unforked
 from backlight.transforms.vmap.loop_fallback import looped_op
 from backlight.transforms.vmap.rule_table import RULES
@@ -33,7 +33,7 @@ def _derived(op):
     options = {param.name for param in op.params}
     if op.name in PLAIN or (op.promote and not options & _NOT_ELEMENTWISE):
         return elementwise
-    if op.composite is not None and not set(op.keeps) & set(asks(op.composite)):
+    if op.decomposed is not None and not set(op.keeps) & set(parameter_names(op.decomposed)):
         return composed
     return looped_op
 
@@ -41,4 +41,4 @@ def _derived(op):
 def composed(call):
     """Write the op in other ops, as it declares."""
     with call.inside():
-        return call.op.composite(**call.given)
+        return call.op.decomposed(**call.given)
