@@ -11,7 +11,7 @@ from backlight.errors import GraphError, ShapeError, ValueProblem
 from backlight.system.lazy_import import function_later
 from backlight.tensor.tensor import Tensor
 
-gradients_inside = function_later("backlight.transforms.vmap.batched_gradients", "gradients_inside")
+gradients_inside_vmap = function_later("backlight.transforms.vmap.batched_gradients", "gradients_inside_vmap")
 gradients_of_batch = function_later("backlight.transforms.vmap.batched_gradients", "gradients_of_batch")
 is_batched = function_later("backlight.transforms.vmap.batched_gradients", "is_batched")
 
@@ -96,7 +96,7 @@ def grad(
         _check_rows(outputs, weights)
         return gradients_of_batch(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
     if interpreted.blocks and is_batched([*outputs, *inputs, *(weights or ())]):
-        return gradients_inside(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
+        return gradients_inside_vmap(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
     return gradients_of(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
 
 

@@ -28,7 +28,7 @@ def check_forward(check, everything: list, fast: bool) -> None:
     """Compare the tangents of all outputs that require grad with finite differences.
 
     Args:
-        check: what gradcheck was asked for.
+        check: the options of gradcheck.
         everything: the outputs of the function.
         fast: compare vᵀ · J · u for one random u and v, instead of whole Jacobians.
 
@@ -83,7 +83,7 @@ def _unit(rng, tensor) -> np.ndarray:
 
 
 def pushed(check, directions: dict) -> list[np.ndarray]:
-    """Return the tangents of all outputs when some of the wanted inputs, by number, move; the others' are zeros."""
+    """Return the tangents of all outputs for tangents of some of the wanted inputs, by number; the others are zeros."""
     with dual_level():
         duals = _replaced(check, [_dual(one, directions.get(i)) for i, one in enumerate(check.wanted)])
         outs = [out for out in as_tuple(check.func(*duals)) if isinstance(out, TensorState)]
@@ -107,7 +107,7 @@ def _tangent_of(out):
 
 
 def _check_missing_tangents(check) -> None:
-    """Raise if an input without a tangent gives something else than one whose tangent is zeros."""
+    """Raise if an input without a tangent gives another result than one whose tangent is zeros."""
     rng = np.random.default_rng(0)
     directions = {i: rng.random(one._data.shape).astype(one._data.dtype) for i, one in enumerate(check.wanted)}
     for i, tensor in enumerate(check.wanted):
@@ -130,7 +130,7 @@ def _check_missing_tangents(check) -> None:
 
 
 def check_forward_batches(check) -> None:
-    """Raise if vmap over tangents does not give what they give one by one."""
+    """Raise if vmap over tangents differs from a loop over them."""
     for i, tensor in enumerate(check.wanted):
 
         def push(tangent, i=i, tensor=tensor):

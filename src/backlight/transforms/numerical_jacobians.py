@@ -1,4 +1,4 @@
-"""Jacobians measured in two ways: by finite differences of a function, and by its recorded backward."""
+"""Numerical Jacobians by finite differences, and analytical ones by the recorded backward."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ class GradcheckError(BacklightError, RuntimeError):
 
 
 def side_by_side(measured: np.ndarray, found: np.ndarray) -> str:
-    """Return PyTorch's lines with what finite differences and the backward gave."""
+    """Return PyTorch's lines with the numerical and the analytical Jacobian."""
     return f"numerical:{wrap(measured)}\nanalytical:{wrap(found)}\n"
 
 
