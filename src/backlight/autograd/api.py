@@ -27,7 +27,7 @@ def backward(
     """Add the gradients of `tensors` to the `.grad` of the leaves of their graph.
 
     Args:
-        tensors: what to differentiate.
+        tensors: the tensors to differentiate.
         grad_tensors: for each, the gradient of what follows it; may be None for tensors of one element.
         retain_graph: keep what nodes saved, for another backward; by default as `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
@@ -64,14 +64,14 @@ def grad(
     """Return the gradient of the (weighted) sum of `outputs` for each of `inputs`; no `.grad` is touched.
 
     Args:
-        outputs: what to differentiate.
-        inputs: what to differentiate for.
+        outputs: the tensors to differentiate.
+        inputs: the tensors to differentiate with respect to.
         grad_outputs: the weight of each output, of its shape; may be None for one element.
         retain_graph: keep what nodes saved, for another backward; by default as `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
         only_inputs: PyTorch's old argument, ignored.
         allow_unused: give None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: the first dim of each grad_output counts several weights, in one walk with whole batches.
+        is_grads_batched: the first dim of each grad_output is a batch of weights, for one vectorized backward pass.
         materialize_grads: give zeros for an input that the outputs do not depend on.
 
     Raises:
@@ -101,7 +101,7 @@ def grad(
 
 
 def _check_rows(outputs, weights) -> None:
-    """Raise unless the first dim of all weights counts the same batch.
+    """Raise unless all weights have the same size in the first dim.
 
     Raises:
         RuntimeError: a weight has not its output's shape behind that dim, or there is no weight.

@@ -1,4 +1,4 @@
-"""A custom Function inside vmap: by its own `vmap` rule, or by one made of its forward and backward."""
+"""Batching of custom Functions: by their own `vmap` rule, or by one generated from forward and backward."""
 
 from typing import NamedTuple
 
@@ -18,14 +18,14 @@ NO_SETUP = (
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's `vmap` is told: the size of the batch, and what random numbers are to its elements."""
+    """The `info` argument of a Function's `vmap`: the size of the batch, and how its elements draw random numbers."""
 
     batch_size: int
     randomness: str
 
 
 class Vmapped(Function):
-    """A Function run on whole batches: its forward and its backward inside a vmap of their own."""
+    """A Function run on batches: its forward and its backward each inside a vmap."""
 
     generate_vmap_rule = True
 
@@ -51,7 +51,7 @@ class Vmapped(Function):
 
 
 def called(level, function, args, kwargs):
-    """Return what a Function gives for batched tensors.
+    """Return the result of a Function for batched tensors.
 
     Raises:
         RuntimeError: it has no rule, or two.
@@ -95,7 +95,7 @@ def _below(level, value):
 
 
 def _by_own_rule(cls, level, operands):
-    """Let the Function's `vmap` compute with whole batches."""
+    """Call the Function's `vmap` on the physical tensors."""
     info = VmapInfo(level.size, level.randomness)
     leaves, spec = flatten(tuple(operands))
     in_dims = unflatten([0 if _is_of(level, leaf) else None for leaf in leaves], spec)
@@ -112,11 +112,11 @@ def _by_own_rule(cls, level, operands):
     return unflatten(made, out_spec)
 
 
-# --- the rule that is made -------------------------------------------------------------------------------------------
+# --- the generated rule -- -------------------------------------------------------------------------------------------
 
 
 class _Saved:
-    """What a Function saved, for `ctx.saved_tensors`."""
+    """A saved tensor, for `ctx.saved_tensors`."""
 
     __slots__ = ("tensor",)
 

@@ -2,7 +2,7 @@
 
 from backlight.masked.masks import filled, highest, lowest, sorted_dims
 from backlight.masked.reductions import norm
-from backlight.ops.nn import softmax as whole
+from backlight.ops.nn import softmax as unmasked
 from backlight.ops.reduction import scans
 
 
@@ -21,19 +21,19 @@ def cumprod(input, dim, *, dtype=None, mask=None):
 def softmax(input, dim, *, dtype=None, mask=None):
     """Return exp(x) / Σ exp(x) along `dim`, 0 where `mask` is False."""
     values = filled(input, mask, lowest(input.dtype))
-    return whole.softmax(values, sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
+    return unmasked.softmax(values, sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
 
 
 def log_softmax(input, dim, *, dtype=None, mask=None):
     """Return the logarithm of softmax along `dim`, −∞ where `mask` is False."""
     values = filled(input, mask, lowest(input.dtype))
-    return whole.log_softmax(values, sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
+    return unmasked.log_softmax(values, sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
 
 
 def softmin(input, dim, *, dtype=None, mask=None):
     """Return exp(−x) / Σ exp(−x) along `dim`, 0 where `mask` is False."""
     values = filled(input, mask, highest(input.dtype))
-    return whole.softmax(-values, sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
+    return unmasked.softmax(-values, sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
 
 
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):

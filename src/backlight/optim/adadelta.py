@@ -5,7 +5,7 @@ from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import adadelta_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["Adadelta"]
 
@@ -64,7 +64,7 @@ class Adadelta(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "square_avg", "acc_delta")
+                init_state(state, param, "square_avg", "acc_delta")
             count_step(state)
             square, steps = writable(state["square_avg"]), writable(state["acc_delta"])
             adadelta_step(values, grad, square, steps, rate, rho, eps, sign, decay)

@@ -6,7 +6,7 @@ from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import ValueProblem
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["Adafactor"]
 
@@ -81,9 +81,9 @@ def _begin(state: dict, param) -> None:
     if param.ndim > 1:
         shape, kind = param.shape, writable(param).dtype
         rows = wrap(np.zeros((*shape[:-1], 1), kind))
-        begin(state, param, row_var=rows, col_var=wrap(np.zeros((*shape[:-2], 1, shape[-1]), kind)))
+        init_state(state, param, row_var=rows, col_var=wrap(np.zeros((*shape[:-2], 1, shape[-1]), kind)))
     else:
-        begin(state, param, "variance")
+        init_state(state, param, "variance")
 
 
 def _squares(state: dict, grad: np.ndarray, share: float, least: float) -> np.ndarray:

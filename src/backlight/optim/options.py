@@ -7,7 +7,7 @@ import numpy as np
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ValueProblem
 
-__all__ = ["checked", "direction", "number", "shrinking"]
+__all__ = ["checked", "decay_factor", "direction", "number"]
 
 SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fused", "maximize", "nesterov"])
 
@@ -69,6 +69,6 @@ def direction(group: dict) -> tuple[int, float]:
     return -1 if group["maximize"] else 1, decay
 
 
-def shrinking(group: dict) -> float:
+def decay_factor(group: dict) -> float:
     """Return what a group's parameters are multiplied with at each step."""
     return 1 - number(group["lr"]) * number(group["weight_decay"]) if group["decoupled_weight_decay"] else 1

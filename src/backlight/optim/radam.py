@@ -5,8 +5,8 @@ import math
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import radam_step
 from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number, shrinking
-from backlight.optim.running import begin, count_step
+from backlight.optim.options import checked, decay_factor, direction, number
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["RAdam"]
 
@@ -64,12 +64,12 @@ class RAdam(Optimizer):
         """Return the update of one parameter under this group's options."""
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
         sign, decay = direction(group)
-        shrink = shrinking(group)
+        shrink = decay_factor(group)
 
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "exp_avg", "exp_avg_sq")
+                init_state(state, param, "exp_avg", "exp_avg_sq")
             count = count_step(state)
             size, rectified = rate / (1 - beta1**count), rectification(beta2, count)
             mean, square = writable(state["exp_avg"]), writable(state["exp_avg_sq"])

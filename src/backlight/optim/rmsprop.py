@@ -4,7 +4,7 @@ from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import rmsprop_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["RMSprop"]
 
@@ -73,7 +73,7 @@ class RMSprop(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, *names)
+                init_state(state, param, *names)
             count_step(state)
             velocity = writable(state["momentum_buffer"]) if momentum > 0 else None
             mean = writable(state["grad_avg"]) if centered else None

@@ -7,7 +7,7 @@ from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import rprop_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["Rprop"]
 
@@ -61,7 +61,7 @@ class Rprop(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "prev", step_size=wrap(np.full_like(values, rate)))
+                init_state(state, param, "prev", step_size=wrap(np.full_like(values, rate)))
             count_step(state)
             before, sizes = writable(state["prev"]), writable(state["step_size"])
             rprop_step(values, grad, before, sizes, shrink, grow, smallest, largest, sign)

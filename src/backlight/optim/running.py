@@ -6,7 +6,7 @@ from backlight.dtypes import get_default_dtype
 from backlight.engine.tensor_state import wrap, writable
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["begin", "count_step", "scalar", "zeros_like"]
+__all__ = ["count_step", "init_state", "scalar", "zeros_like"]
 
 
 def scalar(value: float) -> Tensor:
@@ -20,7 +20,7 @@ def zeros_like(param: Tensor) -> Tensor:
     return wrap(np.zeros_like(writable(param)))
 
 
-def begin(state: dict, param: Tensor, *names: str, **others) -> None:
+def init_state(state: dict, param: Tensor, *names: str, **others) -> None:
     """Fill a parameter's state, in one step, as it is before the first: a count of 0, zeros under names, and others."""
     state.update({"step": scalar(0), **{name: zeros_like(param) for name in names}, **others})
 

@@ -23,7 +23,7 @@ from backlight.errors import ArgumentError, ValueProblem
 from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import MACHINE, MAGIC, PROTOCOL
 from backlight.sizes import Size
-from backlight.tensor.pickling import layout_in, whole_memory
+from backlight.tensor.pickling import base_array, layout_in
 
 __all__ = ["save"]
 
@@ -183,11 +183,11 @@ class _Writer:
     def _in_memory(self, value: TensorState) -> tuple:
         """Return the array to store for a tensor, and its place in it: (array, offset, strides)."""
         size = value._data.dtype.itemsize
-        whole = whole_memory(value) if id(value._storage) in self.shared else None
-        if whole is not None and not whole.nbytes % size:
-            _, kind, start, steps = layout_in(whole, value._data)
+        base = base_array(value) if id(value._storage) in self.shared else None
+        if base is not None and not base.nbytes % size:
+            _, kind, start, steps = layout_in(base, value._data)
             if not any(number % size for number in (start, *steps)):
-                memory = whole.reshape(-1, order="A").view(np.uint8).view(kind)
+                memory = base.reshape(-1, order="A").view(np.uint8).view(kind)
                 return memory, start // size, tuple(step // size for step in steps)
         shape = tuple(value.shape)
         return value._data, 0, tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))

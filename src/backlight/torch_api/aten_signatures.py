@@ -92,8 +92,8 @@ def embedding_bag(
     rows, bag, count = embedding_bags.bags_of(indices._data, offsets._data, include_last_offset)
     counted = np.ones(len(rows), bool) if padding_idx is None else rows != padding_idx % weight._data.shape[0]
     sizes = np.bincount(bag[counted], minlength=count) if mode else np.zeros(count, np.int64)
-    whole = mode or padding_idx is not None or weight._data.dtype == np.float64
-    of_numbers = bag if whole else bag[:0]
+    fills_all = mode or padding_idx is not None or weight._data.dtype == np.float64
+    of_numbers = bag if fills_all else bag[:0]
     rows, bag = rows[counted], bag[counted]
     return (
         out,

@@ -67,7 +67,7 @@ def numerical_jacobians(func: Callable, inputs: Sequence, varied, eps: float) ->
     return [np.stack([column[number] for column in columns], 1) / (2 * eps) for number in range(len(columns[0]))]
 
 
-def numerical_slope(func: Callable, inputs: Sequence, varied, direction: np.ndarray, eps: float) -> list[np.ndarray]:
+def numerical_jvp(func: Callable, inputs: Sequence, varied, direction: np.ndarray, eps: float) -> list[np.ndarray]:
     """Return the derivative of each output of `func(*inputs)` when `varied` moves along `direction`."""
     difference = _difference(func, inputs, writable(varied), eps * direction, "")
     return [change / (2 * eps) for change in difference]

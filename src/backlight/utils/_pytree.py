@@ -188,8 +188,8 @@ def _in_order(tree: dict, spec: TreeSpec) -> list:
     keys = spec.context[1] if spec.kind is defaultdict else spec.context
     missing, extra = set(keys) - set(tree), set(tree) - set(keys)
     if missing or extra:
-        told = [f"missing key(s): {missing}"] * bool(missing) + [f"extra key(s): {extra}"] * bool(extra)
-        raise ValueProblem(f"Node keys mismatch; {'; '.join(told)}.")
+        mismatches = [f"missing key(s): {missing}"] * bool(missing) + [f"extra key(s): {extra}"] * bool(extra)
+        raise ValueProblem(f"Node keys mismatch; {'; '.join(mismatches)}.")
     return [tree[key] for key in keys]
 
 

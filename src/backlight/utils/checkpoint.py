@@ -85,15 +85,15 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         _Settings.early_stop = before
 
 
-def _facts(tensor) -> dict:
+def _metadata(tensor) -> dict:
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
-def _nothing(tensor) -> None:
+def _no_metadata(tensor) -> None:
     return None
 
 
-CHECKS = {"default": _facts, "none": _nothing}
+CHECKS = {"default": _metadata, "none": _no_metadata}
 
 
 def checkpoint(
@@ -156,20 +156,20 @@ def _frame(function, kwargs: dict, preserve_rng_state: bool, context_fn, determi
     if determinism_check not in CHECKS:
         raise ValueProblem(f"determinism_check should be one of {list(CHECKS)}, but got {determinism_check}")
     forward_context, again_context = context_fn()
-    drawn = _Drawn() if preserve_rng_state else None
+    rng_replay = _RngReplay() if preserve_rng_state else None
     casts = autocast_again()
 
     def recompute(*args):
-        with nullcontext() if drawn is None else drawn.again(), casts(), again_context:
+        with nullcontext() if rng_replay is None else rng_replay.replay(), casts(), again_context:
             function(*args, **kwargs)
 
     stops = early_stop if _Settings.early_stop is None else _Settings.early_stop
     frame = Frame(recompute, stops, CHECKS[determinism_check])
-    frame.forward_context, frame.drawn = forward_context, drawn
+    frame.forward_context, frame.rng_replay = forward_context, rng_replay
     return frame, log
 
 
-class _Drawn:
+class _RngReplay:
     """The random numbers that a forward draws: nothing is done to the generator if it drew none.
 
     The default generator belongs to all threads, so that only one may draw again at a time.
@@ -186,7 +186,7 @@ class _Drawn:
         self.any = not equal(self.state, get_rng_state())
 
     @block
-    def again(self) -> Iterator[None]:
+    def replay(self) -> Iterator[None]:
         """Draw the same inside the block, and go on after it as if nothing had been drawn."""
         if not self.any:
             yield
@@ -204,8 +204,8 @@ def _recorded(frame: Frame, log: OpLog | None, function, args: tuple, kwargs: di
     with checkpoint_hooks(frame, None if log is None else log.explain), frame.forward_context:
         out = function(*args, **kwargs)
         frame.completed = True
-    if frame.completed and frame.drawn is not None:
-        frame.drawn.ended()
+    if frame.completed and frame.rng_replay is not None:
+        frame.rng_replay.ended()
     if not frame.completed:
         raise GraphError(
             "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
@@ -225,15 +225,15 @@ class CheckpointFunction(Function):
         count_tasks()
         ctx.run_function = run_function
         ctx.run_again = _run_again
-        ctx.drawn = _Drawn() if preserve_rng_state else None
+        ctx.rng_replay = _RngReplay() if preserve_rng_state else None
         ctx.casts = autocast_again()
         ctx.others = [None if isinstance(one, TensorState) else one for one in args]
         ctx.places = [place for place, one in enumerate(args) if isinstance(one, TensorState)]
         ctx.save_for_backward(*(args[place] for place in ctx.places))
         with no_grad():
             out = run_function(*args)
-        if ctx.drawn is not None:
-            ctx.drawn.ended()
+        if ctx.rng_replay is not None:
+            ctx.rng_replay.ended()
         return out
 
     @staticmethod
@@ -268,7 +268,7 @@ def _run_again(ctx, block: AbstractContextManager | None = None) -> tuple:
     for place, tensor in zip(ctx.places, ctx.saved_tensors):
         inputs[place] = tensor
     detached = detach_variable(tuple(inputs))
-    draws = nullcontext() if ctx.drawn is None else ctx.drawn.again()
+    draws = nullcontext() if ctx.rng_replay is None else ctx.rng_replay.replay()
     with draws, ctx.casts(), enable_grad(), block or nullcontext():
         found = ctx.run_function(*detached)
     return (found,) if isinstance(found, TensorState) else found, detached
@@ -319,12 +319,12 @@ def checkpoint_sequential(
     end = 0
     for start in range(0, size * (segments - 1), size):
         end = start + size
-        part = _one_after_the_other(functions[start:end])
+        part = _run_in_order(functions[start:end])
         input = checkpoint(part, input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state)
-    return _one_after_the_other(functions[end:])(input)
+    return _run_in_order(functions[end:])(input)
 
 
-def _one_after_the_other(functions: Sequence[Callable]) -> Callable:
+def _run_in_order(functions: Sequence[Callable]) -> Callable:
     def run(input):
         for function in functions:
             input = function(input)

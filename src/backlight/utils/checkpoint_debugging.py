@@ -32,7 +32,7 @@ Operations executed during recomputation:
 """
 
 
-class _Noting(Interpreter):
+class _OpRecorder(Interpreter):
     """Notes each op with its inputs and its line."""
 
     __slots__ = ("lines",)
@@ -42,12 +42,12 @@ class _Noting(Interpreter):
 
     def op(self, op, function, args: tuple, kwargs: dict):
         """Note the op, and run it."""
-        inputs = ", ".join(_told(one) for one in (*args, *kwargs.values()))
+        inputs = ", ".join(_describe(one) for one in (*args, *kwargs.values()))
         self.lines.append(f"{op.name}({inputs})   {describe_place(*user_place())}")
         return function(*args, **kwargs)
 
 
-def _told(value) -> str:
+def _describe(value) -> str:
     if isinstance(value, TensorState):
         kind = str(from_numpy_dtype(value._data.dtype)).removeprefix("torch.")
         return f"{kind}{list(value._data.shape)}"
@@ -63,12 +63,12 @@ class OpLog:
 
     def contexts(self) -> tuple[AbstractContextManager, AbstractContextManager]:
         """Return the two blocks that note the ops."""
-        return interpreting(_Noting(self.forward)), self._noting_again()
+        return interpreting(_OpRecorder(self.forward)), self._record_again()
 
     @block
-    def _noting_again(self) -> Iterator[None]:
+    def _record_again(self) -> Iterator[None]:
         self.again.clear()
-        with interpreting(_Noting(self.again)):
+        with interpreting(_OpRecorder(self.again)):
             yield
 
     def explain(self, problem: CheckpointError) -> None:

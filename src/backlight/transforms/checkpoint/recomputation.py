@@ -104,11 +104,11 @@ class Frame:
         facts_of: the properties that must be equal for a saved tensor and the recomputed one.
     """
 
-    def __init__(self, recompute: Callable, early_stop: bool, facts_of: Callable):
+    def __init__(self, recompute: Callable, early_stop: bool, metadata_of: Callable):
         count_tasks()
         self.recompute = recompute
         self.early_stop = early_stop
-        self.facts_of = facts_of
+        self.metadata_of = metadata_of
         self.arguments: list = []
         self.holders: list[weakref.ref] = []
         self.facts: list = []
@@ -164,7 +164,7 @@ class Frame:
             holder = reference()
             if holder is None:
                 continue
-            now = self.facts_of(self.recomputed[backward][holder.keys[backward]])
+            now = self.metadata_of(self.recomputed[backward][holder.keys[backward]])
             if now != before:
                 yield f"tensor at position {place}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
 
@@ -244,7 +244,7 @@ def checkpoint_hooks(frame: Frame, on_error: Callable | None) -> saved_tensors_h
     def pack(tensor):
         holder = Holder()
         frame.holders.append(weakref.ref(holder))
-        frame.facts.append(frame.facts_of(tensor))
+        frame.facts.append(frame.metadata_of(tensor))
         return holder
 
     def unpack(holder: Holder):

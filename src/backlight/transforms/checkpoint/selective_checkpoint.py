@@ -70,7 +70,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     else:
         raise ArgumentError("policy_fn_or_list must be either a function or a list of ops.")
     kept: dict = defaultdict(dict)
-    return _Keeping(kept, policy), _GivingBack(kept, allow_cache_entry_mutation)
+    return _CachingInterpreter(kept, policy), _CachedInterpreter(kept, allow_cache_entry_mutation)
 
 
 def _policy_of(ops: list) -> Callable:
@@ -121,7 +121,7 @@ class _Kept:
         return self.found
 
 
-class _Selecting(Block, Interpreter):
+class _SelectiveInterpreter(Block, Interpreter):
     """One of the two contexts."""
 
     def __init__(self, kept: dict):
@@ -148,7 +148,7 @@ class _Selecting(Block, Interpreter):
         return self.kept[op.name], place
 
 
-class _Keeping(_Selecting):
+class _CachingInterpreter(_SelectiveInterpreter):
     """The context of the forward."""
 
     def __init__(self, kept: dict, policy: Callable):
@@ -173,7 +173,7 @@ class _Keeping(_Selecting):
         return out
 
 
-class _GivingBack(_Selecting):
+class _CachedInterpreter(_SelectiveInterpreter):
     """The context of the recomputation."""
 
     def __init__(self, kept: dict, may_be_written: bool):

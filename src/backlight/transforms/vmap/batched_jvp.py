@@ -47,7 +47,7 @@ class Directions(Level):
         super().__init__()
         self.vmap_level = _DirectionsLevel(count, randomness)
 
-    def whole(self, function, args: tuple, kwargs: dict):
+    def tangent(self, function, args: tuple, kwargs: dict):
         """Refuse random functions, as vmap does."""
         rule, always = rule_of_function(function)
         return rule(self.vmap_level, function, args, kwargs) if always else UNHANDLED
@@ -65,14 +65,14 @@ class Directions(Level):
         with self.vmap_level.reenter():
             return super().pushed(op, function, args, kwargs, outs)
 
-    def view_of(self, whole, base, tensor):
+    def view_of(self, tangent, base, tensor):
         """Return the same view of each direction."""
-        if whole.__class__ is not BatchedTensor:
-            return super().view_of(whole, base, tensor)
-        below, model = whole.physical, writable(base)
+        if tangent.__class__ is not BatchedTensor:
+            return super().view_of(tangent, base, tensor)
+        below, model = tangent.physical, writable(base)
         array, count = writable(below), self.vmap_level.size
-        whole_rows = model.flags.c_contiguous and array.size == count * model.size
-        if not whole_rows or (array.size and not array[0].flags.c_contiguous):
+        is_contiguous = model.flags.c_contiguous and array.size == count * model.size
+        if not is_contiguous or (array.size and not array[0].flags.c_contiguous):
             raise GraphError(
                 "forward mode along several directions needs tensors whose elements lie row by row, where memory is "
                 "shown again (as_strided), or written to after views of it were made: call .contiguous() on it first"

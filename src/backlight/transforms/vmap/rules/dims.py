@@ -8,17 +8,17 @@ from backlight.transforms.vmap.rules.elementwise import elementwise
 DIM_OPTIONS = ("dim", "dims", "dimension", "dim0", "dim1", "dim2")
 
 
-def up(dims, ndim: int):
+def shift_dims(dims, ndim: int):
     """Shift dims of a tensor of `ndim` dims, an int or several, past the batch dim in front."""
     if isinstance(dims, (tuple, list)):
         return tuple([dim + 1 for dim in normalise_dims(dims, ndim)])
     return normalise_dim(dims, ndim) + 1
 
 
-def moved_up(call, ndim: int) -> dict:
+def shifted_dims(call, ndim: int) -> dict:
     """Return the options of a call that name dims, shifted."""
     names = [param.name for param in call.op.params if param.name in DIM_OPTIONS]
-    return {name: up(call[name], ndim) for name in names if call[name] is not None}
+    return {name: shift_dims(call[name], ndim) for name in names if call[name] is not None}
 
 
 def with_dims(call, **changed):
@@ -30,7 +30,7 @@ def with_dims(call, **changed):
         return looped(call.level, call.function, call.args, call.kwargs)
     given = {name: call.front(call[name]) for name in tensors}
     if ndim:
-        return call.run(**given, **moved_up(call, ndim), **changed)
+        return call.run(**given, **shifted_dims(call, ndim), **changed)
     given = {name: value.unsqueeze(1) for name, value in given.items()}
     dims = {name: 1 for name in DIM_OPTIONS if name in call.given}
     return call.wrapped(_without(call.run_below(**given, **dims, **changed)))
@@ -67,7 +67,7 @@ def linalg_cross(call):
     """Align the batches at the same number of dims, and shift the dim."""
     dims = max(call["input"]._data.ndim, call["other"]._data.ndim)
     given = {name: call.front_padded(call[name], dims) for name in ("input", "other")}
-    return call.run(**given, dim=up(call["dim"], dims))
+    return call.run(**given, dim=shift_dims(call["dim"], dims))
 
 
 # --- reductions ------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def reduction(call):
     if not ndim:
         return with_dims(call)
     every = dim is None or (isinstance(dim, (tuple, list)) and not dim)
-    return call.run(dim=tuple(range(1, ndim + 1)) if every else up(dim, ndim))
+    return call.run(dim=tuple(range(1, ndim + 1)) if every else shift_dims(dim, ndim))
 
 
 @rule_for("aminmax", "argmax", "argmin", "prod")
@@ -141,14 +141,14 @@ def value_selecting_reduction_backward(call):
     if not ndim:
         return call.wrapped(call.front(call["grad_output"]))
     given = {name: call.front(call[name]) for name in ("grad_output", "indices")}
-    return call.run(**given, size=(call.size, *size), dim=up(call["dim"], ndim))
+    return call.run(**given, size=(call.size, *size), dim=shift_dims(call["dim"], ndim))
 
 
 @rule_for("spread")
 def spread(call):
     """Repeat over the shifted dims."""
     size, dims = tuple(call["size"]), call["dims"]
-    moved = tuple(range(1, len(size) + 1)) if dims is None else up(tuple(dims), len(size))
+    moved = tuple(range(1, len(size) + 1)) if dims is None else shift_dims(tuple(dims), len(size))
     if not size:
         return call.wrapped(call["input"].physical)
     return call.run(size=(call.size, *size), dims=moved)

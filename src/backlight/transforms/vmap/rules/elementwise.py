@@ -31,14 +31,14 @@ def elementwise(call):
     if call.op.promote and len(tensors) > 1 and any(not tensor._data.ndim for tensor in tensors):
         args, kwargs = _with_small_cast(call)
     if call.op.promote or len(tensors) == 1:
-        lined_up = call.padded
+        aligned = call.padded
     else:  # the op broadcasts, but its gradients do not shrink
 
-        def lined_up(value, dims):
+        def aligned(value, dims):
             return call.front_padded(value, dims) if isinstance(value, TensorState) else value
 
-    args = [lined_up(value, dims) for value in args]
-    kwargs = {name: lined_up(value, dims) for name, value in kwargs.items()}
+    args = [aligned(value, dims) for value in args]
+    kwargs = {name: aligned(value, dims) for name, value in kwargs.items()}
     result = call.function(*args, **kwargs)
     return result if result is NotImplemented else call.wrapped(result)
 

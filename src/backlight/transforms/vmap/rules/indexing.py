@@ -9,7 +9,7 @@ from backlight.ops.indexing.index_writes import index_at, put_at
 from backlight.tensor.ranges import arange
 from backlight.transforms.vmap.loop_fallback import looped_op
 from backlight.transforms.vmap.rule_table import rule_for
-from backlight.transforms.vmap.rules.dims import up
+from backlight.transforms.vmap.rules.dims import shift_dims
 
 MASKED_SELECT = (
     "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each "
@@ -111,11 +111,11 @@ def index_select(call):
     """Read along the shifted dim; where indices are batched, with an index for each element."""
     input, index = call["input"], call["index"]
     if not call.is_batched(index):
-        return call.run(dim=up(call["dim"], input._data.ndim)) if input._data.ndim else looped_op(call)
+        return call.run(dim=shift_dims(call["dim"], input._data.ndim)) if input._data.ndim else looped_op(call)
     with call.inside():
         ndim = input._data.ndim
         input, index = (input if ndim else input.reshape(1)), index.reshape(-1)
-        out = index_at(input, [index], (up(call["dim"], ndim) - 1,))
+        out = index_at(input, [index], (shift_dims(call["dim"], ndim) - 1,))
         return out if ndim else out.reshape(())
 
 
@@ -128,7 +128,7 @@ def along_same_index(call):
     if call.is_batched(index):
         return _along_own_index(call)
     given = {name: call.front(call[name]) for name in ("input", "source") if name in call.given}
-    return call.run(**given, dim=up(call["dim"], input._data.ndim))
+    return call.run(**given, dim=shift_dims(call["dim"], input._data.ndim))
 
 
 def _along_own_index(call):
@@ -151,7 +151,7 @@ def index_fill_tensor(call):
     input = call["input"]
     if call.is_batched(call["index"]) or call.is_batched(call["value"]) or not input._data.ndim:
         return looped_op(call)
-    return call.run(dim=up(call["dim"], input._data.ndim))
+    return call.run(dim=shift_dims(call["dim"], input._data.ndim))
 
 
 @rule_for("take")

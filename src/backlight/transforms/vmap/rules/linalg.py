@@ -29,7 +29,7 @@ def one_matrix(call):
 
 
 @rule_for("linalg_householder_product")
-def reflections(call):
+def householder_product(call):
     """Put the batch in front of both."""
     return call.run(**{param.name: call.front(call[param.name]) for param in call.op.arrays})
 
@@ -55,16 +55,16 @@ def up_to_tolerances(call):
 @rule_for("linalg_householder_product ormqr")
 def of_equal_dims(call):
     """Put the batch in front of all: matrices and vectors have the same leading dims."""
-    return call.run(**fronts(call))
+    return call.run(**all_in_front(call))
 
 
 @rule_for("linalg_lstsq linalg_qr")
 def with_empty_results(call):
     """The same; an empty result has no batch yet."""
-    return with_batch_in_all(call, call.run_below(**fronts(call)))
+    return with_batch_in_all(call, call.run_below(**all_in_front(call)))
 
 
-def fronts(call) -> dict:
+def all_in_front(call) -> dict:
     """Return all arrays with the batch in front."""
     return {param.name: call.front(call[param.name]) for param in call.op.arrays}
 

@@ -30,13 +30,13 @@ def _check_reach(physical, size: tuple, stride: tuple, offset: int) -> None:
         RuntimeError: it would, in PyTorch's words.
     """
     start = physical.storage_offset()
-    asked, own = _end(size, stride, offset), _end(physical.shape[1:], physical.stride()[1:], start)
-    if asked is None or (own is not None and asked <= own and start <= offset):
+    last, own = _end(size, stride, offset), _end(physical.shape[1:], physical.stride()[1:], start)
+    if last is None or (own is not None and last <= own and start <= offset):
         return
     reach = (
         "`tensor` has no storage but the passed-in (size, stride, storage_offset) imply a result with some storage."
         if own is None
-        else f"`result` can access some memory in range [{offset}, {asked}], but `tensor` can only access some memory "
+        else f"`result` can access some memory in range [{offset}, {last}], but `tensor` can only access some memory "
         f"in range [{start}, {own}]."
     )
     raise GraphError(

@@ -6,7 +6,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.ops.dims import normalise_dim
 from backlight.ops.shape.reshaping import check_size
 from backlight.transforms.vmap.rule_table import rule_for
-from backlight.transforms.vmap.rules.dims import moved_up, up
+from backlight.transforms.vmap.rules.dims import shift_dims, shifted_dims
 
 
 @rule_for("reshape_alias", "unsafe_view", "view", "view_of_rows")
@@ -53,25 +53,25 @@ def dims_moved_up(call):
         if call.op.name in ("unfold", "unfold_copy"):
             return call.wrapped(call.run_below(input=input.physical.unsqueeze(1), dimension=1).squeeze(1))
         return call.wrapped(input.physical)  # squeeze, transpose: nothing to do
-    return call.run(**moved_up(call, ndim))
+    return call.run(**shifted_dims(call, ndim))
 
 
 @rule_for("permute")
 def permute(call):
     """Keep the batch dim in place."""
-    return call.run(dims=(0, *up(tuple(call["dims"]), call["input"]._data.ndim)))
+    return call.run(dims=(0, *shift_dims(tuple(call["dims"]), call["input"]._data.ndim)))
 
 
 @rule_for("unsqueeze")
 def unsqueeze(call):
     """Normalise the new dim, then shift it."""
-    return call.run(dim=up(call["dim"], call["input"]._data.ndim + 1))
+    return call.run(dim=shift_dims(call["dim"], call["input"]._data.ndim + 1))
 
 
 @rule_for("diag_embed")
 def diag_embed(call):
     """Normalise the dims of the result, then shift them."""
-    return call.run(**moved_up(call, call["input"]._data.ndim + 1))
+    return call.run(**shifted_dims(call, call["input"]._data.ndim + 1))
 
 
 @rule_for("squeeze_all")
@@ -89,7 +89,7 @@ def transposed(call):
 
 
 @rule_for("constant_pad_nd", "pixel_shuffle", "pixel_unshuffle", "tril", "triu")
-def as_it_is(call):
+def unchanged(call):
     """Run unchanged: the op counts dims from the last."""
     return call.run()
 
@@ -107,13 +107,13 @@ def roll(call):
     if dims is None or (isinstance(dims, (tuple, list)) and not dims):
         flat = call.run_below(input=input.physical.reshape((call.size, -1)), dims=(1,))
         return call.wrapped(flat.reshape((call.size, *input._data.shape)))
-    return call.run(dims=up(dims, input._data.ndim))
+    return call.run(dims=shift_dims(dims, input._data.ndim))
 
 
 @rule_for("rot90")
 def rot90(call):
     """Rotate in the plane of the shifted dims."""
-    return call.run(dims=up(tuple(call["dims"]), call["input"]._data.ndim))
+    return call.run(dims=shift_dims(tuple(call["dims"]), call["input"]._data.ndim))
 
 
 @rule_for("new_zeros")
@@ -126,7 +126,7 @@ def new_zeros(call):
 def placed_in_zeros(call):
     """Shift the dims of the larger shape."""
     sizes = tuple(call["input_sizes"])
-    return call.run(input_sizes=(call.size, *sizes), **moved_up(call, len(sizes)))
+    return call.run(input_sizes=(call.size, *sizes), **shifted_dims(call, len(sizes)))
 
 
 @rule_for("unfold_backward")
@@ -135,14 +135,14 @@ def unfold_backward(call):
     sizes = tuple(call["input_sizes"])
     if not sizes:
         return call.run(grad_in=call.front(call["grad_in"]), input_sizes=(call.size, 1), dim=1)
-    return call.run(input_sizes=(call.size, *sizes), dim=up(call["dim"], len(sizes)))
+    return call.run(input_sizes=(call.size, *sizes), dim=shift_dims(call["dim"], len(sizes)))
 
 
 @rule_for("diagonal_scatter", "select_scatter", "slice_scatter")
 def scattered(call):
     """Shift the dims; both tensors have the batch in front."""
     given = {name: call.front(call[name]) for name in ("input", "src")}
-    return call.run(**given, **moved_up(call, call["input"]._data.ndim))
+    return call.run(**given, **shifted_dims(call, call["input"]._data.ndim))
 
 
 @rule_for("cat")
@@ -152,7 +152,7 @@ def cat(call):
     if len(tensors) < len(call["tensors"]) and all(one._data.ndim == 1 for one in tensors):
         tensors = call["tensors"]
     ndim = tensors[0]._data.ndim if tensors else 1
-    return call.run(tensors=[call.front(one) for one in tensors or call["tensors"]], dim=up(call["dim"], ndim))
+    return call.run(tensors=[call.front(one) for one in tensors or call["tensors"]], dim=shift_dims(call["dim"], ndim))
 
 
 @rule_for("stack")
