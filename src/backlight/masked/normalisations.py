@@ -1,4 +1,4 @@
-"""Functions of all elements along a dim that leave out what a mask does: softmax and its relatives, running totals."""
+"""Masked softmax, log_softmax, softmin, normalize, cumsum and cumprod along a dim."""
 
 from backlight.masked.masks import filled, highest, lowest, sorted_dims
 from backlight.masked.reductions import norm
@@ -7,13 +7,13 @@ from backlight.ops.reduction import scans
 
 
 def cumsum(input, dim, *, dtype=None, mask=None):
-    """Return the running totals along `dim` of the elements that `mask` lets through."""
+    """Return the cumulative sums along `dim` of the elements where `mask` is True."""
     kind = dtype or input.dtype
     return scans.cumsum(filled(input, mask, 0), sorted_dims(dim, input.ndim)[0], dtype=kind).to(kind)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
-    """Return the running products along `dim` of the elements that `mask` lets through."""
+    """Return the cumulative products along `dim` of the elements where `mask` is True."""
     kind = dtype or input.dtype
     return scans.cumprod(filled(input, mask, 1), sorted_dims(dim, input.ndim)[0], dtype=kind).to(kind)
 
@@ -37,6 +37,6 @@ def softmin(input, dim, *, dtype=None, mask=None):
 
 
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
-    """Return the elements that `mask` lets through divided by their norm along `dim` (or by `eps`)."""
+    """Return the elements where `mask` is True divided by their norm along `dim` (or by `eps`)."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype or input.dtype, mask=mask)
     return filled(input, mask, 0) / length.clamp_min(eps)

@@ -17,7 +17,7 @@ META = device("meta")
 
 
 class MetaTensorMixin:
-    """What parameters and buffers without memory share. Whatever reads values, as every op does, raises."""
+    """Base of parameters and buffers without memory. Reading values, as every op does, raises."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class MetaTensorMixin:
         return self._shape if dim is None else self._shape[dim]
 
     def numel(self) -> int:
-        """Return how many elements there would be."""
+        """Return the number of elements."""
         return prod(self._shape)
 
     def is_floating_point(self) -> bool:
@@ -119,6 +119,6 @@ def meta_like(tensor, kind: dtype | None = None) -> TensorState:
 
 
 def materialised(tensor) -> TensorState:
-    """Return a parameter, or buffer, of the same shape with whatever is in its memory."""
+    """Return an uninitialised parameter, or buffer, of the same shape."""
     values = empty(tuple(tensor.shape), dtype=tensor.dtype)
     return Parameter(values, tensor.requires_grad) if isinstance(tensor, Parameter) else values

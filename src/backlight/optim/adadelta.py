@@ -17,8 +17,8 @@ class Adadelta(Optimizer):
         u ← rho · u + (1 − rho) · d²        p ← p − lr · d
 
     Args:
-        lr: what the steps are multiplied with.
-        rho: how much of the averages is kept.
+        lr: the factor of the steps.
+        rho: the decay rate of the averages.
         weight_decay: this times the parameter is added to the gradient.
         foreach: accepted; there is one way here, and it gives the same numbers.
         capturable: accepted, as `foreach`.

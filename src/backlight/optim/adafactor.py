@@ -12,7 +12,7 @@ __all__ = ["Adafactor"]
 
 
 class Adafactor(Optimizer):
-    """Step by gradients divided by the root of their mean squares, of which a row's and a column's means are kept.
+    """Step by gradients divided by the root of their mean squares, which are stored as row and column means.
 
     Args:
         lr: the largest relative step; a step is at most this times the root mean square of the parameter.
@@ -77,7 +77,7 @@ class Adafactor(Optimizer):
 
 
 def _begin(state: dict, param) -> None:
-    """Fill a parameter's state as it is before its first step."""
+    """Initialise a parameter's state."""
     if param.ndim > 1:
         shape, kind = param.shape, writable(param).dtype
         rows = wrap(np.zeros((*shape[:-1], 1), kind))
@@ -87,7 +87,7 @@ def _begin(state: dict, param) -> None:
 
 
 def _squares(state: dict, grad: np.ndarray, share: float, least: float) -> np.ndarray:
-    """Move the running averages towards this gradient's squares by a share; return the mean squares they stand for."""
+    """Update the running averages with this gradient's squares; return the mean squares reconstructed from them."""
     share = grad.dtype.type(share)
     if grad.ndim < 2:
         average = writable(state["variance"])

@@ -76,7 +76,7 @@ class Adagrad(Optimizer):
         return update
 
     def _state_of(self, param) -> dict:
-        """Return a parameter's state, which PyTorch makes before the first step."""
+        """Return a parameter's state, which PyTorch initialises before the first step."""
         state = self.state[param]
         if not state:
             initial = self.defaults["initial_accumulator_value"]

@@ -10,7 +10,7 @@ __all__ = ["Adamax"]
 
 
 class Adamax(Optimizer):
-    """Step by the running mean of the gradient over its largest size of late.
+    """Step by the running mean of the gradient over a decaying maximum of its size.
 
         m ← beta1 · m + (1 − beta1) · g      u ← max(beta2 · u, |g| + eps)
         p ← p − lr / (1 − beta1ᵗ) · m / u

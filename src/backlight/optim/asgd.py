@@ -1,4 +1,4 @@
-"""ASGD: gradient descent that keeps an average of where it has been."""
+"""ASGD: gradient descent with an average of the iterates."""
 
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import asgd_step
@@ -74,5 +74,5 @@ class ASGD(Optimizer):
 
 
 def _set(tensor, value: float) -> None:
-    """Give a number of the state another value, in the dtype it has."""
+    """Set a number of the state, in its dtype."""
     tensor._data = tensor._data.dtype.type(value)

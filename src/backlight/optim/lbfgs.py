@@ -103,7 +103,7 @@ class LBFGS(Optimizer):
         return first_loss
 
     def _is_done(self, start: Point, end: Point, direction: np.ndarray, group: dict) -> bool:
-        """Return whether the gradient, the step or the change of the loss is as small as the options ask."""
+        """Return whether the gradient, the step or the change of the loss is below its tolerance."""
         return (
             np.abs(end.gradient).max() <= group["tolerance_grad"]
             or np.abs(direction * end.length).max() <= group["tolerance_change"]
@@ -111,7 +111,7 @@ class LBFGS(Optimizer):
         )
 
     def _direction(self, state: dict, gradient: np.ndarray, size: int) -> np.ndarray:
-        """Return −H · g by the two-loop recursion, after taking the last step into the history."""
+        """Return −H · g by the two-loop recursion, after adding the last step to the history."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return -gradient
@@ -130,7 +130,7 @@ class LBFGS(Optimizer):
         return rest
 
     def _take_step(self, closure, start: Point, direction, length: float, limit: int, last: bool, place):
-        """Change the parameters, by a line search if there is one; return where they are, and the closure's calls."""
+        """Update the parameters, by a line search if there is one; return the new point, and the closure's calls."""
         search = self.param_groups[0]["line_search_fn"]
         if search is None:
             self._add(length, direction, place)
@@ -155,7 +155,7 @@ class LBFGS(Optimizer):
         return end, evaluations
 
     def _evaluate(self, closure):
-        """Return the loss as the closure returns it, and the gradients of all parameters as one vector."""
+        """Return the closure's loss, and the gradients of all parameters as one vector."""
         with enable_grad():
             loss = closure()
         parts = [
@@ -177,7 +177,7 @@ class LBFGS(Optimizer):
 
 
 def _update_history(state: dict, gradient: np.ndarray, size: int) -> None:
-    """Take the last step, and how it changed the gradient, into the history."""
+    """Add the last step, and the change of the gradient, to the history."""
     change = gradient - state["prev_flat_grad"]._data
     step = (state["d"]._data * state["t"]).astype(gradient.dtype, copy=False)
     curvature = change.dot(step)

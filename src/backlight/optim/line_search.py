@@ -13,7 +13,7 @@ CURVATURE = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What is known at one step length: loss, gradient, and the slope along the direction."""
+    """The evaluation at one step length: loss, gradient, and directional derivative."""
 
     length: float
     loss: float
@@ -55,7 +55,7 @@ def _small_derivative(point: Point, start: Point) -> bool:
 
 
 def _bracket(evaluate, start: Point, length: float, limit: int) -> tuple[list[Point], int]:
-    """Return one point that will do, or two with such a point between them; and how many followed the first."""
+    """Return an acceptable point, or a bracket of two around one; and the evaluations after the first."""
     before, point, evaluations = start, evaluate(length), 0
     while evaluations < limit:
         if _insufficient_decrease(point, start) or (evaluations > 1 and point.loss >= before.loss):
@@ -71,7 +71,7 @@ def _bracket(evaluate, start: Point, length: float, limit: int) -> tuple[list[Po
 
 
 def _zoom(evaluate, start: Point, bracket: list[Point], size: float, tolerance: float, evaluations: int, limit: int):
-    """Narrow a bracket down to a point that will do; return its lower end if tries or room run out."""
+    """Narrow a bracket down to an acceptable point; return its lower end at the limit of evaluations or length."""
     low = _lower_end(bracket)
     stuck = False
     while evaluations < limit and not abs(bracket[1].length - bracket[0].length) * size < tolerance:
@@ -90,12 +90,12 @@ def _zoom(evaluate, start: Point, bracket: list[Point], size: float, tolerance: 
 
 
 def _lower_end(bracket: list[Point]) -> int:
-    """Return which end of a bracket has the lower loss."""
+    """Return the index of the end of a bracket with the lower loss."""
     return 0 if bracket[0].loss <= bracket[1].loss else 1
 
 
 def _trial_length(first: Point, second: Point, stuck: bool) -> tuple[float, bool]:
-    """Return the next length to try, kept off the ends of the bracket, and whether it lies close to one."""
+    """Return the next length to try, away from the ends of the bracket, and whether it was close to one."""
     lowest, highest = sorted((first.length, second.length))
     length = _cubic_minimum(first, second, lowest, highest)
     margin = 0.1 * (highest - lowest)
@@ -107,7 +107,7 @@ def _trial_length(first: Point, second: Point, stuck: bool) -> tuple[float, bool
 
 
 def _cubic_minimum(one: Point, other: Point, lowest: float, highest: float) -> float:
-    """Return where the cubic through two points, with their slopes, is lowest between two lengths."""
+    """Return the minimiser, between two lengths, of the cubic through two points and their derivatives."""
     left, right = (one, other) if one.length <= other.length else (other, one)
     mixed = one.derivative + other.derivative - 3 * (one.loss - other.loss) / (one.length - other.length)
     inside = mixed**2 - one.derivative * other.derivative

@@ -1,4 +1,4 @@
-"""RAdam: Adam that waits with its division until the mean square can be trusted."""
+"""RAdam: Adam without its division until the variance estimate is reliable."""
 
 import math
 
@@ -79,7 +79,7 @@ class RAdam(Optimizer):
 
 
 def rectification(beta2: float, count: float) -> float:
-    """Return the factor for the root of the variance after `count` steps; 0 while the average is of too few."""
+    """Return the rectification factor after `count` steps; 0 while there are too few."""
     limit = 2 / (1 - beta2) - 1
     unbiased = 1 - beta2**count
     length = limit - 2 * count * beta2**count / unbiased

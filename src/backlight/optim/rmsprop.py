@@ -19,7 +19,7 @@ class RMSprop(Optimizer):
 
     Args:
         lr: the learning rate.
-        alpha: how much of the averages is kept.
+        alpha: the decay rate of the averages.
         weight_decay: this times the parameter is added to the gradient.
         momentum: how much of the last step is kept.
         centered: divide by an estimate of the gradient's standard deviation.

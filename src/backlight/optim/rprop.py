@@ -1,4 +1,4 @@
-"""Rprop: each element has a step size of its own, which the gradient's sign alone steers."""
+"""Rprop: a step size for each element, adapted by the gradient's sign alone."""
 
 import numpy as np
 
@@ -13,11 +13,11 @@ __all__ = ["Rprop"]
 
 
 class Rprop(Optimizer):
-    """Step by the gradient's sign times a size that grows while the sign stays and shrinks when it turns.
+    """Step by the gradient's sign times a size that grows while the sign stays and shrinks when it changes.
 
     Args:
         lr: the first step size.
-        etas: what a size is multiplied with when the sign turned, and when it stayed.
+        etas: the factors of a size when the sign changed, and when it stayed.
         step_sizes: the smallest and the largest size.
         capturable: accepted; there is one way here, and it gives the same numbers.
         foreach: accepted, as `capturable`.

@@ -1,4 +1,4 @@
-"""What `checkpoint(debug=True)` tells when a recomputation saved something else: the ops of both runs, with lines."""
+"""`checkpoint(debug=True)`: if a recomputation differs, the error lists the ops of both runs, with lines."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -33,7 +33,7 @@ Operations executed during recomputation:
 
 
 class _OpRecorder(Interpreter):
-    """Notes each op with its inputs and its line."""
+    """Records each op with its inputs and its line."""
 
     __slots__ = ("lines",)
 
@@ -41,7 +41,7 @@ class _OpRecorder(Interpreter):
         self.lines = lines
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Note the op, and run it."""
+        """Record the op, and run it."""
         inputs = ", ".join(_describe(one) for one in (*args, *kwargs.values()))
         self.lines.append(f"{op.name}({inputs})   {describe_place(*user_place())}")
         return function(*args, **kwargs)
@@ -62,7 +62,7 @@ class OpLog:
         self.again: list[str] = []
 
     def contexts(self) -> tuple[AbstractContextManager, AbstractContextManager]:
-        """Return the two blocks that note the ops."""
+        """Return the two contexts that record the ops."""
         return interpreting(_OpRecorder(self.forward)), self._record_again()
 
     @block
