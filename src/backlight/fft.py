@@ -1,4 +1,4 @@
-"""The part of PyTorch's `torch.fft` that real numbers suffice for; the rest says that complex numbers wait."""
+"""The part of PyTorch's `torch.fft` that needs only real numbers; the rest raises, for lack of complex dtypes."""
 
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.dtypes import get_default_dtype
@@ -94,13 +94,13 @@ def fftshift(input, dim=None):
 
 
 def ifftshift(input, dim=None):
-    """Return a spectrum with the frequency 0 at the start of each dim again: what `fftshift` did, undone."""
+    """Return a spectrum with the frequency 0 at the start of each dim: the inverse of `fftshift`."""
     dims = _shifted(input, dim)
     return roll(input, [(input.shape[one] + 1) // 2 for one in dims], dims)
 
 
 def _shifted(input, dim) -> tuple:
-    """Return the dims that are shifted: all, unless some are named."""
+    """Return the dims to shift: all by default."""
     if dim is None:
         return tuple(range(input.ndim))
     dims = normalise_dims(dim, input.ndim)
@@ -110,14 +110,14 @@ def _shifted(input, dim) -> tuple:
 
 
 def fftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, requires_grad=False):
-    """Make the frequencies of the parts of a spectrum, n samples being `d` apart: 0, 1 …, −1, divided by n · d."""
+    """Make the frequencies of a spectrum of n samples with spacing `d`: 0, 1 …, −1, divided by n · d."""
     found = arange(n, dtype=dtype or get_default_dtype(), device=device)
     found[(n + 1) // 2 :] -= n
     return (found / (n * d) if n else found).requires_grad_(requires_grad)
 
 
 def rfftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, requires_grad=False):
-    """Make the frequencies of the parts of half a spectrum, n samples being `d` apart: 0, 1 …, divided by n · d."""
+    """Make the frequencies of half a spectrum of n samples with spacing `d`: 0, 1 …, divided by n · d."""
     found = arange(n // 2 + 1, dtype=dtype or get_default_dtype(), device=device)
     return (found / (n * d) if n else found).requires_grad_(requires_grad)
 

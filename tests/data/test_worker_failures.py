@@ -103,7 +103,7 @@ def test_a_dead_worker_is_an_error_and_no_wait(end, said, persistent):
     dying = Samples(8, lambda index: end(index) if index == 3 else index)
     loader = data.DataLoader(dying, None, num_workers=2, persistent_workers=persistent)
     batches = iter(loader)
-    pids = [worker.process.pid for worker in batches._crew._workers]
+    pids = [worker.process.pid for worker in batches._pool._workers]
     with pytest.raises(
         RuntimeError, match=rf"DataLoader worker \(pid\(s\) {pids[1]}\) exited unexpectedly: it .*{said}"
     ):
@@ -230,7 +230,7 @@ def test_no_worker_outlives_the_program_that_ends(end):
     assert done.stderr == "" or end == "by Ctrl-C"
     pids = [int(word) for word in done.stdout.split()]
     assert len(pids) == 4
-    deadline = time.monotonic() + worker_pool.PATIENCE
+    deadline = time.monotonic() + worker_pool.SHUTDOWN_TIMEOUT
     while any(Path(f"/proc/{pid}").exists() for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -274,8 +274,8 @@ def test_no_worker_stays_when_starting_them_is_interrupted(before, monkeypatch):
 @pytest.mark.parametrize("before", [True, False])
 def test_no_worker_stays_when_dismissing_them_is_interrupted(before, monkeypatch):
     batches = iter(data.DataLoader(Samples(8, int), None, num_workers=3))
-    pids = [worker.process.pid for worker in batches._crew._workers]
+    pids = [worker.process.pid for worker in batches._pool._workers]
     monkeypatch.setattr(worker_pool.Worker, "stop", Interrupted(worker_pool.Worker.stop, before))
     with pytest.raises(KeyboardInterrupt):
-        batches._crew.dismiss()
+        batches._pool.shutdown()
     assert_gone_soon(pids)

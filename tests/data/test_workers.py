@@ -222,7 +222,7 @@ def test_nested_batches_arrive_as_they_are():
 
 @pytest.mark.parametrize("files", [True, False])
 def test_arrays_that_arrive_are_writable_and_alone(files, monkeypatch):
-    monkeypatch.setattr(ipc, "FILES", files)
+    monkeypatch.setattr(ipc, "HAS_MEMFD", files)
     samples = Samples(3, lambda index: [backlight.full((size,), float(index)) for size in (2, 3000, 200_000)])
     for index, batch in enumerate(data.DataLoader(samples, None, num_workers=1)):
         for tensor in batch:
@@ -254,6 +254,6 @@ def test_descriptors_are_closed():
 def test_workers_may_be_started_anew(method):
     samples = rows(backlight, data)  # what this file defines would have the new process import PyTorch
     batches = iter(data.DataLoader(samples, 4, num_workers=1, multiprocessing_context=method))
-    pids = [worker.process.pid for worker in batches._crew._workers]
+    pids = [worker.process.pid for worker in batches._pool._workers]
     assert plain(list(batches)) == plain(list(data.DataLoader(samples, 4)))
     assert_gone(pids)

@@ -1,9 +1,10 @@
-"""`autocast`: a block in which products of matrices run in lower precision, and what needs it in float32.
+"""`autocast`: a block in which matrix products run in lower precision, and sensitive functions in float32.
 
 NOTE [Autocast]
-While a thread is in such a block, public functions ask (NOTE [Overriding] in dispatch/torch_function.py), after modes
-and classes: one that stands in a list (amp/policies.py) has its arguments cast and runs with casting off; all others
-run as ever, and what they call is asked about. Leaves that require grad are cast once a block.
+While a thread is in such a block, public functions dispatch to autocast (NOTE [Overriding] in
+dispatch/torch_function.py), after modes and classes: functions in a list (amp/policies.py) get their arguments cast and
+run with casting off; all others run unchanged, and the functions that they call dispatch again. Leaves that require
+grad are cast once per block.
 """
 
 import functools
@@ -30,14 +31,14 @@ SUPPORTED = (bfloat16, float16)
 
 
 class _Casting(ThreadState):
-    """What this thread casts."""
+    """The autocast state of this thread."""
 
     def __init__(self):
         self.enabled = dict.fromkeys(AVAILABLE, False)
         self.lower = dict.fromkeys(AVAILABLE, float16) | {"cpu": bfloat16, "xla": bfloat16}
         self.caches = True
         self.nesting = 0
-        self.cached: dict[tuple, tuple] = {}  # (id of a leaf, dtype) -> the leaf and what it was cast to
+        self.cached: dict[tuple, tuple] = {}  # (id of a leaf, dtype) -> the leaf and its cast
 
 
 casting = _Casting()
@@ -49,7 +50,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def _cast_for(public, args: tuple, kwargs: dict):
-    """Return what a function gives with its arguments cast; UNHANDLED where it is in no list."""
+    """Call a function with its arguments cast; UNHANDLED if it is in no list."""
     public = torch_function.shown.get(public, public)
     policy = AS_IT_IS if kwargs.get("out") is not None else policies().get(public)
     if policy == "einsum":
@@ -83,7 +84,7 @@ def _wanted(policy: str, values: tuple) -> dtypes.dtype:
 
 
 def cast(value, to: dtypes.dtype):
-    """Return a value with each tensor of another floating dtype in it cast; float64 stays as it is."""
+    """Return a value with its floating tensors cast to a dtype; float64 is not cast."""
     if isinstance(value, TensorState):
         eligible = value.is_floating_point() and value.dtype not in (to, float64)
         return _cast_tensor(value, to) if eligible else value
@@ -95,7 +96,7 @@ def cast(value, to: dtypes.dtype):
 
 
 def _cast_tensor(tensor, to: dtypes.dtype):
-    """Cast one tensor; a float32 leaf that requires grad (a weight) once a block."""
+    """Cast one tensor; a float32 leaf that requires grad (a weight) once per block."""
     weight = tensor._edge is LEAF and tensor.dtype is float32 and to is casting.lower["cpu"] and tensor._view is None
     if not (weight and casting.caches):
         return tensor.to(to)
@@ -109,12 +110,12 @@ def _cast_tensor(tensor, to: dtypes.dtype):
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Tell whether this thread casts, for a kind of device."""
+    """Tell whether autocast is enabled in this thread, for a kind of device."""
     return casting.enabled[_known(device_type)]
 
 
 def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
-    """Let this thread cast from now on, or no longer."""
+    """Enable or disable autocast in this thread."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
     _require("set_autocast_enabled", "enabled", enabled, bool)
@@ -125,12 +126,12 @@ def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Tell whether this thread casts on the CPU."""
+    """Tell whether autocast is enabled in this thread on the CPU."""
     return casting.enabled["cpu"]
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """Let this thread cast on the CPU from now on, or no longer."""
+    """Enable or disable autocast in this thread on the CPU."""
     set_autocast_enabled("cpu", enabled)
 
 
@@ -140,12 +141,12 @@ def get_autocast_cpu_dtype() -> dtypes.dtype:
 
 
 def set_autocast_cpu_dtype(dtype: dtypes.dtype) -> None:
-    """Choose the lower precision on the CPU."""
+    """Set the lower precision on the CPU."""
     set_autocast_dtype("cpu", dtype)
 
 
 def autocast_again() -> Callable:
-    """Return what makes blocks that cast as this thread casts now, for a function that will run once more."""
+    """Return a factory of blocks with this thread's current autocast state, to run a function again."""
     enabled, lower, caches = casting.enabled["cpu"], casting.lower["cpu"], casting.caches
     return lambda: autocast("cpu", lower, enabled, caches) if enabled or casting.enabled["cpu"] else nullcontext()
 
@@ -156,18 +157,18 @@ def get_autocast_dtype(device_type: str) -> dtypes.dtype:
 
 
 def set_autocast_dtype(device_type: str, dtype: dtypes.dtype) -> None:
-    """Choose the lower precision, for a kind of device."""
+    """Set the lower precision, for a kind of device."""
     _require("set_autocast_dtype", "dtype", dtype, dtypes.dtype)
     casting.lower[_known(device_type)] = dtype
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Tell whether weights are cast once a block."""
+    """Tell whether weights are cast once per block."""
     return casting.caches
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Choose whether weights are cast once a block, or each time."""
+    """Set whether weights are cast once per block, or each time."""
     _require("set_autocast_cache_enabled", "enabled", enabled, bool)
     casting.caches = enabled
 
@@ -178,19 +179,19 @@ def clear_autocast_cache() -> None:
 
 
 def autocast_increment_nesting() -> int:
-    """Count one block more, and return how many there are."""
+    """Increment the number of nested blocks, and return it."""
     casting.nesting += 1
     return casting.nesting
 
 
 def autocast_decrement_nesting() -> int:
-    """Count one block less, and return how many are left."""
+    """Decrement the number of nested blocks, and return it."""
     casting.nesting -= 1
     return casting.nesting
 
 
 def _require(function: str, name: str, value, kind: type) -> None:
-    """Raise PyTorch's error for a setting of another kind, before anything is set."""
+    """Raise PyTorch's error for a setting of another type, before anything is set."""
     if not isinstance(value, kind):
         wanted = "torch.dtype" if kind is dtypes.dtype else kind.__name__
         raise ArgumentError(f"{function}(): argument '{name}' must be {wanted}, not {type(value).__name__}")
@@ -209,13 +210,13 @@ def _known(device_type: str) -> str:
 
 
 class autocast(Block):  # noqa: N801 - PyTorch's name
-    """Run what gains by it in lower precision inside a `with` block, or in the decorated function.
+    """Run suitable ops in lower precision inside a `with` block, or in the decorated function.
 
     Args:
         device_type: "cpu"; blocks for other kinds do nothing, as there are no tensors there.
         dtype: the lower precision, bfloat16 or float16; bfloat16 by default.
         enabled: False turns casting off inside.
-        cache_enabled: whether weights are cast once a block.
+        cache_enabled: whether weights are cast once per block.
     """
 
     def __init__(
@@ -235,7 +236,7 @@ class autocast(Block):  # noqa: N801 - PyTorch's name
         self._enabled = enabled if not enabled or self._can_be() else False
 
     def _can_be(self) -> bool:
-        """Tell whether this block can cast; say why not."""
+        """Tell whether this block can cast; warn if not."""
         if self.device == "cuda":
             warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=3)
             return False
@@ -285,7 +286,7 @@ class autocast(Block):  # noqa: N801 - PyTorch's name
 
 
 def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: dtypes.dtype | None = None) -> Callable:
-    """Decorate the `forward` of a Function: it notes whether it was cast, for `custom_bwd`.
+    """Decorate the `forward` of a Function: records the autocast state for `custom_bwd`.
 
     Args:
         cast_inputs: cast the arguments to this inside autocast, and run without it.
@@ -309,7 +310,7 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: dt
 
 
 def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
-    """Decorate the `backward` of a Function: it runs with the casting that `forward` ran with."""
+    """Decorate the `backward` of a Function: it runs with the autocast state of `forward`."""
     if not isinstance(device_type, str):
         raise ValueProblem(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:

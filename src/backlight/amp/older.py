@@ -47,12 +47,12 @@ class CUDAGradScaler(scaling.GradScaler):
 
 
 def custom_fwd(fwd: Callable | None = None, *, cast_inputs: dtypes.dtype | None = None) -> Callable:
-    """Do what `torch.amp.custom_fwd` does, for CUDA."""
+    """The same as `torch.amp.custom_fwd`, for CUDA."""
     _warn("cuda", "custom_fwd", "args..., device_type='{}'")
     return autocasting.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Callable) -> Callable:
-    """Do what `torch.amp.custom_bwd` does, for CUDA."""
+    """The same as `torch.amp.custom_bwd`, for CUDA."""
     _warn("cuda", "custom_bwd", "args..., device_type='{}'")
     return autocasting.custom_bwd(bwd, device_type="cuda")

@@ -1,4 +1,4 @@
-"""What autocast does with each function: PyTorch's lists for the CPU."""
+"""The autocast policy of each function: PyTorch's lists for the CPU."""
 
 import importlib
 from functools import cache
@@ -26,21 +26,21 @@ pinverse poisson_nll_loss prod qr quantile reflection_pad1d reflection_pad2d rep
 replication_pad3d smooth_l1_loss soft_margin_loss svd trace triangular_solve triplet_margin_loss
 """
 _PROMOTE = "cat concat concatenate index_copy stack"
-_AS_IT_IS = "addbmm_ addmm_ baddbmm_ bilinear lstm_cell"  # made of what is in a list, but not cast
+_AS_IT_IS = "addbmm_ addmm_ baddbmm_ bilinear lstm_cell"  # composed of functions in a list, but not cast themselves
 
 LISTS = {LOWER: _LOWER, FLOAT32: _FLOAT32, PROMOTE: _PROMOTE, AS_IT_IS: _AS_IT_IS}
 
 
 @cache
 def policies() -> dict[object, str]:
-    """Return what is done with each function that autocast concerns."""
+    """Return the policy of each listed function."""
     named = {name: policy for policy, names in LISTS.items() for name in names.split()}
     found = {one: policy for name, policy in named.items() for one in _functions_called(name)}
     return found | dict.fromkeys(_functions_called("einsum"), "einsum")
 
 
 def _functions_called(name: str) -> list:
-    """Return the functions that show themselves under one of PyTorch's names."""
+    """Return the functions with one of PyTorch's names."""
     front = importlib.import_module("backlight")  # stands on no floor
     space, _, rest = name.partition("_")
     if space in ("fft", "linalg"):
@@ -50,7 +50,7 @@ def _functions_called(name: str) -> list:
 
 
 def contracts(equation) -> bool:
-    """Tell whether an einsum sums over an index of two operands: then it is a product of matrices."""
+    """Tell whether an einsum sums over an index of two operands: then it is a matrix product."""
     if not isinstance(equation, str) or "," not in equation:
         return False
     inputs, arrow, output = equation.replace(" ", "").partition("->")

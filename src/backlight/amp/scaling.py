@@ -1,4 +1,4 @@
-"""`GradScaler`: losses multiplied before backward, so that small gradients survive in float16, and divided after."""
+"""`GradScaler`: scale losses before backward, so that small float16 gradients do not underflow, and unscale after."""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """The namespace of the Python array API standard, on backlight's tensors: what `x.__array_namespace__()` returns.
 
-Functions have the standard's names and parameters. They are made of ops: a tensor that requires grad goes through them
-with its history. Complex dtypes and unsigned integers of more than 8 bits, which backlight does not have, are left out.
+Functions have the standard's names and parameters. They are composed of ops, so gradients flow through
+them. Complex dtypes and unsigned integers of more than 8 bits, which backlight does not have, are left out.
 """
 
 from math import e, inf, nan, pi

@@ -1,6 +1,6 @@
-"""The standard's functions of one element, or of two: each is an op, under the name that the standard has.
+"""The standard's elementwise functions: each is an op under the standard's name.
 
-Functions of two take a Python number for either.
+Binary functions take a Python number for either operand.
 """
 
 from collections.abc import Callable
@@ -143,7 +143,7 @@ __all__ = [
 
 
 def _with_numbers(function: Callable) -> Callable:
-    """Return a function of two tensors that takes numbers, too."""
+    """Return a binary function that takes numbers, too."""
 
     @wraps(function)
     def of_two(x1, x2, /):
@@ -181,10 +181,10 @@ less_equal = le
 multiply = mul
 negative = neg
 not_equal = ne
-real = conj  # of a real number: the number
+real = conj  # of real numbers: the number itself
 subtract = sub
 
 
 def clip(x, /, min=None, max=None):
-    """Limit the elements; without limits, return a copy."""
+    """Clamp the elements; without limits, return a copy."""
     return x.clone() if min is None and max is None else clamp(x, min, max)

@@ -1,4 +1,4 @@
-"""What the standard lets one ask of a library and of its dtypes."""
+"""The standard's inspection functions, and its functions of dtypes."""
 
 import numpy as np
 
@@ -28,14 +28,14 @@ KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"]
 
 
 class Information:
-    """What `__array_namespace_info__()` returns."""
+    """The result of `__array_namespace_info__()`."""
 
     def capabilities(self) -> dict:
-        """Tell what of the standard's optional parts works."""
+        """Return which optional features of the standard are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self):
-        """Return the device that tensors are made on."""
+        """Return the default device."""
         return CPU
 
     def devices(self) -> list:
@@ -43,7 +43,7 @@ class Information:
         return [CPU]
 
     def default_dtypes(self, *, device=None) -> dict:
-        """Return the dtypes that results have where none is asked for."""
+        """Return the default dtypes."""
         require_cpu(device)
         numbers = {"real floating": dtypes.get_default_dtype(), "complex floating": None}
         return {**numbers, "integral": dtypes.int64, "indexing": dtypes.int64}
@@ -62,7 +62,7 @@ def _of_kind(kind: str) -> tuple:
 
 
 def __array_namespace_info__() -> Information:  # noqa: N807 - the standard's name
-    """Return what there is to ask."""
+    """Return the inspection object."""
     return Information()
 
 
@@ -77,19 +77,19 @@ def isdtype(dtype, kind) -> bool:
 
 
 def astype(x, dtype, /, *, copy: bool = True, device=None):
-    """Return the elements in another dtype; a copy, also where it is the same, unless told otherwise."""
+    """Return the elements in another dtype; a copy even for the same dtype, unless `copy` is False."""
     require_cpu(device)
     return to(x, dtype, copy=copy)
 
 
 def can_cast(from_, to, /) -> bool:
-    """Tell whether promotion leads from a dtype, or from a tensor's, to a dtype."""
+    """Tell whether a dtype, or a tensor's, can be promoted to another."""
     source = from_.dtype if isinstance(from_, TensorState) else from_
     return promote_types(source, to) == to
 
 
 def result_type(*arrays_and_dtypes):
-    """Return the dtype that an op gives these together: tensors, dtypes and Python's numbers.
+    """Return the result dtype of an op with these operands: tensors, dtypes and Python numbers.
 
     Raises:
         TypeError: there is neither a tensor nor a dtype.

@@ -28,17 +28,17 @@ def matrix_norm(x, /, *, keepdims: bool = False, ord="fro"):
 
 
 def outer(x1, x2, /):
-    """Multiply each element of one vector with each of the other."""
+    """Return the outer product of two vectors."""
     return contractions.outer(x1, x2)
 
 
 def tensordot(x1, x2, /, *, axes=2):
-    """Multiply and add up over some axes."""
+    """Contract over some axes."""
     return contractions.tensordot(x1, x2, axes if isinstance(axes, int) else tuple(list(each) for each in axes))
 
 
 def trace(x, /, *, offset: int = 0, dtype=None):
-    """Add up a diagonal of each matrix."""
+    """Sum a diagonal of each matrix."""
     return diagonal(x, offset=offset).sum(-1, dtype=dtype)
 
 
@@ -48,7 +48,7 @@ def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2):
 
 
 def vecdot(x1, x2, /, *, axis: int = -1):
-    """Multiply vectors and add up along an axis."""
+    """Return the dot products of vectors along an axis."""
     return linalg.vecdot(x1, x2, dim=axis)
 
 

@@ -1,4 +1,4 @@
-"""The standard's functions that make tensors."""
+"""The standard's creation functions."""
 
 from backlight.ops.shape.joining import meshgrid as grid
 from backlight.ops.shape.triangular import tril as lower
@@ -20,12 +20,12 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy: bool | None = None):
-    """Return numbers, nested lists, an array or a tensor as a tensor; not copied where that can be."""
+    """Return numbers, nested lists, an array or a tensor as a tensor; without a copy if possible."""
     return shared(obj, dtype=dtype, device=device, copy=copy)
 
 
 def empty(shape, *, dtype=None, device=None):
-    """Return a tensor of whatever is in its memory."""
+    """Return an uninitialised tensor."""
     return factories.empty(shape, dtype=dtype, device=device)
 
 
@@ -45,7 +45,7 @@ def full(shape, fill_value, *, dtype=None, device=None):
 
 
 def empty_like(x, /, *, dtype=None, device=None):
-    """Return a tensor of x's shape and dtype, of whatever is in its memory."""
+    """Return an uninitialised tensor of x's shape and dtype."""
     return factories.empty_like(x, dtype=dtype, device=device)
 
 
@@ -79,15 +79,15 @@ def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint: boo
 
 
 def meshgrid(*arrays, indexing: str = "xy"):
-    """Return coordinates from vectors of coordinates."""
+    """Return coordinate grids from vectors of coordinates."""
     return tuple(grid(*arrays, indexing=indexing)) if arrays else ()
 
 
 def tril(x, /, *, k: int = 0):
-    """Return what lies on and below the k-th diagonal, and zeros."""
+    """Return the lower triangle up to the k-th diagonal, and zeros."""
     return lower(x, k)
 
 
 def triu(x, /, *, k: int = 0):
-    """Return what lies on and above the k-th diagonal, and zeros."""
+    """Return the upper triangle from the k-th diagonal, and zeros."""
     return upper(x, k)

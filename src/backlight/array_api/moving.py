@@ -1,4 +1,4 @@
-"""The standard's functions that move, join and repeat elements."""
+"""The standard's manipulation functions: they move, join and repeat elements."""
 
 import numpy as np
 
@@ -14,12 +14,12 @@ __all__ += ["permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "ti
 
 
 def broadcast_arrays(*arrays) -> list:
-    """Repeat without copying, each to the shape of all together."""
+    """Broadcast each to the common shape."""
     return list(expanding.broadcast_tensors(*arrays))
 
 
 def broadcast_to(x, /, shape):
-    """Repeat without copying, to a shape."""
+    """Broadcast to a shape."""
     return expanding.broadcast_to(x, shape)
 
 
@@ -29,14 +29,14 @@ def _alike(arrays) -> list:
 
 
 def concat(arrays, /, *, axis: int | None = 0):
-    """Join along an axis; axis=None joins the elements of all."""
+    """Concatenate along an axis; axis=None flattens first."""
     if axis is None:
         return joining.cat([reshaping.ravel(each) for each in _alike(arrays)])
     return joining.cat(_alike(arrays), axis)
 
 
 def stack(arrays, /, *, axis: int = 0):
-    """Join along a new axis."""
+    """Stack along a new axis."""
     return joining.stack(_alike(arrays), axis)
 
 
@@ -80,7 +80,7 @@ def reshape(x, /, shape, *, copy: bool | None = None):
 
 
 def roll(x, /, shift, *, axis=None):
-    """Shift along some axes; what leaves at one end enters at the other."""
+    """Shift cyclically along some axes."""
     if axis is None:
         return flipping.roll(x, shift)
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -88,7 +88,7 @@ def roll(x, /, shift, *, axis=None):
 
 
 def squeeze(x, /, axis):
-    """Take away dims of size 1.
+    """Remove dims of size 1.
 
     Raises:
         ValueError: another dim is named.
@@ -101,5 +101,5 @@ def squeeze(x, /, axis):
 
 
 def tile(x, repetitions, /):
-    """Repeat the whole."""
+    """Repeat the full array."""
     return expanding.tile(x, tuple(repetitions))

@@ -1,4 +1,4 @@
-"""The standard's functions that reduce along axes, or add up along them."""
+"""The standard's reductions and cumulative functions."""
 
 from backlight.dtypes import to_numpy_dtype
 from backlight.errors import ValueProblem
@@ -45,7 +45,7 @@ var = _spread(statistics.var)
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims: bool = False):
-    """Add up over some axes; integers in int64."""
+    """Sum over some axes; integers in int64."""
     dims = axes_of(axis, x.ndim)
     return reductions.sum(x, dims, keepdims, dtype=dtype) if dims else _accumulated(x, dtype).clone()
 
@@ -59,7 +59,7 @@ def prod(x, /, *, axis=None, dtype=None, keepdims: bool = False):
 
 
 def _accumulated(x, dtype):
-    """Return elements in the dtype in which sums and products are formed."""
+    """Return elements in the dtype of sums and products."""
     if dtype is not None:
         to_numpy_dtype(dtype)
         return x.to(dtype)
@@ -67,17 +67,17 @@ def _accumulated(x, dtype):
 
 
 def count_nonzero(x, /, *, axis=None, keepdims: bool = False):
-    """Count what is not 0."""
+    """Count the nonzero elements."""
     return sum(x.bool(), axis=axis, keepdims=keepdims)
 
 
 def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
-    """Add up along an axis, which may be left out for one dim."""
+    """Return cumulative sums along an axis, which may be left out for one dim."""
     return _scanned(scans.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False):
-    """Multiply along an axis, which may be left out for one dim."""
+    """Return cumulative products along an axis, which may be left out for one dim."""
     return _scanned(scans.cumprod, x, axis, dtype, 1 if include_initial else None)
 
 
@@ -93,5 +93,5 @@ def _scanned(op, x, axis, dtype, initial):
 
 
 def diff(x, /, n: int = 1, axis: int = -1, *, prepend=None, append=None):
-    """Return the differences of neighbours."""
+    """Return the differences of adjacent elements."""
     return scans.diff(x, n, axis, prepend, append)

@@ -1,4 +1,4 @@
-"""The standard's functions that find, choose and sort elements, and that make sets of them."""
+"""The standard's functions for searching, sorting, indexing and sets."""
 
 from typing import NamedTuple
 
@@ -13,52 +13,52 @@ __all__ += ["unique_all", "unique_counts", "unique_inverse", "unique_values", "w
 
 
 def argmax(x, /, *, axis: int | None = None, keepdims: bool = False):
-    """Return where the greatest elements are."""
+    """Return the indices of the maxima."""
     return extremes.argmax(x, axis, keepdims)
 
 
 def argmin(x, /, *, axis: int | None = None, keepdims: bool = False):
-    """Return where the least elements are."""
+    """Return the indices of the minima."""
     return extremes.argmin(x, axis, keepdims)
 
 
 def nonzero(x, /) -> tuple:
-    """Return where elements are not 0, one tensor a dim."""
+    """Return the indices of nonzero elements, one tensor for each dim."""
     return x.nonzero(as_tuple=True)
 
 
 def searchsorted(x1, x2, /, *, side: str = "left", sorter=None):
-    """Return where the elements of x2 belong in x1, which is in order or has a sorter."""
+    """Return the insertion points of x2's elements in x1, which is sorted or has a sorter."""
     return sorting.searchsorted(x1, x2, side=side, sorter=sorter)
 
 
 def where(condition, /, *choices):
-    """Return elements of x1 where the condition holds, of x2 elsewhere; without them, the places where it does."""
+    """Return elements of x1 where the condition holds, of x2 elsewhere; without them, the indices where it holds."""
     return where_clamp.where(condition, *choices) if choices else nonzero(condition)
 
 
 def sort(x, /, *, axis: int = -1, descending: bool = False, stable: bool = True):
-    """Return the elements in order."""
+    """Return the sorted elements."""
     return sorting.sort(x, axis, descending, stable=stable).values
 
 
 def argsort(x, /, *, axis: int = -1, descending: bool = False, stable: bool = True):
-    """Return the places of the elements in their order."""
+    """Return the indices that sort the elements."""
     return sorting.argsort(x, axis, descending, stable=stable)
 
 
 def take(x, indices, /, *, axis: int | None = None):
-    """Return slices at some places along an axis, which may be left out for one dim."""
+    """Return slices at indices along an axis, which may be left out for one dim."""
     return taken(x, indices, 0 if axis is None and x._data.ndim == 1 else axis)
 
 
 def take_along_axis(x, indices, /, *, axis: int = -1):
-    """Return elements at places along an axis."""
+    """Return elements at indices along an axis."""
     return gather_scatter.take_along_dim(x, indices, axis)
 
 
 class UniqueAll(NamedTuple):
-    """The distinct elements in order, where each first stands, where each element's is, and how many there are."""
+    """The sorted unique elements, their first indices, the inverse indices, and the counts."""
 
     values: TensorState
     indices: TensorState
@@ -67,36 +67,36 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """The distinct elements in order, and how many there are."""
+    """The sorted unique elements, and their counts."""
 
     values: TensorState
     counts: TensorState
 
 
 class UniqueInverse(NamedTuple):
-    """The distinct elements in order, and where each element's is."""
+    """The sorted unique elements, and the inverse indices."""
 
     values: TensorState
     inverse_indices: TensorState
 
 
 def unique_all(x, /) -> UniqueAll:
-    """Return the distinct elements, where they come from and how many there are."""
+    """Return the unique elements, their first indices, the inverse indices and the counts."""
     values, inverse, counts = sorting.unique(x, return_inverse=True, return_counts=True)
     order = sorting.argsort(inverse.reshape(-1), stable=True)
     return UniqueAll(values, order[counts.cumsum(0) - counts], inverse, counts)
 
 
 def unique_counts(x, /) -> UniqueCounts:
-    """Return the distinct elements and how many there are."""
+    """Return the unique elements and their counts."""
     return UniqueCounts(*sorting.unique(x, return_counts=True))
 
 
 def unique_inverse(x, /) -> UniqueInverse:
-    """Return the distinct elements and where each element's is."""
+    """Return the unique elements and the inverse indices."""
     return UniqueInverse(*sorting.unique(x, return_inverse=True))
 
 
 def unique_values(x, /):
-    """Return the distinct elements."""
+    """Return the unique elements."""
     return sorting.unique(x)

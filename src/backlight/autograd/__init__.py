@@ -1,4 +1,4 @@
-"""Floor 5, PyTorch's doors to differentiation."""
+"""Floor 5, PyTorch's `torch.autograd`."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -11,7 +11,7 @@ from backlight.errors import GraphError, ShapeError, ValueProblem
 from backlight.system.lazy_import import function_later
 from backlight.tensor.tensor import Tensor
 
-gradients_inside = function_later("backlight.transforms.vmap.batched_gradients", "gradients_inside")
+gradients_inside_vmap = function_later("backlight.transforms.vmap.batched_gradients", "gradients_inside_vmap")
 gradients_of_batch = function_later("backlight.transforms.vmap.batched_gradients", "gradients_of_batch")
 is_batched = function_later("backlight.transforms.vmap.batched_gradients", "is_batched")
 
@@ -27,7 +27,7 @@ def backward(
     """Add the gradients of `tensors` to the `.grad` of the leaves of their graph.
 
     Args:
-        tensors: what to differentiate.
+        tensors: the tensors to differentiate.
         grad_tensors: for each, the gradient of what follows it; may be None for tensors of one element.
         retain_graph: keep what nodes saved, for another backward; by default as `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
@@ -64,14 +64,14 @@ def grad(
     """Return the gradient of the (weighted) sum of `outputs` for each of `inputs`; no `.grad` is touched.
 
     Args:
-        outputs: what to differentiate.
-        inputs: what to differentiate for.
+        outputs: the tensors to differentiate.
+        inputs: the tensors to differentiate with respect to.
         grad_outputs: the weight of each output, of its shape; may be None for one element.
         retain_graph: keep what nodes saved, for another backward; by default as `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
         only_inputs: PyTorch's old argument, ignored.
         allow_unused: give None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: the first dim of each grad_output counts several weights, in one walk with whole batches.
+        is_grads_batched: the first dim of each grad_output is a batch of weights, for one vectorized backward pass.
         materialize_grads: give zeros for an input that the outputs do not depend on.
 
     Raises:
@@ -96,12 +96,12 @@ def grad(
         _check_rows(outputs, weights)
         return gradients_of_batch(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
     if interpreted.blocks and is_batched([*outputs, *inputs, *(weights or ())]):
-        return gradients_inside(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
+        return gradients_inside_vmap(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
     return gradients_of(outputs, inputs, weights, retain_graph, create_graph, unused, materialize_grads)
 
 
 def _check_rows(outputs, weights) -> None:
-    """Raise unless the first dim of all weights counts the same batch.
+    """Raise unless all weights have the same size in the first dim.
 
     Raises:
         RuntimeError: a weight has not its output's shape behind that dim, or there is no weight.

@@ -4,7 +4,7 @@
         x = make_dual(primal, tangent)
         out, jvp = unpack_dual(function(x))
 
-What a dual is, and how tangents are worked out, says NOTE [Duals] in codegen/forward_mode.py.
+NOTE [Duals] in codegen/forward_mode.py says what a dual is and how tangents are computed.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.state_blocks import Block
 from backlight.ops.type_promotion import is_float
 from backlight.tensor.tensor import Tensor
-from backlight.transforms.vmap.interpreter import batchings_of, lowered, raised
+from backlight.transforms.vmap.interpreter import levels_of, lowered, raised
 
 __all__ = [
     "UnpackedDualTensor",
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class _Entered(ThreadState):
-    """The level that this thread entered, if it did."""
+    """The current level of this thread, if any."""
 
     level: Level | None = None
 
@@ -43,7 +43,7 @@ _entered = _Entered()
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns: a tensor without its tangent, and the tangent, or None."""
+    """The result of `unpack_dual`: a tensor without its tangent, and the tangent, or None."""
 
     primal: Tensor
     tangent: Tensor | None
@@ -71,7 +71,7 @@ def enter_dual_level() -> int:
 
 
 def _leave(level: Level) -> None:
-    """Leave a level; may be repeated where it was interrupted."""
+    """Leave a level; may be called again after an interrupt."""
     local.interpreters[:] = [one for one in local.interpreters if one is not level]
     release_interpreters(level)
     level.forget()
@@ -82,7 +82,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """Leave a level of forward mode: all tangents of it are gone.
 
     Raises:
-        RuntimeError: it is not the one that this thread is in.
+        RuntimeError: it is not the current level of this thread.
     """
     if level is not None and level != _current_level():
         raise GraphError(
@@ -98,7 +98,7 @@ def _current_level() -> int:
 
 
 class dual_level(Mode, Block):  # noqa: N801 - PyTorch's name
-    """Be in a level of forward mode within the block, or within the decorated function."""
+    """Enter a level of forward mode within the block, or within the decorated function."""
 
     def _block_state(self) -> Level | None:
         return _entered.level
@@ -155,24 +155,24 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def dual_at(level: Level, tensor: Tensor, tangent: Tensor) -> Tensor:
     """Return a dual of one level; inside vmap, the batch of duals."""
-    batchings = batchings_of([tensor, tangent])
-    return raised(level.dual(lowered(tensor, batchings), lowered(tangent, batchings)), batchings)
+    vmap_levels = levels_of([tensor, tangent])
+    return raised(level.dual(lowered(tensor, vmap_levels), lowered(tangent, vmap_levels)), vmap_levels)
 
 
 def unpacked_at(level: Level, tensor: Tensor) -> tuple[Tensor, Tensor | None]:
     """Return a tensor without its tangent of one level, and the tangent, or None."""
-    batchings = batchings_of([tensor])
-    primal, tangent = level.unpacked(lowered(tensor, batchings))
-    return raised(primal, batchings), None if tangent is None else raised(tangent, batchings)
+    vmap_levels = levels_of([tensor])
+    primal, tangent = level.unpacked(lowered(tensor, vmap_levels))
+    return raised(primal, vmap_levels), None if tangent is None else raised(tangent, vmap_levels)
 
 
 def _level(number: int | None) -> Level | None:
-    """Return the level of a number, by default the one that this thread is in; None if there is none."""
+    """Return the level of a number, by default the thread's current one; None if there is none."""
     return _entered.level if number is None or number == 0 else None
 
 
 def is_fwd_grad_enabled() -> bool:
-    """Return whether this thread works tangents out."""
+    """Return whether this thread computes tangents."""
     return modes.forward
 
 

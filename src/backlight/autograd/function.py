@@ -36,7 +36,7 @@ __all__ = [
 
 
 class FunctionCtx:
-    """What a Function's forward hands to its backward. Any attribute may be set on it."""
+    """The context that a Function's forward passes to its backward. Any attribute may be set on it."""
 
     needs_input_grad: tuple[bool, ...] = ()
     saved_for_forward: tuple | None = None
@@ -46,7 +46,7 @@ class FunctionCtx:
     _materialize = True
     _pushes_forward = False  # whether jvp runs
     _node = None  # weak reference to the node in the graph
-    _saved: tuple | None = ()  # what save_for_backward was given; None after it was freed
+    _saved: tuple | None = ()  # the arguments of save_for_backward; None after they were freed
 
     def save_for_backward(self, *tensors) -> None:
         """Save inputs, outputs or other tensors (or None) for `backward`, which reads them as `ctx.saved_tensors`."""
@@ -89,7 +89,7 @@ class FunctionCtx:
 
     @property
     def _raw_saved_tensors(self) -> tuple:
-        """The same as they lie there: SavedTensors, which take hooks."""
+        """The same as SavedTensor objects, which take hooks."""
         if self._saved is None:
             raise freed(self._node())
         return raw_saved(self)
@@ -110,7 +110,7 @@ class BackwardCFunction(FunctionCtx):
 
 
 class FunctionMeta(type):
-    """Gives each Function class the class of its ctx and of its node, `<Name>Backward`."""
+    """Creates the ctx class and the node class, `<Name>Backward`, of each Function class."""
 
     def __init__(cls, name, bases, attrs):
         super().__init__(name, bases, attrs)
@@ -157,7 +157,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args, **kwargs):
-        """Compute the outputs: `forward(ctx, *inputs)`, or `forward(*inputs)` beside a `setup_context`."""
+        """Compute the outputs: `forward(ctx, *inputs)`, or `forward(*inputs)` with a `setup_context`."""
         raise MissingMethodError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
@@ -179,11 +179,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        """Compute with whole batches: return outputs and where the batch is in each.
+        """Compute on batches: return the outputs and the batch dim of each.
 
         Args:
             info: has `batch_size` and `randomness`.
-            in_dims: for each argument which dim counts the batch, None where there is no batch.
+            in_dims: the batch dim of each argument, None where there is no batch.
         """
         raise MissingMethodError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
@@ -192,14 +192,14 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
-        """Return the tangents of the outputs from those of the inputs: what forward mode calls."""
+        """Return the tangents of the outputs from those of the inputs, for forward mode."""
         raise MissingMethodError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @classmethod
     def _run_backward(cls, ctx, *grads):
-        """Call the user's backward, under whichever of its two names it was written."""
+        """Call the user's backward, under either of its two names."""
         backward, vjp = cls.backward, cls.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
             raise GraphError(
@@ -238,7 +238,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
 
 def _positional(forward, args, kwargs, sets_up) -> tuple:
-    """Return keyword arguments in their places among the positional ones."""
+    """Return all arguments as positional ones."""
     leading = () if sets_up else (None,)
     try:
         bound = inspect.signature(forward).bind(*leading, *args, **kwargs)
@@ -290,7 +290,7 @@ def _not_again(tensors: tuple, name: str) -> tuple:
 
 
 class InplaceFunction(Function):
-    """The same as Function: the old name of those that change their inputs, which `ctx.mark_dirty` says now."""
+    """The same as Function: the old class for in-place functions, which now use `ctx.mark_dirty`."""
 
     def __init__(self, inplace: bool = False):
         super().__init__()

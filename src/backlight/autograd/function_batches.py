@@ -1,4 +1,4 @@
-"""A custom Function inside vmap: by its own `vmap` rule, or by one made of its forward and backward."""
+"""Batching of custom Functions: by their own `vmap` rule, or by one generated from forward and backward."""
 
 from typing import NamedTuple
 
@@ -18,21 +18,21 @@ NO_SETUP = (
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's `vmap` is told: the size of the batch, and what random numbers are to its elements."""
+    """The `info` argument of a Function's `vmap`: the size of the batch, and how its elements draw random numbers."""
 
     batch_size: int
     randomness: str
 
 
 class Vmapped(Function):
-    """A Function run on whole batches: its forward and its backward inside a vmap of their own."""
+    """A Function run on batches: its forward and its backward each inside a vmap."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(cls, batching, are_batched, *operands):
+    def forward(cls, level, are_batched, *operands):
         """Run the Function's forward on batches."""
-        return _run_forward(cls, batching, are_batched, operands)
+        return _run_forward(cls, level, are_batched, operands)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -45,13 +45,13 @@ class Vmapped(Function):
         return None, None, None, *_run_backward(ctx, grads)
 
     @staticmethod
-    def jvp(ctx, cls, batching, are_batched, *tangents):
+    def jvp(ctx, cls, level, are_batched, *tangents):
         """Run the Function's jvp on batches."""
         return _run_jvp(ctx, tangents)
 
 
-def called(batching, function, args, kwargs):
-    """Return what a Function gives for batched tensors.
+def called(level, function, args, kwargs):
+    """Return the result of a Function for batched tensors.
 
     Raises:
         RuntimeError: it has no rule, or two.
@@ -73,33 +73,33 @@ def called(batching, function, args, kwargs):
             f"ambiguity. {MORE}"
         )
     if own_rule:
-        return _by_own_rule(cls, batching, operands)
+        return _by_own_rule(cls, level, operands)
     if not cls.generate_vmap_rule:
         raise GraphError(
             f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
             f"staticmethod or set generate_vmap_rule=True. {MORE}"
         )
-    are_batched = tuple([_is_of(batching, value) for value in operands])
-    outputs = Vmapped.apply(cls, batching, are_batched, *[_below(batching, value) for value in operands])
+    are_batched = tuple([_is_of(level, value) for value in operands])
+    outputs = Vmapped.apply(cls, level, are_batched, *[_below(level, value) for value in operands])
     if isinstance(outputs, tuple):
-        return tuple([batched(out, batching) if isinstance(out, TensorState) else out for out in outputs])
-    return batched(outputs, batching)
+        return tuple([batched(out, level) if isinstance(out, TensorState) else out for out in outputs])
+    return batched(outputs, level)
 
 
-def _is_of(batching, value) -> bool:
-    return value.__class__ is BatchedTensor and value.batching is batching
+def _is_of(level, value) -> bool:
+    return value.__class__ is BatchedTensor and value.level is level
 
 
-def _below(batching, value):
-    return value.physical if _is_of(batching, value) else value
+def _below(level, value):
+    return value.physical if _is_of(level, value) else value
 
 
-def _by_own_rule(cls, batching, operands):
-    """Let the Function's `vmap` compute with whole batches."""
-    info = VmapInfo(batching.size, batching.randomness)
+def _by_own_rule(cls, level, operands):
+    """Call the Function's `vmap` on the physical tensors."""
+    info = VmapInfo(level.size, level.randomness)
     leaves, spec = flatten(tuple(operands))
-    in_dims = unflatten([0 if _is_of(batching, leaf) else None for leaf in leaves], spec)
-    result = cls.vmap(info, in_dims, *unflatten([_below(batching, leaf) for leaf in leaves], spec))
+    in_dims = unflatten([0 if _is_of(level, leaf) else None for leaf in leaves], spec)
+    result = cls.vmap(info, in_dims, *unflatten([_below(level, leaf) for leaf in leaves], spec))
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"{len(result)} returns" if isinstance(result, tuple) else f"a {type(result)}"
         raise GraphError(
@@ -108,15 +108,15 @@ def _by_own_rule(cls, batching, operands):
         )
     outputs, out_spec = flatten(result[0])
     dims = broadcast_to(result[1], out_spec)
-    made = [out if dim is None else batched(out.movedim(dim, 0), batching) for out, dim in zip(outputs, dims)]
+    made = [out if dim is None else batched(out.movedim(dim, 0), level) for out, dim in zip(outputs, dims)]
     return unflatten(made, out_spec)
 
 
-# --- the rule that is made -------------------------------------------------------------------------------------------
+# --- the generated rule -- -------------------------------------------------------------------------------------------
 
 
 class _Saved:
-    """What a Function saved, for `ctx.saved_tensors`."""
+    """A saved tensor, for `ctx.saved_tensors`."""
 
     __slots__ = ("tensor",)
 
@@ -127,82 +127,82 @@ class _Saved:
         return self.tensor
 
 
-def _raised(batching, values, are_batched) -> list:
-    return [batched(one, batching) if flag and one is not None else one for one, flag in zip(values, are_batched)]
+def _raised(level, values, are_batched) -> list:
+    return [batched(one, level) if flag and one is not None else one for one, flag in zip(values, are_batched)]
 
 
-def _run_forward(cls, batching, are_batched, operands):
+def _run_forward(cls, level, are_batched, operands):
     """Return the outputs of a forward, each with the batch in front."""
-    with batching.again():
-        output = cls.forward(*_raised(batching, operands, are_batched))
+    with level.reenter():
+        output = cls.forward(*_raised(level, operands, are_batched))
     several = isinstance(output, tuple)
-    found = [_in_front(batching, one) for one in (output if several else (output,))]
+    found = [_in_front(level, one) for one in (output if several else (output,))]
     return tuple(found) if several else found[0]
 
 
-def _in_front(batching, value):
+def _in_front(level, value):
     if not isinstance(value, TensorState):
         return value
-    return value.physical if _is_of(batching, value) else value.unsqueeze(0).expand((batching.size, *value._data.shape))
+    return value.physical if _is_of(level, value) else value.unsqueeze(0).expand((level.size, *value._data.shape))
 
 
 def _set_up(ctx, inputs, output) -> None:
-    cls, batching, are_batched, *operands = inputs
-    given = _raised(batching, operands, are_batched)
+    cls, level, are_batched, *operands = inputs
+    given = _raised(level, operands, are_batched)
     outputs = output if isinstance(output, tuple) else (output,)
-    raised = [batched(one, batching) if isinstance(one, TensorState) else one for one in outputs]
+    raised = [batched(one, level) if isinstance(one, TensorState) else one for one in outputs]
     own = cls._backward_cls()
     own.needs_input_grad = ctx.needs_input_grad[3:]
-    with batching.again():
+    with level.reenter():
         cls.setup_context(own, tuple(given), tuple(raised) if isinstance(output, tuple) else raised[0])
     if own.dirty_tensors:
         raise MissingMethodError(
             "NYI: vmap over autograd.Function.mark_dirty; return a new tensor instead of one changed in place"
         )
     saved = list(own.to_save or ())
-    ctx.saved_are_batched = [_is_of(batching, one) for one in saved]
+    ctx.saved_are_batched = [_is_of(level, one) for one in saved]
     below = {id(one): physical for one, physical in zip((*given, *raised), (*operands, *outputs))}
-    ctx.save_for_backward(*[below.get(id(one), _below(batching, one)) for one in saved])
+    ctx.save_for_backward(*[below.get(id(one), _below(level, one)) for one in saved])
     if own.saved_for_forward is not None:
         kept = own.saved_for_forward
-        ctx.kept_are_batched = [_is_of(batching, one) for one in kept]
-        ctx.save_for_forward(*[below.get(id(one), _below(batching, one)) for one in kept])
+        ctx.kept_are_batched = [_is_of(level, one) for one in kept]
+        ctx.save_for_forward(*[below.get(id(one), _below(level, one)) for one in kept])
     constant = {id(one) for one in own.non_differentiable or ()}
     ctx.mark_non_differentiable(*[one for one, above in zip(outputs, raised) if id(above) in constant])
     ctx.set_materialize_grads(own._materialize)
     ctx.own, ctx.cls, ctx.are_batched = own, cls, are_batched
-    ctx.batch = VmapInfo(batching.size, batching.randomness)
+    ctx.batch = VmapInfo(level.size, level.randomness)
 
 
 def _run_jvp(ctx, tangents) -> tuple:
     """Return the tangents of the outputs, each with the batch in front."""
-    batching = Batching(*ctx.batch)
+    level = Batching(*ctx.batch)
     own = ctx.own
-    with interpreting(batching):
+    with interpreting(level):
         if own.saved_for_forward is not None:
-            own.saved_for_forward = tuple(_raised(batching, ctx.saved_tensors, ctx.kept_are_batched))
+            own.saved_for_forward = tuple(_raised(level, ctx.saved_tensors, ctx.kept_are_batched))
         own._pushes_forward = True
         try:
-            found = ctx.cls.jvp(own, *_raised(batching, tangents, ctx.are_batched))
+            found = ctx.cls.jvp(own, *_raised(level, tangents, ctx.are_batched))
         finally:
             own._pushes_forward = False
-    return tuple([_in_front(batching, one) for one in (found if isinstance(found, tuple) else (found,))])
+    return tuple([_in_front(level, one) for one in (found if isinstance(found, tuple) else (found,))])
 
 
 def _run_backward(ctx, grads) -> list:
     """Return the gradients for the operands: summed over the batch for those that had none."""
-    batching = Batching(*ctx.batch)
+    level = Batching(*ctx.batch)
     own = ctx.own
-    with interpreting(batching):
-        own._saved = [_Saved(one) for one in _raised(batching, ctx.saved_tensors, ctx.saved_are_batched)]
-        found = ctx.cls._run_backward(own, *[None if one is None else batched(one, batching) for one in grads])
+    with interpreting(level):
+        own._saved = [_Saved(one) for one in _raised(level, ctx.saved_tensors, ctx.saved_are_batched)]
+        found = ctx.cls._run_backward(own, *[None if one is None else batched(one, level) for one in grads])
     found = list(found) if isinstance(found, tuple) else [found]
     made = []
     for one, had_batch in zip(found, ctx.are_batched):
         if one is None:
             made.append(None)
         elif had_batch:
-            made.append(_in_front(batching, one))
+            made.append(_in_front(level, one))
         else:
-            made.append(one.physical.sum(0) if _is_of(batching, one) else one)
+            made.append(one.physical.sum(0) if _is_of(level, one) else one)
     return made

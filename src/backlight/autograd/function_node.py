@@ -1,4 +1,4 @@
-"""The node of a custom Function: it runs the user's backward on tensors, and checks what comes back."""
+"""The node of a custom Function: it runs the user's backward on tensors, and checks its results."""
 
 import weakref
 
@@ -13,7 +13,7 @@ from backlight.errors import ArgumentError, GraphError
 
 
 class _SavedTensor:
-    """A tensor that was saved, and the version it had."""
+    """A saved tensor, and its version at that time."""
 
     __slots__ = ("node", "tensor", "version")
 
@@ -23,7 +23,7 @@ class _SavedTensor:
         self.version = version_of(tensor)
 
     def plain(self) -> tuple:
-        """Return what is saved, and where its gradient goes."""
+        """Return the saved tensor, and its gradient edge."""
         return self.tensor, kept_edge(self.tensor)
 
     def unpack(self):
@@ -46,7 +46,7 @@ class _SavedOutput:
         self.version = self.storage.version
 
     def plain(self) -> tuple:
-        """Return what is saved, without a place in the graph; `_PackedOutput` knows that."""
+        """Return the saved tensor, without a place in the graph; `_PackedOutput` restores that."""
         return wrap(self.data, None, self.storage), None
 
     def unpack(self):
@@ -71,7 +71,7 @@ class _PackedOutput:
 
 
 class FunctionNode(Node):
-    """The node of one call of a Function: it runs the user's backward on tensors and checks what comes back."""
+    """The node of one call of a Function: it runs the user's backward on tensors and checks its results."""
 
     __slots__ = ("ctx", "input_metas", "output_metas", "outputs", "tensor_places")
 
@@ -105,7 +105,7 @@ class FunctionNode(Node):
         return self.of_tensors(found if isinstance(found, tuple) else (found,))
 
     def of_tensors(self, found: tuple) -> list:
-        """Pick the gradients of tensors; the other inputs must have none."""
+        """Select the gradients of tensors; the other inputs must have none."""
         expected = len(self.ctx.needs_input_grad)
         if len(found) > expected and all(one is None for one in found[expected:]):
             found = found[:expected]
@@ -160,7 +160,7 @@ def _zeros(meta):
 
 
 def saved_for(node, tensors, output, outputs) -> tuple:
-    """Return what save_for_backward was given in a form that notices in-place writes and makes no cycle."""
+    """Return the tensors of save_for_backward in a form that detects in-place writes and makes no reference cycle."""
     before = output if isinstance(output, tuple) else (output,)
     recorded = {id(old): new for old, new in zip(before, outputs)}
     made = []
@@ -174,7 +174,7 @@ def saved_for(node, tensors, output, outputs) -> tuple:
 
 
 def _saved(node, tensor, own):
-    """Return one saved tensor, packed if there are hooks; `own` is the same tensor as the caller gets it."""
+    """Return one saved tensor, packed if there are hooks; `own` is the same tensor as returned to the caller."""
     hooks, is_output = innermost_hooks(), own.grad_fn is node
     if hooks is None:
         return _SavedOutput(node, own) if is_output else _SavedTensor(node, tensor)
@@ -185,7 +185,7 @@ def _saved(node, tensor, own):
 
 
 def raw_saved(ctx) -> tuple:
-    """Return what save_for_backward was given, as SavedTensors."""
+    """Return the tensors of save_for_backward as SavedTensor objects."""
     return tuple(_raw(ctx, number) for number in range(len(ctx._saved or ())))
 
 
@@ -207,12 +207,12 @@ def _raw(ctx, number: int) -> SavedTensor:
 
 
 class DelayedError(Node):
-    """Stands behind the gradients of a once-differentiable function, and fails when it is to be differentiated."""
+    """The node of the gradients of a once-differentiable function: fails when they are differentiated."""
 
     __slots__ = ("function_name", "outputs")
 
     def backward(self, grad, edges, keep):
-        """Raise: this is the second derivative that does not exist."""
+        """Raise: there is no second derivative."""
         raise GraphError(
             "trying to differentiate twice a function that was marked with @once_differentiable; write "
             f"{self.function_name} without the decorator, in differentiable operations, to allow it"

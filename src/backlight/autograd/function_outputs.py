@@ -1,4 +1,4 @@
-"""How what a Function's forward returned becomes the outputs of its node: fresh tensors, inputs, views, no tensors."""
+"""Turn the results of a Function's forward into outputs of its node: fresh tensors, inputs, views, other values."""
 
 from backlight.codegen.view_history import edge_of_values, rewrite_history
 from backlight.dispatch.observation import count_write
@@ -12,13 +12,13 @@ from backlight.ops.type_promotion import is_float
 
 
 def record_outputs(ctx, node, inputs: list, outputs: tuple) -> tuple:
-    """Return the outputs of a Function as its caller gets them.
+    """Return the outputs of a Function for its caller.
 
     Args:
-        ctx: knows which were marked dirty or not differentiable.
+        ctx: has the tensors marked as dirty or not differentiable.
         node: the call's node, or None if nothing is recorded.
         inputs: the tensors given to forward.
-        outputs: what forward returned.
+        outputs: the results of forward.
 
     Raises:
         RuntimeError: a dirty tensor is a leaf that requires grad, a view of one, or was not returned.
@@ -80,9 +80,9 @@ def _recorded(out, edge, is_input: bool, is_dirty: bool):
 
 
 def _lead_past_views(node, view):
-    """Let the node of a write to a view lead straight to its base, as other writes do, and return that edge."""
+    """Connect the node of a write to a view directly to its base, as other writes do, and return that edge."""
     straight = edge_of_values(view)
-    straight.sequence, node.sequence = node.sequence, straight.sequence  # the walk's order: the later one first
+    straight.sequence, node.sequence = node.sequence, straight.sequence  # backward order: the later one first
     node.edges = tuple(straight if one is view._edge else one for one in node.edges)
     return straight
 

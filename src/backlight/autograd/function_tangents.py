@@ -8,12 +8,12 @@ from backlight.ops.type_promotion import is_float
 
 
 def push_tangents(function, ctx, args: tuple, raw: tuple, outputs: tuple) -> None:
-    """Give the outputs of a Function's call the tangents that its jvp works out, for each level of forward mode.
+    """Set the tangents of a Function's outputs from its jvp, for each level of forward mode.
 
     Args:
-        args: what forward was given.
-        raw: what forward returned.
-        outputs: the same as the caller gets it.
+        args: the arguments of forward.
+        raw: the results of forward.
+        outputs: the same as returned to the caller.
 
     Raises:
         NotImplementedError: an input has a tangent and the Function has no jvp.
@@ -31,7 +31,7 @@ def push_tangents(function, ctx, args: tuple, raw: tuple, outputs: tuple) -> Non
 
 
 def _called(function, ctx, args: tuple, tangents: list) -> tuple:
-    """Call the user's jvp: tensors without a tangent have zeros, unless ctx was told not to make them."""
+    """Call the user's jvp: missing tangents are zeros, unless `ctx.set_materialize_grads(False)`."""
     if ctx._materialize:
         tangents = [
             TENSOR_OPS.clone(TENSOR_OPS.filling_zeros(one))
@@ -59,7 +59,7 @@ def _require_count(found: tuple, outputs: tuple) -> None:
 
 
 def _attach(level: Level, place: int, out, tangent, args, tangents, constant: bool) -> None:
-    """Give one output its tangent."""
+    """Set the tangent of one output."""
     if constant or not isinstance(out, TensorState) or not is_float(out._data.dtype):
         if tangent is not None:
             raise GraphError(

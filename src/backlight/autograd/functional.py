@@ -80,8 +80,8 @@ def jacobian(
     For several inputs the result is a tuple with one Jacobian each; for several outputs a tuple of these.
 
     Args:
-        vectorize: compute all rows, or columns, at once with whole batches, instead of one after another.
-        strategy: "reverse-mode" runs backward for each element of the outputs, "forward-mode" pushes a tangent for each
+        vectorize: compute all rows, or columns, at once by vmap, instead of one after another.
+        strategy: "reverse-mode" runs backward for each element of the outputs, "forward-mode" computes a jvp for each
             element of the inputs, all at once: less work where these are fewer. It needs `vectorize`, and knows neither
             `strict` nor `create_graph`.
 
@@ -120,7 +120,7 @@ def _by_columns(func, inputs):
         return outs
 
     rows = [list(_finished(tuple(row), False)) for row in jacobians_by_columns(outputs, _own(inputs, False, False))]
-    found = rows if several else tuple([row[0] for row in rows])  # lists and tuples as PyTorch has them
+    found = rows if several else tuple([row[0] for row in rows])  # lists and tuples as in PyTorch
     return _unpacked(found, *several_outputs)
 
 
@@ -138,7 +138,7 @@ def hessian(
     """
     several, inputs = _listed(inputs, "inputs", "hessian")
 
-    def slopes(*values):
+    def gradients(*values):
         if outer_jacobian_strategy == "forward-mode":  # or else they would be detached, and lose their tangents
             values = tuple(value.requires_grad_() for value in values)
         found = jacobian(
@@ -147,7 +147,7 @@ def hessian(
         require_grad(found, strict, INDEPENDENT_SLOPE)
         return found
 
-    found = jacobian(slopes, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    found = jacobian(gradients, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return found if several else found[0][0]
 
 
@@ -159,8 +159,8 @@ def vhp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
     start = _started(inputs, create_graph, "vhp")
     weights = _vector(v, start.inputs, start.several, create_graph, "vhp", ONE_INPUT)
     call = _called(func, start, strict, "vhp")
-    slopes = _slopes(call, "vhp", strict)
-    found = _gradients(slopes, call.inputs, weights, create_graph)
+    gradients = _first_derivatives(call, "vhp", strict)
+    found = _gradients(gradients, call.inputs, weights, create_graph)
     return call.finish(filled(found, call.inputs, strict, create_graph, INDEPENDENT_JACOBIAN), call.several_inputs)
 
 
@@ -172,14 +172,14 @@ def hvp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
     start = _started(inputs, create_graph, "hvp")
     direction = _vector(v, start.inputs, start.several, create_graph, "hvp", ONE_INPUT)
     call = _called(func, start, strict, "hvp")
-    slopes = _slopes(call, "hvp", strict)
-    found = _double_backward(slopes, call.inputs, call.inputs, direction, create_graph, strict=False)
+    gradients = _first_derivatives(call, "hvp", strict)
+    found = _double_backward(gradients, call.inputs, call.inputs, direction, create_graph, strict=False)
     return call.finish(filled(found, call.inputs, strict, create_graph, INDEPENDENT_HESSIAN), call.several_inputs)
 
 
 @dataclass(frozen=True)
 class _Start:
-    """Inputs of our own, so that they differ from tensors that the user's function closes over."""
+    """Aliases of the inputs, distinct from tensors that the user's function closes over."""
 
     inputs: tuple
     several: bool
@@ -188,7 +188,7 @@ class _Start:
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of the user's function on inputs of our own."""
+    """One call of the user's function on aliases of the inputs."""
 
     inputs: tuple
     outputs: tuple
@@ -197,7 +197,7 @@ class _Call:
     create_graph: bool
 
     def finish(self, derivative: tuple, several: bool) -> tuple:
-        """Return the outputs and the derivative as the user expects them."""
+        """Return the outputs and the derivative in the structure that the user passed."""
         outputs = _unpacked(_finished(self.outputs, self.create_graph), self.several_outputs)
         return outputs, _unpacked(_finished(derivative, self.create_graph), several)
 
@@ -233,7 +233,7 @@ def _listed(values, what: str, name: str) -> tuple[bool, tuple]:
 
 
 def _own(tensors, create_graph: bool, requires_grad: bool) -> tuple:
-    """Return tensors of our own over the same memory; part of the user's graph only under create_graph."""
+    """Return aliases of tensors; part of the user's graph only under create_graph."""
     return tuple(
         tensor.view_as(tensor)
         if create_graph and tensor._edge is not None
@@ -251,7 +251,7 @@ def _finished(values: tuple, create_graph: bool) -> tuple:
 
 
 def _vector(v, like, several, create_graph, name, message):
-    """Return the given vector as a tuple that fits `like`, or None if it may be left out."""
+    """Return the given vector as a tuple shaped as `like`, or None if it may be left out."""
     if v is None:
         if len(like) != 1 or like[0]._data.size != 1:
             raise GraphError(message)
@@ -288,7 +288,7 @@ def _double_backward(outputs, inputs, like, direction, create_graph, strict) -> 
     return _gradients(pulled, probes, direction, create_graph)
 
 
-def _slopes(call: _Call, name: str, strict: bool) -> tuple:
+def _first_derivatives(call: _Call, name: str, strict: bool) -> tuple:
     """Return the first derivatives of a function of one element."""
     out = _one_element(call.outputs if call.several_outputs else call.outputs[0], name, strict)
     with enable_grad():
@@ -321,7 +321,7 @@ def _jacobian_of(out, number: int, inputs, create_graph: bool, strict: bool) -> 
 
 
 def _jacobian_at_once(out, inputs, create_graph: bool) -> tuple:
-    """Return the Jacobian of one output for each input, all rows in one walk."""
+    """Return the Jacobian of one output for each input, all rows in one backward pass."""
     shape = out._data.shape
     found = [None] * len(inputs)
     if out._edge is not None and out._data.size:

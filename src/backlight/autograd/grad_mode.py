@@ -12,29 +12,29 @@ from backlight.tensor.tensor import Tensor
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
 
 
-class _Asked(ThreadState):
-    """What this thread asked for."""
+class _ThreadingState(ThreadState):
+    """The value that this thread set with `set_multithreading_enabled`."""
 
     multithreading = True
 
 
-_asked = _Asked()
+_threading = _ThreadingState()
 
 
 def is_multithreading_enabled() -> bool:
-    """Return what `set_multithreading_enabled` was given last in this thread; True at first."""
-    return _asked.multithreading
+    """Return the last value of `set_multithreading_enabled` in this thread; True by default."""
+    return _threading.multithreading
 
 
 class set_multithreading_enabled(Mode, Block):  # noqa: N801 - PyTorch's name
-    """Say whether a backward may use threads of its own for accelerators: at once, and until the end of a `with`.
+    """Set whether a backward may use its own threads for accelerators: at once, and until the end of a `with`.
 
-    On the CPU a backward runs in the thread that called it, here as in PyTorch, whatever was asked for.
+    On the CPU a backward runs in the thread that called it, here as in PyTorch, with either setting.
     """
 
     def __init__(self, mode: bool):
-        self.mode, self.previous = bool(mode), _asked.multithreading
-        _asked.multithreading = self.mode
+        self.mode, self.previous = bool(mode), _threading.multithreading
+        _threading.multithreading = self.mode
 
     def _block_state(self):
         return self.previous
@@ -43,7 +43,7 @@ class set_multithreading_enabled(Mode, Block):  # noqa: N801 - PyTorch's name
         pass
 
     def _block_restore(self, state):
-        _asked.multithreading = state
+        _threading.multithreading = state
 
     def clone(self):
         """Return the same switch again, for another call of the decorated function."""
@@ -53,7 +53,7 @@ class set_multithreading_enabled(Mode, Block):  # noqa: N801 - PyTorch's name
 class _unsafe_preserve_version_counter(Mode, Block):  # noqa: N801 - PyTorch's name
     """Hide writes to tensors inside a `with` block from the version counters that backward compares.
 
-    Gradients are silently wrong if what a node saved is not back in its place when backward reads it.
+    Gradients are silently wrong if a saved tensor does not have its old values again when backward reads it.
     """
 
     def __init__(self, tensors: Tensor | Sequence[Tensor]):

@@ -22,7 +22,7 @@ from backlight.transforms.numerical_jacobians import (
     as_tuple,
     differentiable,
     numerical_jacobians,
-    numerical_slope,
+    numerical_jvp,
     side_by_side,
     vector_jacobian,
 )
@@ -48,7 +48,7 @@ make_tensor = function_later("backlight.testing", "make_tensor")
 
 
 class _Check(NamedTuple):
-    """What is checked, and how exactly."""
+    """The function, its inputs and the tolerances of a check."""
 
     func: Callable
     inputs: tuple
@@ -98,7 +98,7 @@ def gradcheck(
         check_undefined_grad: check that a missing gradient of an output counts as zeros.
         check_grad_dtypes: check that each gradient has the dtype of its input.
         check_batched_grad: check that `is_grads_batched` agrees with one backward a row.
-        check_batched_forward_grad: check that vmap over tangents agrees with one tangent after another.
+        check_batched_forward_grad: check that vmap over tangents agrees with a loop over them.
         check_forward_ad: check forward mode too.
         check_backward_ad: check reverse mode.
         fast_mode: compare one random combination of rows and columns instead of whole Jacobians.
@@ -179,7 +179,7 @@ def gradgradcheck(
     wanted = [isinstance(one, TensorState) and one._edge is not None for one in inputs]
 
     def gradients(*arguments):
-        own = [one.requires_grad_() if asked else one for one, asked in zip(arguments, wanted)]
+        own = [one.requires_grad_() if required else one for one, required in zip(arguments, wanted)]
         outputs = differentiable(func(*own))
         found = gradients_of(outputs, differentiable(own), list(arguments[len(inputs) :]), None, True, True, False)
         return tuple(grad for grad in found if grad is not None)
@@ -230,7 +230,7 @@ def _check_inputs(inputs) -> None:
 
 def _check_derivatives(check: _Check, fast: bool, backward: bool, forward: bool) -> None:
     everything = [out for out in as_tuple(check.func(*check.inputs)) if isinstance(out, TensorState)]
-    compare = _compare_slopes if fast else _compare_jacobians
+    compare = _compare_products if fast else _compare_jacobians
     if not any(out._edge is not None for out in everything):
         for tensor in check.wanted:
             if any(np.any(one) for one in numerical_jacobians(check.func, check.inputs, tensor, check.eps)):
@@ -256,7 +256,7 @@ def _compare_jacobians(check: _Check, everything) -> None:
 
 
 def _compare(check: _Check, out, number: int, i: int, found: np.ndarray, measured: np.ndarray) -> None:
-    """Raise if two Jacobians differ, and say where."""
+    """Raise if two Jacobians differ; the message says where."""
     wrong = ~np.isclose(found, measured, rtol=check.rtol, atol=check.atol)
     if wrong.any():
         raise GradcheckError(
@@ -287,7 +287,7 @@ def _index(tensor, flat: int) -> str:
 
 
 def _check_attributes(check: _Check, out) -> None:
-    """Raise if a gradient has not its input's shape or dtype."""
+    """Raise if the shape or dtype of a gradient differs from its input's."""
     weight = np.ones(out._data.shape, out._data.dtype)
     for i, (tensor, grad) in enumerate(zip(check.wanted, vector_jacobian(out, check.wanted, weight))):
         if grad is None:
@@ -314,11 +314,11 @@ def _check_repeatable(check: _Check, first, second) -> None:
             )
 
 
-def _compare_slopes(check: _Check, everything) -> None:
-    """Compare vᵀ J u for one random v and u a Jacobian, instead of all of J."""
+def _compare_products(check: _Check, everything) -> None:
+    """Compare vᵀ J u, for one random v and u per Jacobian, instead of all of J."""
     rng = np.random.default_rng(0)
     columns = [_direction(rng, tensor) for tensor in check.wanted]
-    slopes = [numerical_slope(check.func, check.inputs, t, u, check.eps) for t, u in zip(check.wanted, columns)]
+    numerical = [numerical_jvp(check.func, check.inputs, t, u, check.eps) for t, u in zip(check.wanted, columns)]
     places = [place for place, out in enumerate(everything) if out._edge is not None]
     for number, place in enumerate(places):
         out = everything[place]
@@ -326,10 +326,10 @@ def _compare_slopes(check: _Check, everything) -> None:
         v = _direction(rng, out)
         pulled, again = (_present(vector_jacobian(out, check.wanted, v.astype(out._data.dtype))) for _ in range(2))
         for i, u in enumerate(columns):
-            measured, found = np.sum(v.reshape(-1) * slopes[i][place]), np.sum(u * pulled[i])
+            measured, found = np.sum(v.reshape(-1) * numerical[i][place]), np.sum(u * pulled[i])
             tolerance = check.atol * u.sum() * v.sum() + check.rtol * abs(measured)
             if not abs(found - measured) <= tolerance:
-                _explain_slope(check, out, number, place, i, found, measured)
+                _explain_fast_mismatch(check, out, number, place, i, found, measured)
         _check_repeatable(check, pulled, again)
 
 
@@ -343,8 +343,8 @@ def _direction(rng, tensor) -> np.ndarray:
     return values / length if length else values
 
 
-def _explain_slope(check, out, number, place, i, found, measured):
-    """Raise for a failed fast check, after a look at the whole Jacobian."""
+def _explain_fast_mismatch(check, out, number, place, i, found, measured):
+    """Raise for a failed fast check, after computing the full Jacobian."""
     full = analytical_jacobians(out, check.wanted)[i]
     finite = numerical_jacobians(check.func, check.inputs, check.wanted[i], check.eps)[place]
     head = (

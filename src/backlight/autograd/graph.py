@@ -1,4 +1,4 @@
-"""The graph seen from outside: nodes, edges, what is saved, and versions."""
+"""PyTorch's `torch.autograd.graph`: nodes, edges, hooks on saved tensors, and versions."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Count a write to a tensor's memory that backlight could not see, so that backward notices it.
+    """Count a write to a tensor's memory that backlight did not see, so that backward detects it.
 
     Raises:
         RuntimeError: it is neither a tensor nor an iterable of tensors.

@@ -16,7 +16,7 @@ from backlight.tensor.tensor import Tensor
 
 
 class NoGradientError(BacklightError, AssertionError):
-    """A tensor among several that are to be watched has no gradient."""
+    """One of the tensors of a multi-grad hook requires no grad."""
 
 
 class MultiHandle(Block):
@@ -49,7 +49,7 @@ def register_multi_grad_hook(
     """Call `fn` in each backward when the gradients of several tensors are known.
 
     Args:
-        tensors: what to wait for. Those that a backward does not reach are not waited for.
+        tensors: the tensors to wait for, except those that a backward does not reach.
         fn: with "all" it gets a list of gradients, None where a tensor had none; with "any" the first gradient.
         mode: "all": after the last of the gradients; "any": after the first.
 
@@ -61,18 +61,18 @@ def register_multi_grad_hook(
         raise ValueProblem(f"Expects mode to be one of ('all', 'any') but got {mode}")
     count_tasks()
     if mode == "any":
-        first = _First(fn)
+        first = _AnyMode(fn)
         return MultiHandle([one.register_hook(first) for one in tensors if one.requires_grad])
     for number, one in enumerate(tensors):
         if not one.requires_grad:
             raise NoGradientError(
                 f"Expected gradient function to be set; tensor {number} {list(one.shape)} does not require grad"
             )
-    together = _Together(fn, [node_and_number(edge_of(one))[0] for one in tensors])
+    together = _AllMode(fn, [node_and_number(edge_of(one))[0] for one in tensors])
     return MultiHandle([one.register_hook(together.hook(number)) for number, one in enumerate(tensors)])
 
 
-class _First:
+class _AnyMode:
     """Calls a function with the first gradient of each backward."""
 
     def __init__(self, fn: Callable):
@@ -90,10 +90,10 @@ class _First:
         self.fn(grad)
 
 
-class _Together:
-    """Calls a function when all gradients of a backward that will come are there.
+class _AllMode:
+    """Calls a function when all expected gradients of a backward have been computed.
 
-    It refers weakly to the nodes, which hold its hooks, and to each backward: one that fails half-way leaves nothing.
+    It refers weakly to the nodes, which hold its hooks, and to each backward: one that fails leaves nothing behind.
     """
 
     def __init__(self, fn: Callable, nodes: list):
@@ -126,4 +126,4 @@ class _Together:
         return sum(node is not None and task.will_run(node) for node in nodes)
 
 
-_NO_TASK = Task(partial=False)  # stands for a backward that began before tasks were counted
+_NO_TASK = Task(partial=False)  # key for a backward that began before tasks were counted

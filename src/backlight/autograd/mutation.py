@@ -1,4 +1,4 @@
-"""Writing to tensors that are saved for backward: a copy of what was saved is made just before the first write."""
+"""`allow_mutation_on_saved_tensors`: saved tensors are copied just before the first write to them."""
 
 import weakref
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ OUTSIDE = (
 
 
 class OutsideBlockError(BacklightError, AssertionError):
-    """A graph that was recorded inside a block is walked outside of it."""
+    """Backward runs outside the block in which its graph was recorded."""
 
 
 class Handle:
-    """Stands for a saved tensor of a version."""
+    """The handle of a saved tensor at one version."""
 
     __slots__ = ("__weakref__",)
 
 
 class SavedCopies:
-    """What one block saved: the tensors themselves, and copies of those that were written to since."""
+    """The saved tensors of one block, and copies of those that were written to since."""
 
     def __init__(self):
         self.original = weakref.WeakKeyDictionary()  # handle -> tensor
@@ -38,7 +38,7 @@ class SavedCopies:
         self.handles = weakref.WeakValueDictionary()  # (id of tensor, address, version) -> handle
 
     def pack(self, tensor) -> Handle:
-        """Remember a tensor, and have it copied before its memory is written to."""
+        """Register a tensor to be copied before its memory is written to."""
         storage = storage_of(tensor)
         key = (id(tensor), id(tensor._data), storage.version)
         handle = self.handles.get(key)
@@ -64,7 +64,7 @@ class SavedCopies:
 
         Raises:
             AssertionError: the block has ended.
-            RuntimeError: it was written to in a way that does not ask before.
+            RuntimeError: it was written to in a way that cannot be intercepted.
         """
         if handle in self.cloned:
             return self.cloned[handle]
@@ -88,9 +88,9 @@ class SavedCopies:
 
 @block
 def allow_mutation_on_saved_tensors() -> Iterator[SavedCopies]:
-    """Let tensors that were saved for backward be written to inside the block; backward uses them as they were.
+    """Allow writes to saved tensors inside the block; backward uses their original values.
 
-    Run forward and backward inside the same block. It costs a copy of what is written to.
+    Run forward and backward inside the same block. It costs a copy of each saved tensor that is written to.
 
     Raises:
         RuntimeError: the block stands inside another.

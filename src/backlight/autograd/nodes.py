@@ -11,7 +11,7 @@ from backlight.tensor.tensor import Tensor
 
 
 def nodes(tensor: Tensor | Node) -> Iterator[Node]:
-    """Go through all nodes that a tensor's gradient would pass, last made first; leaves' accumulators come at the end.
+    """Yield all nodes that a tensor's gradient passes through, newest first; the leaves' accumulators come last.
 
     Example:
         >>> import backlight
@@ -40,7 +40,7 @@ def _behind(tensor: Tensor | Node) -> Iterator[Node]:
 
 
 def first_node(tensor: Tensor | Node) -> Node | None:
-    """Return the node where the gradient of a tensor arrives, None if it has none."""
+    """Return the node that receives the gradient of a tensor, None if it has none."""
     return tensor if isinstance(tensor, Node) else node_and_number(public_edge(edge_of(tensor))[0])[0]
 
 

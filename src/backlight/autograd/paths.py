@@ -1,4 +1,4 @@
-"""Whether a gradient gets from one tensor to another: `graph.path(y, x)`, and where the way was cut if it does not."""
+"""Whether a gradient flows from one tensor to another: `graph.path(y, x)`, and where the path is cut if it does not."""
 
 import html
 from collections import deque
@@ -45,7 +45,7 @@ CURES = {
 
 @dataclass(frozen=True)
 class Step:
-    """A node on the way, with the line that made it."""
+    """A node on the path, with the line that made it."""
 
     node: Node
     place: Line | None
@@ -85,13 +85,13 @@ class Cut:
 
 @dataclass(frozen=True, repr=False)
 class Path:
-    """The way of a gradient from one tensor to another; false if there is none, or none is known.
+    """The path of a gradient from one tensor to another; false if there is none, or none is known.
 
     Args:
-        steps: the nodes of a shortest way, from the first tensor; () if none leads to the other.
-        ways: how many ways there are; their gradients are added up.
+        steps: the nodes of a shortest path, from the first tensor; () if none leads to the other.
+        ways: how many paths there are; their gradients are summed.
         cut: why none arrives; None if one does.
-        notes: what else matters: what was freed, that a gradient is not kept, that it is always 0.
+        notes: further facts: saved tensors were freed, the gradient is not kept, it is always 0.
     """
 
     steps: tuple[Step, ...]
@@ -140,7 +140,7 @@ class Path:
 def path(y: Tensor, x: Tensor) -> Path:
     """Explain why the gradient of `y` does, or does not, arrive at `x`.
 
-    Only what the tensors and the graph themselves tell is read: nothing has to be watched. A function that a re-entrant
+    It reads only the tensors and the graph: nothing has to be recorded before. A function that a re-entrant
     checkpoint will run again in backward is run now, too, since what it reads is recorded only then.
 
     Example:
@@ -184,7 +184,7 @@ def _cut(kind: str, what: str, place: Line | None = None) -> Cut:
 
 
 def _without_graph(y, x) -> Cut | None:
-    """Return why there can be no way, if one of the two has no graph."""
+    """Return why there can be no path, if one of the two has no graph."""
     if x._edge is None:
         if not is_float(x._data.dtype):
             return _cut(INTEGER, f"x is {from_numpy_dtype(x._data.dtype)}: only floating point tensors have gradients")
@@ -211,7 +211,7 @@ def _shared(y, x) -> str:
 
 
 def _share(one, other) -> bool:
-    """Tell whether two tensors lie in the same memory."""
+    """Tell whether two tensors share memory."""
     first, second = one._data, other._data
     if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
         return first is second
@@ -219,13 +219,13 @@ def _share(one, other) -> bool:
 
 
 def _is_flat(node: Node) -> bool:
-    """Tell whether a node hands on zeros only, as those of round and sign do."""
+    """Tell whether a node's gradients are always zeros, as for round and sign."""
     op = getattr(node, "op", None)
     return op is not None and set(op.formulas().values()) == {"0"}
 
 
 def _shortest(start: Node, target: Node, avoid: Callable[[Node], bool] = lambda node: False) -> list[Node]:
-    """Return the nodes of a shortest way around those to avoid, [] if there is none."""
+    """Return the nodes of a shortest path around those to avoid, [] if there is none."""
     before, queue = {start: None}, deque([start])
     while queue:
         node = queue.popleft()
@@ -245,7 +245,7 @@ def _shortest(start: Node, target: Node, avoid: Callable[[Node], bool] = lambda 
 
 
 def _count(y, target: Node) -> int:
-    """Count the ways from y to a node: what is made earlier comes later in `nodes`."""
+    """Count the paths from y to a node: nodes made earlier come later in `nodes`."""
     ways = {first_node(y): 1}
     for node in nodes(y):
         if node is target:
@@ -257,7 +257,7 @@ def _count(y, target: Node) -> int:
 
 
 def _notes(y, x, steps: tuple[Step, ...]):
-    """Say what else keeps a gradient from being seen, though there is a way."""
+    """Yield other reasons why a gradient is not visible, though there is a path."""
     flat = next((step for step in steps if _is_flat(step.node)), None)
     if flat is not None:
         yield f"the gradient that arrives is 0: each way leads through a node that hands on zeros only, like {flat}"
@@ -268,7 +268,7 @@ def _notes(y, x, steps: tuple[Step, ...]):
 
 
 def _suspects(y):
-    """Name nodes that read a tensor without a graph, which may have been computed from anything."""
+    """Yield nodes that read a tensor without a graph, which may have been computed from anything."""
     found = [node for node in nodes(y) if None in node.edges and _reads_more_than_numbers(node)]
     for node in found[:MOST_SUSPECTS]:
         where = f"{node.name()} ({short(place_of(node))})"
@@ -284,13 +284,13 @@ def _reads_more_than_numbers(node: Node) -> bool:
 
 
 def _is_freed(node: Node) -> bool:
-    if hasattr(node, "ctx"):  # what it saved may not be asked for after a backward, and it need not have saved anything
+    if hasattr(node, "ctx"):  # its saved tensors cannot be read after a backward, and it may have saved none
         return False
     return all(getattr(node, slot, None) is None for slot in node.freed_slots)
 
 
 def _through(y, node: Node, inner: Path) -> Path:
-    """Return a way through a node that runs a function again in backward, and on through what that records."""
+    """Return a path through a node that runs a function again in backward, and through the graph that this records."""
     outer = tuple(Step(one, place_of(one)) for one in _shortest(first_node(y), node))
     note = f"{outer[-1].name} runs {name_of_function(node)} again in backward, which reads x: the way goes on in there"
     return Path((*outer, *inner.steps), _count(y, node) * inner.ways, None, (note, *inner.notes))
@@ -300,7 +300,7 @@ def cut_between(y, x, unknown: Node | None = None) -> Cut:
     """Return why no gradient of `y` arrives at `x`, though both have a graph.
 
     Args:
-        unknown: a node that runs a function again in backward, of which nobody can tell what it reads.
+        unknown: a node that runs a function again in backward, of which the inputs are unknown.
     """
     if unknown is not None:
         return _inside_checkpoint(unknown, x)
@@ -324,7 +324,7 @@ def cut_between(y, x, unknown: Node | None = None) -> Cut:
 
 
 def _inside_checkpoint(node: Node, x) -> Cut:
-    """Return a cut that says that a node may hand on a gradient to what its function reads besides its arguments."""
+    """Return a cut: a node may pass a gradient to tensors that its function reads besides its arguments."""
     function, name = function_run_again(node), name_of_function(node)
     what = f"{node.name().rpartition('::')[2]} runs {name} again in backward, and what that reads besides its arguments"
     what += " is not in the graph"

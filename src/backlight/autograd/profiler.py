@@ -1,9 +1,9 @@
-"""How long each op and each node of a backward takes: `profile`, and blocks of one's own with `record_function`.
+"""How long each op and each node of a backward takes: `profile`, and user blocks with `record_function`.
 
 NOTE [Profiling]
-An interpreter (NOTE [Interpreters] in dispatch/interpreters.py) times the ops that the thread calls; what an op is made
-of is not taken apart. A watcher (NOTE [Watching] in dispatch/observers.py) is told when a node of a backward has run:
-it began when the one before it ended. While no profile is on, nothing of this costs anything.
+An interpreter (NOTE [Interpreters] in dispatch/interpreters.py) times the ops that the thread calls, but not the ops
+that these are composed of. An observer (NOTE [Watching] in dispatch/observers.py) is called after each node of a
+backward: the node began when the one before it ended. While no profile is active, this costs nothing.
 """
 
 import functools
@@ -27,7 +27,7 @@ __all__ = ["profile", "record_function"]
 
 
 class _Profiling(ThreadState):
-    """The profiles that are on in this thread."""
+    """The active profiles of this thread."""
 
     def __init__(self):
         self.timers: list[_Timer] = []
@@ -37,7 +37,7 @@ _profiling = _Profiling()
 
 
 class _Timer(Interpreter):
-    """Notes what begins and ends while a profile is on."""
+    """Records events while a profile is active."""
 
     def __init__(self, record_shapes: bool, with_stack: bool):
         self.record_shapes, self.with_stack = record_shapes, with_stack
@@ -50,7 +50,7 @@ class _Timer(Interpreter):
         return (perf_counter_ns() - self.zero) / 1e3
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Run an op, and note how long it took."""
+        """Run an op, and record its time."""
         event = self.begin(event_name(op.name), self.now(), args)
         event.start = self.now()
         try:
@@ -59,7 +59,7 @@ class _Timer(Interpreter):
             event.end = self.now()
 
     def begin(self, name: str, start: float, args: tuple = (), *, annotates: bool = False) -> FunctionEvent:
-        """Note an event, inside the blocks that are open."""
+        """Record an event, inside the open blocks."""
         event = FunctionEvent(len(self.events), name, threading.get_ident(), start, is_user_annotation=annotates)
         if self.record_shapes:
             event.input_shapes = [_shape(one) for one in args]
@@ -72,7 +72,7 @@ class _Timer(Interpreter):
         return event
 
     def adopt(self, node: FunctionEvent, first: int) -> None:
-        """Move events that a node's backward made, those from number `first` on, into the node's own event."""
+        """Move the events of a node's backward, those from number `first` on, into the node's own event."""
         for event in self.events[first : node.id]:
             if event.cpu_parent is node.cpu_parent:
                 if event.cpu_parent is not None:
@@ -99,7 +99,7 @@ def _stack(frame) -> list[str]:
 
 
 class _Nodes(Watcher):
-    """Notes the nodes of each backward."""
+    """Records the nodes of each backward."""
 
     def __init__(self, timer: _Timer):
         self.timer = timer
@@ -135,13 +135,13 @@ class profile(Block):  # noqa: N801 - PyTorch's name
         enabled: False measures nothing.
         use_device: None or "cpu"; there are no other devices.
         record_shapes: keep the shapes of the tensors that ops were called with.
-        with_flops: PyTorch's count of operations; not there.
-        profile_memory: PyTorch's count of memory; not there.
+        with_flops: PyTorch's count of operations; not supported.
+        profile_memory: PyTorch's count of memory; not supported.
         with_stack: keep the lines of the program that each event comes from.
-        with_modules: for TorchScript in PyTorch, where it says nothing of ordinary modules; nothing here either.
+        with_modules: only for TorchScript in PyTorch; ignored.
 
     Raises:
-        TypeError: something is asked for that is not there.
+        TypeError: an option that is not supported.
     """
 
     def __init__(
@@ -155,9 +155,9 @@ class profile(Block):  # noqa: N801 - PyTorch's name
         with_stack: bool = False,
         with_modules: bool = False,
     ):
-        for name, asked in (("with_flops", with_flops), ("profile_memory", profile_memory)):
-            if asked:
-                raise ArgumentError(f"{name} must be False, got {asked}: backlight measures times, shapes and stacks")
+        for name, value in (("with_flops", with_flops), ("profile_memory", profile_memory)):
+            if value:
+                raise ArgumentError(f"{name} must be False, got {value}: backlight measures times, shapes and stacks")
         if use_device not in (None, "cpu"):
             raise ArgumentError(f"use_device must be None or 'cpu', got {use_device!r}: there are no other devices")
         self.enabled = enabled
@@ -214,7 +214,7 @@ class profile(Block):  # noqa: N801 - PyTorch's name
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of all events, each without those inside it, in microseconds."""
+        """The sum of all events' own times, in microseconds."""
         return self._found().self_cpu_time_total
 
     def __repr__(self) -> str:
@@ -225,7 +225,7 @@ class profile(Block):  # noqa: N801 - PyTorch's name
 
 
 class record_function(Block):  # noqa: N801 - PyTorch's name
-    """Give a `with` block, or a function that is decorated, a name in the profiles that are on in this thread."""
+    """Name a `with` block, or a decorated function, in the active profiles of this thread."""
 
     def __init__(self, name: str, args: str | None = None):
         self.name = name

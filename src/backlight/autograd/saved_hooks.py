@@ -1,4 +1,4 @@
-"""Hooks on what is saved for backward: a block in which each saved tensor is packed, and unpacked when it is needed."""
+"""Hooks on saved tensors: a block in which each saved tensor is packed, and unpacked when it is needed."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +17,7 @@ class saved_tensors_hooks(Block):  # noqa: N801 - PyTorch's name
     """Keep what `pack_hook(tensor)` returns, in place of each tensor that is saved for backward inside the block.
 
     Whenever backward needs the tensor, `unpack_hook` is called with that and must return a tensor equal to the first.
-    Writes to a tensor after it was packed are not noticed. Of nested blocks the innermost one's hooks are used.
+    Writes to a tensor after it was packed are not detected. Of nested blocks the innermost one's hooks are used.
 
     Args:
         pack_hook: takes a tensor and returns anything; it must not write to the tensor.
@@ -58,11 +58,11 @@ class saved_tensors_hooks(Block):  # noqa: N801 - PyTorch's name
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
-    """Keep in main memory what is saved for backward inside the block; with a CPU's tensors that changes nothing.
+    """Move tensors that are saved for backward inside the block to the CPU; no effect on CPU tensors.
 
     Args:
         pin_memory: copy it, as PyTorch does, which pins the copy where there is an accelerator.
-        device_type: whose memory the tensors lie in.
+        device_type: the device of the tensors.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
@@ -78,10 +78,10 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
 
 @block
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Let `saved_tensors_hooks` raise RuntimeError with this message inside the block.
+    """Make `saved_tensors_hooks` raise RuntimeError with this message inside the block.
 
     Raises:
-        RuntimeError: such hooks are at work around the block.
+        RuntimeError: such hooks are active around the block.
     """
     before = saved_tensors.local.disabled
     try:

@@ -1,4 +1,4 @@
-"""What a graph keeps for backward: which node keeps what, how many bytes, and the line that made it."""
+"""The tensors that a graph keeps for backward: their nodes, bytes and source lines."""
 
 import html
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ ROWS = 30  # so many are shown
 
 @dataclass(frozen=True)
 class Saved:
-    """One thing that a node keeps for backward.
+    """One tensor or value that a node keeps for backward.
 
     Args:
-        node: who keeps it.
-        name: what PyTorch calls it: `_saved_self`, `_saved_result`, …
-        value: the tensor; where hooks packed it, what they made of it.
-        bytes: the size of the memory that it keeps alive, all of what it is a view of; 0 for what is no tensor.
+        node: the node that keeps it.
+        name: PyTorch's name of it: `_saved_self`, `_saved_result`, …
+        value: the tensor; where hooks packed it, the packed value.
+        bytes: the size of the memory that it keeps alive, the full base of a view; 0 for other values.
         place: the line that made the node: `place.file`, `place.line`, `place.text`.
     """
 
@@ -38,7 +38,7 @@ class Saved:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The tensor's shape, None for what is no tensor."""
+        """The tensor's shape, None for other values."""
         return tuple(self.value._data.shape) if isinstance(self.value, TensorState) else None
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Saved:
 
 
 class SavedList(list):
-    """What a graph keeps, with the sum of its bytes."""
+    """All that a graph keeps for backward, with the sum of its bytes."""
 
     @property
     def bytes(self) -> int:
@@ -85,7 +85,7 @@ class SavedList(list):
 def saved(tensor: Tensor | Node) -> SavedList:
     """Return the tensors that the nodes behind `tensor` keep for backward, with bytes and lines; each memory once.
 
-    What hooks packed is not unpacked; what was freed is not there.
+    Values packed by hooks are not unpacked; freed tensors are left out.
 
     Example:
         >>> import backlight
@@ -110,7 +110,7 @@ def saved(tensor: Tensor | Node) -> SavedList:
 
 
 def _kept_by(node: Node) -> Iterator[tuple[str, SavedTensor]]:
-    """Go through what a node keeps, by the names under which it shows that."""
+    """Yield the saved values of a node with their names."""
     if hasattr(node, "ctx"):
         yield from ((f"saved_tensors[{number}]", one) for number, one in enumerate(node.ctx._raw_saved()))
         return
@@ -123,7 +123,7 @@ def _kept_by(node: Node) -> Iterator[tuple[str, SavedTensor]]:
 
 
 def _memory(value) -> tuple[int, int]:
-    """Return what tells a value's memory from others, and its bytes."""
+    """Return a key that identifies a value's memory, and its bytes."""
     data = getattr(value, "_data", value)
     if isinstance(data, np.ndarray):
         return whole_memory(data)

@@ -1,4 +1,4 @@
-"""`Variable`: what tensors that may require grad were called before PyTorch 0.4."""
+"""`Variable`: the class of tensors that may require grad before PyTorch 0.4."""
 
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, GraphError
@@ -8,10 +8,10 @@ __all__ = ["Variable", "VariableMeta", "variable"]
 
 
 class VariableMeta(type):
-    """Make a tensor where `Variable` is called, and take every tensor as its instance."""
+    """Makes `Variable(…)` return a tensor, and every tensor an instance of `Variable`."""
 
     def __call__(cls, data: Tensor, requires_grad: bool = False) -> Tensor:
-        """Return a tensor over the same memory that begins a graph of its own."""
+        """Return an alias of the tensor that begins a new graph."""
         if not isinstance(data, TensorState):
             raise ArgumentError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.detach().requires_grad_(requires_grad)
@@ -25,8 +25,8 @@ class Variable(metaclass=VariableMeta):
 
 
 def variable(*args, **kwargs):
-    """Refuse, as PyTorch does: what made Variables once."""
+    """Raise, as PyTorch does: the legacy constructor."""
     raise GraphError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
 
 
-variable.Variable = Variable  # found here, too, since the function hides the module of its name
+variable.Variable = Variable  # also an attribute of the function, which hides the module of the same name

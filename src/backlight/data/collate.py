@@ -1,4 +1,4 @@
-"""Collating: a list of samples becomes a batch, with tensors stacked at every depth."""
+"""Collating: turn a list of samples into a batch, with tensors stacked at every depth."""
 
 import copy
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
@@ -78,7 +78,7 @@ BY_KIND: dict[type | tuple[type, ...], Callable] = {
 
 
 def default_convert(data):
-    """Return NumPy values at every depth as tensors, and all else as it is: what is done to samples not batched."""
+    """Convert NumPy values at every depth to tensors: the default for samples that are not batched."""
     if isinstance(data, (np.ndarray, np.generic)):
         return data if data.dtype.kind in "SUOa" else as_tensor(data)
     if isinstance(data, Mapping):

@@ -41,7 +41,7 @@ class Dataset(Generic[Sample]):
 
 
 class Gathered(Sequence):
-    """Samples that were asked for together: each of them as the dataset gives it, or all of them as one batch.
+    """Samples requested together: one by one as the dataset gives them, or all as one batch.
 
     A dataset's `__getitems__` may return this in place of a list; `default_collate` then takes the batch.
 
@@ -136,7 +136,7 @@ class StackDataset(Dataset[Sample]):
         return self._joined([dataset[index] for dataset in self._parts()])
 
     def __getitems__(self, indices: list[int]) -> list:
-        """Return several samples, asked of each dataset at once where it can."""
+        """Return several samples, with one call to each dataset that supports it."""
         columns = []
         for dataset in self._parts():
             several = getattr(dataset, "__getitems__", None)

@@ -1,4 +1,4 @@
-"""Fetching: how what a sampler yields becomes a batch, the same in the main process and in a worker."""
+"""From what a sampler yields to a batch: the same code in the main process and in a worker."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -9,8 +9,8 @@ from backlight.data.dataset import Dataset, IterableDataset
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """All that is needed to make batches.
+class FetchPlan:
+    """Everything needed to make batches.
 
     Attributes:
         batched: whether a sampler yields lists of indices, or single ones.
@@ -38,7 +38,7 @@ class Recipe:
 
     def _stream(self) -> Iterator:
         samples = iter(self.dataset)
-        return samples if self.batch_size is None else Groups(samples, self.batch_size, self.drop_last)
+        return samples if self.batch_size is None else Chunks(samples, self.batch_size, self.drop_last)
 
     def _one(self, index):
         return self.collate_fn(self.dataset[index])
@@ -49,7 +49,7 @@ class Recipe:
         return self.collate_fn(samples)
 
 
-class Groups:
+class Chunks:
     """Lists of `size` items of an iterator; the last may be shorter, or is dropped."""
 
     def __init__(self, items: Iterator, size: int, drop_last: bool):
@@ -58,7 +58,7 @@ class Groups:
         self._drop_last = drop_last
         self._ended = False
 
-    def __iter__(self) -> "Groups":
+    def __iter__(self) -> "Chunks":
         return self
 
     def __next__(self) -> list:
@@ -69,30 +69,30 @@ class Groups:
         return group
 
 
-class Counted:
-    """Batches of an iterable dataset that has told its length: more of them than that are warned of."""
+class LengthChecked:
+    """Batches of an iterable dataset with a `__len__`; warns if there are more than that."""
 
-    def __init__(self, batches: Iterator, dataset: IterableDataset, told: int, in_workers: bool):
+    def __init__(self, batches: Iterator, dataset: IterableDataset, length: int, in_workers: bool):
         self._batches = batches
         self._dataset = dataset
-        self._told = told
+        self._length = length
         self._in_workers = in_workers
         self._given = 0
 
-    def __iter__(self) -> "Counted":
+    def __iter__(self) -> "LengthChecked":
         return self
 
     def __next__(self):
         batch = next(self._batches)
         self._given += 1
-        if self._given > self._told:
+        if self._given > self._length:
             advice = (
                 "For multiprocessing data-loading, this could be caused by not properly configuring the "
                 "IterableDataset replica at each worker. Please see "
                 "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
             )
             warnings.warn(
-                f"Length of IterableDataset {self._dataset} was reported to be {self._told}(when accessing "
+                f"Length of IterableDataset {self._dataset} was reported to be {self._length}(when accessing "
                 f"len(dataloader)), but {self._given} samples have been fetched. {advice if self._in_workers else ''}",
                 stacklevel=2,
             )

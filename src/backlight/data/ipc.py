@@ -1,12 +1,12 @@
-"""Parcels: what goes from one process to another, with the memory of its arrays beside the pickle.
+"""Messages between processes: a pickle, and the memory of its arrays as out-of-band buffers.
 
 NOTE [How arrays travel]
-A message is small, always: what is larger than MESSAGE lies in a file that has no name and no disk (`memfd_create`),
-and the message carries its descriptor. So a worker that has a batch ready goes on with the next one, whether the main
-process reads or not, and nothing is left behind whatever dies when: the kernel frees the file with its last descriptor.
-The receiver reads the arrays into memory of its own, which costs one copy and leaves it neither a descriptor nor shared
-memory to hold for as long as a batch lives. A batch of 1 MB takes a fifth, one of 40 MB a quarter of the time that it
-takes in a pipe. Where there are no such files, everything is in the message.
+What is written to a pipe is always small: content larger than INLINE is in an anonymous file in memory
+(`memfd_create`), and the pipe carries its descriptor. So a worker that has a batch ready goes on with the next one,
+whether the main process reads or not, and nothing leaks if a process dies: the kernel frees the file with its last
+descriptor. The receiver copies the arrays into its own memory, so it keeps neither a descriptor nor shared memory while
+the batch is used. A batch of 1 MB takes a fifth, one of 40 MB a quarter of the time that it takes in a pipe. Where the
+system has no `memfd_create`, everything goes through the pipe.
 """
 
 import os
@@ -20,30 +20,30 @@ import numpy as np
 from backlight.engine.tensor_state import LEAF, TensorState
 from backlight.errors import GraphError
 
-MESSAGE = 16384  # bytes
-APART = 4096  # bytes: the memory of smaller arrays is part of the pickle
-FILES = hasattr(os, "memfd_create")
+INLINE = 16384  # bytes: larger messages go through a file in memory
+OUT_OF_BAND = 4096  # bytes: smaller arrays are part of the pickle
+HAS_MEMFD = hasattr(os, "memfd_create")
 
-BEGIN, FETCH, STOP = "begin", "fetch", "stop"  # what the main process says
-BATCH, FAILURE, END = "batch", "failure", "end"  # what a worker answers
+BEGIN, FETCH, STOP = "begin", "fetch", "stop"  # kinds of messages from the main process
+BATCH, FAILURE, END = "batch", "failure", "end"  # kinds of messages from a worker
 
 
-class Label(NamedTuple):
-    """What a parcel is: the answer to a task has the task's epoch and number."""
+class Header(NamedTuple):
+    """The kind of a message; for a task and its answer also the epoch and the number of the task."""
 
     kind: str
     epoch: int = -1
     task: int = -1
 
 
-class Parcel(NamedTuple):
-    """An object as a pickle and the memory of its larger arrays."""
+class Message(NamedTuple):
+    """A pickled object and the memory of its larger arrays."""
 
     pickled: bytes
     buffers: list
 
     def open(self):
-        """Return the object. Its arrays lie in the parcel's memory: a parcel is opened once."""
+        """Return the object. Its arrays use the message's memory, so a message may be opened once only."""
         return pickle.loads(self.pickled, buffers=self.buffers)
 
 
@@ -60,60 +60,61 @@ class _Pickler(ForkingPickler):
         return NotImplemented
 
 
-def pack(content) -> Parcel:
-    """Return an object as a parcel.
+def pack(content) -> Message:
+    """Return an object as a message.
 
     Raises:
         Exception: it cannot be pickled.
     """
     buffers = []
 
-    def in_the_pickle(buffer: pickle.PickleBuffer) -> bool:
+    def in_band(buffer: pickle.PickleBuffer) -> bool:
         memory = buffer.raw()
-        if memory.nbytes >= APART:
+        if memory.nbytes >= OUT_OF_BAND:
             buffers.append(memory)
-        return memory.nbytes < APART
+        return memory.nbytes < OUT_OF_BAND
 
-    written = _Written()
-    _Pickler(written, 5, True, in_the_pickle).dump(content)
-    return Parcel(b"".join(written), buffers)
+    written = _Chunks()
+    _Pickler(written, 5, True, in_band).dump(content)
+    return Message(b"".join(written), buffers)
 
 
-class _Written(list):
-    """A file for a pickler that keeps the pieces."""
+class _Chunks(list):
+    """A file for a pickler that keeps the chunks."""
 
     write = list.append
 
 
-def send(line: Connection, label: Label, parcel: Parcel) -> None:
-    """Send a parcel through a line (see NOTE [How arrays travel])."""
-    small = not parcel.buffers and len(parcel.pickled) <= MESSAGE
-    if small or not FILES:
-        line.send_bytes(pickle.dumps((label, parcel.pickled, [bytearray(buffer) for buffer in parcel.buffers], ()), 5))
+def send(connection: Connection, header: Header, message: Message) -> None:
+    """Send a message through a connection (see NOTE [How arrays travel])."""
+    small = not message.buffers and len(message.pickled) <= INLINE
+    if small or not HAS_MEMFD:
+        buffers = [bytearray(buffer) for buffer in message.buffers]
+        connection.send_bytes(pickle.dumps((header, message.pickled, buffers, ()), 5))
         return
-    pieces = [memoryview(parcel.pickled), *parcel.buffers]
+    pieces = [memoryview(message.pickled), *message.buffers]
     with open(os.memfd_create("batch"), "wb") as file:
         for piece in pieces:
             file.write(piece)
         file.flush()
-        line.send_bytes(pickle.dumps((label, b"", [], [piece.nbytes for piece in pieces]), 5))
-        send_handle(line, file.fileno(), None)
+        connection.send_bytes(pickle.dumps((header, b"", [], [piece.nbytes for piece in pieces]), 5))
+        send_handle(connection, file.fileno(), None)
 
 
-def receive(line: Connection) -> tuple[Label, Parcel]:
-    """Return the next parcel of a line and its label; wait for it.
+def receive(connection: Connection) -> tuple[Header, Message]:
+    """Wait for the next message of a connection, and return it with its header.
 
     Raises:
         OSError: the other side is gone.
         EOFError: it is gone and had sent nothing more.
     """
-    label, pickled, buffers, sizes = pickle.loads(line.recv_bytes())
+    header, pickled, buffers, sizes = pickle.loads(connection.recv_bytes())
     if not sizes:
-        return label, Parcel(pickled, buffers)
-    with open(recv_handle(line), "rb") as file:
+        return header, Message(pickled, buffers)
+    with open(recv_handle(connection), "rb") as file:
         file.seek(0)
         first, *others = [_read(file, size) for size in sizes]
-    return label, Parcel(first, others)
+    return header, Message(first, others)
 
 
 def _read(file, size: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from backlight.data.collate import default_collate, default_convert
 from backlight.data.dataset import Dataset, IterableDataset
-from backlight.data.fetching import Counted, Recipe
+from backlight.data.fetching import FetchPlan, LengthChecked
 from backlight.data.sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
 from backlight.data.worker_info import get_worker_info
 from backlight.errors import ValueProblem
@@ -36,7 +36,7 @@ class DataLoader(Generic[Sample]):
         multiprocessing_context: how processes are started: "fork", "spawn", "forkserver" or a context of the
             multiprocessing module; by default as that module does.
         generator: where the random order and the workers' seeds come from.
-        prefetch_factor: how many batches each worker has in hand; by default 2.
+        prefetch_factor: how many batches each worker prepares ahead; by default 2.
         persistent_workers: keep the processes, and their copies of the dataset, from one epoch to the next.
         in_order: False gives batches as they are ready.
         pin_memory, pin_memory_device: accepted; there is no accelerator to pin memory for.
@@ -101,7 +101,7 @@ class DataLoader(Generic[Sample]):
         self.in_order = in_order
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self._iterator = None  # of persistent workers
-        self._told: int | None = None  # the length of an iterable dataset, once somebody asked for it
+        self._length: int | None = None  # the length of an iterable dataset, once `__len__` was called
         _check_worker_count(num_workers, stacklevel=3)
 
     def __setattr__(self, name: str, value) -> None:
@@ -113,8 +113,8 @@ class DataLoader(Generic[Sample]):
 
     def __iter__(self) -> Iterator:
         batches = self._batches()
-        told = self._told
-        return batches if told is None else Counted(batches, self.dataset, told, self.num_workers > 0)
+        length = self._length
+        return batches if length is None else LengthChecked(batches, self.dataset, length, self.num_workers > 0)
 
     def _batches(self) -> Iterator:
         if self._iterator is not None and self._iterator.can_restart:
@@ -126,13 +126,15 @@ class DataLoader(Generic[Sample]):
                 "used.",
                 stacklevel=3,
             )
-        recipe = Recipe(self.dataset, self.collate_fn, self.batch_sampler is not None, self.batch_size, self.drop_last)
+        plan = FetchPlan(self.dataset, self.collate_fn, self.batch_sampler is not None, self.batch_size, self.drop_last)
         tasks = repeat(None) if self._iterable else self._index_sampler
-        indices = iter(tasks)  # PyTorch asks the sampler first, and draws its workers' seed with and without workers
+        indices = iter(
+            tasks
+        )  # in PyTorch's order: the sampler first, then the workers' seed, which is drawn without workers too
         seed = drawn_seed(self.generator)
         if not self.num_workers:
-            return map(recipe.fetcher(), indices)
-        made = self._in_parallel(recipe, tasks, seed)
+            return map(plan.fetcher(), indices)
+        made = self._start_parallel(plan, tasks, seed)
         if self.persistent_workers:
             self._iterator = made
         return made
@@ -141,14 +143,14 @@ class DataLoader(Generic[Sample]):
     def _index_sampler(self) -> Iterable:
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def _in_parallel(self, recipe: Recipe, tasks: Iterable, seed: int) -> Iterator:
+    def _start_parallel(self, plan: FetchPlan, tasks: Iterable, seed: int) -> Iterator:
         if not self.prefetch_factor:
             raise AssertionError(
                 "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter, got "
                 f"{self.prefetch_factor}: leave it out"
             )
         _check_worker_count(self.num_workers, stacklevel=5)
-        return _late("parallel").started(recipe, seed, tasks, self)
+        return _import_on_use("parallel").start_workers(plan, seed, tasks, self)
 
     def __len__(self) -> int:
         """Return how many batches there are.
@@ -158,28 +160,28 @@ class DataLoader(Generic[Sample]):
         """
         if not self._iterable:
             return len(self._index_sampler)
-        count = self._told = len(self.dataset)
+        count = self._length = len(self.dataset)
         if self.batch_size is None:
             return count
         full, rest = divmod(count, self.batch_size)
         return full + bool(rest and not self.drop_last)
 
 
-def _late(module: str):
-    """Return one of the modules that need multiprocessing, which few scripts do and which takes long to import."""
+def _import_on_use(module: str):
+    """Return one of the modules that need multiprocessing, which few scripts use and which is slow to import."""
     return import_unforked(f"backlight.data.{module}")
 
 
-def _context(asked, num_workers: int):
-    """Return the multiprocessing context that an option stands for: None means the default one."""
-    if asked is None:
+def _context(option, num_workers: int):
+    """Return the multiprocessing context for an option: None means the default one."""
+    if option is None:
         return None
     if num_workers == 0:
         raise ValueProblem(
             "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
             f"num_workers={num_workers}"
         )
-    return _late("worker_pool").context_of(asked)
+    return _import_on_use("worker_pool").resolve_context(option)
 
 
 def _check_worker_options(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool) -> None:

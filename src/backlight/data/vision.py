@@ -31,8 +31,8 @@ class MNIST(Dataset):
     Args:
         root: the folder that holds the files (see NOTE [Where images are looked for]).
         train: the images to train with, or those to test with.
-        transform: what is done to each image.
-        target_transform: what is done to each label.
+        transform: a function applied to each image.
+        target_transform: a function applied to each label.
         download: accepted; nothing is fetched, and the error says where to get the files.
 
     Raises:
@@ -180,8 +180,8 @@ class EMNIST(MNIST):
         root: the folder that holds the files (see NOTE [Where images are looked for]).
         split: "byclass", "bymerge", "balanced", "letters", "digits" or "mnist".
         train: the images to train with, or those to test with.
-        transform: what is done to each image.
-        target_transform: what is done to each label.
+        transform: a function applied to each image.
+        target_transform: a function applied to each label.
         download: accepted; nothing is fetched, and the error says where to get the files.
 
     Raises:

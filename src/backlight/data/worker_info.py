@@ -1,4 +1,4 @@
-"""What a worker process knows of itself."""
+"""`get_worker_info`: the number, seed and dataset of the worker process that calls it."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["WorkerInfo", "get_worker_info"]
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What a worker process knows of itself.
+    """The number, seed and dataset of a worker process.
 
     Attributes:
         id: its number, from 0 to `num_workers` − 1.
@@ -30,11 +30,11 @@ _own: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return what the worker process that runs this code knows of itself; None in the main process."""
+    """Return the information about the calling worker process; None in the main process."""
     return _own
 
 
 def become_worker(info: WorkerInfo) -> None:
-    """Let this process be a worker from here on."""
+    """Mark this process as a worker."""
     global _own
     _own = info

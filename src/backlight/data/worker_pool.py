@@ -1,12 +1,12 @@
-"""The main process's side of the line to each worker: starting them, talking to them, sending them home.
+"""The main process's side of each worker's connection: start workers, exchange messages, shut them down.
 
 NOTE [Who may die, and when]
-Each worker has a line of its own and shares no lock with anybody: a worker that is killed, at whatever moment, blocks
-no other process. The main process waits for lines and for the ends of processes at once; a worker waits for its line
-and for the end of the main process. Nobody is blocked in sending: what the main process says is kept until the line has
-room, and messages are small (NOTE [How arrays travel]). A forked child that inherits a crew leaves it alone, and closes
-its copies of the lines: so a worker whose line the main process has closed, or dropped, reads its end and stops. That
-holds where Ctrl-C comes while workers are started or dismissed, too.
+Each worker has its own connection and shares no lock: killing a worker, at any moment, blocks no other process. The
+main process waits for connections and for the ends of processes at once; a worker waits for its connection and for the
+end of the main process. Sending never blocks: messages of the main process are queued until the connection has room,
+and they are small (NOTE [How arrays travel]). A forked child that inherits a pool does not use it, and closes its
+copies of the connections: so a worker whose connection the main process has closed, or dropped, reads end of file and
+stops. That also holds if Ctrl-C arrives while workers are started or shut down.
 """
 
 import contextlib
@@ -23,58 +23,58 @@ from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from multiprocessing.reduction import ForkingPickler
 
-from backlight.data.ipc import STOP, Label, Parcel, pack, receive, send
-from backlight.data.workers import Job, work
+from backlight.data.ipc import STOP, Header, Message, pack, receive, send
+from backlight.data.workers import Job, worker_loop
 from backlight.errors import ArgumentError, ValueProblem, WorkerError
 
-PATIENCE = 5.0  # seconds that a worker has to finish what it does, when told to stop
+SHUTDOWN_TIMEOUT = 5.0  # seconds that a worker has to finish its task after STOP
 UNPICKLABLE = (AttributeError, TypeError, pickle.PicklingError)
 
 
-def context_of(asked: str | BaseContext) -> BaseContext:
-    """Return the multiprocessing context that an option stands for.
+def resolve_context(option: str | BaseContext) -> BaseContext:
+    """Return the multiprocessing context for an option.
 
     Raises:
         ValueError: there is no such start method.
         TypeError: it is neither a name nor a context.
     """
     methods = multiprocessing.get_all_start_methods()
-    if isinstance(asked, str) and asked not in methods:
+    if isinstance(option, str) and option not in methods:
         raise ValueProblem(
             f"multiprocessing_context option should specify a valid start method in {methods!r}, but got "
-            f"multiprocessing_context={asked!r}"
+            f"multiprocessing_context={option!r}"
         )
-    context = multiprocessing.get_context(asked) if isinstance(asked, str) else asked
+    context = multiprocessing.get_context(option) if isinstance(option, str) else option
     if not isinstance(context, BaseContext):
         raise ArgumentError(
             "multiprocessing_context option should be a valid context object or a string specifying the start method, "
-            f"but got multiprocessing_context={asked}"
+            f"but got multiprocessing_context={option}"
         )
     return context
 
 
-_lines: weakref.WeakSet = weakref.WeakSet()  # the main process's ends
+_connections: weakref.WeakSet = weakref.WeakSet()  # the main process's ends
 
 
-def _close_lines() -> None:
-    for line in list(_lines):
-        line.close()
+def _close_connections() -> None:
+    for connection in list(_connections):
+        connection.close()
 
 
-os.register_at_fork(after_in_child=_close_lines)
+os.register_at_fork(after_in_child=_close_connections)
 
 
 class Worker:
-    """A worker process and the line to it."""
+    """A worker process and the connection to it."""
 
     def __init__(self, context: BaseContext, job: Job):
         self._job = job
-        self.line, self._theirs = context.Pipe()
-        _lines.add(self.line)
-        self.process = context.Process(target=work, args=(job, self._theirs), daemon=True)
+        self.connection, self._worker_end = context.Pipe()
+        _connections.add(self.connection)
+        self.process = context.Process(target=worker_loop, args=(job, self._worker_end), daemon=True)
         self._unsent = deque()
         self._room = select.poll()
-        self._room.register(self.line, select.POLLOUT)
+        self._room.register(self.connection, select.POLLOUT)
 
     def start(self) -> None:
         """Start the process.
@@ -85,107 +85,107 @@ class Worker:
         try:
             self.process.start()
         except UNPICKLABLE as problem:
-            raise _not_sent(problem, self._job) from problem
+            raise _unpicklable(problem, self._job) from problem
         finally:
-            self._theirs.close()
+            self._worker_end.close()
 
-    def post(self, label: Label, parcel: Parcel) -> None:
-        """Send a message, now or when the line has room."""
-        self._unsent.append((label, parcel))
+    def post(self, header: Header, message: Message) -> None:
+        """Send a message, now or when the connection has room."""
+        self._unsent.append((header, message))
         self.flush()
 
     def flush(self) -> None:
-        """Send what could not be sent before."""
-        with contextlib.suppress(OSError):  # it is dead, which `Crew.collect` sees
+        """Send queued messages while the connection has room."""
+        with contextlib.suppress(OSError):  # it is dead, which `WorkerPool.collect` sees
             while self._unsent and self._room.poll(0):
-                send(self.line, *self._unsent.popleft())
+                send(self.connection, *self._unsent.popleft())
 
     def stop(self) -> None:
-        """Tell the worker to stop, and listen to it no more."""
+        """Send STOP and close the connection."""
         self._unsent.clear()
-        self.post(Label(STOP), pack(None))
-        self.line.close()
+        self.post(Header(STOP), pack(None))
+        self.connection.close()
 
     def ended(self, deadline: float) -> None:
-        """Wait for the end of the process until a moment, and then end it."""
+        """Wait for the process to end until a deadline, then terminate it."""
         if self.process.pid is None:
             return  # it was not started
         self.process.join(max(0.0, deadline - time.monotonic()))
         for end in (self.process.terminate, self.process.kill):
             if self.process.is_alive():
                 end()
-                self.process.join(PATIENCE)
+                self.process.join(SHUTDOWN_TIMEOUT)
         self.process.close()
 
 
-class Crew:
+class WorkerPool:
     """The workers of one iterator."""
 
     def __init__(self, context: BaseContext | None, jobs: Iterable[Job]):
-        self._come = deque()
+        self._received = deque()
         self._workers: list[Worker] = []
-        self._dismiss = weakref.finalize(self, _dismissed, self._workers, os.getpid())
+        self._finalizer = weakref.finalize(self, _shut_down, self._workers, os.getpid())
         try:
             for job in jobs:
                 self._workers.append(Worker(context or multiprocessing.get_context(), job))
                 self._workers[-1].start()
         except BaseException:
-            self.dismiss()
+            self.shutdown()
             raise
 
     def __len__(self) -> int:
         return len(self._workers)
 
-    def post(self, number: int, label: Label, content) -> None:
+    def post(self, number: int, header: Header, content) -> None:
         """Send a message to one worker."""
-        self._workers[number].post(label, pack(content))
+        self._workers[number].post(header, pack(content))
 
-    def collect(self, numbers: Iterable[int], timeout: float | None) -> tuple[Label, Parcel] | None:
+    def collect(self, numbers: Iterable[int], timeout: float | None) -> tuple[Header, Message] | None:
         """Return the next answer of any of these workers, or None if there is none in time.
 
         Raises:
             RuntimeError: one of them has died.
         """
-        if not self._come:
-            watched = [self._workers[number] for number in numbers]
-            for worker in watched:
+        if not self._received:
+            workers = [self._workers[number] for number in numbers]
+            for worker in workers:
                 worker.flush()
-            ready = set(wait([each for worker in watched for each in (worker.line, worker.process.sentinel)], timeout))
-            for worker in watched:
-                if worker.line in ready:
+            ready = set(wait([end for one in workers for end in (one.connection, one.process.sentinel)], timeout))
+            for worker in workers:
+                if worker.connection in ready:
                     with contextlib.suppress(OSError, EOFError):
-                        self._come.append(receive(worker.line))
-            if ready and not self._come:
-                raise self._loss([worker for worker in watched if {worker.line, worker.process.sentinel} & ready])
-        return self._come.popleft() if self._come else None
+                        self._received.append(receive(worker.connection))
+            if ready and not self._received:
+                raise self._death([one for one in workers if {one.connection, one.process.sentinel} & ready])
+        return self._received.popleft() if self._received else None
 
-    def _loss(self, lost: list[Worker]) -> WorkerError:
+    def _death(self, lost: list[Worker]) -> WorkerError:
         for worker in lost:
-            worker.process.join(PATIENCE)  # its line may have closed a moment before it ended
+            worker.process.join(SHUTDOWN_TIMEOUT)  # its connection may close a moment before it ends
         pids = ", ".join(str(worker.process.pid) for worker in lost)
-        ends = ", ".join(sorted({_end_of(worker.process.exitcode) for worker in lost}))
+        ends = ", ".join(sorted({_exit_reason(worker.process.exitcode) for worker in lost}))
         return WorkerError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly: {ends}")
 
-    def dismiss(self) -> None:
-        """Let all workers stop, and wait until they have."""
-        self._come.clear()
-        self._dismiss()
+    def shutdown(self) -> None:
+        """Stop all workers, and wait until they have ended."""
+        self._received.clear()
+        self._finalizer()
 
 
-def _dismissed(workers: list[Worker], owner: int) -> None:
-    """Let workers stop, and wait until they have, in the process that started them."""
+def _shut_down(workers: list[Worker], owner: int) -> None:
+    """Stop workers, and wait until they have ended; only in the process that started them."""
     try:
         if os.getpid() == owner:
             for worker in workers:
                 worker.stop()
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + SHUTDOWN_TIMEOUT
             for worker in workers:
                 worker.ended(deadline)
     finally:
-        workers.clear()  # and with them the lines that an interrupt left open
+        workers.clear()  # and with them connections that an interrupt left open
 
 
-def _end_of(exitcode: int | None) -> str:
+def _exit_reason(exitcode: int | None) -> str:
     if exitcode is None:
         return "it closed its line to the main process"
     if exitcode >= 0:
@@ -194,9 +194,9 @@ def _end_of(exitcode: int | None) -> str:
     return f"it was killed by {signal.Signals(-exitcode).name}{memory}"
 
 
-def _not_sent(problem: Exception, job: Job) -> Exception:
-    """Return the exception of a process that could not start, of the same class, with the option it is about."""
-    parts = {"dataset": job.recipe.dataset, "collate_fn": job.recipe.collate_fn, "worker_init_fn": job.init_fn}
+def _unpicklable(problem: Exception, job: Job) -> Exception:
+    """Return an exception of the same class that names the option that cannot be pickled."""
+    parts = {"dataset": job.plan.dataset, "collate_fn": job.plan.collate_fn, "worker_init_fn": job.init_fn}
     for name, value in parts.items():
         try:
             ForkingPickler.dumps(value)

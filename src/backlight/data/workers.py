@@ -1,4 +1,4 @@
-"""The worker's side of loading in parallel: a process that fetches the batches it is asked for, and sends them."""
+"""Parallel loading, worker process: fetch the batch of each task and send it."""
 
 import contextlib
 import ctypes
@@ -15,23 +15,23 @@ from multiprocessing.connection import Connection, wait
 
 import numpy as np
 
-from backlight.data.fetching import Recipe
-from backlight.data.ipc import BATCH, BEGIN, END, FAILURE, STOP, Label, Parcel, pack, receive, send
+from backlight.data.fetching import FetchPlan
+from backlight.data.ipc import BATCH, BEGIN, END, FAILURE, STOP, Header, Message, pack, receive, send
 from backlight.data.worker_info import WorkerInfo, become_worker
 from backlight.errors import WorkerError
 from backlight.kernels.native import compiled
 from backlight.tensor.generators import manual_seed
 
-WATCH = 5.0  # seconds between looks at whether the main process is still there
-GONE = (BrokenPipeError, ConnectionResetError, EOFError)  # what a line raises whose other side is closed
+PARENT_CHECK = 5.0  # seconds between checks that the main process is alive
+GONE = (BrokenPipeError, ConnectionResetError, EOFError)  # raised by a connection whose other end is closed
 SET_BLAS_THREADS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker is started with."""
+    """The arguments of a worker process."""
 
-    recipe: Recipe
+    plan: FetchPlan
     number: int
     count: int
     base_seed: int
@@ -39,10 +39,10 @@ class Job:
 
 
 class Failure:
-    """The exception that is being handled, in a form that travels to another process."""
+    """The exception that is being handled, in a picklable form."""
 
     def __init__(self, problem: Exception, number: int):
-        self.kind = _travelling(type(problem))
+        self.kind = _picklable_base(type(problem))
         self.message = (
             f"Caught {type(problem).__name__} in DataLoader worker process {number}.\n"
             f"Original {''.join(traceback.format_exception(problem))}"
@@ -54,7 +54,7 @@ class Failure:
         It is a RuntimeError if its class cannot be made from a message.
         """
         if self.kind is KeyError:
-            return KeyError(_Verbatim(self.message))
+            return KeyError(_VerbatimText(self.message))
         try:
             named = getattr(self.kind, "message", None)
             return self.kind(message=self.message) if named else self.kind(self.message)
@@ -62,8 +62,8 @@ class Failure:
             return WorkerError(self.message)
 
 
-class _Verbatim(str):
-    """A text that KeyError, which shows the repr of its key, shows as it is."""
+class _VerbatimText(str):
+    """A text whose repr is the text itself: KeyError shows the repr of its key."""
 
     __slots__ = ()
 
@@ -71,8 +71,8 @@ class _Verbatim(str):
         return str(self)
 
 
-def _travelling(kind: type) -> type:
-    """Return a class of exceptions, or its nearest base that the main process can import."""
+def _picklable_base(kind: type) -> type:
+    """Return an exception class, or its nearest base that the main process can import."""
     for base in kind.__mro__:
         with contextlib.suppress(pickle.PicklingError, AttributeError):
             pickle.dumps(base)
@@ -80,33 +80,33 @@ def _travelling(kind: type) -> type:
     return Exception
 
 
-def work(job: Job, line: Connection) -> None:
-    """Answer what comes through a line, until the main process says stop or is gone."""
-    _settle(job)
+def worker_loop(job: Job, connection: Connection) -> None:
+    """Answer the messages of a connection until STOP, or until the main process is gone."""
+    _set_up_process(job)
     unfit = _attempt(job, lambda: job.init_fn and job.init_fn(job.number))
-    begun = None
+    fetch = None
     with contextlib.suppress(*GONE):
-        for label, parcel in _messages(line):
-            if label.kind == BEGIN:
-                begun = unfit if isinstance(unfit, Failure) else _attempt(job, job.recipe.fetcher)
-            elif begun is not None:
-                answer, content = _answer(job, begun, parcel)
-                begun = None if answer == END else begun
-                send(line, Label(answer, label.epoch, label.task), content)
+        for header, message in _messages(connection):
+            if header.kind == BEGIN:
+                fetch = unfit if isinstance(unfit, Failure) else _attempt(job, job.plan.fetcher)
+            elif fetch is not None:
+                answer, content = _answer(job, fetch, message)
+                fetch = None if answer == END else fetch
+                send(connection, Header(answer, header.epoch, header.task), content)
 
 
-def _settle(job: Job) -> None:
-    """Seed all generators as PyTorch does, and use one thread: there are as many workers as are wanted."""
-    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for the main process, which will say stop
+def _set_up_process(job: Job) -> None:
+    """Seed all generators as PyTorch does, and use one thread: parallelism comes from the number of workers."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for the main process, which then sends STOP
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _use_one_thread()
     seed = job.base_seed + job.number
     random.seed(seed)
     manual_seed(seed)
-    # another one for NumPy, which would draw what `random` does: both have the same generator
+    # another seed for NumPy: it has the same generator as `random` and would draw the same numbers
     entropy = [job.number, job.base_seed & 0xFFFFFFFF, job.base_seed >> 32, 0]
     np.random.seed(np.random.SeedSequence(entropy).generate_state(4))
-    become_worker(WorkerInfo(job.number, job.count, seed, job.recipe.dataset))
+    become_worker(WorkerInfo(job.number, job.count, seed, job.plan.dataset))
 
 
 def _use_one_thread() -> None:
@@ -121,45 +121,45 @@ def _use_one_thread() -> None:
 
 
 def _attempt(job: Job, call: Callable):
-    """Return what a function returns, or the Failure that it ends in."""
+    """Return the result of a function, or a Failure if it raises."""
     try:
         return call()
     except Exception as problem:
         return Failure(problem, job.number)
 
 
-def _answer(job: Job, begun: Callable | Failure, parcel: Parcel) -> tuple[str, Parcel]:
-    """Return the batch that a task asks for, or what became of it: the kind of the answer and the answer."""
-    if isinstance(begun, Failure):
-        return FAILURE, pack(begun)
+def _answer(job: Job, fetch: Callable | Failure, message: Message) -> tuple[str, Message]:
+    """Return the kind of the answer to a task, and the answer: a batch, a failure or the end of the dataset."""
+    if isinstance(fetch, Failure):
+        return FAILURE, pack(fetch)
     try:
-        return BATCH, pack(begun(parcel.open()))
+        return BATCH, pack(fetch(message.open()))
     except Exception as problem:
-        if isinstance(problem, StopIteration) and job.recipe.streams:
+        if isinstance(problem, StopIteration) and job.plan.streams:
             return END, pack(None)
         return FAILURE, pack(Failure(problem, job.number))
 
 
-def _messages(line: Connection) -> Iterator[tuple[Label, Parcel]]:
-    """Yield what the main process sends, and skip what it has given up: the tasks before the last `begin` or `stop`."""
+def _messages(connection: Connection) -> Iterator[tuple[Header, Message]]:
+    """Yield the messages of the main process, except obsolete ones: tasks before the last BEGIN or STOP."""
     waiting, parent = deque(), os.getppid()
     while True:
-        while line.poll() or not waiting:
-            if not _heard(line, parent):
+        while connection.poll() or not waiting:
+            if not _wait_for_message(connection, parent):
                 return
-            label, parcel = receive(line)
-            if label.kind == STOP:
+            header, message = receive(connection)
+            if header.kind == STOP:
                 return
-            if label.kind == BEGIN:
+            if header.kind == BEGIN:
                 waiting.clear()
-            waiting.append((label, parcel))
+            waiting.append((header, message))
         yield waiting.popleft()
 
 
-def _heard(line: Connection, parent: int) -> bool:
-    """Wait for a message; return False if the main process is gone."""
+def _wait_for_message(connection: Connection, parent: int) -> bool:
+    """Wait for a message; False if the main process is gone."""
     main = multiprocessing.parent_process().sentinel
-    while line not in (ready := wait([line, main], WATCH)):
+    while connection not in (ready := wait([connection, main], PARENT_CHECK)):
         if ready or os.getppid() != parent:
             return False
     return True

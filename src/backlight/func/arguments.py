@@ -1,4 +1,4 @@
-"""What the transforms ask of arguments and results, in PyTorch's words."""
+"""Checks of the transforms' arguments and results, with PyTorch's messages."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ Argnums = int | tuple[int, ...]
 
 
 def places(argnums: Argnums, count: int) -> tuple[int, ...]:
-    """Return the places of the arguments to differentiate for, counted from the front.
+    """Return the non-negative indices of the arguments to differentiate for.
 
     Raises:
-        RuntimeError: one is no int, is no place of the arguments, or is named twice.
+        RuntimeError: one is no int, is out of range, or is given twice.
     """
     if not isinstance(argnums, (int, tuple)):
         raise GraphError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
@@ -60,10 +60,10 @@ def require_tensors(leaves) -> None:
 
 
 def with_aux(output, has_aux: bool, api: str) -> tuple:
-    """Return the output and what comes beside it.
+    """Return the output and the auxiliary output.
 
     Raises:
-        RuntimeError: has_aux is set, and the output is no pair, or something beside it is no tensor.
+        RuntimeError: has_aux is set, and the output is no pair, or the auxiliary output has other values than tensors.
     """
     if not has_aux:
         return output, None

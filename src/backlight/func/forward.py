@@ -33,8 +33,8 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     (tensor(0.), tensor(2.))
     """
     with level() as own:
-        output, moved, aux = pushed_at(own, func, primals, tangents, None, strict, has_aux)
-    return (output, moved, aux) if has_aux else (output, moved)
+        output, linear_part, aux = pushed_at(own, func, primals, tangents, None, strict, has_aux)
+    return (output, linear_part, aux) if has_aux else (output, linear_part)
 
 
 def pushed_at(own, func, primals, tangents, argnums: Argnums | None, strict: bool, has_aux: bool) -> tuple:
@@ -60,8 +60,8 @@ def pushed_at(own, func, primals, tangents, argnums: Argnums | None, strict: boo
     require_output(outputs, JVP)
     pairs = [_split(own, one, strict) for one in outputs]
     aux = mapped(lambda one: unpacked_at(own, one)[0] if isinstance(one, TensorState) else one, aux)
-    values, moved = zip(*pairs)
-    return unflatten(values, out_spec), unflatten(moved, out_spec), aux
+    values, linear_part = zip(*pairs)
+    return unflatten(values, out_spec), unflatten(linear_part, out_spec), aux
 
 
 def _require_tensors(leaves, name: str) -> None:
@@ -88,7 +88,7 @@ def linearize(func: Callable, *primals) -> tuple:
     """Return the outputs of `func` and a function that computes J · tangents, without calling `func` again.
 
     vᵀJ is linear in v, and its own derivative for v along the tangents is J · tangents: the backward of the function is
-    recorded once, and each call walks it.
+    recorded once, and each call differentiates it.
 
     Raises:
         RuntimeError: the tangents given later do not fit the primals.
@@ -97,10 +97,10 @@ def linearize(func: Callable, *primals) -> tuple:
     output, backward, _ = recorded_vjp(func, primals, None, False, checked=False)
     outputs, out_spec = flatten(output)
     recorded = Recorded([without_history(zeros_like(one)) for one in outputs])
-    slopes, _ = flatten(backward(unflatten(recorded.given, out_spec), True, True))
+    gradients, _ = flatten(backward(unflatten(recorded.given, out_spec), True, True))
     shapes = [(one.shape, one.dtype) for one in leaves]
 
-    def moved(*tangents):
+    def linear_part(*tangents):
         directions, given_spec = flatten(tangents)
         if given_spec != spec:
             raise GraphError(f"Expected the tangents {given_spec} to have the same argspec as the primals {spec}")
@@ -111,6 +111,6 @@ def linearize(func: Callable, *primals) -> tuple:
                         f"tangent:{place} with {what} {found} in flattened pytree doesn't match the {what} {wanted} of "
                         "the corresponding primal."
                     )
-        return unflatten(recorded.gradients(slopes, directions, keep_graph=True), out_spec)
+        return unflatten(recorded.gradients(gradients, directions, keep_graph=True), out_spec)
 
-    return output, moved
+    return output, linear_part

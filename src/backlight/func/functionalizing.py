@@ -1,8 +1,7 @@
-"""What PyTorch's transforms need for its compiler, and what looks into them: `functionalize`, `debug_unwrap`.
+"""`functionalize`, which PyTorch needs for its compiler, and helpers: `debug_unwrap`, batch norm replacement.
 
-Our ops write nothing in place that a transform could see half done, and no compiler wants a program without writes: the
-function runs as it is. What `functionalize` promises to its caller, the same values and the same writes to arguments,
-holds.
+Transforms here handle in-place writes, and there is no compiler that needs a program without them: the function runs
+unchanged. The contract of `functionalize` holds: the same values and the same writes to arguments.
 """
 
 from collections.abc import Callable
@@ -18,9 +17,9 @@ REMOVABLE = ("mutations", "mutations_and_views")
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
-    """Return a function that gives what `func` gives, and changes its arguments as `func` does.
+    """Return a function with the same results and the same writes to its arguments as `func`.
 
-    In PyTorch it runs without ops that write in place, for a compiler that wants none; nothing here can tell.
+    In PyTorch it runs without in-place ops, for the compiler; here it makes no difference.
 
     Args:
         remove: "mutations", or "mutations_and_views".
@@ -45,10 +44,10 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """Return the tensor of all elements of a batch, the batch first, that a batched tensor stands for; for debugging.
+    """Return the physical tensor of a batched tensor, with the batch first; for debugging.
 
     Args:
-        recurse: look below all vmaps that are open, not the innermost only.
+        recurse: unwrap all open vmaps, not only the innermost.
     """
     if not isinstance(tensor, TensorState):
         raise ArgumentError(
@@ -61,9 +60,9 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Let all batch norms of a module, itself included, do without running statistics; return the module.
+    """Remove the running statistics of all batch norms of a module, itself included; return the module.
 
-    In training they would be moved in place, which vmap refuses.
+    Training updates them in place, which vmap refuses.
     """
     for module in root.modules():
         if isinstance(module, BatchNorm) and module.track_running_stats:

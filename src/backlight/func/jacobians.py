@@ -15,7 +15,7 @@ from backlight.transforms.vmap.batched_jvp import directions
 
 
 def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable:
-    """Return a function that computes the Jacobian of `func` by backward passes, one row an element of the output.
+    """Return a function that computes the Jacobian of `func` in reverse mode, one row for each element of the output.
 
     Shapes: output (o…), argument (i…) -> (o…, i…); nested outputs and arguments give nested Jacobians
 
@@ -50,7 +50,7 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
 
 
 def _pulled(backward: Callable, rows):
-    """Return what a backward gives for each row; a single one needs no vmap."""
+    """Return the gradients for each row; a single one needs no vmap."""
     leaves, spec = flatten(rows)
     if leaves[0]._data.shape[0] != 1:
         return vmap(backward)(rows)
@@ -58,7 +58,7 @@ def _pulled(backward: Callable, rows):
 
 
 def _by_output(stacked, outputs, inputs) -> list:
-    """Return, for each output, its part of the rows in the shape (output…, input…), one tensor an input."""
+    """Return, for each output, its rows in the shape (output…, input…), one tensor for each input."""
     found, start = [], 0
     for out in outputs:
         size, shape = out._data.size, tuple(out._data.shape)
@@ -77,9 +77,9 @@ def jacfwd(
     randomness: str = "error",
     chunk_size: int | None = None,
 ) -> Callable:
-    """Return a function that computes the Jacobian of `func` in forward mode, one column an element of the arguments.
+    """Return a function that computes the Jacobian of `func` in forward mode, one column for each argument's element.
 
-    It suits functions with few inputs. All columns are pushed through one call of `func`, whose values are computed
+    It suits functions with few inputs. One call of `func` gives all columns, and its values are computed
     once. The arguments are those of `jacrev`; `randomness` is that of `vmap`.
     """
     _check_chunk_size("jacfwd", chunk_size)
@@ -102,7 +102,7 @@ def jacfwd(
 
 
 def _columns(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple:
-    """Return the tangents of the outputs, one a row, their structure, and aux; values are computed once."""
+    """Return the tangents of the outputs, one in each row, their structure, and aux; values are computed once."""
     leaves, spec = flatten(rows)
     with directions(leaves[0]._data.shape[0], randomness) as level:
         given = unflatten([level.direction(one) for one in leaves], spec)
@@ -112,7 +112,7 @@ def _columns(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple
 
 
 def _columns_apart(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple:
-    """Do the same where each column draws random numbers of its own, so that values differ."""
+    """The same where each column draws its own random numbers, so that values differ."""
 
     def column(direction):
         with level() as own:

@@ -15,7 +15,7 @@ REST = "\u2026"  # stands for "..." in a parsed pattern
 
 
 def rearrange(tensor: Tensor | Sequence[Tensor], pattern: str, **axes_lengths: int) -> Tensor:
-    """Return a tensor's elements in the order and the shape that a pattern of names says.
+    """Rearrange a tensor's elements by a pattern of dim names.
 
         rearrange(images, "b h w c -> b (h w) c")
 
@@ -24,7 +24,7 @@ def rearrange(tensor: Tensor | Sequence[Tensor], pattern: str, **axes_lengths: i
     Args:
         tensor: the tensor, or several, which are stacked first.
         pattern: the dims before and after, both with the same names.
-        axes_lengths: sizes of names, where a dim of several names does not tell them.
+        axes_lengths: sizes of names that cannot be inferred from a dim of several names.
 
     Raises:
         ValueError: the pattern is malformed, or does not fit the tensor.
@@ -57,7 +57,7 @@ def rearrange(tensor: Tensor | Sequence[Tensor], pattern: str, **axes_lengths: i
 
 
 def _spelled_out(groups: list, rest: list, *, apart: bool) -> list:
-    """Return groups with names in the place of the dots, as many as there are dims."""
+    """Replace the ellipsis in groups by as many names as there are dims."""
     found = []
     for group in groups:
         if group == [REST]:
@@ -71,7 +71,7 @@ def _sizes(left: list, shape: tuple, lengths: dict) -> dict:
     """Return the size of each name.
 
     Raises:
-        ValueError: a dim does not tell the sizes of its names, or they do not fit it.
+        ValueError: a size cannot be inferred, or the sizes do not fit a dim.
     """
     sizes = dict(lengths)
     for group, size in zip(left, shape):
@@ -99,7 +99,7 @@ def _sides(pattern: str, lengths: dict) -> tuple[list, list]:
     """Return the groups of names of both sides of a pattern.
 
     Raises:
-        ValueError: the sides do not go together.
+        ValueError: the sides do not match.
         TypeError: a length is no int, or the pattern no string.
     """
     if not isinstance(pattern, str):
@@ -168,7 +168,7 @@ def _checked(name: str, seen: set) -> str:
     """Return a name.
 
     Raises:
-        ValueError: it is none, or stands twice on its side.
+        ValueError: it is not a name, or is repeated on its side.
     """
     if name in seen:
         raise ValueProblem(f"Indexing expression contains duplicate dimension '{name}'")

@@ -16,12 +16,12 @@ from backlight.transforms.vmap.batched_gradients import Recorded
 
 
 def wrapping(func: Callable):
-    """Return a decorator that gives a transformed function the name and the docstring of the function."""
+    """Return a decorator that copies name and docstring of the function to a transformed function."""
     return functools.wraps(func, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(func, name)])
 
 
 def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
-    """Return a function that computes the gradient of `func`, which returns a tensor of no dims.
+    """Return a function that computes the gradient of `func`, which returns a 0-d tensor.
 
         ∂func(args) / ∂args[argnums]
 
@@ -60,7 +60,7 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def value_and_grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
-    """Return a function that computes (value, gradient): what `grad_and_value` does, in the order of the name."""
+    """Return a function that computes (value, gradient): like `grad_and_value`, in the order of the name."""
 
     @wrapping(func)
     def value_and_gradient(*args, **kwargs):
@@ -115,7 +115,7 @@ def recorded_vjp(func, args: tuple, argnums: Argnums | None, has_aux: bool, chec
     """Return outputs, a function from cotangents to gradients for the chosen arguments (all for None), and aux.
 
     Args:
-        checked: refuse writes to what the function captured.
+        checked: refuse writes to captured tensors.
     """
     leaves, spec = flatten(args if argnums is None else picked(args, argnums))
     require_tensors(leaves)

@@ -19,20 +19,20 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ):
-    """Call a module with these tensors in the place of its parameters and buffers.
+    """Call a module with these tensors in place of its parameters and buffers.
 
-    The module has its own again afterwards. What the call writes in place, it writes into the tensors given; buffers
-    that it replaces are replaced in the dict.
+    Afterwards the module has its own again. In-place writes of the call go to the given tensors; buffers that it
+    replaces are replaced in the dict.
 
     Args:
-        parameter_and_buffer_dicts: {name: tensor}, or several such dicts; what they do not name stays the module's. A
+        parameter_and_buffer_dicts: {name: tensor}, or several such dicts; other names keep the module's tensors. A
             name that the module does not have is a plain attribute of it during the call.
         args: the arguments, a tuple, or the only one.
-        tie_weights: let a tensor that the module has under several names be replaced under all of them.
+        tie_weights: replace a tensor that the module has under several names under all of them.
         strict: raise unless all parameters and buffers, and no others, are named.
 
     Raises:
-        ValueError: a name stands in several dicts, or tied weights have several values.
+        ValueError: a name is in several dicts, or tied weights have several values.
         RuntimeError: with strict, names are missing or unknown.
         TypeError: a name is that of something else than a tensor, or what is to replace it is something else.
     """
@@ -59,7 +59,7 @@ def _one_dict(dicts) -> dict:
 
 
 class _replaced(Block):  # noqa: N801 - used as a function
-    """Put tensors in the place of a module's own within the block."""
+    """Replace a module's tensors within the block."""
 
     def __init__(self, module: Module, given: dict, tie_weights: bool, strict: bool):
         self.module, self.given = module, given
@@ -89,17 +89,17 @@ class _replaced(Block):  # noqa: N801 - used as a function
                 del registry[key]
             else:
                 registry[key] = tensor
-            del own[name]  # together with the assignment before: there is no call between
+            del own[name]  # atomic with the assignment before: there is no call between
 
 
 _ABSENT = object()
 
 
 def _place_of_attribute(module: Module, name: str) -> tuple:
-    """Return where a plain attribute is kept: a tensor, or one that is not there, which is a tensor for the call only.
+    """Return where a plain attribute is stored: a tensor, or a missing attribute that the call adds.
 
     Raises:
-        AttributeError, TypeError: what the name leads through is no module, or the attribute is no tensor.
+        AttributeError, TypeError: a part of the name is no module, or the attribute is no tensor.
         KeyError: the name is empty.
     """
     *path, key = name.split(".")
@@ -120,7 +120,7 @@ def _place_of_attribute(module: Module, name: str) -> tuple:
 
 
 def _slots(module: Module) -> dict:
-    """Return where each parameter and buffer is kept: {name: (registry, key)}."""
+    """Return where each parameter and buffer is stored: {name: (registry, key)}."""
     found = {}
     for prefix, one in module.named_modules(remove_duplicate=False):
         for registry in (one._parameters, one._buffers):

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.masked`: reductions and normalisations that leave out the elements where a mask is False."""
+"""PyTorch's `torch.masked`: reductions and normalisations that ignore elements where a mask is False."""
 
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.masked.normalisations import cumprod, cumsum, log_softmax, normalize, softmax, softmin

@@ -1,4 +1,4 @@
-"""A mask in the shape of an input, and the input with what it leaves out replaced by a number that changes nothing."""
+"""Masks broadcast to an input, and the input with masked elements replaced by a neutral value."""
 
 import numpy as np
 
@@ -37,17 +37,17 @@ def filled(input, mask, value):
 
 
 def lowest(dtype):
-    """Return the number that no element of a dtype is below."""
+    """Return the smallest value of a dtype."""
     return -np.inf if dtype.is_floating_point else dtypes.iinfo(dtype).min
 
 
 def highest(dtype):
-    """Return the number that no element of a dtype is above."""
+    """Return the largest value of a dtype."""
     return np.inf if dtype.is_floating_point else dtypes.iinfo(dtype).max
 
 
 def sorted_dims(dim, ndim: int) -> tuple[int, ...]:
-    """Return the dims to reduce over, counted from the start and in order: all for None and ()."""
+    """Return the dims to reduce over, non-negative and sorted: all for None and ()."""
     if dim is None or (isinstance(dim, tuple) and not dim):
         return tuple(range(ndim))
     return tuple(sorted(normalise_dims(dim, ndim)))

@@ -1,4 +1,4 @@
-"""Means, variances and standard deviations of the elements that a mask lets through."""
+"""Means, variances and standard deviations of the elements where a mask is True."""
 
 from backlight import dtypes
 from backlight.errors import ArgumentError, ValueProblem
@@ -9,7 +9,7 @@ from backlight.ops.shape.reshaping import reshape
 
 
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Return the mean of the elements that `mask` lets through, over `dim`; NaN where there is none.
+    """Return the mean of the elements where `mask` is True, over `dim`; NaN where there is none.
 
     Raises:
         ValueError: the dtype of the result would not be floating point.
@@ -27,7 +27,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def _count(input, dim, mask, keepdim: bool):
-    """Return how many elements go into each result."""
+    """Return the number of elements of each result."""
     dims = sorted_dims(dim, input.ndim)
     if mask is not None:
         return reductions.sum(mask, dims, keepdim)
@@ -36,9 +36,9 @@ def _count(input, dim, mask, keepdim: bool):
 
 
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
-    """Return the variance of the elements that `mask` lets through, over `dim` (all dims by default).
+    """Return the variance of the elements where `mask` is True, over `dim` (all dims by default).
 
-    Σ (x − mean)² is divided by n − `correction`, n being how many elements there are; `unbiased` is the old way to say
+    Σ (x − mean)² is divided by n − `correction`, n being the number of elements; `unbiased` is the old form of
     a correction of 1 (the default) or 0.
     """
     if unbiased is not None and correction is not None:
@@ -57,5 +57,5 @@ def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
 
 
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
-    """Return the standard deviation of the elements that `mask` lets through: the root of `var`."""
+    """Return the standard deviation of the elements where `mask` is True: the root of `var`."""
     return var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask).sqrt()

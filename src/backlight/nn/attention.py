@@ -1,4 +1,4 @@
-"""Attention with several heads, as a function of its weights."""
+"""Multi-head attention, as a function of its weights."""
 
 import math
 import warnings
@@ -30,7 +30,7 @@ class Sizes:
 
     @property
     def rows(self) -> int:
-        """Heads of all batch elements."""
+        """The number of heads over the full batch."""
         return self.batch * self.heads
 
 
@@ -73,7 +73,7 @@ def multi_head_attention_forward(
         add_zero_attn: add a key and a value of zeros.
         key_padding_mask: (batch, keys); True, or a number that is added to the scores, for keys to ignore.
         need_weights: return the attention weights too, which takes a slower path.
-        attn_mask: (queries, keys) or (batch · heads, queries, keys); True for what may not be looked at, or numbers.
+        attn_mask: (queries, keys) or (batch · heads, queries, keys); True for masked positions, or numbers.
         use_separate_proj_weight: take `q_proj_weight`, `k_proj_weight` and `v_proj_weight`.
         static_k, static_v: (batch · heads, keys, dim / heads), instead of projected ones.
         average_attn_weights: whether the weights returned are the mean over heads.
@@ -96,7 +96,7 @@ def multi_head_attention_forward(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
             "`generate_square_subsequent_mask` to create this mask."
         )
-    hinted = is_causal and key_padding_mask is None and not need_weights  # the hint says all that the mask would
+    hinted = is_causal and key_padding_mask is None and not need_weights  # the hint replaces the mask
     attn_mask = None if hinted else additive_mask(attn_mask, "attn_mask", query)
     if use_separate_proj_weight:
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
@@ -133,7 +133,7 @@ def multi_head_attention_forward(
 
 
 def _projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> list[Tensor]:
-    """Return query, key and value projected: with one product where they are the same tensor."""
+    """Project query, key and value; with one product if they are the same tensor."""
     if query is key and key is value:
         return linear(query, weight, bias).chunk(3, -1)
     dim = query.shape[-1]
@@ -151,7 +151,7 @@ def _by_heads(tensor: Tensor, sizes: Sizes) -> Tensor:
 
 
 def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float) -> tuple[Tensor, Tensor]:
-    """Return attention and its weights, step by step."""
+    """Return the attention output and its weights, by unfused ops."""
     scores = (q * math.sqrt(1 / q.shape[2])) @ k.transpose(1, 2)
     weights = softmax(scores if mask is None else scores + mask, -1)
     weights = dropout(weights, dropout_p, True) if dropout_p > 0 else weights
@@ -159,7 +159,7 @@ def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: fl
 
 
 def _attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, causal: bool, sizes: Sizes):
-    """Return attention by the fused op."""
+    """Return the attention output by the fused op."""
     split = (sizes.batch, sizes.heads)
     q, k, v = (part.unflatten(0, split) for part in (q, k, v))
     if mask is not None:
@@ -195,7 +195,7 @@ def additive_mask(
 
 
 def _cubic(mask: Tensor | None, sizes: Sizes, keys: int) -> Tensor | None:
-    """Return an attention mask with a dim for batch · heads in front."""
+    """Return an attention mask with a leading dim for batch · heads."""
     if mask is None:
         return None
     if mask.ndim == 2:
@@ -212,7 +212,7 @@ def _cubic(mask: Tensor | None, sizes: Sizes, keys: int) -> Tensor | None:
 
 
 def _merged(mask: Tensor | None, padding: Tensor | None, sizes: Sizes, more: int) -> Tensor | None:
-    """Return both masks in one, grown by the keys that were added, which may always be looked at."""
+    """Merge both masks, extended by the added keys, which are never masked."""
     if more:
         mask, padding = (None if each is None else pad(each, (0, more)) for each in (mask, padding))
     if padding is None:
@@ -228,7 +228,7 @@ def _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads: int) 
     """Tell whether there is a batch dim.
 
     Raises:
-        AssertionError: the dims of the arguments do not go together.
+        AssertionError: the dims of the arguments do not match.
     """
     dims = query.ndim
     if dims not in (2, 3):

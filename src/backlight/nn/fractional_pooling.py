@@ -1,4 +1,4 @@
-"""`fractional_max_pool2d` and `fractional_max_pool3d`: sizes, drawn numbers, and PyTorch's checks."""
+"""`fractional_max_pool2d` and `fractional_max_pool3d`: sizes, random samples, and PyTorch's checks."""
 
 from numbers import Number
 
@@ -50,14 +50,14 @@ def _pooled(dims: int, input, kernel_size, output_size, output_ratio, samples):
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Return the largest elements of windows over the last two dims whose distances are drawn.
+    """Return the maxima of windows over the last two dims, at random distances.
 
     Shapes: input (batch, channels, height, width) or without batch -> (batch, channels, *output_size)
 
     Args:
         output_size: how many windows there are along each dim.
         output_ratio: the same as a share of the input's size, between 0 and 1.
-        return_indices: return (values, places) with where in its plane each value lies.
+        return_indices: return (values, indices), with the index of each value in its plane.
 
     Raises:
         ValueError: neither a size nor a ratio is given.
@@ -70,7 +70,7 @@ def fractional_max_pool2d(
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Return the largest elements of windows over the last three dims; see `fractional_max_pool2d`."""
+    """Return the maxima of windows over the last three dims; see `fractional_max_pool2d`."""
     both = _pooled(3, input, kernel_size, output_size, output_ratio, _random_samples)
     return both if return_indices else both[0]
 
@@ -78,12 +78,12 @@ def fractional_max_pool3d(
 def fractional_max_pool2d_with_indices(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Return what `fractional_max_pool2d` returns, and where in its plane each value lies."""
+    """Return the result of `fractional_max_pool2d`, and the index of each value in its plane."""
     return _pooled(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 def fractional_max_pool3d_with_indices(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Return what `fractional_max_pool3d` returns, and where in its volume each value lies."""
+    """Return the result of `fractional_max_pool3d`, and the index of each value in its volume."""
     return _pooled(3, input, kernel_size, output_size, output_ratio, _random_samples)

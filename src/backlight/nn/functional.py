@@ -283,12 +283,12 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """Drop elements so that mean and variance stay, for networks of SELU units."""
+    """Drop elements and keep mean and variance, for networks of SELU units."""
     return dropouts.alpha_dropout(input, p, training, inplace)
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """Drop whole channels so that mean and variance stay, for networks of SELU units."""
+    """Drop full channels and keep mean and variance, for networks of SELU units."""
     return dropouts.feature_alpha_dropout(input, p, training, inplace)
 
 
@@ -296,15 +296,15 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    """Return the rows of `weight` that `input` numbers.
+    """Look up the rows of `weight` by the indices in `input`.
 
     Shapes: input (…), weight (n, dim) -> (…, dim)
 
     Args:
         padding_idx: the row that gets no gradient.
-        max_norm: rows taken that are longer than this are shortened in `weight` itself.
-        norm_type: which norm `max_norm` speaks of.
-        scale_grad_by_freq: divide each row's gradient by how often the row was taken.
+        max_norm: looked-up rows with a larger norm are rescaled in `weight` itself.
+        norm_type: the order of the norm for `max_norm`.
+        scale_grad_by_freq: divide each row's gradient by how often it was looked up.
         sparse: accepted; gradients are dense.
     """
     if weight._data.ndim != 2:
@@ -327,7 +327,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Normalise each channel over batch and space, then scale and shift it.
 
-    In training mean and variance are the batch's own, and the running ones move towards them by `momentum`. Else the
+    In training it uses the batch's mean and variance, and the running ones move towards them by `momentum`. Else the
     running ones are used.
 
     Shapes: input (batch, channels, …), all others (channels,) -> as input
@@ -354,7 +354,7 @@ def instance_norm(
 
 
 def adaptive_max_pool1d(input, output_size, return_indices=False):
-    """Return the largest elements of `output_size` windows over the last dim, on request also where they lie.
+    """Return the maxima of `output_size` windows over the last dim, optionally with their indices.
 
     Shapes: input (batch, channels, length) or without batch -> (batch, channels, output_size)
     """
@@ -363,17 +363,17 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 
 
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
-    """Return the largest elements of windows over the last dim, and where they lie."""
+    """Return the maxima of windows over the last dim, and their indices."""
     return adaptive_pooling.adaptive_max_pool1d(input, output_size)
 
 
 def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
-    """Return the largest elements of windows over the last two dims, and where in their plane they lie."""
+    """Return the maxima of windows over the last two dims, and their indices in the plane."""
     return adaptive_max_pool2d(input, output_size, True)
 
 
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
-    """Return the largest elements of windows over the last three dims, and where in their volume they lie."""
+    """Return the maxima of windows over the last three dims, and their indices in the volume."""
     return adaptive_max_pool3d(input, output_size, True)
 
 

@@ -1,7 +1,7 @@
-"""The gradients of convolutions by themselves, under the names of PyTorch's `torch.nn.grad`.
+"""PyTorch's `torch.nn.grad`: the gradients of convolutions as functions.
 
 x.grad of conv(x, w):  the transposed convolution of grad_output and w
-w.grad of conv(x, w):  Σ over batch and places of grad_output · what the kernel saw there
+w.grad of conv(x, w):  Σ over batch and positions of grad_output · the input patch there
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""First values of parameters: each function fills a tensor in place, without recording, and returns it."""
+"""Initialisation of parameters: each function fills a tensor in place, without recording, and returns it."""
 
 import math
 import warnings
@@ -175,10 +175,10 @@ def kaiming_normal_(
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
 ) -> Tensor:
-    """Draw from the normal distribution what lies in [a, b].
+    """Draw from the normal distribution truncated to [a, b].
 
-    Where much of the distribution lies there, what is outside is drawn again; else uniform numbers are drawn, and each
-    is kept as often as the density at it says.
+    If most of the distribution is inside, samples outside are drawn again; else uniform numbers are drawn, and each is
+    accepted with a probability proportional to its density.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
@@ -234,7 +234,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
     matrix = normal_(empty_like(tensor.detach()), 0, 1, generator).numpy().reshape(tensor.shape[0], -1)
     wide = matrix.shape[0] < matrix.shape[1]
     q, r = np.linalg.qr(matrix.T if wide else matrix)
-    q = q * np.sign(np.diag(r))  # which makes all orthogonal matrices equally likely
+    q = q * np.sign(np.diag(r))  # so that all orthogonal matrices are equally likely
     return _filled(tensor, np.ascontiguousarray(gain * (q.T if wide else q)).reshape(tensor.shape))
 
 
@@ -257,10 +257,10 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill the weight of a convolution so that each channel, as far as there are any, comes out as it went in.
+    """Fill the weight of a convolution so that it passes each input channel through unchanged, as far as there are any.
 
     Args:
-        groups: the groups of the convolution, each of which passes on its channels.
+        groups: the groups of the convolution, each of which passes its channels through.
 
     Raises:
         ValueError: the tensor is no such weight, or its channels cannot be divided into the groups.
@@ -280,7 +280,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _under_old_name(function):
-    """Return a function under the name that it had before PyTorch ended the names of what writes in `_`."""
+    """Return a function under its deprecated name, without the final `_`."""
     new = function.__name__
     old = new[:-1]
 

@@ -1,4 +1,4 @@
-"""`interpolate` and its older names: which op a mode and a number of dims mean, with PyTorch's checks."""
+"""`interpolate` and its older names: the op for a mode and a number of dims, with PyTorch's checks."""
 
 import warnings
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from backlight.tensor.tensor import Tensor
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
 _MEANS = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
-_KERNELS = {  # of a mode: the kernel, and over how many dims
+_KERNELS = {  # mode -> the op, and the number of dims
     "nearest": ("nearest", (1, 2, 3)),
     "nearest-exact": ("nearest-exact", (1, 2, 3)),
     "linear": ("linear", (1,)),
@@ -32,19 +32,19 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resize signals, pictures or volumes to a size, or by a factor.
+    """Resize signals, images or volumes to a size, or by a factor.
 
     Shapes: input (batch, channels, *sizes) with one to three sizes -> (batch, channels, *new sizes)
 
     Args:
         mode: "nearest" (as OpenCV), "nearest-exact" (as Pillow), "area"; for one size "linear", for two "bilinear",
             "bicubic" and, with `antialias`, "lanczos"; for three "trilinear".
-        align_corners: let the centres of the corner elements fall together, not their outer corners.
-        recompute_scale_factor: interpolate with the factor that the rounded size has.
-        antialias: average over all that a new element covers when a picture becomes smaller.
+        align_corners: align the centres of the corner elements, not their outer corners.
+        recompute_scale_factor: use the exact factor between the rounded sizes.
+        antialias: average over all elements that a new element covers when an image becomes smaller.
 
     Raises:
-        ValueError: the options do not fit together.
+        ValueError: the options contradict each other.
         RuntimeError: a size is not positive, or the mode is for another number of dims.
     """
     if mode in ("nearest", "area", "nearest-exact"):
@@ -131,7 +131,7 @@ def _check_mode(mode: str, dims: int, align_corners: bool, antialias: bool) -> N
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
-    """Resize signals, pictures or volumes: the old name of `interpolate`."""
+    """Resize signals, images or volumes: the old name of `interpolate`."""
     _warn("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
@@ -143,7 +143,7 @@ def upsample_nearest(input, size=None, scale_factor=None):
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
-    """Resize pictures bilinearly, with corners aligned: an old name of `interpolate`."""
+    """Resize images bilinearly, with corners aligned: an old name of `interpolate`."""
     _warn("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 

@@ -11,13 +11,13 @@ from backlight.sizes import Size
 from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["is_skeleton", "skeleton_of", "with_memory"]
+__all__ = ["is_meta", "materialised", "meta_like"]
 
 META = device("meta")
 
 
-class SkeletonMixin:
-    """What parameters and buffers without memory share. Whatever reads values, as every op does, raises."""
+class MetaTensorMixin:
+    """Base of parameters and buffers without memory. Reading values, as every op does, raises."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class SkeletonMixin:
         return self._shape if dim is None else self._shape[dim]
 
     def numel(self) -> int:
-        """Return how many elements there would be."""
+        """Return the number of elements."""
         return prod(self._shape)
 
     def is_floating_point(self) -> bool:
@@ -78,7 +78,7 @@ class SkeletonMixin:
         return _made, (type(self), self._shape, self._kind, self.requires_grad)
 
 
-class SkeletonParameter(SkeletonMixin, Parameter):
+class MetaParameter(MetaTensorMixin, Parameter):
     """A parameter without memory."""
 
     __slots__ = ()
@@ -86,7 +86,7 @@ class SkeletonParameter(SkeletonMixin, Parameter):
     shown = "Parameter"
 
 
-class SkeletonBuffer(SkeletonMixin, Tensor):
+class MetaBuffer(MetaTensorMixin, Tensor):
     """A buffer without memory."""
 
     __slots__ = ()
@@ -102,23 +102,23 @@ def _made(cls: type, shape: Size, kind: dtype, requires_grad: bool) -> TensorSta
     return made
 
 
-def is_skeleton(tensor) -> bool:
+def is_meta(tensor) -> bool:
     """Tell whether a parameter or buffer has no memory."""
-    return isinstance(tensor, SkeletonMixin)
+    return isinstance(tensor, MetaTensorMixin)
 
 
-def skeleton_of(tensor, kind: dtype | None = None) -> TensorState:
+def meta_like(tensor, kind: dtype | None = None) -> TensorState:
     """Return a parameter, or buffer, of the same shape without memory.
 
     Args:
         kind: another dtype, for those of a floating point one.
     """
-    cls = SkeletonParameter if isinstance(tensor, Parameter) else SkeletonBuffer
+    cls = MetaParameter if isinstance(tensor, Parameter) else MetaBuffer
     kind = kind if kind is not None and tensor.is_floating_point() else tensor.dtype
     return _made(cls, Size(tensor.shape), kind, tensor.requires_grad)
 
 
-def with_memory(tensor) -> TensorState:
-    """Return a parameter, or buffer, of the same shape with whatever is in its memory."""
+def materialised(tensor) -> TensorState:
+    """Return an uninitialised parameter, or buffer, of the same shape."""
     values = empty(tuple(tensor.shape), dtype=tensor.dtype)
     return Parameter(values, tensor.requires_grad) if isinstance(tensor, Parameter) else values

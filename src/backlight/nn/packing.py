@@ -1,6 +1,6 @@
 """Sequences of different lengths in one tensor: padded to the longest, or packed without padding.
 
-A packed sequence holds, step by step in time, one row for each sequence that lasts as long, longest sequence first.
+A packed sequence holds, for each time step, one row for each sequence of at least that length, longest first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class PackedFields(NamedTuple):
-    """What a packed sequence holds."""
+    """The fields of a packed sequence."""
 
     data: Tensor
     batch_sizes: Tensor
@@ -41,9 +41,9 @@ class PackedSequence(PackedFields):
 
     Args:
         data: the rows.
-        batch_sizes: how many sequences last as long as each step.
-        sorted_indices: the number each sequence had before they were sorted by length.
-        unsorted_indices: the way back.
+        batch_sizes: the number of sequences at each time step.
+        sorted_indices: the permutation that sorts the sequences by length.
+        unsorted_indices: its inverse.
     """
 
     __slots__ = ()
@@ -82,7 +82,7 @@ class PackedSequence(PackedFields):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Return the permutation that undoes another one."""
+    """Return the inverse of a permutation."""
     if permutation is not None and not isinstance(permutation, TensorState):
         got = type(permutation).__name__
         raise ArgumentError(f"empty_like(): argument 'input' (position 1) must be Tensor, not {got}")
@@ -144,7 +144,7 @@ def _check_lengths(counts: np.ndarray, batch: int) -> None:
 
 
 def _places(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (step, sequence) of each row, step by step, for lengths that fall."""
+    """Return (step, sequence) of each row, step by step, for descending lengths."""
     lasting = counts > np.arange(counts.max())[:, None]  # (time, batch)
     return np.nonzero(lasting)
 
@@ -158,7 +158,7 @@ def pad_packed_sequence(
     """Undo `pack_padded_sequence`: return the padded batch, in its old order, and the lengths.
 
     Args:
-        padding_value: what stands behind the end of a sequence.
+        padding_value: the value after the end of a sequence.
         total_length: pad to this length instead of the longest sequence's.
 
     Raises:
@@ -183,7 +183,7 @@ def pad_packed_sequence(
 
 
 def _padded(rows: Tensor, steps, places, shape: tuple[int, int], value: float, batch_first: bool) -> Tensor:
-    """Put rows at their (step, sequence) into a tensor filled with a value."""
+    """Write rows at their (step, sequence) into a tensor filled with a value."""
     long, wide = shape
     first, second = (wide, long) if batch_first else (long, wide)
     numbers = places * long + steps if batch_first else steps * wide + places

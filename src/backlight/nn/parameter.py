@@ -1,9 +1,9 @@
-"""`Parameter` and `Buffer`: tensors that a module counts among its own when they are assigned as attributes.
+"""`Parameter` and `Buffer`: tensors that a module registers when they are assigned as attributes.
 
 NOTE [Uninitialized tensors]
 The parameters of a lazy module have a dtype and no shape until the module sees its first input. Such a tensor has no
-`_data`: whatever reads it (every op does) raises. `materialize` makes it an ordinary one, the same object, so that
-whoever holds it sees it initialized.
+`_data`: reading it (every op does) raises. `materialize` makes the same object an ordinary tensor, so that all
+references to it see it initialized.
 """
 
 import numpy as np
@@ -31,11 +31,11 @@ def check_is_bool(requires_grad) -> None:
 
 
 class _ParameterKind(type):
-    """The kind of Parameter, so that `isinstance` can be told of others: see `answer_as_parameters`."""
+    """The metaclass of Parameter, so that `isinstance` can accept others: see `answer_as_parameters`."""
 
 
 class Parameter(Tensor, metaclass=_ParameterKind):
-    """A leaf that a module trains: it shares the memory of `data` and requires grad unless told otherwise.
+    """A leaf that a module trains: it shares the memory of `data` and requires grad by default.
 
     >>> import backlight as torch
     >>> torch.nn.Parameter(torch.tensor([1.0, 2.0]))
@@ -100,7 +100,7 @@ def _of_own_class(data: Tensor, requires_grad: bool) -> Tensor:
 
 
 def answer_as_parameters() -> None:
-    """Let `isinstance` take parameters of users' tensor classes for a Parameter from now on."""
+    """Make `isinstance` accept parameters of users' tensor classes as Parameter from now on."""
     _ParameterKind.__instancecheck__ = _is_parameter
 
 
@@ -140,7 +140,7 @@ class Buffer(Tensor):
 
 
 class UninitializedTensorMixin:
-    """What parameters and buffers without a shape share (see NOTE [Uninitialized tensors])."""
+    """Base of parameters and buffers without a shape (see NOTE [Uninitialized tensors])."""
 
     __slots__ = ()
 
@@ -159,10 +159,10 @@ class UninitializedTensorMixin:
         return made
 
     def materialize(self, shape: tuple[int, ...], device=None, dtype: dtype | None = None) -> None:
-        """Become an ordinary tensor of a shape, with whatever is in its memory.
+        """Become an ordinary, uninitialised tensor of a shape.
 
         Args:
-            dtype: another dtype than the one that it was made with.
+            dtype: the dtype, if it is to change.
         """
         data = empty(shape, device=device, dtype=self._kind if dtype is None else dtype)._data
         del self._kind
@@ -179,7 +179,7 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self):
-        """Say that there is no shape yet."""
+        """Raise: there is no shape yet."""
         raise ShapeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
@@ -193,7 +193,7 @@ class UninitializedTensorMixin:
 
     @property
     def device(self) -> device_kind:
-        """Where the tensor will live."""
+        """The device that the tensor will have."""
         return device_kind("cpu")
 
     @property
@@ -210,7 +210,7 @@ class UninitializedTensorMixin:
         return self._kind.is_floating_point
 
     def to(self, *args, **kwargs):
-        """Return an uninitialized tensor of the dtype that is asked for: itself, if it has that dtype."""
+        """Return an uninitialized tensor of the requested dtype: itself, if it has that dtype."""
         kind = self.data.to(*args, **kwargs).dtype
         return self if kind == self._kind else type(self)(self.requires_grad, dtype=kind)
 

@@ -20,14 +20,14 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Return the input's values at the places of a grid.
+    """Sample the input at the coordinates of a grid.
 
     Shapes: input (batch, channels, *sizes), grid (batch, *new sizes, dims) -> (batch, channels, *new sizes)
 
     Args:
         grid: coordinates from −1 to 1, the last dim's first.
-        mode: "bilinear" (of volumes trilinear), "nearest" or, of pictures, "bicubic".
-        padding_mode: what lies outside: "zeros", "border" (the nearest element) or "reflection".
+        mode: "bilinear" (trilinear for volumes), "nearest" or, for images, "bicubic".
+        padding_mode: the values outside: "zeros", "border" (the nearest element) or "reflection".
         align_corners: whether −1 and 1 are the centres of the outer elements, not their edges.
 
     Raises:
@@ -48,17 +48,17 @@ def grid_sample(
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Return the places to which affine maps take the elements of pictures or volumes.
+    """Return the sampling grid of affine maps of images or volumes.
 
     Shapes: theta (batch, dims, dims + 1) -> (batch, *size[2:], dims), for `grid_sample`
 
     Args:
-        size: (batch, channels, *sizes) of what will be sampled.
+        size: (batch, channels, *sizes) of the sampled output.
         align_corners: as for `grid_sample`.
 
     Raises:
         ValueError: the maps do not fit the size.
-        RuntimeError: the size is neither of pictures nor of volumes.
+        RuntimeError: the size is neither of images nor of volumes.
     """
     align_corners = _warned(align_corners)
     if not theta.is_floating_point():
@@ -87,7 +87,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 
 
 def _warned(align_corners: bool | None) -> bool:
-    """Return the option, after PyTorch's warning where it is left out."""
+    """Return the option; give PyTorch's warning if it is left out."""
     if align_corners is None:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "

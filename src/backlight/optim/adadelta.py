@@ -5,7 +5,7 @@ from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import adadelta_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["Adadelta"]
 
@@ -17,8 +17,8 @@ class Adadelta(Optimizer):
         u ← rho · u + (1 − rho) · d²        p ← p − lr · d
 
     Args:
-        lr: what the steps are multiplied with.
-        rho: how much of the averages is kept.
+        lr: the factor of the steps.
+        rho: the decay rate of the averages.
         weight_decay: this times the parameter is added to the gradient.
         foreach: accepted; there is one way here, and it gives the same numbers.
         capturable: accepted, as `foreach`.
@@ -64,7 +64,7 @@ class Adadelta(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "square_avg", "acc_delta")
+                init_state(state, param, "square_avg", "acc_delta")
             count_step(state)
             square, steps = writable(state["square_avg"]), writable(state["acc_delta"])
             adadelta_step(values, grad, square, steps, rate, rho, eps, sign, decay)

@@ -6,13 +6,13 @@ from backlight.engine.tensor_state import wrap, writable
 from backlight.errors import ValueProblem
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["Adafactor"]
 
 
 class Adafactor(Optimizer):
-    """Step by gradients divided by the root of their mean squares, of which a row's and a column's means are kept.
+    """Step by gradients divided by the root of their mean squares, which are stored as row and column means.
 
     Args:
         lr: the largest relative step; a step is at most this times the root mean square of the parameter.
@@ -77,17 +77,17 @@ class Adafactor(Optimizer):
 
 
 def _begin(state: dict, param) -> None:
-    """Fill a parameter's state as it is before its first step."""
+    """Initialise a parameter's state."""
     if param.ndim > 1:
         shape, kind = param.shape, writable(param).dtype
         rows = wrap(np.zeros((*shape[:-1], 1), kind))
-        begin(state, param, row_var=rows, col_var=wrap(np.zeros((*shape[:-2], 1, shape[-1]), kind)))
+        init_state(state, param, row_var=rows, col_var=wrap(np.zeros((*shape[:-2], 1, shape[-1]), kind)))
     else:
-        begin(state, param, "variance")
+        init_state(state, param, "variance")
 
 
 def _squares(state: dict, grad: np.ndarray, share: float, least: float) -> np.ndarray:
-    """Move the running averages towards this gradient's squares by a share; return the mean squares they stand for."""
+    """Update the running averages with this gradient's squares; return the mean squares reconstructed from them."""
     share = grad.dtype.type(share)
     if grad.ndim < 2:
         average = writable(state["variance"])

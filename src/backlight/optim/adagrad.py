@@ -6,7 +6,7 @@ from backlight.engine.tensor_state import wrap, writable
 from backlight.kernels.nn.optimizer_steps import adagrad_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["Adagrad"]
 
@@ -76,9 +76,9 @@ class Adagrad(Optimizer):
         return update
 
     def _state_of(self, param) -> dict:
-        """Return a parameter's state, which PyTorch makes before the first step."""
+        """Return a parameter's state, which PyTorch initialises before the first step."""
         state = self.state[param]
         if not state:
             initial = self.defaults["initial_accumulator_value"]
-            begin(state, param, sum=wrap(np.full_like(writable(param), initial)))
+            init_state(state, param, sum=wrap(np.full_like(writable(param), initial)))
         return state

@@ -5,8 +5,8 @@ import math
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import adam_step
 from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number, shrinking
-from backlight.optim.running import begin, count_step
+from backlight.optim.options import checked, decay_factor, direction, number
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["Adam", "AdamW"]
 
@@ -71,12 +71,12 @@ class Adam(Optimizer):
         """Return the update of one parameter under this group's options."""
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
         sign, decay = direction(group)
-        shrink, names = shrinking(group), AMSGRAD if group["amsgrad"] else AVERAGES
+        shrink, names = decay_factor(group), AMSGRAD if group["amsgrad"] else AVERAGES
 
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, *names)
+                init_state(state, param, *names)
             count = count_step(state)
             mean, square = writable(state["exp_avg"]), writable(state["exp_avg_sq"])
             largest = writable(state["max_exp_avg_sq"]) if names is AMSGRAD else None

@@ -4,13 +4,13 @@ from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import adamax_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["Adamax"]
 
 
 class Adamax(Optimizer):
-    """Step by the running mean of the gradient over its largest size of late.
+    """Step by the running mean of the gradient over a decaying maximum of its size.
 
         m ← beta1 · m + (1 − beta1) · g      u ← max(beta2 · u, |g| + eps)
         p ← p − lr / (1 − beta1ᵗ) · m / u
@@ -61,7 +61,7 @@ class Adamax(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "exp_avg", "exp_inf")
+                init_state(state, param, "exp_avg", "exp_inf")
             size = rate / (1 - beta1 ** count_step(state))
             mean, largest = writable(state["exp_avg"]), writable(state["exp_inf"])
             adamax_step(values, grad, mean, largest, size, 1 - beta1, beta2, eps, sign, decay)

@@ -1,10 +1,10 @@
-"""ASGD: gradient descent that keeps an average of where it has been."""
+"""ASGD: gradient descent with an average of the iterates."""
 
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import asgd_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
-from backlight.optim.running import begin, count_step, scalar
+from backlight.optim.running import count_step, init_state, scalar
 
 __all__ = ["ASGD"]
 
@@ -63,7 +63,7 @@ class ASGD(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "ax", eta=scalar(rate), mu=scalar(1))
+                init_state(state, param, "ax", eta=scalar(rate), mu=scalar(1))
             count = count_step(state)
             eta, share = float(state["eta"]._data), float(state["mu"]._data)
             asgd_step(values, grad, writable(state["ax"]), eta, 1 - lambd * eta, share, sign, decay)
@@ -74,5 +74,5 @@ class ASGD(Optimizer):
 
 
 def _set(tensor, value: float) -> None:
-    """Give a number of the state another value, in the dtype it has."""
+    """Set a number of the state, in its dtype."""
     tensor._data = tensor._data.dtype.type(value)

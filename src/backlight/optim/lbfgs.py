@@ -70,14 +70,14 @@ class LBFGS(Optimizer):
 
     def _step(self, closure):
         with silent_floats():
-            return self._iterated(closure, user_place())
+            return self._iterate(closure, user_place())
 
-    def _iterated(self, closure, place):
+    def _iterate(self, closure, place):
         group = self.param_groups[0]
         state = self.state[group["params"][0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
-        first_loss, gradient = self._looked(closure)
+        first_loss, gradient = self._evaluate(closure)
         loss, calls = number(first_loss), 1
         state["func_evals"] += 1
         if np.abs(gradient).max() <= group["tolerance_grad"]:
@@ -88,32 +88,34 @@ class LBFGS(Optimizer):
             first = state["n_iter"] == 1
             length = number(group["lr"]) * (min(1.0, 1.0 / float(np.abs(gradient).sum())) if first else 1)
             state.update(d=wrap(direction), t=length, prev_flat_grad=wrap(gradient.copy()), prev_loss=loss)
-            here = Point(0.0, loss, gradient, np.float64(gradient.dot(direction)))
-            if here.slope > -group["tolerance_change"]:
+            start = Point(0.0, loss, gradient, np.float64(gradient.dot(direction)))
+            if start.derivative > -group["tolerance_change"]:
                 break
             last = iteration == group["max_iter"]
-            there, tried = self._moved(closure, here, direction, length, group["max_eval"] - calls, last, place)
-            state["t"], loss, gradient = there.length, there.loss, there.gradient
-            calls += tried
-            state["func_evals"] += tried
-            if last or calls >= group["max_eval"] or self._is_done(here, there, direction, group):
+            end, evaluations = self._take_step(
+                closure, start, direction, length, group["max_eval"] - calls, last, place
+            )
+            state["t"], loss, gradient = end.length, end.loss, end.gradient
+            calls += evaluations
+            state["func_evals"] += evaluations
+            if last or calls >= group["max_eval"] or self._is_done(start, end, direction, group):
                 break
         return first_loss
 
-    def _is_done(self, here: Point, there: Point, direction: np.ndarray, group: dict) -> bool:
-        """Return whether the gradient, the step or the change of the loss is as small as the options ask."""
+    def _is_done(self, start: Point, end: Point, direction: np.ndarray, group: dict) -> bool:
+        """Return whether the gradient, the step or the change of the loss is below its tolerance."""
         return (
-            np.abs(there.gradient).max() <= group["tolerance_grad"]
-            or np.abs(direction * there.length).max() <= group["tolerance_change"]
-            or abs(there.loss - here.loss) < group["tolerance_change"]
+            np.abs(end.gradient).max() <= group["tolerance_grad"]
+            or np.abs(direction * end.length).max() <= group["tolerance_change"]
+            or abs(end.loss - start.loss) < group["tolerance_change"]
         )
 
     def _direction(self, state: dict, gradient: np.ndarray, size: int) -> np.ndarray:
-        """Return −H · g by the two-loop recursion, after taking the last step into the history."""
+        """Return −H · g by the two-loop recursion, after adding the last step to the history."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return -gradient
-        _remember(state, gradient, size)
+        _update_history(state, gradient, size)
         changes, steps, weights = [[each._data for each in state[name]] for name in ("old_dirs", "old_stps", "ro")]
         shares = state.setdefault("al", [None] * size)
         rest = -gradient
@@ -127,33 +129,33 @@ class LBFGS(Optimizer):
             rest += (shares[i]._data - changes[i].dot(rest) * weights[i]) * steps[i]
         return rest
 
-    def _moved(self, closure, here: Point, direction, length: float, limit: int, last: bool, place):
-        """Change the parameters, by a line search if there is one; return where they are, and the closure's calls."""
+    def _take_step(self, closure, start: Point, direction, length: float, limit: int, last: bool, place):
+        """Update the parameters, by a line search if there is one; return the new point, and the closure's calls."""
         search = self.param_groups[0]["line_search_fn"]
         if search is None:
             self._add(length, direction, place)
             if last:
-                return Point(length, here.loss, here.gradient, here.slope), 0
-            loss, gradient = self._looked(closure)
-            return Point(length, number(loss), gradient, here.slope), 1
+                return Point(length, start.loss, start.gradient, start.derivative), 0
+            loss, gradient = self._evaluate(closure)
+            return Point(length, number(loss), gradient, start.derivative), 1
         if search != "strong_wolfe":
             raise GraphError(f"only 'strong_wolfe' is supported; got line_search_fn={search!r}")
         before = [writable(param).copy() for param in self.param_groups[0]["params"]]
 
-        def look(length: float) -> Point:
+        def evaluate(length: float) -> Point:
             self._add(length, direction, place)
-            loss, gradient = self._looked(closure)
+            loss, gradient = self._evaluate(closure)
             for param, values in zip(self.param_groups[0]["params"], before):
                 np.copyto(writable(param), values)
             return Point(length, number(loss), gradient, np.float64(gradient.dot(direction)))
 
         tolerance = self.param_groups[0]["tolerance_change"]
-        there, tried = strong_wolfe(look, here, length, direction, tolerance, limit)
-        self._add(there.length, direction, place)
-        return there, tried
+        end, evaluations = strong_wolfe(evaluate, start, length, direction, tolerance, limit)
+        self._add(end.length, direction, place)
+        return end, evaluations
 
-    def _looked(self, closure):
-        """Return the loss as the closure returns it, and the gradients of all parameters as one vector."""
+    def _evaluate(self, closure):
+        """Return the closure's loss, and the gradients of all parameters as one vector."""
         with enable_grad():
             loss = closure()
         parts = [
@@ -174,8 +176,8 @@ class LBFGS(Optimizer):
             offset += values.size
 
 
-def _remember(state: dict, gradient: np.ndarray, size: int) -> None:
-    """Take the last step, and how it changed the gradient, into the history."""
+def _update_history(state: dict, gradient: np.ndarray, size: int) -> None:
+    """Add the last step, and the change of the gradient, to the history."""
     change = gradient - state["prev_flat_grad"]._data
     step = (state["d"]._data * state["t"]).astype(gradient.dtype, copy=False)
     curvature = change.dot(step)

@@ -1,4 +1,4 @@
-"""Learning rate schedules, under PyTorch's name; they stand in `schedules`, a family a file."""
+"""Learning rate schedules, under PyTorch's name; they are in `schedules`, one file for each family."""
 
 from backlight.optim.schedules.chains import ChainedScheduler, SequentialLR
 from backlight.optim.schedules.curves import CosineAnnealingLR, CosineAnnealingWarmRestarts, PolynomialLR

@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrix is made orthogonal before each step."""
+"""Muon: momentum, orthogonalised before each step."""
 
 import math
 
@@ -17,7 +17,7 @@ ADJUSTMENTS = ("original", "match_rms_adamw")
 
 
 class Muon(Optimizer):
-    """Step along the momentum made orthogonal: all its singular values are brought near 1. For matrices only.
+    """Step along the orthogonalised momentum, whose singular values are all near 1. For matrices only.
 
         B ← momentum · B + (1 − momentum) · g        p ← (1 − lr · weight_decay) · p − lr′ · orthogonal(B)
 
@@ -91,7 +91,7 @@ class Muon(Optimizer):
 
 
 def _orthogonal(matrix: Tensor, coefficients: tuple, steps: int, eps: float) -> Tensor:
-    """Return a matrix of nearly the same singular vectors with singular values around 1, by Newton and Schulz."""
+    """Orthogonalise a matrix by the Newton–Schulz iteration: its singular values become nearly 1."""
     if steps >= 100:
         raise ValueProblem("Number of steps must be less than 100 for computational efficiency")
     if len(coefficients) != 3:

@@ -5,8 +5,8 @@ import math
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import nadam_step
 from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number, shrinking
-from backlight.optim.running import begin, count_step, scalar
+from backlight.optim.options import checked, decay_factor, direction, number
+from backlight.optim.running import count_step, init_state, scalar
 
 __all__ = ["NAdam"]
 
@@ -67,7 +67,7 @@ class NAdam(Optimizer):
         """Return the update of one parameter under this group's options."""
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
         sign, decay = direction(group)
-        shrink, momentum_decay = shrinking(group), group["momentum_decay"]
+        shrink, momentum_decay = decay_factor(group), group["momentum_decay"]
 
         def momentum(count: float) -> float:
             return beta1 * (1.0 - 0.5 * 0.96 ** (count * momentum_decay))
@@ -75,7 +75,7 @@ class NAdam(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "exp_avg", "exp_avg_sq", mu_product=scalar(1))
+                init_state(state, param, "exp_avg", "exp_avg_sq", mu_product=scalar(1))
             count, product = count_step(state), state["mu_product"]
             now, ahead = momentum(count), momentum(count + 1)
             product._data = product._data * product._data.dtype.type(now)

@@ -31,17 +31,17 @@ __all__ = ["Optimizer"]
 
 required = object()
 
-NUMBERS = {"step", "mu_product", "eta", "mu"}  # in a state: of no parameter's shape or dtype
+NUMBERS = {"step", "mu_product", "eta", "mu"}  # entries of a state without the parameter's shape and dtype
 
 
 NOT_COPIED = frozenset({"step", "_before_step", "_after_step"})
 
 
 class Optimizer:
-    """What all optimizers share: groups, state, saving (see NOTE [Writing an optimizer]).
+    """Base class of all optimizers: groups, state, saving (see NOTE [Writing an optimizer]).
 
     Args:
-        params: tensors, (name, tensor) pairs, or dicts with the key "params" and options of their own.
+        params: tensors, (name, tensor) pairs, or dicts with the key "params" and their own options.
         defaults: the options of groups that do not set them.
 
     Raises:
@@ -71,7 +71,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def __getstate__(self) -> dict:
-        """Return what is copied and pickled: all but hooks, and the `step` that a schedule put over the class's."""
+        """Return the state for copies and pickles: all but hooks, and the `step` that a schedule has wrapped."""
         return {name: value for name, value in vars(self).items() if name not in NOT_COPIED}
 
     def __setstate__(self, state: dict) -> None:
@@ -79,7 +79,7 @@ class Optimizer:
         self._before_step, self._after_step = HookDict(), HookDict()
 
     def add_param_group(self, param_group: dict) -> None:
-        """Add parameters with options of their own.
+        """Add parameters with their own options.
 
         Raises:
             TypeError: the group is no dict, or its parameters are a set or no tensors.
@@ -130,7 +130,7 @@ class Optimizer:
                 raise ValueProblem("some parameters appear in more than one parameter group")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradient of every parameter, or fill it with zeros."""
+        """Clear the gradient of every parameter, or fill it with zeros."""
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
@@ -140,7 +140,7 @@ class Optimizer:
                     param._grad.zero_()
 
     def step(self, closure: Callable | None = None):
-        """Change every parameter that has a gradient.
+        """Update every parameter that has a gradient.
 
         Args:
             closure: clears the gradients, computes the loss, calls backward and returns the loss.
@@ -184,7 +184,7 @@ class Optimizer:
         return result
 
     def updater(self, group: dict) -> Callable:
-        """Return the function that changes one parameter: it is given the tensor, its array and its gradient's array.
+        """Return the function that updates one parameter, called with the tensor, its array and its gradient's array.
 
         Raises:
             NotImplementedError: the subclass has none.
@@ -216,7 +216,7 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take over state and options from what `state_dict` of an optimizer over like parameters returned.
+        """Load state and options from the `state_dict` of an optimizer over similar parameters.
 
         Raises:
             ValueError: the groups are not of the same number and sizes.
@@ -254,7 +254,7 @@ class Optimizer:
 
 
 def _names_and_tensors(params) -> tuple[list[str], list]:
-    """Split what a group was given into names, if there are any, and tensors."""
+    """Split the parameters of a group into names, if given, and tensors."""
     if isinstance(params, TensorState):
         return [], [params]
     if isinstance(params, set):
@@ -270,7 +270,7 @@ def _names_and_tensors(params) -> tuple[list[str], list]:
 
 
 def _fitted(value, param: Tensor):
-    """Return a copy of a parameter's state, with tensors in its dtype, apart from those that are numbers."""
+    """Return a copy of a parameter's state, with tensors cast to its dtype, except those that are numbers."""
     return {name: _copied(entry, None if name in NUMBERS else param._data.dtype) for name, entry in value.items()}
 
 

@@ -7,13 +7,13 @@ import numpy as np
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ValueProblem
 
-__all__ = ["checked", "direction", "number", "shrinking"]
+__all__ = ["checked", "decay_factor", "direction", "number"]
 
 SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fused", "maximize", "nesterov"])
 
 
 def checked(*not_negative: str, **options) -> dict:
-    """Return the options of an optimizer, which are the defaults of its groups, if they can be used.
+    """Check the options of an optimizer, which are the defaults of its groups, and return them.
 
     Args:
         not_negative: names of options that must be 0 or more; `lr` always must.
@@ -48,7 +48,7 @@ def checked(*not_negative: str, **options) -> dict:
 
 
 def _check_betas(betas: tuple) -> None:
-    """Raise unless the rates of running averages can be used."""
+    """Raise unless the rates of running averages are valid."""
     if len(betas) < 2:
         raise DimError(f"{type(betas).__name__} index out of range: betas must be two numbers, got {betas}")
     for place, beta in enumerate(betas):
@@ -64,11 +64,11 @@ def number(value) -> float:
 
 
 def direction(group: dict) -> tuple[int, float]:
-    """Return a group's sign of the gradient, and what times the parameter is added to it."""
+    """Return a group's sign of the gradient, and its weight decay."""
     decay = 0 if group.get("decoupled_weight_decay") else number(group["weight_decay"])
     return -1 if group["maximize"] else 1, decay
 
 
-def shrinking(group: dict) -> float:
-    """Return what a group's parameters are multiplied with at each step."""
+def decay_factor(group: dict) -> float:
+    """Return the factor of a group's decoupled weight decay at each step."""
     return 1 - number(group["lr"]) * number(group["weight_decay"]) if group["decoupled_weight_decay"] else 1

@@ -1,12 +1,12 @@
-"""RAdam: Adam that waits with its division until the mean square can be trusted."""
+"""RAdam: Adam without its division until the variance estimate is reliable."""
 
 import math
 
 from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import radam_step
 from backlight.optim.optimizer import Optimizer
-from backlight.optim.options import checked, direction, number, shrinking
-from backlight.optim.running import begin, count_step
+from backlight.optim.options import checked, decay_factor, direction, number
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["RAdam"]
 
@@ -64,12 +64,12 @@ class RAdam(Optimizer):
         """Return the update of one parameter under this group's options."""
         rate, (beta1, beta2), eps = number(group["lr"]), group["betas"], group["eps"]
         sign, decay = direction(group)
-        shrink = shrinking(group)
+        shrink = decay_factor(group)
 
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "exp_avg", "exp_avg_sq")
+                init_state(state, param, "exp_avg", "exp_avg_sq")
             count = count_step(state)
             size, rectified = rate / (1 - beta1**count), rectification(beta2, count)
             mean, square = writable(state["exp_avg"]), writable(state["exp_avg_sq"])
@@ -79,7 +79,7 @@ class RAdam(Optimizer):
 
 
 def rectification(beta2: float, count: float) -> float:
-    """Return the factor for the root of the variance after `count` steps; 0 while the average is of too few."""
+    """Return the rectification factor after `count` steps; 0 while there are too few."""
     limit = 2 / (1 - beta2) - 1
     unbiased = 1 - beta2**count
     length = limit - 2 * count * beta2**count / unbiased

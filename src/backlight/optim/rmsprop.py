@@ -4,7 +4,7 @@ from backlight.engine.tensor_state import writable
 from backlight.kernels.nn.optimizer_steps import rmsprop_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, direction, number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["RMSprop"]
 
@@ -19,7 +19,7 @@ class RMSprop(Optimizer):
 
     Args:
         lr: the learning rate.
-        alpha: how much of the averages is kept.
+        alpha: the decay rate of the averages.
         weight_decay: this times the parameter is added to the gradient.
         momentum: how much of the last step is kept.
         centered: divide by an estimate of the gradient's standard deviation.
@@ -73,7 +73,7 @@ class RMSprop(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, *names)
+                init_state(state, param, *names)
             count_step(state)
             velocity = writable(state["momentum_buffer"]) if momentum > 0 else None
             mean = writable(state["grad_avg"]) if centered else None

@@ -1,4 +1,4 @@
-"""Rprop: each element has a step size of its own, which the gradient's sign alone steers."""
+"""Rprop: a step size for each element, adapted by the gradient's sign alone."""
 
 import numpy as np
 
@@ -7,17 +7,17 @@ from backlight.errors import ValueProblem
 from backlight.kernels.nn.optimizer_steps import rprop_step
 from backlight.optim.optimizer import Optimizer
 from backlight.optim.options import checked, number
-from backlight.optim.running import begin, count_step
+from backlight.optim.running import count_step, init_state
 
 __all__ = ["Rprop"]
 
 
 class Rprop(Optimizer):
-    """Step by the gradient's sign times a size that grows while the sign stays and shrinks when it turns.
+    """Step by the gradient's sign times a size that grows while the sign stays and shrinks when it changes.
 
     Args:
         lr: the first step size.
-        etas: what a size is multiplied with when the sign turned, and when it stayed.
+        etas: the factors of a size when the sign changed, and when it stayed.
         step_sizes: the smallest and the largest size.
         capturable: accepted; there is one way here, and it gives the same numbers.
         foreach: accepted, as `capturable`.
@@ -61,7 +61,7 @@ class Rprop(Optimizer):
         def update(param, values, grad):
             state = self.state[param]
             if not state:
-                begin(state, param, "prev", step_size=wrap(np.full_like(values, rate)))
+                init_state(state, param, "prev", step_size=wrap(np.full_like(values, rate)))
             count_step(state)
             before, sizes = writable(state["prev"]), writable(state["step_size"])
             rprop_step(values, grad, before, sizes, shrink, grow, smallest, largest, sign)

@@ -1,4 +1,4 @@
-"""The state of a parameter: how many steps it took, and arrays of its shape."""
+"""The state of a parameter: the number of its steps, and arrays of its shape."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from backlight.dtypes import get_default_dtype
 from backlight.engine.tensor_state import wrap, writable
 from backlight.tensor.tensor import Tensor
 
-__all__ = ["begin", "count_step", "scalar", "zeros_like"]
+__all__ = ["count_step", "init_state", "scalar", "zeros_like"]
 
 
 def scalar(value: float) -> Tensor:
@@ -20,13 +20,13 @@ def zeros_like(param: Tensor) -> Tensor:
     return wrap(np.zeros_like(writable(param)))
 
 
-def begin(state: dict, param: Tensor, *names: str, **others) -> None:
-    """Fill a parameter's state, in one step, as it is before the first: a count of 0, zeros under names, and others."""
+def init_state(state: dict, param: Tensor, *names: str, **others) -> None:
+    """Initialise a parameter's state: a count of 0, zeros under names, and other entries."""
     state.update({"step": scalar(0), **{name: zeros_like(param) for name in names}, **others})
 
 
 def count_step(state: dict) -> float:
-    """Count one step in a parameter's state, and return how many there are now."""
+    """Increment the step count of a parameter's state, and return it."""
     step = state["step"]
     step._data = step._data + step._data.dtype.type(1)
     return float(step._data)

@@ -11,7 +11,7 @@ __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """Step against the gradient, with momentum if asked for.
+    """Step against the gradient, optionally with momentum.
 
         g ← gradient + weight_decay · p
         b ← momentum · b + (1 − dampening) · g      (b = g at the first step)

@@ -3,8 +3,8 @@
 NOTE [The legacy format]
 Five pickles: a magic number, the protocol 1001, a dict about the machine, the value (in which each tensor names its
 storage by a persistent id), and the list of the storages' keys. Then, for each key, the number of elements as 8 bytes
-and the elements. Tensors are made before their memory is read, so it is set aside by what the ids say: as much, in all,
-as the file is long, and no more.
+and the elements. Tensors are made before their memory is read, so it is allocated by the sizes in the ids: in total at
+most as many bytes as the file has.
 """
 
 import io
@@ -32,7 +32,7 @@ class StoredArray(NamedTuple):
 
 
 class _Storages:
-    """The memory that is set aside while the value is read."""
+    """The memory that is allocated while the value is read."""
 
     def __init__(self, most: int):
         self.left = most
@@ -69,7 +69,7 @@ class _Storages:
 
 
 def read_legacy(file: BinaryIO, names: Mapping[str, object]):
-    """Return what a file in the legacy format holds (see NOTE [The legacy format])."""
+    """Return the value in a file of the legacy format (see NOTE [The legacy format])."""
     content = file.read()
     rest = io.BytesIO(content)
     storages = _Storages(len(content))

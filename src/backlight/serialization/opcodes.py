@@ -1,9 +1,9 @@
-"""A reader of pickles that can run no code.
+"""A reader of pickles that cannot run code.
 
 NOTE [Reading without running]
-A pickle is a program for a small stack machine. Python's own machine calls whatever the file names; this one knows
-plain values, containers, and a table of a few builders, and stops at all else. It never imports, and never sets an
-attribute but on an OrderedDict that it made itself.
+A pickle is a program for a small stack machine. Python's own machine calls any function that the file names; this one
+supports plain values, containers, and a table of a few builders, and raises for all else. It never imports, and sets
+attributes only on an OrderedDict that it made itself.
 """
 
 import pickletools
@@ -19,7 +19,7 @@ __all__ = ["LoadError", "read_pickle"]
 
 
 class LoadError(BacklightError, UnpicklingError):
-    """A file cannot be loaded: it is damaged, of another format, or asks for what is not allowed."""
+    """A file cannot be loaded: it is damaged, of another format, or needs something that is not allowed."""
 
 
 class Builder:
@@ -31,7 +31,7 @@ class Builder:
 
 MARK = object()
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, MemoryError, EOFError)
-MOST_IN_KEY = 1000  # a tuple of tuples of tuples … would take for ever to hash
+MOST_IN_KEY = 1000  # a tuple of tuples of tuples … would take forever to hash
 PLAIN = {
     *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "BINFLOAT", "FLOAT"),
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
@@ -43,19 +43,19 @@ PUTS, GETS = {"PUT", "BINPUT", "LONG_BINPUT"}, {"GET", "BINGET", "LONG_BINGET"}
 
 
 def read_pickle(content: bytes | BinaryIO, names: Mapping[str, object], stored: Callable):
-    """Return what a pickle holds.
+    """Return the value of a pickle.
 
     Args:
-        content: the pickle, or a file that stands at its begin, and afterwards behind its end.
-        names: what the pickle may name, by "module.name": values, and Builders for what may be called.
-        stored: returns the value that a persistent id stands for.
+        content: the pickle, or a file positioned at its beginning; afterwards it is positioned after its end.
+        names: the allowed names, by "module.name": values, and Builders for functions that may be called.
+        stored: returns the value of a persistent id.
 
     Raises:
         UnpicklingError: the pickle is damaged, or names something else.
     """
     machine = Machine(names, stored)
     try:
-        with warnings.catch_warnings():  # damaged bytes may look like old escapes in strings, of which Python warns
+        with warnings.catch_warnings():  # damaged bytes may look like deprecated escapes: Python warns
             warnings.simplefilter("ignore", DeprecationWarning)
             for opcode, argument, _ in pickletools.genops(content):
                 machine.run(opcode.name, argument)
@@ -65,7 +65,7 @@ def read_pickle(content: bytes | BinaryIO, names: Mapping[str, object], stored: 
 
 
 def hashable(key):
-    """Return a key, if hashing it takes no longer than the file is long."""
+    """Return a key, if hashing it takes at most linear time in the file's size."""
     inside, seen = [key], 0
     while inside:
         value = inside.pop()
@@ -87,7 +87,7 @@ class Machine:
         self.memo: dict[int, object] = {}
 
     def run(self, name: str, argument) -> None:
-        """Do one instruction."""
+        """Execute one instruction."""
         if name in PLAIN:
             self.stack.append(argument)
         elif name in CONSTANTS:
@@ -117,7 +117,7 @@ class Machine:
         return taken
 
     def result(self):
-        """Return the only value that is left."""
+        """Return the only value left on the stack."""
         (value,) = self.stack
         if value is MARK or isinstance(value, Builder):
             raise ValueError("there is no value in it")

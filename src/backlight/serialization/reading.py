@@ -23,11 +23,11 @@ __all__ = ["load"]
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only: bool = True, mmap: bool | None = None, **options):
-    """Return what a file in PyTorch's format holds: tensors and plain values in dicts and lists. No code is run.
+    """Return the content of a file in PyTorch's format: tensors and plain values in dicts and lists. No code is run.
 
     Args:
         f: a path, or a file open for reading.
-        map_location: where tensors go; there is the CPU.
+        map_location: the device of the tensors; only the CPU.
         pickle_module: accepted; Python's pickle is not used.
         weights_only: accepted; nothing else is loaded in any case.
         mmap: accepted; the file is read.
@@ -43,7 +43,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool = True,
 
 
 def _read(file: BinaryIO):
-    """Return what a file holds, in the zip format or in the one before it."""
+    """Return the content of a file, in the zip format or the legacy format."""
     start = file.tell()
     head = file.read(len(LEGACY_HEAD))
     file.seek(start)
@@ -66,7 +66,7 @@ class _Archive:
 
     def __init__(self, archive: zipfile.ZipFile, file: BinaryIO):
         self.archive = archive
-        self.left = file.seek(0, os.SEEK_END)  # how many bytes may still be read: not more than there are
+        self.left = file.seek(0, os.SEEK_END)  # how many bytes may still be read: at most the file's size in total
         pickles = [name for name in archive.namelist() if name.endswith("/data.pkl")]
         if len(pickles) != 1 or any(name.endswith("/constants.pkl") for name in archive.namelist()):
             raise LoadError(f"{archive.filename} holds no weights: it must have been written by torch.save")
@@ -74,14 +74,14 @@ class _Archive:
         self.arrays: dict[str, StoredArray] = {}
 
     def content(self):
-        """Return what the pickle says."""
+        """Return the value of the pickle."""
         order = f"{self.root}byteorder"
         if order in self.archive.namelist() and self._bytes(order) != b"little":
             raise LoadError("the file must have little-endian numbers, and has big-endian ones: save it again")
         return read_pickle(self._bytes(f"{self.root}data.pkl"), NAMES, self.stored)
 
     def _bytes(self, name: str) -> bytes:
-        """Return the bytes of an entry, which must not be compressed: nothing in the file is larger than the file."""
+        """Return the bytes of an entry, which must not be compressed: so nothing expands beyond the file's size."""
         entry = self.archive.getinfo(name)
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > self.left:
             raise LoadError(
@@ -92,7 +92,7 @@ class _Archive:
         return self.archive.read(entry)
 
     def stored(self, key) -> StoredArray:
-        """Return the memory that a persistent id stands for: ("storage", dtype, name, place, number of elements)."""
+        """Return the memory of a persistent id: ("storage", dtype, name, place, number of elements)."""
         _, kind, name, _, count = key
         if name not in self.arrays:
             content = bytearray(self._bytes(f"{self.root}data/{name}"))
@@ -104,7 +104,7 @@ class _Archive:
 
 
 def _tensor(stored: StoredArray, offset: int, size: tuple, stride: tuple, requires_grad: bool, hooks=None, extra=None):
-    """Return a tensor over stored memory, which it must not leave."""
+    """Return a tensor over stored memory, after checking its bounds."""
     size, stride = tuple(size), tuple(stride)
     elements = stored.elements
     last = offset + sum((length - 1) * step for length, step in zip(size, stride))
@@ -126,7 +126,7 @@ def _parameter(data, requires_grad: bool, hooks=None) -> Parameter:
 
 
 def _parameter_with_state(data, requires_grad: bool, hooks, state: dict) -> Parameter:
-    """Return a parameter to which somebody attached attributes."""
+    """Return a parameter with user attributes."""
     made = _parameter(data, requires_grad)
     if not isinstance(state, dict) or any(not isinstance(name, str) or name in vars(TensorState) for name in state):
         raise LoadError(
@@ -151,7 +151,7 @@ def _bytearray(content: bytes = b"") -> bytearray:
 
 
 def _bytes(text: str, encoding: str) -> bytes:
-    """Return bytes as protocol 2 writes them: as text in latin1."""
+    """Return bytes that protocol 2 wrote as text in latin1."""
     if encoding != "latin1":
         raise LoadError(f"bytes must be written as latin1, got {encoding!r}")
     return text.encode("latin1")

@@ -13,10 +13,10 @@ __all__ = ["load_file", "save_file"]
 
 
 def save_file(tensors: dict[str, Tensor], filename: str | os.PathLike, metadata: dict[str, str] | None = None) -> None:
-    """Write tensors by name; each is written in full, also where two share memory.
+    """Write tensors by name; each is written in full, even if two share memory.
 
     Args:
-        metadata: texts to write beside them.
+        metadata: texts to write with them.
 
     Raises:
         TypeError: a name is no text, or a value no tensor.
@@ -35,7 +35,7 @@ def load_file(filename: str | os.PathLike) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file by name.
 
     Raises:
-        ValueError: the file is damaged, of another format, or holds a dtype that backlight has not: float8, complex.
+        ValueError: the file is damaged, of another format, or has an unsupported dtype: float8, complex.
     """
     try:
         arrays, _ = read_arrays(filename)

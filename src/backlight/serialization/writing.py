@@ -2,7 +2,7 @@
 
 NOTE [The format]
 A zip archive, not compressed: `data.pkl` is a pickle in which each tensor is a call of `_rebuild_tensor_v2` with a
-persistent id, and `data/<number>` are the bytes that the id stands for. The pickle is written here, opcode by opcode:
+persistent id, and `data/<number>` has the bytes of that id. The pickle is written here, opcode by opcode:
 Python's pickler would write the names of our classes.
 """
 
@@ -23,7 +23,7 @@ from backlight.errors import ArgumentError, ValueProblem
 from backlight.nn.parameter import Parameter
 from backlight.serialization.legacy import MACHINE, MAGIC, PROTOCOL
 from backlight.sizes import Size
-from backlight.tensor.pickling import layout_in, whole_memory
+from backlight.tensor.pickling import base_array, layout_in
 
 __all__ = ["save"]
 
@@ -31,10 +31,10 @@ __all__ = ["save"]
 def save(obj, f, pickle_module=None, pickle_protocol: int = 2, _use_new_zipfile_serialization: bool = True) -> None:
     """Write tensors and plain values, in dicts, lists and tuples at any depth, as PyTorch would.
 
-    A file at a path is replaced when the new one is complete: who reads it never finds half of it.
+    A file at a path is replaced atomically when the new one is complete.
 
     Args:
-        obj: what to save: a state_dict, say.
+        obj: the value to save, for example a state_dict.
         f: a path, or a file open for writing.
         pickle_module: accepted; Python's pickler is not used.
         pickle_protocol: accepted; it is 2.
@@ -56,7 +56,7 @@ def save(obj, f, pickle_module=None, pickle_protocol: int = 2, _use_new_zipfile_
 
 
 def shared_storages(value) -> set[int]:
-    """Return the ids of storages that two tensors or more inside a value share: their memory is written whole."""
+    """Return the ids of storages that two or more tensors inside a value share: these are written in full."""
     inside, seen, times = [value], set(), Counter()
     while inside:
         each = inside.pop()
@@ -88,7 +88,7 @@ def _archive(file, writer: "_Writer") -> None:
 
 
 class _Writer:
-    """Writes the pickle, and collects the arrays that go beside it (see NOTE [The format])."""
+    """Writes the pickle, and collects the arrays for the other entries (see NOTE [The format])."""
 
     def __init__(self, shared: set[int], legacy: bool):
         self.shared = shared
@@ -96,7 +96,7 @@ class _Writer:
         self.out = bytearray()
         self.arrays: list[np.ndarray] = []
         self.numbers: dict[tuple, int] = {}  # memory -> its number, so that tied weights stay tied
-        self.kept: list = []  # what `numbers` speaks of must live as long
+        self.kept: list = []  # objects whose ids are in `numbers` must stay alive
         self.inside: set[int] = set()
 
     def write(self, value) -> None:
@@ -181,13 +181,13 @@ class _Writer:
         self.out += pickle.TUPLE + pickle.REDUCE
 
     def _in_memory(self, value: TensorState) -> tuple:
-        """Return the array to store for a tensor, and its place in it: (array, offset, strides)."""
+        """Return the array to store for a tensor, and the tensor's layout in it: (array, offset, strides)."""
         size = value._data.dtype.itemsize
-        whole = whole_memory(value) if id(value._storage) in self.shared else None
-        if whole is not None and not whole.nbytes % size:
-            _, kind, start, steps = layout_in(whole, value._data)
+        base = base_array(value) if id(value._storage) in self.shared else None
+        if base is not None and not base.nbytes % size:
+            _, kind, start, steps = layout_in(base, value._data)
             if not any(number % size for number in (start, *steps)):
-                memory = whole.reshape(-1, order="A").view(np.uint8).view(kind)
+                memory = base.reshape(-1, order="A").view(np.uint8).view(kind)
                 return memory, start // size, tuple(step // size for step in steps)
         shape = tuple(value.shape)
         return value._data, 0, tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
@@ -234,7 +234,7 @@ class _Writer:
 
 WRITERS = [
     ((bool, type(None)), _Writer.constant),
-    (np.generic, _Writer.number),  # before Python's kinds: np.float64 is a float
+    (np.generic, _Writer.number),  # before Python's types: np.float64 is a float
     (int, _Writer.integer),
     (float, _Writer.real),
     (str, _Writer.text),

@@ -64,7 +64,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
 
     Args:
         M: how many weights there are.
-        center: the place of the peak, the middle by default; a symmetric window has it there.
+        center: the position of the peak, the middle by default; a symmetric window has it there.
         sym: whether the window is symmetric; else it is one period of a periodic function.
         options: dtype, layout, device, requires_grad.
     """

@@ -1,4 +1,4 @@
-"""`binomial`: tensors of how often something happened."""
+"""`binomial`: tensors of binomially distributed counts."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ __all__ = ["binomial"]
 
 
 def binomial(count: Tensor, prob: Tensor, *, generator=None) -> Tensor:
-    """Make a tensor of binomial numbers: how often each probability happens in each count of trials, in count's dtype.
+    """Draw from binomial distributions with these numbers of trials and probabilities, in count's dtype.
 
     The numbers are PyTorch's, bit for bit. There is no derivative: gradients are zeros there.
 

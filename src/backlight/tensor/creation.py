@@ -29,7 +29,7 @@ def leaf(data, requires_grad: bool = False):
 
     Raises:
         TypeError: `requires_grad` is no bool.
-        RuntimeError: gradients are asked for on a dtype that has none.
+        RuntimeError: `requires_grad` is set for a dtype that has no gradients.
     """
     if requires_grad is not False and not isinstance(requires_grad, (bool, np.bool_)):
         raise ArgumentError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
@@ -43,10 +43,10 @@ def leaf(data, requires_grad: bool = False):
 
 
 def made(data: np.ndarray, requires_grad: bool, device, layout=None, pin_memory: bool = False):
-    """Return a tensor over an array, for a function that was given PyTorch's usual options.
+    """Return a tensor over an array, with PyTorch's usual options.
 
     Raises:
-        RuntimeError: an option asks for what is not here: an accelerator, sparse or pinned memory.
+        RuntimeError: an option is not supported: an accelerator, sparse or pinned memory.
     """
     require_cpu(device)
     require_strided(layout)
@@ -69,7 +69,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
     Raises:
         ValueError: the lists are ragged.
         TypeError: something in `data` is no number.
-        RuntimeError: the dtype cannot be told or cannot hold the values, or it has no gradients.
+        RuntimeError: the dtype cannot be inferred, cannot hold the values, or has no gradients.
 
     >>> tensor([[1, 2], [3, 4]])
     tensor([[1, 2],
@@ -81,7 +81,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
 
 
 def copied(data, kind: np.dtype | None) -> np.ndarray:
-    """Return a new array of `kind` (by default: as `tensor` says) with the values of `data`."""
+    """Return a new array of `kind` (by default as in `tensor`) with the values of `data`."""
     if isinstance(data, TensorState):
         return converted(data._data, kind or data._data.dtype, copy=True)
     if isinstance(data, np.ndarray):
@@ -97,11 +97,11 @@ def converted(data, kind: np.dtype, copy: bool = False) -> np.ndarray:
 
 
 def check_array(array) -> None:
-    """Raise unless a NumPy array is what a tensor can be made of.
+    """Raise unless a tensor can be made from a NumPy array.
 
     Raises:
         TypeError: backlight has no dtype for its elements.
-        ValueError: the array runs backward through its memory, or the bytes of an element are in the other order.
+        ValueError: the array has negative strides, or elements in the other byte order.
     """
     if not array.dtype.isnative:
         raise ValueProblem(
@@ -118,11 +118,11 @@ def check_array(array) -> None:
 
 
 def from_numpy(array: np.ndarray):
-    """Return a tensor that shares the array's memory: what is written to one shows in the other.
+    """Return a tensor that shares the array's memory: writes to one are visible in the other.
 
     Raises:
         TypeError: it is no array, or of a dtype that backlight does not have.
-        ValueError: the array runs backward through its memory, or its bytes are swapped.
+        ValueError: the array has negative strides, or swapped bytes.
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"expected np.ndarray (got {type(array).__name__}); use torch.tensor for other data")
@@ -162,7 +162,7 @@ def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad
         offset: bytes to skip.
 
     Raises:
-        ValueError: the buffer is empty, or holds no whole number of elements.
+        ValueError: the buffer is empty, or its size is no multiple of the element size.
     """
     kind = to_numpy_dtype(dtype)
     length = memoryview(buffer).nbytes

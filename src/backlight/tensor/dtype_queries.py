@@ -1,4 +1,4 @@
-"""Questions about tensors and dtypes: what kind they are, and what they become together."""
+"""Queries about tensors and dtypes: kinds, and type promotion."""
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
 
 
 def result_type(tensor1, tensor2) -> dtypes.dtype:
-    """Return the dtype of what comes of two tensors or numbers; tensors with dims count more than those without."""
+    """Return the result dtype of two tensors or numbers; tensors with dims take precedence over 0-d ones."""
     pair = (tensor1, tensor2)
     for value in pair:
         if not isinstance(value, TensorState) and not is_number(value):
@@ -64,7 +64,7 @@ def result_type(tensor1, tensor2) -> dtypes.dtype:
 
 
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
-    """Tell whether a dtype may become another under PyTorch's rules: not a float an integer, nor a number a bool."""
+    """Tell whether a dtype may be cast to another under PyTorch's rules: no float to integer, no number to bool."""
     start, end = _dtype("can_cast", "from_", 1, from_), _dtype("can_cast", "to", 2, to)
     return type_promotion.category(start.numpy) <= type_promotion.category(end.numpy)
 
@@ -134,12 +134,12 @@ def get_device(input) -> int:
 
 
 def get_default_device() -> device:
-    """Return where new tensors are made: the CPU."""
+    """Return the device of new tensors: the CPU."""
     return CPU
 
 
 def set_default_device(device) -> None:
-    """Choose where new tensors are made: only "cpu" can be chosen.
+    """Set the device of new tensors: only "cpu" is supported.
 
     Raises:
         RuntimeError: `device` is another.

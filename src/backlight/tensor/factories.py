@@ -1,4 +1,4 @@
-"""Tensors of a given shape filled with one number, or with none yet.
+"""Tensors of a given shape, filled with one number or uninitialised.
 
 `size` may be several ints or one tuple of them: `zeros(2, 3)` is `zeros((2, 3))`. The forms that end in `_like` take
 shape, dtype and memory layout from a tensor.
@@ -37,7 +37,7 @@ def float_dtype(dtype) -> np.dtype:
 
 
 def unwritten(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
-    """Return an array to be written to; of bools, whose bytes must be 0 or 1, a cleared one."""
+    """Return an uninitialised array; for bools, whose bytes must be 0 or 1, zeros."""
     return allocated(np.zeros if kind.kind == "b" else np.empty, shape, kind)
 
 
@@ -56,14 +56,14 @@ def ones(*sizes, size=None, dtype=None, layout=None, device=None, requires_grad=
 def empty(
     *sizes, size=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
 ):
-    """Make a tensor of whatever is in its memory, to be written to before it is read."""
+    """Make an uninitialised tensor, to be written to before it is read."""
     shape = size_from("empty", sizes if size is None else (size,))
     numpy_order(memory_format)
     return made(unwritten(shape, float_dtype(dtype)), requires_grad, device, layout, pin_memory)
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """Make an unwritten tensor whose element (i, j, …) lies at i · stride[0] + j · stride[1] + … in its memory."""
+    """Make an uninitialised tensor whose element (i, j, …) is at i · stride[0] + j · stride[1] + … in its memory."""
     shape, steps = size_from("empty_strided", (size,)), size_from("empty_strided", (stride,))
     if len(shape) != len(steps):
         raise ArgumentError(
@@ -86,7 +86,7 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
 
 
 def _filling(function: str, value, kind: np.dtype | None, checks_halves: bool = True) -> np.ndarray:
-    """Return the number to fill with as an array of 0 dims."""
+    """Return the fill value as a 0-d array."""
     if not is_number(value) and not (isinstance(value, TensorState) and value._data.ndim == 0):
         raise ArgumentError(
             f"{function}(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}"
@@ -131,7 +131,7 @@ def ones_like(
 def empty_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
-    """Make a tensor of whatever is in its memory, shaped as `input`."""
+    """Make an uninitialised tensor, shaped as `input`."""
     model, kind = _model("empty_like", input), to_numpy_dtype(dtype)
     make = np.zeros_like if (kind or model.dtype).kind == "b" else np.empty_like
     return made(make(model, kind, numpy_order(memory_format)), requires_grad, device, layout, pin_memory)

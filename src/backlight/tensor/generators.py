@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Generator:
-    """A stream of random numbers of its own, for the `generator` argument of what draws any."""
+    """A separate stream of random numbers, for the `generator` argument of random functions."""
 
     __slots__ = ("twister",)
 
@@ -36,14 +36,14 @@ class Generator:
 
     @property
     def device(self) -> device:
-        """Where the numbers are drawn: the CPU."""
+        """The device of the generator: the CPU."""
         return CPU
 
     def manual_seed(self, seed: int) -> "Generator":
-        """Start the stream that belongs to a seed, and return the generator.
+        """Restart the stream from a seed, and return the generator.
 
         Raises:
-            RuntimeError: the seed is no whole number.
+            RuntimeError: the seed is no integer.
             ValueError: it has more than 64 bits.
         """
         try:
@@ -53,7 +53,7 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Start a stream that nobody can foretell, and return its seed."""
+        """Restart the stream from a random seed, and return the seed."""
         self.twister.seed(fresh_seed())
         return self.twister.initial_seed
 
@@ -62,11 +62,11 @@ class Generator:
         return self.twister.initial_seed
 
     def get_state(self):
-        """Return all that decides what is drawn next, as a tensor of bytes: the same that PyTorch's generator has."""
+        """Return the state as a tensor of bytes: the same as PyTorch's generator."""
         return wrap(np.frombuffer(self.twister.state(), np.uint8).copy())
 
     def set_state(self, new_state) -> "Generator":
-        """Go on from a state that `get_state` returned.
+        """Continue from a state that `get_state` returned.
 
         Raises:
             TypeError: it is no tensor of bytes.
@@ -80,7 +80,7 @@ class Generator:
         return self
 
     def clone_state(self) -> "Generator":
-        """Return another generator that will draw the same."""
+        """Return another generator that draws the same numbers."""
         return Generator().set_state(self.get_state())
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ default_generator.twister = default_twister
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the stream that belongs to a seed, for all that is given no generator; return the default generator.
+    """Restart the default stream from a seed, and return the default generator.
 
     >>> import backlight as torch
     >>> _ = torch.manual_seed(0)
@@ -112,7 +112,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Start a stream that nobody can foretell, and return its seed."""
+    """Restart the default stream from a random seed, and return the seed."""
     return default_generator.seed()
 
 
@@ -127,16 +127,16 @@ def get_rng_state():
 
 
 def set_rng_state(new_state) -> None:
-    """Let the default generator go on from a state."""
+    """Continue the default generator from a state."""
     default_generator.set_state(new_state)
 
 
 class fork_rng(Block, contextlib.ContextDecorator):  # noqa: N801 - PyTorch's name
-    """Draw inside a `with` block without moving the default stream on for what comes after.
+    """Restore the state of the default generator at the end of a `with` block.
 
     Args:
-        devices: accelerators whose generators are meant, too; there are none here.
-        enabled: False leaves everything as it is.
+        devices: accelerators whose generators are restored, too; there are none here.
+        enabled: False has no effect.
     """
 
     def __init__(self, devices=None, enabled: bool = True):
@@ -154,7 +154,7 @@ class fork_rng(Block, contextlib.ContextDecorator):  # noqa: N801 - PyTorch's na
 
 
 def twister_of(generator: Generator | None) -> MersenneTwister:
-    """Return what a generator, by default the default one, draws from.
+    """Return the Mersenne Twister of a generator, by default of the default one.
 
     Raises:
         TypeError: it is no generator.

@@ -20,9 +20,9 @@ def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803 - PyTorch's names
     Shapes: A (…, m, n) -> (…, m, q), (…, q), (…, n, q)
 
     Args:
-        q: somewhat more than A's rank.
-        niter: how often to multiply with A and Aᵀ; more is nearer.
-        M: what to take off first, for example the mean; broadcasts to A's shape.
+        q: slightly more than A's rank.
+        niter: how often to multiply with A and Aᵀ; more is more accurate.
+        M: is subtracted from A first, for example the mean; broadcasts to A's shape.
     """
     q = 6 if q is None else q
     rest = A if M is None else A - M.broadcast_to(A.shape)
@@ -52,7 +52,7 @@ def pca_lowrank(A, q=None, center=True, niter=2):  # noqa: N803 - PyTorch's name
 
     Args:
         q: how many directions; None is min(6, m, n).
-        center: take the mean of the rows off first.
+        center: subtract the mean of the rows first.
         niter: how often to multiply with A and Aᵀ.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Numbers in Python's lists and tuples, read as one array by PyTorch's rules for sizes and dtypes."""
+"""Nested lists and tuples of numbers as one array, by PyTorch's rules for sizes and dtypes."""
 
 import operator
 from functools import partial
@@ -24,12 +24,12 @@ _PLAIN = {float, int, bool}
 
 
 def array_from(data, kind: np.dtype | None) -> np.ndarray:
-    """Return a new array of `kind` (by default: what the values ask for) from numbers nested in sequences.
+    """Return a new array of `kind` (by default inferred from the values) from nested sequences of numbers.
 
     Raises:
         ValueError: the sequences are ragged or too deep.
         TypeError: something in them is no number.
-        RuntimeError: a dtype can neither be told from the values nor hold them.
+        RuntimeError: the dtype cannot be inferred from the values, or cannot hold them.
     """
     if isinstance(data, (str, bytes)):
         raise _invalid(data)
@@ -44,7 +44,7 @@ def array_from(data, kind: np.dtype | None) -> np.ndarray:
 
 
 def is_sequence(value) -> bool:
-    """Tell whether a value holds others in order: a list, a tuple, a range, an array with dims; never a tensor."""
+    """Tell whether a value is a sequence: a list, a tuple, a range, an array with dims; never a tensor."""
     if isinstance(value, (list, tuple)):
         return True
     if isinstance(value, (TensorState, dict)) or getattr(value, "ndim", 1) == 0:
@@ -125,7 +125,7 @@ def _invalid(data) -> ArgumentError:
 
 
 def _number(value, kind: np.dtype):
-    """Return a value as a Python number, or raise what Python says of an object that is none."""
+    """Return a value as a Python number, or raise Python's error."""
     if isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, TensorState):
@@ -174,14 +174,14 @@ def _stored_integers(flat: list, kind: np.dtype) -> np.ndarray:
     if any(value.__class__ is float and not limits.min <= value <= float(limits.max) for value in flat):
         raise GraphError(f"value cannot be converted to type {kind.name} without overflow; {_held(limits)}")
     try:
-        whole = np.array([int(value) for value in flat], np.int64)
+        integers = np.array([int(value) for value in flat], np.int64)
     except (ValueError, OverflowError):
         if all(isinstance(value, int) for value in flat):
             raise ValueProblem("Overflow when unpacking long long; int64 ends at 2**63 - 1") from None
         raise GraphError(f"value cannot be converted to type {kind.name} without overflow") from None
-    if whole.size and (whole.min() < lowest or whole.max() > limits.max):
+    if integers.size and (integers.min() < lowest or integers.max() > limits.max):
         raise GraphError(f"value cannot be converted to type {kind.name} without overflow; {_held(limits)}")
-    return whole.astype(kind)
+    return integers.astype(kind)
 
 
 def _held(limits) -> str:

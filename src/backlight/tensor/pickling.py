@@ -1,9 +1,9 @@
-"""How tensors are copied and pickled: which of them share memory afterwards.
+"""Copying and pickling of tensors, and which of them share memory afterwards.
 
 NOTE [Copies share memory]
-Tensors that share a storage (views, detached twins) lie in one array, whoever made it. `deepcopy` copies the whole of
-that array, once: its memo finds the second tensor's to be the first's. A tensor without a storage shares nothing. In a
-pickle they part, as in PyTorch: only the same tensor twice stays one. (`save` keeps them together.)
+Tensors that share a storage (views, detached aliases) are parts of one array. `deepcopy` copies that full array once:
+its memo maps later tensors to the same copy. A tensor without a storage shares nothing. In a pickle each gets its own
+memory, as in PyTorch; only the same tensor twice stays one. (`save` keeps them together.)
 """
 
 import copy
@@ -21,40 +21,40 @@ HOOK_NOT_SERIALIZED = (
 )
 
 
-def whole_memory(tensor) -> np.ndarray | None:
-    """Return the array in which a tensor and those that share its storage lie; None if it is alone, or has gaps."""
+def base_array(tensor) -> np.ndarray | None:
+    """Return the base array of all tensors that share a tensor's storage; None if there is only one, or it has gaps."""
     if type(tensor._storage) is not Storage:
         return None
-    whole = writable(tensor)
-    while isinstance(whole.base, np.ndarray):
-        whole = whole.base
-    return whole if whole.flags.forc and whole.size else None
+    base = writable(tensor)
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return base if base.flags.forc and base.size else None
 
 
-def layout_in(whole: np.ndarray, part: np.ndarray) -> tuple:
-    """Return where a part of an array lies in it: (shape, dtype, offset in bytes, strides)."""
-    start, own = (array.__array_interface__["data"][0] for array in (whole, part))
+def layout_in(base: np.ndarray, part: np.ndarray) -> tuple:
+    """Return the layout of a part of an array: (shape, dtype, offset in bytes, strides)."""
+    start, own = (array.__array_interface__["data"][0] for array in (base, part))
     return part.shape, part.dtype, own - start, part.strides
 
 
-def part_of(whole: np.ndarray, layout: tuple) -> np.ndarray:
+def part_of(base: np.ndarray, layout: tuple) -> np.ndarray:
     """Return the part of an array that `layout_in` describes."""
     shape, dtype, offset, strides = layout
-    return np.ndarray(shape, dtype, whole.reshape(-1, order="A").view(np.uint8), offset, strides)
+    return np.ndarray(shape, dtype, base.reshape(-1, order="A").view(np.uint8), offset, strides)
 
 
-def deep_twin(tensor, memo: dict):
+def deepcopied(tensor, memo: dict):
     """Return a leaf of the tensor's class over a copy of its memory."""
-    whole = whole_memory(tensor)
-    if whole is None:
+    base = base_array(tensor)
+    if base is None:
         return instance(type(tensor), np.array(tensor._data), tensor.requires_grad)
-    key = ("memory", id(tensor._storage), id(whole))
+    key = ("memory", id(tensor._storage), id(base))
     if key not in memo:
-        copied = np.array(whole)
-        memo[key] = copied, stored_in(copied), whole  # `whole` lives on, so that its id stays its own
-    copied, storage, _ = memo[key]
-    twin = instance(type(tensor), part_of(copied, layout_in(whole, tensor._data)), tensor.requires_grad)
-    return _in_storage(twin, storage)
+        copied_base = np.array(base)
+        memo[key] = copied_base, stored_in(copied_base), base  # keeping `base` alive keeps its id unique
+    copied_base, storage, _ = memo[key]
+    copied = instance(type(tensor), part_of(copied_base, layout_in(base, tensor._data)), tensor.requires_grad)
+    return _in_storage(copied, storage)
 
 
 def _in_storage(made, storage: Storage | None):
@@ -64,7 +64,7 @@ def _in_storage(made, storage: Storage | None):
 
 
 class Sharing:
-    """A tensor's storage on its way to `rebuilt`: `copy.copy` hands it over, a pickle leaves it behind."""
+    """Carries a tensor's storage to `rebuilt`: `copy.copy` passes it on, a pickle drops it."""
 
     def __init__(self, storage=None):
         self.storage = storage
@@ -73,21 +73,21 @@ class Sharing:
         return Sharing, ()
 
 
-def described(tensor) -> tuple:
-    """Return what a pickle, or `copy.copy`, calls to make the tensor again, and with what."""
+def reduce_arguments(tensor) -> tuple:
+    """Return the function and the arguments that rebuild the tensor, for pickle and `copy.copy`."""
     for hook in (tensor._hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(HOOK_NOT_SERIALIZED.format(repr(hook)), UserWarning, stacklevel=3)
     memory, layout = writable(tensor).view(), None
-    whole = None if memory.flags.forc else whole_memory(tensor)
-    if whole is not None:
-        memory, layout = whole.view(), layout_in(whole, memory)
+    base = None if memory.flags.forc else base_array(tensor)
+    if base is not None:
+        memory, layout = base.view(), layout_in(base, memory)
     sharing = Sharing(storage_for_alias(tensor))
     return rebuilt, (type(tensor), memory, layout, sharing, tensor.requires_grad, own_attributes(tensor))
 
 
 def rebuilt(cls: type, memory: np.ndarray, layout: tuple | None, sharing, requires_grad: bool, attributes: dict):
-    """Return the leaf that `described` describes."""
+    """Rebuild a leaf from the arguments of `reduce_arguments`."""
     data = memory if layout is None else part_of(memory, layout)
     made = _in_storage(instance(cls, data, requires_grad), sharing.storage)
     made._data = data
@@ -96,12 +96,12 @@ def rebuilt(cls: type, memory: np.ndarray, layout: tuple | None, sharing, requir
 
 
 def own_attributes(tensor) -> dict:
-    """Return what a user attached to a tensor, without the graph's own slots."""
+    """Return the attributes that a user set on a tensor, without the engine's slots."""
     return {name: value for name, value in vars(tensor).items() if name not in vars(TensorState)}
 
 
-def deep_attributes(tensor, twin, memo: dict) -> None:
-    """Copy to a twin the gradient and what a user attached."""
+def deepcopy_attributes(tensor, copied, memo: dict) -> None:
+    """Deepcopy the gradient and the user's attributes to a copy of a tensor."""
     if tensor._grad is not None:
-        twin._grad = copy.deepcopy(tensor._grad, memo)
-    twin.__dict__.update(copy.deepcopy(own_attributes(tensor), memo))
+        copied._grad = copy.deepcopy(tensor._grad, memo)
+    copied.__dict__.update(copy.deepcopy(own_attributes(tensor), memo))

@@ -22,7 +22,7 @@ __all__ = ["set_printoptions"]
 
 
 class PrintOptions(NamedTuple):
-    """How tensors are printed; `set_printoptions` says what each field means."""
+    """The options for printing tensors; see `set_printoptions` for each field."""
 
     precision: int = 4
     threshold: float = 1000
@@ -48,7 +48,7 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Choose how tensors are printed.
+    """Set how tensors are printed.
 
     Args:
         precision: digits after the decimal point.
@@ -56,7 +56,7 @@ def set_printoptions(
         edgeitems: how many elements are shown at either end of a dim then.
         linewidth: characters to a line.
         profile: "default", "short" or "full", the values to start from; the other arguments override them.
-        sci_mode: whether to use scientific notation; None leaves it to the values.
+        sci_mode: whether to use scientific notation; None decides by the values.
 
     Raises:
         ValueError: there is no such profile.
@@ -87,7 +87,7 @@ def printoptions(**options):
 
 
 def tensor_string(tensor) -> str:
-    """Return a tensor as PyTorch's `repr` shows it: its values, and what is not the default about it."""
+    """Return a tensor as PyTorch's `repr` shows it: its values and all non-default properties."""
     kind = type(tensor)
     prefix = "tensor(" if kind is the_tensor_class() else vars(kind).get("_printed_as", kind.__name__) + "("
     return _with_suffixes(prefix + _values(tensor._data, len(prefix)), _suffixes(tensor), len(prefix))
@@ -102,7 +102,7 @@ def _suffixes(tensor) -> list[str]:
         if data.ndim != 1:
             found.append(f"size={data.shape}")
     else:
-        expected |= {dtypes.int64, dtypes.bool}  # which the values themselves tell
+        expected |= {dtypes.int64, dtypes.bool}  # visible from the values
         if not _options.edgeitems:
             found.append(f"size={data.shape}")
     if kind not in expected:
@@ -190,19 +190,19 @@ class _Writer:
 
 
 def number_format(data: np.ndarray) -> _Writer:
-    """Return the writer that suits all numbers of an array."""
+    """Return the writer for all numbers of an array."""
     if not is_float(data.dtype):
         return _Writer(str, max((len(str(number)) for number in data.ravel().tolist()), default=1))
     numbers = data.ravel().astype(np.float64)
     numbers = numbers[np.isfinite(numbers) & (numbers != 0)]
     if not numbers.size:
-        return _Writer(_whole, 1)
+        return _Writer(_integer_text, 1)
     text = _float_text(numbers)
     return _Writer(text, max(map(len, map(text, numbers.tolist()))))
 
 
 def _float_text(numbers: np.ndarray):
-    """Return the way to write floats, given all that are finite and not 0."""
+    """Return the format of floats, given all that are finite and not 0."""
     with silent_floats():
         sizes = np.abs(numbers)
         smallest, largest = sizes.min(), sizes.max()
@@ -210,10 +210,10 @@ def _float_text(numbers: np.ndarray):
     if uneven if _options.sci_mode is None else _options.sci_mode:
         return f"{{:.{_options.precision}e}}".format
     if np.array_equal(numbers, np.ceil(numbers)):
-        return _whole
+        return _integer_text
     return f"{{:.{_options.precision}f}}".format
 
 
-def _whole(number: float) -> str:
+def _integer_text(number: float) -> str:
     """Return a float without a fraction as `3.`; nan and inf stay without a point."""
     return f"{number:.0f}" + ("." if math.isfinite(number) else "")

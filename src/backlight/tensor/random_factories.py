@@ -22,9 +22,9 @@ from backlight.tensor.generators import twister_of
 from backlight.tensor.methods.random import (
     bernoulli_numbers,
     normal_numbers,
+    random_integers,
     require_float,
     uniform_numbers,
-    whole_numbers,
 )
 
 __all__ = [
@@ -73,7 +73,7 @@ def randint(
     requires_grad=False,
     pin_memory=False,
 ):
-    """Make a tensor of whole numbers from [low, high): `randint(high, size)` or `randint(low, high, size)`.
+    """Make a tensor of integers from [low, high): `randint(high, size)` or `randint(low, high, size)`.
 
     Raises:
         RuntimeError: `high` is not above `low`, or the dtype does not reach so far.
@@ -83,11 +83,11 @@ def randint(
     if not isinstance(size, (tuple, list)):
         raise ArgumentError(f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}")
     places = allocated(np.empty, size_from("randint", (size,)), to_numpy_dtype(dtype) or INT64)
-    numbers = whole_numbers(places, *_limits("randint", 1, low, high), generator)
+    numbers = random_integers(places, *_limits("randint", 1, low, high), generator)
     return made(numbers, requires_grad, device, layout, pin_memory)
 
 
-def _whole(function: str, name: str, place: int, value) -> int:
+def _integer(function: str, name: str, place: int, value) -> int:
     try:
         return operator.index(value)
     except TypeError:
@@ -96,10 +96,10 @@ def _whole(function: str, name: str, place: int, value) -> int:
 
 
 def _limits(function: str, place: int, low, high) -> tuple[int, int]:
-    """Return the limits of whole numbers: `high` alone, at `place` among the arguments, or `low` and `high`."""
+    """Return the limits of random integers: `high` alone, at `place` among the arguments, or `low` and `high`."""
     if high is None:
-        return 0, _whole(function, "high", place, low)
-    return _whole(function, "low", place, low), _whole(function, "high", place + 1, high)
+        return 0, _integer(function, "high", place, low)
+    return _integer(function, "low", place, low), _integer(function, "high", place + 1, high)
 
 
 @storage_errors
@@ -109,7 +109,7 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
     Raises:
         RuntimeError: `n` is negative.
     """
-    count = _whole("randperm", "n", 1, n)
+    count = _integer("randperm", "n", 1, n)
     if count < 0:
         raise ShapeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
     kind = to_numpy_dtype(dtype) or INT64
@@ -120,15 +120,15 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
 
 
 def _check_holds(kind, count: int) -> None:
-    """Raise unless a dtype holds the numbers below `count`; PyTorch does not ask bfloat16.
+    """Raise unless a dtype holds the numbers below `count`; PyTorch does not check bfloat16.
 
     Raises:
         RuntimeError: it does not, or it is bool.
     """
     if kind.name == "bool":
         raise UnsupportedError("\"randperm\" not implemented for 'Bool'; draw numbers, and compare them")
-    if kind.name in WHOLE_NUMBERS_TO:
-        power = WHOLE_NUMBERS_TO[kind.name]
+    if kind.name in EXACT_INTEGER_BITS:
+        power = EXACT_INTEGER_BITS[kind.name]
         if count > 2**power + 1:
             most = 2**power + 1 if power == 11 else f"2^{power}+1"
             raise ShapeError(f"n cannot be greater than {most} for {kind.old_name} type. Leave dtype out")
@@ -138,11 +138,11 @@ def _check_holds(kind, count: int) -> None:
         )
 
 
-WHOLE_NUMBERS_TO = {"float16": 11, "float32": 24, "float64": 53}  # all whole numbers up to this power of 2
+EXACT_INTEGER_BITS = {"float16": 11, "float32": 24, "float64": 53}  # exact for all integers up to this power of 2
 
 
 def _places(function: str, input, dtype, memory_format) -> np.ndarray:
-    """Return an unwritten array shaped and laid out as a tensor's."""
+    """Return an uninitialised array with the shape and layout of a tensor's."""
     if not isinstance(input, TensorState):
         raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return np.empty_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
@@ -172,9 +172,9 @@ def randint_like(
     requires_grad=False,
     memory_format=None,
 ):
-    """Make a tensor shaped as `input`, of whole numbers from [low, high), or from [0, low) without `high`."""
+    """Make a tensor shaped as `input`, of integers from [low, high), or from [0, low) without `high`."""
     places = _places("randint_like", input, dtype, memory_format)
-    numbers = whole_numbers(places, *_limits("randint_like", 2, low, high), generator)
+    numbers = random_integers(places, *_limits("randint_like", 2, low, high), generator)
     return made(numbers, requires_grad, device, layout)
 
 
@@ -229,7 +229,7 @@ def normal(
 def bernoulli(input, p: float | None = None, *, generator=None):
     """Make a tensor of 1 with the probabilities in `input`, else of 0; with `p`, of 1 with that probability for all.
 
-    The gradient of a probability is 0: nothing that is drawn depends smoothly on it.
+    The gradient of a probability is 0: the samples do not depend smoothly on it.
 
     Raises:
         RuntimeError: a probability is not from [0, 1].
@@ -257,14 +257,14 @@ def poisson(input, generator=None):
 
 @storage_errors
 def multinomial(input, num_samples: int, replacement: bool = False, *, generator=None):
-    """Draw `num_samples` places of each row of `input`, each with the weight that stands there.
+    """Draw `num_samples` indices from each row of `input`, whose values are the weights.
 
     Shapes: (n) -> (num_samples), (rows, n) -> (rows, num_samples)
 
     Raises:
         RuntimeError: a weight is negative, all are 0, or there are too few to draw from without replacement.
     """
-    weights = _weights(input, _whole("multinomial", "num_samples", 2, num_samples), replacement)
+    weights = _weights(input, _integer("multinomial", "num_samples", 2, num_samples), replacement)
     twister = twister_of(generator)
     if not replacement or num_samples == 1:
         return leaf(_largest_races(twister, weights, num_samples))
@@ -272,7 +272,7 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
 
 
 def _weights(input, num_samples: int, replacement: bool) -> np.ndarray:
-    """Return the weights to draw by, or say what is wrong with them."""
+    """Return the weights to draw by, or raise if they are invalid."""
     weights = np.asarray(input._data)
     if weights.ndim not in (1, 2):
         raise ShapeError(f"prob_dist must be 1 or 2 dim, got {weights.ndim} dims")
@@ -296,7 +296,7 @@ def _weights(input, num_samples: int, replacement: bool) -> np.ndarray:
 
 
 def _largest_races(twister, weights: np.ndarray, num_samples: int) -> np.ndarray:
-    """Return the places of the largest quotients weight / exponential draw, the largest first.
+    """Return the indices of the largest quotients weight / exponential draw, the largest first.
 
     Source: Efraimidis and Spirakis, Weighted random sampling with a reservoir, 2006.
     """
@@ -311,7 +311,7 @@ def _largest_races(twister, weights: np.ndarray, num_samples: int) -> np.ndarray
 
 
 def _searched(twister, weights: np.ndarray, num_samples: int) -> np.ndarray:
-    """Return where uniform draws fall among the cumulated weights of each row."""
+    """Return the positions of uniform draws in the cumulative weights of each row."""
     rows = weights.reshape(-1, weights.shape[-1])
     cumulated = np.cumsum(rows, 1, dtype=promote_types(weights.dtype, FLOAT32))
     cumulated = cumulated / cumulated[:, -1:]

@@ -50,7 +50,7 @@ def arange(
     if kind.kind == "b":
         raise UnsupportedError("\"arange_cpu\" not implemented for 'Bool'; make it with dtype=torch.int64 and compare")
     if kind == INT64:
-        start, end, step = map(_whole, (start, end, step))
+        start, end, step = map(_truncated, (start, end, step))
     if not (-(2**63) <= start < 2**63 and -(2**63) <= end < 2**63 and -(2**63) <= step < 2**63):
         for limit in (start, end, step):
             if isinstance(limit, int):
@@ -96,8 +96,8 @@ def _range_kind(*limits) -> np.dtype:
     return dtypes.int64.numpy
 
 
-def _whole(limit):
-    """Cut a limit of a range of ints to a whole number."""
+def _truncated(limit):
+    """Truncate a limit of a range of ints to an integer."""
     return int(limit) if math.isfinite(limit) else limit
 
 
@@ -127,7 +127,7 @@ def _spaced(start, step, count: int, kind: np.dtype) -> np.ndarray:
     """Return start + i · step for i < count."""
     require_memory((count,), kind)
     if category(kind) == 1:
-        return (_whole(start) + _whole(step) * np.arange(count)).astype(kind)
+        return (_truncated(start) + _truncated(step) * np.arange(count)).astype(kind)
     return (start + step * np.arange(count, dtype=np.float64)).astype(kind)
 
 

@@ -1,4 +1,4 @@
-"""The memory that tensors share, as an object: PyTorch's storages; and `Tensor.set_`, which shows other memory."""
+"""PyTorch's storages: the memory that tensors share, as an object; and `Tensor.set_`."""
 
 import warnings
 from math import prod
@@ -22,7 +22,7 @@ DEPRECATED = (
 
 
 class _Storage:
-    """A piece of memory, counted in `_unit`: equal to another if it is the same piece."""
+    """A block of memory, counted in `_unit`: equal to another over the same memory."""
 
     def __init__(self, memory: np.ndarray, unit: np.dtype):
         flat = memory.ravel(order="K")
@@ -51,7 +51,7 @@ class _Storage:
         return self._flat.tolist()
 
     def is_shared(self) -> bool:
-        """Whether other processes see the memory: no."""
+        """Whether the memory is shared with other processes: no."""
         return False
 
     def resizable(self) -> bool:
@@ -60,7 +60,7 @@ class _Storage:
 
     @property
     def device(self):
-        """Where the memory is: the CPU."""
+        """The device: the CPU."""
         return device("cpu")
 
     def __len__(self) -> int:
@@ -91,18 +91,18 @@ class _Storage:
         return hash((self.data_ptr(), self.nbytes()))
 
     def __repr__(self) -> str:
-        return "".join(f" {value}\n" for value in self._flat.tolist()) + f"[{self._told()} of size {len(self)}]"
+        return "".join(f" {value}\n" for value in self._flat.tolist()) + f"[{self._description()} of size {len(self)}]"
 
 
 class UntypedStorage(_Storage):
-    """A piece of memory as bytes."""
+    """A block of memory as bytes."""
 
-    def _told(self) -> str:
+    def _description(self) -> str:
         return "torch.storage.UntypedStorage(device=cpu)"
 
 
 class TypedStorage(_Storage):
-    """A piece of memory as numbers of one dtype; PyTorch gives it up in favour of UntypedStorage."""
+    """A block of memory as numbers of one dtype; deprecated in PyTorch in favour of UntypedStorage."""
 
     @property
     def dtype(self):
@@ -113,7 +113,7 @@ class TypedStorage(_Storage):
         """Return the same memory as bytes."""
         return UntypedStorage(self._flat, np.dtype(np.uint8))
 
-    def _told(self) -> str:
+    def _description(self) -> str:
         return f"torch.storage.TypedStorage(dtype={self.dtype}, device=cpu)"
 
 
@@ -129,7 +129,7 @@ def typed_storage(tensor) -> TypedStorage:
 
 
 def show_memory(tensor, source, storage_offset: int, size, stride):
-    """Let a tensor show other memory: what `Tensor.set_` does."""
+    """Replace the memory of a tensor, for `Tensor.set_`."""
     refuse_writing(tensor, "set_")
     if tensor._edge is LEAF:
         raise GraphError(
@@ -146,7 +146,7 @@ def show_memory(tensor, source, storage_offset: int, size, stride):
 
 
 def _shown(tensor, source, offset: int, size, stride) -> tuple[np.ndarray, np.ndarray]:
-    """Return an array that shows the source's memory, and the array that holds all of it."""
+    """Return a view of the source's memory, and the array that holds all of it."""
     kind = tensor._data.dtype
     if source is None:
         made = np.empty(0, kind)
@@ -172,5 +172,5 @@ def _shown(tensor, source, offset: int, size, stride) -> tuple[np.ndarray, np.nd
 
 
 def _steps(size, stride) -> tuple:
-    """Return the strides that were given, else those of elements row by row."""
+    """Return the given strides, else contiguous ones."""
     return tuple(prod(size[dim + 1 :]) for dim in range(len(size))) if stride is None else tuple(stride)

@@ -1,4 +1,4 @@
-"""The Tensor class: slots and state from the graph's floor, methods from one file a family."""
+"""The Tensor class: its state from `engine`, its methods from one file for each family."""
 
 import backlight.codegen.generate  # noqa: F401 - declares how ops become code
 from backlight.codegen import core_ops
@@ -37,13 +37,13 @@ class Tensor(
     SubclassMethods,
     TensorState,
 ):
-    """An array of numbers that can remember how it was computed."""
+    """An array of numbers that can record how it was computed."""
 
     __module__ = "backlight"
     __slots__ = ()
 
     def __new__(cls, *data, device=None):
-        """Make a tensor the old way: `Tensor(2, 3)` of sizes, `Tensor([1, 2])` of numbers. Ops do not pass here."""
+        """Make a tensor the old way: `Tensor(2, 3)` of sizes, `Tensor([1, 2])` of numbers. Ops do not call this."""
         return old_style(cls, data, device)
 
     def __init_subclass__(cls, **options):

@@ -1,4 +1,4 @@
-"""Windows for spectra: tables of weights that fall off to both sides, computed in float64 and rounded once."""
+"""Window functions for spectra: weights that fall off to both sides, computed in float64 and rounded once."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 
 
 def _window(name: str, length: int, periodic: bool, weights, dtype, requires_grad, device, layout, pin_memory):
-    """Return `weights` of the places 0 … 1 of a window: the whole, or all but the last of one that is longer by one.
+    """Return `weights` at points from 0 to 1: a symmetric window, or a periodic one (one longer, without its last).
 
     Raises:
         RuntimeError: the length is negative, or the dtype no float dtype.

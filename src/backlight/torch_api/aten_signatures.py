@@ -1,4 +1,4 @@
-"""Layers and losses as `torch.*` has them: PyTorch's kernels, whose order of arguments is not that of nn.functional.
+"""Layers and losses under `torch.*`: PyTorch's aten functions, with other argument orders than nn.functional.
 
 A loss's reduction is a number here: 0 for none, 1 for the mean, 2 for the sum. Left out it is 0, as in PyTorch.
 """
@@ -72,9 +72,9 @@ def embedding_bag(
     include_last_offset=False,
     padding_idx=None,
 ):
-    """Return the sums (mode 0), means (1) or maxima (2) of bags of rows, and PyTorch's three tables about the bags.
+    """Return the sums (mode 0), means (1) or maxima (2) of bags of rows, and PyTorch's three auxiliary tensors.
 
-    Returns: what nn.functional.embedding_bag does; the bag of each number; how many count in each bag (zeros for
+    Returns: the result of nn.functional.embedding_bag; the bag of each index; how many count in each bag (zeros for
         sums); of maxima, which row each element is from, else the sizes again. Where PyTorch leaves the second empty
         (sums without a padding row, but not in float64), it is empty here.
     """
@@ -92,8 +92,8 @@ def embedding_bag(
     rows, bag, count = embedding_bags.bags_of(indices._data, offsets._data, include_last_offset)
     counted = np.ones(len(rows), bool) if padding_idx is None else rows != padding_idx % weight._data.shape[0]
     sizes = np.bincount(bag[counted], minlength=count) if mode else np.zeros(count, np.int64)
-    whole = mode or padding_idx is not None or weight._data.dtype == np.float64
-    of_numbers = bag if whole else bag[:0]
+    fills_all = mode or padding_idx is not None or weight._data.dtype == np.float64
+    of_numbers = bag if fills_all else bag[:0]
     rows, bag = rows[counted], bag[counted]
     return (
         out,
@@ -104,14 +104,14 @@ def embedding_bag(
 
 
 def _sources(table, rows, bag, sizes):
-    """Return which row of the table each bag's maxima are from; 0 for an empty bag."""
+    """Return the row of the table of each bag's maxima; 0 for an empty bag."""
     if not len(rows):
         return np.zeros((len(sizes), table.shape[1]), np.int64)
     return rows[embedding_bags.places_of_maxima(table[rows], bag, len(sizes))] * (sizes > 0)[:, None]
 
 
 def embedding_renorm_(input, indices, max_norm, norm_type):
-    """Shorten, in place, the rows that are taken and longer than `max_norm`."""
+    """Rescale, in place, the looked-up rows that are longer than `max_norm`."""
     if is_grad_enabled():
         check_may_write(input)
     shorten_rows(input, indices, max_norm, norm_type)
@@ -119,22 +119,22 @@ def embedding_renorm_(input, indices, max_norm, norm_type):
 
 
 def dropout_(input, p, train):
-    """Do what `dropout` does, written into the input."""
+    """In-place `dropout`."""
     return dropout.dropout(input, p, train, inplace=True)
 
 
 def alpha_dropout_(input, p, train):
-    """Do what `alpha_dropout` does, written into the input."""
+    """In-place `alpha_dropout`."""
     return dropout.alpha_dropout(input, p, train, inplace=True)
 
 
 def feature_dropout_(input, p, train):
-    """Do what `feature_dropout` does, written into the input."""
+    """In-place `feature_dropout`."""
     return dropout.feature_dropout(input, p, train, inplace=True)
 
 
 def feature_alpha_dropout_(input, p, train):
-    """Do what `feature_alpha_dropout` does, written into the input."""
+    """In-place `feature_alpha_dropout`."""
     return dropout.feature_alpha_dropout(input, p, train, inplace=True)
 
 
@@ -151,7 +151,7 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
 
 
 def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
-    """Do what `rrelu` does, written into the input."""
+    """In-place `rrelu`."""
     return _leaking(input, lower, upper, training, generator, _scale_, _leaky_relu_)
 
 
@@ -204,7 +204,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
-    """Return 1 − cos of pairs that belong together, max(0, cos − margin) of others; the reduction is a number."""
+    """Return 1 − cos of matching pairs, max(0, cos − margin) of others; the reduction is a number."""
     return margin_losses.cosine_embedding_loss(input1, input2, target, margin, reduction=_named(reduction))
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's files whose names lie in several files of ours: which names each shows, and where they are."""
+"""Modules of PyTorch whose names are in several modules here: the names of each, and where they are."""
 
 NN, FRONT, OLDER = "backlight.nn", "backlight", "backlight.amp.older"
 
@@ -50,7 +50,7 @@ SPREAD = {
     ),
 }
 
-# What code outside of PyTorch imports though its name is private, mostly to ask isinstance: our class of that meaning
+# Private names that code outside of PyTorch imports, mostly for isinstance, and the class here that corresponds
 PRIVATE = {
     "torch.cpu.amp": {"autocast": f"{OLDER}.CPUAutocast", "GradScaler": f"{OLDER}.CPUGradScaler"},
     "torch.cuda.amp": {
@@ -79,6 +79,6 @@ PRIVATE = {
 
 
 def spread_names(module: str) -> dict[str, str]:
-    """Return the names that a module of PyTorch's shows from several files of ours, each with its path there."""
+    """Return the names of a module of PyTorch that are in several modules here, each with its path."""
     where, names = SPREAD.get(module, ("", ""))
     return {name: f"{where}.{name}" for name in names.split()} | PRIVATE.get(module, {})

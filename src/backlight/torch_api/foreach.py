@@ -1,7 +1,7 @@
 """PyTorch's `torch._foreach_*`: one op on each tensor of a list, and its in-place form.
 
-They have underscores, and scripts use them all the same: optimisers and averages of weights are written with them.
-Here each is a loop over the op's own method: nothing is fused, and every derivative is the op's.
+They are private, but scripts use them, for optimisers and averages of weights. Here each is a loop over the op's own
+method: nothing is fused, and every derivative is the op's.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from backlight.tensor.tensor import Tensor
 
 PREFIX = "_foreach_"
 
-# Ops of one tensor; then those that take lists beside the first (or one number or tensor for all).
+# Unary ops; then those with further lists (or one number or tensor for all).
 _PLAIN = """
 abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt
 sigmoid sign sin sinh sqrt tan tanh trunc
@@ -73,7 +73,7 @@ _OWN |= {"maximum_": inplace(_greater, "maximum_"), "minimum_": inplace(_lesser,
 
 
 def _calls(tensors, args, kwargs) -> list[tuple[list, dict]]:
-    """Return the arguments of each call: what is a list gives each its own element.
+    """Return the arguments of each call: its elements of lists, and other arguments unchanged.
 
     Raises:
         RuntimeError: there is no tensor, or a list has another length.
@@ -96,7 +96,7 @@ def _calls(tensors, args, kwargs) -> list[tuple[list, dict]]:
 
 
 def _own(value, number: int, scalar: bool = False):
-    """Return what one call takes of an argument: its element of a list, or of a vector of numbers (`value`)."""
+    """Return one call's value of an argument: its element of a list, or of a vector of numbers (`value`)."""
     if isinstance(value, (tuple, list)):
         return value[number]
     if scalar and isinstance(value, TensorState):

@@ -1,4 +1,4 @@
-"""Methods that write into their tensor, as functions of it: `torch.relu_(x)` is `x.relu_()`."""
+"""In-place methods as functions: `torch.relu_(x)` is `x.relu_()`."""
 
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError
@@ -77,7 +77,7 @@ __all__ = [*_METHODS, "celu_", "selu_", "threshold_"]
 
 
 def _function(name: str, method):
-    """Return a method as a function that says so if its first argument is no tensor."""
+    """Return a method as a function that raises if its first argument is no tensor."""
 
     def of_tensor(input, *args, **kwargs):
         if not isinstance(input, TensorState):

@@ -34,10 +34,10 @@ __all__ = [
 
 
 def old_style(cls: type, given: tuple, device=None, kind: np.dtype | None = None):
-    """Return an instance of a tensor class from sizes (unwritten), from a sequence of numbers, or of a tensor's memory.
+    """Return an instance of a tensor class from sizes (uninitialised), a sequence of numbers, or a tensor's memory.
 
     Args:
-        kind: the dtype; None is the default dtype, and leaves a given tensor its own.
+        kind: the dtype; None is the default dtype, or that of a given tensor.
 
     Raises:
         TypeError: the arguments are neither, or a given tensor is of another dtype.
@@ -65,7 +65,7 @@ def _is_size(value) -> bool:
 
 
 def _alias(cls: type, source: TensorState, kind: np.dtype | None):
-    """Return another tensor over the same memory, with the same history."""
+    """Return an alias of a tensor, with the same history."""
     if kind is not None and source._data.dtype != kind:
         raise ArgumentError(
             f"expected a tensor of dtype {from_numpy_dtype(kind)} (got {from_numpy_dtype(source._data.dtype)}): "
@@ -85,7 +85,7 @@ def instance(cls: type, data: np.ndarray, requires_grad: bool = False):
 
 
 def recast(source: TensorState, cls: type):
-    """Return an instance of a tensor class that stands for the same memory and the same place in the graph."""
+    """Return an instance of another tensor class with the same memory and the same place in the graph."""
     made = new(cls)
     made._data = writable(source)
     made._edge = source._edge
@@ -97,7 +97,7 @@ def recast(source: TensorState, cls: type):
 
 
 class tensortype(type):  # noqa: N801 - PyTorch's name
-    """The kind of `FloatTensor` and its like: calling one makes a tensor of its dtype."""
+    """The type of `FloatTensor` and similar: calling one makes a tensor of its dtype."""
 
     dtype: dtypes.dtype
 

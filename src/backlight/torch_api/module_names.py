@@ -1,9 +1,9 @@
-"""The one place that knows PyTorch's module names: which of our modules a script sees under each of them.
+"""The table of PyTorch's module names: which module here a script gets for each of them.
 
 NOTE [Standing in for PyTorch]
-While a script runs, a finder answers every import of `torch` and `torchvision` with stand-ins. A stand-in shows the
-names of one of our modules, and the modules below it by this table; a name that it does not find is an error that says
-so. Outside of a run nothing is installed, and PyTorch itself is never imported.
+While a script runs, an import finder resolves every import of `torch` and `torchvision` to stand-in modules. A stand-in
+has the names of one module here, and the submodules by this table; other names raise an error that says so. Outside
+of a run nothing is installed, and PyTorch itself is never imported.
 """
 
 import importlib
@@ -117,14 +117,14 @@ def _none() -> int:
 
 
 def _ignored(*args, **kwargs) -> None:
-    """Do what PyTorch does without an accelerator: nothing."""
+    """Do nothing, as PyTorch does without an accelerator."""
 
 
 ABSENT = {"is_available": _no, "is_built": _no, "device_count": _none, "manual_seed": _ignored, "empty_cache": _ignored}
 CUDA = {"is_initialized": _no, "manual_seed_all": _ignored}
 CUDNN = {"enabled": False, "benchmark": False, "deterministic": False, "allow_tf32": False}
 
-VERSION = "2.13.0+backlight"  # the PyTorch that backlight is compared with, marked as not being it
+VERSION = "2.13.0+backlight"  # the PyTorch version that backlight is compared with, marked as different
 
 ADDED = {
     "torch": {
@@ -158,7 +158,7 @@ class StandIn(ModuleType):
     """A module under PyTorch's name (see NOTE [Standing in for PyTorch])."""
 
     def __getattr__(self, name: str):
-        """Find a name when it is first asked for, and keep it."""
+        """Look a name up on first use, and cache it."""
         path = f"{self.__name__}.{name}"
         found = _found(self.__name__, name)
         if found is MISSING and path in NAMES:
@@ -169,7 +169,7 @@ class StandIn(ModuleType):
         return found
 
     def __setattr__(self, name: str, value) -> None:
-        """Set a name; but keep a function where a module has its name, as `torch.autograd.gradcheck` does."""
+        """Set a name; but keep a function that has the name of a submodule, such as `torch.autograd.gradcheck`."""
         hidden = isinstance(value, StandIn) and _found(self.__name__, name) is not MISSING
         super().__setattr__(name, _found(self.__name__, name) if hidden else value)
 
@@ -182,13 +182,13 @@ class StandIn(ModuleType):
 
 
 def _source(name: str) -> ModuleType | None:
-    """Return our module behind one of PyTorch's, if there is one."""
+    """Return the module here for one of PyTorch's, if there is one."""
     ours = OURS.get(name)
     return None if ours is None else importlib.import_module(ours)
 
 
 def _found(module: str, name: str):
-    """Return what one of PyTorch's modules shows under a name; MISSING for nothing, and for a module of ours."""
+    """Return the value of a name in one of PyTorch's modules; MISSING for none, and for a module of backlight."""
     spread = spread_names(module).get(name)
     if spread is not None:
         where, _, own = spread.rpartition(".")
@@ -198,13 +198,13 @@ def _found(module: str, name: str):
 
 
 def _public(module: str) -> list[str]:
-    """Return the names that one of PyTorch's modules shows, other modules apart."""
+    """Return the names of one of PyTorch's modules, without submodules."""
     source = _source(module)
     return _shown(module, () if source is None else vars(source))
 
 
 def _exported(module: str) -> list[str]:
-    """Return what `from module import *` gives: what our module exports, and not what it imports for itself."""
+    """Return the names of `from module import *`: the exports of the module here, without its own imports."""
     own = getattr(_source(module), "__all__", None)
     return _public(module) if own is None else _shown(module, own)
 
@@ -215,7 +215,7 @@ def _shown(module: str, names: Iterable[str]) -> list[str]:
 
 
 class Finder(MetaPathFinder, Loader):
-    """Answers imports of PyTorch's modules with stand-ins."""
+    """The import finder that resolves PyTorch's modules to stand-ins."""
 
     def find_spec(self, fullname: str, path=None, target=None) -> ModuleSpec | None:
         """Return the spec of a stand-in; None for a module that is not PyTorch's.
@@ -240,12 +240,12 @@ class Finder(MetaPathFinder, Loader):
         return made
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: names are found when they are asked for."""
+        """Do nothing: names are looked up on first use."""
 
 
 @contextmanager
 def torch_names() -> Iterator[None]:
-    """Let `import torch` give backlight inside the block, and what it gave before after it."""
+    """Make `import torch` import backlight inside the block, and restore the previous modules after it."""
     finder, before = Finder(), _loaded()
     try:
         for name in before:

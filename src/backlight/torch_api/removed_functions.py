@@ -1,4 +1,4 @@
-"""Functions that PyTorch has removed: what they said, and what to write instead."""
+"""Functions that PyTorch has removed: they raise, and name the replacement."""
 
 from backlight.errors import UnsupportedError
 
@@ -8,7 +8,7 @@ GONE = "This function was deprecated since version 1.9 and is now removed."
 
 
 def eig(self, eigenvectors=False, *, e=None, v=None):
-    """Refuse: `linalg.eigh` is for symmetric matrices; other eigenvalues are complex."""
+    """Raise: `linalg.eigh` is for symmetric matrices; other eigenvalues are complex."""
     raise UnsupportedError(
         f"{GONE} `torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble` rather than real tensors "
         "mimicking complex tensors.\n\nL, _ = torch.eig(A) should be replaced with:\n"
@@ -19,7 +19,7 @@ def eig(self, eigenvectors=False, *, e=None, v=None):
 
 
 def lstsq(input, A):  # noqa: N803 - PyTorch's name
-    """Refuse: there is `linalg.lstsq`."""
+    """Raise: use `linalg.lstsq`."""
     raise UnsupportedError(
         f"{GONE} `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.\n`torch.linalg.lstsq` has reversed "
         "arguments and does not return the QR decomposition in the returned tuple (although it returns other "
@@ -32,7 +32,7 @@ def lstsq(input, A):  # noqa: N803 - PyTorch's name
 
 
 def matrix_rank(input, tol=None, symmetric=False):
-    """Refuse: there is `linalg.matrix_rank`."""
+    """Raise: use `linalg.matrix_rank`."""
     raise UnsupportedError(
         f"{GONE}\nPlease use the `torch.linalg.matrix_rank` function instead. The parameter 'symmetric' was renamed in "
         "`torch.linalg.matrix_rank()` to 'hermitian'."
@@ -40,7 +40,7 @@ def matrix_rank(input, tol=None, symmetric=False):
 
 
 def solve(input, A):  # noqa: N803 - PyTorch's name
-    """Refuse: there is `linalg.solve`."""
+    """Raise: use `linalg.solve`."""
     raise UnsupportedError(
         f"{GONE} `torch.solve` is deprecated in favor of `torch.linalg.solve`. `torch.linalg.solve` has its arguments "
         "reversed and does not return the LU factorization.\n\nTo get the LU factorization see `torch.lu`, which can "
@@ -50,7 +50,7 @@ def solve(input, A):  # noqa: N803 - PyTorch's name
 
 
 def symeig(input, eigenvectors=False, upper=True):
-    """Refuse: there is `linalg.eigh`."""
+    """Raise: use `linalg.eigh`."""
     raise UnsupportedError(
         f"{GONE} The default behavior has changed from using the upper triangular portion of the matrix by default to "
         "using the lower triangular portion.\n\nL, _ = torch.symeig(A, upper=upper) should be replaced with:\n"

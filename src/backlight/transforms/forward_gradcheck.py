@@ -10,7 +10,7 @@ from backlight.transforms.numerical_jacobians import (
     GradcheckError,
     as_tuple,
     numerical_jacobians,
-    numerical_slope,
+    numerical_jvp,
     side_by_side,
 )
 from backlight.transforms.vmap.api import vmap
@@ -28,7 +28,7 @@ def check_forward(check, everything: list, fast: bool) -> None:
     """Compare the tangents of all outputs that require grad with finite differences.
 
     Args:
-        check: what gradcheck was asked for.
+        check: the options of gradcheck.
         everything: the outputs of the function.
         fast: compare vᵀ · J · u for one random u and v, instead of whole Jacobians.
 
@@ -36,7 +36,7 @@ def check_forward(check, everything: list, fast: bool) -> None:
         GradcheckError: a tangent is wrong.
     """
     places = [place for place, out in enumerate(everything) if out._edge is not None]
-    (_compare_slopes if fast else _compare_columns)(check, everything, places)
+    (_compare_products if fast else _compare_columns)(check, everything, places)
     if check.check_undefined_grad:
         _check_missing_tangents(check)
 
@@ -48,7 +48,7 @@ def _compare_columns(check, everything, places) -> None:
         for column in range(varied._data.size):
             direction = np.zeros(varied._data.shape, varied._data.dtype)
             direction.reshape(-1)[column] = 1
-            for jacobian, tangent in zip(found, pushed(check, {i: direction})):
+            for jacobian, tangent in zip(found, analytical_jvp(check, {i: direction})):
                 jacobian[:, column] = tangent.reshape(-1)
         for number, place in enumerate(places):
             _compare(check, number, i, found[place], measured[place])
@@ -62,18 +62,18 @@ def _compare(check, number: int, i: int, found, measured) -> None:
         )
 
 
-def _compare_slopes(check, everything, places) -> None:
+def _compare_products(check, everything, places) -> None:
     rng = np.random.default_rng(0)
     for i, varied in enumerate(check.wanted):
         direction = _unit(rng, varied)
-        measured = numerical_slope(check.func, check.inputs, varied, direction, check.eps)
-        found = pushed(check, {i: direction.astype(varied._data.dtype)})
+        measured = numerical_jvp(check.func, check.inputs, varied, direction, check.eps)
+        found = analytical_jvp(check, {i: direction.astype(varied._data.dtype)})
         for number, place in enumerate(places):
             v = _unit(rng, everything[place])
-            slope, expected = np.sum(v * found[place]), np.sum(v.reshape(-1) * measured[place])
-            if not abs(slope - expected) <= check.atol * direction.sum() * v.sum() + check.rtol * abs(expected):
+            product, expected = np.sum(v * found[place]), np.sum(v.reshape(-1) * measured[place])
+            if not abs(product - expected) <= check.atol * direction.sum() * v.sum() + check.rtol * abs(expected):
                 _compare_columns(check, everything, places)
-                _compare(check, number, i, slope, expected)
+                _compare(check, number, i, product, expected)
 
 
 def _unit(rng, tensor) -> np.ndarray:
@@ -82,8 +82,8 @@ def _unit(rng, tensor) -> np.ndarray:
     return values / length if length else values
 
 
-def pushed(check, directions: dict) -> list[np.ndarray]:
-    """Return the tangents of all outputs when some of the wanted inputs, by number, move; the others' are zeros."""
+def analytical_jvp(check, directions: dict) -> list[np.ndarray]:
+    """Return the tangents of all outputs for tangents of some of the wanted inputs, by number; the others are zeros."""
     with dual_level():
         duals = _replaced(check, [_dual(one, directions.get(i)) for i, one in enumerate(check.wanted)])
         outs = [out for out in as_tuple(check.func(*duals)) if isinstance(out, TensorState)]
@@ -107,7 +107,7 @@ def _tangent_of(out):
 
 
 def _check_missing_tangents(check) -> None:
-    """Raise if an input without a tangent gives something else than one whose tangent is zeros."""
+    """Raise if an input without a tangent gives another result than one whose tangent is zeros."""
     rng = np.random.default_rng(0)
     directions = {i: rng.random(one._data.shape).astype(one._data.dtype) for i, one in enumerate(check.wanted)}
     for i, tensor in enumerate(check.wanted):
@@ -130,7 +130,7 @@ def _check_missing_tangents(check) -> None:
 
 
 def check_forward_batches(check) -> None:
-    """Raise if vmap over tangents does not give what they give one by one."""
+    """Raise if vmap over tangents differs from a loop over them."""
     for i, tensor in enumerate(check.wanted):
 
         def push(tangent, i=i, tensor=tensor):

@@ -1,4 +1,4 @@
-"""What gradcheck checks beside Jacobians: gradients of the outputs that are zero, missing or batched."""
+"""Further checks of gradcheck: gradients of the outputs that are zero, missing or batched."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def check_zero_gradients(check) -> None:
 
 
 def check_batches(check) -> None:
-    """Raise if a batch of weights does not give the gradients that its rows give one by one."""
+    """Raise if a batch of weights gives other gradients than its rows one by one."""
     for number, out in enumerate(differentiable(check.func(*check.inputs))):
         rows = np.random.default_rng(number).uniform(-1, 1, (2, *out._data.shape)).astype(out._data.dtype)
         batch = batched_grad([out], check.wanted, [wrap(rows)], True, allow_unused=True, is_grads_batched=True)
@@ -45,7 +45,7 @@ def check_batches(check) -> None:
 
 
 class UndefinedGrad(Node):
-    """Passes no gradient at all to the tensor it stands behind."""
+    """The node of a function that passes no gradient to its input."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ class UndefinedGrad(Node):
 
 
 def _without_gradient(out):
-    """Return the tensor once more; a gradient that arrives at it goes no further."""
+    """Return an alias of the tensor that passes no gradient on."""
     node = UndefinedGrad()
     node.edges, node.sequence, node.extra = (edge_of(out),), next_sequence(), None
     node.code, node.lasti = user_place()
@@ -63,7 +63,7 @@ def _without_gradient(out):
 
 
 def check_missing_gradients(check) -> None:
-    """Raise if a backward fails, or invents a gradient, where all or one of the outputs have none."""
+    """Raise if a backward fails, or gives a nonzero gradient, where all or one of the outputs have none."""
     count = len(differentiable(check.func(*check.inputs)))
     choices = [range(count)] if count < 2 else [range(count), *((one,) for one in range(count))]
     for missing in choices:

@@ -1,4 +1,4 @@
-"""The Jacobians that `gradcheck` compares, under the names by which PyTorch's older scripts ask for them."""
+"""The Jacobians that `gradcheck` compares, under the names that older PyTorch scripts import."""
 
 import warnings
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Jacobians measured in two ways: by finite differences of a function, and by its recorded backward."""
+"""Numerical Jacobians by finite differences, and analytical ones by the recorded backward."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ class GradcheckError(BacklightError, RuntimeError):
 
 
 def side_by_side(measured: np.ndarray, found: np.ndarray) -> str:
-    """Return PyTorch's lines with what finite differences and the backward gave."""
+    """Return PyTorch's lines with the numerical and the analytical Jacobian."""
     return f"numerical:{wrap(measured)}\nanalytical:{wrap(found)}\n"
 
 
@@ -67,7 +67,7 @@ def numerical_jacobians(func: Callable, inputs: Sequence, varied, eps: float) ->
     return [np.stack([column[number] for column in columns], 1) / (2 * eps) for number in range(len(columns[0]))]
 
 
-def numerical_slope(func: Callable, inputs: Sequence, varied, direction: np.ndarray, eps: float) -> list[np.ndarray]:
+def numerical_jvp(func: Callable, inputs: Sequence, varied, direction: np.ndarray, eps: float) -> list[np.ndarray]:
     """Return the derivative of each output of `func(*inputs)` when `varied` moves along `direction`."""
     difference = _difference(func, inputs, writable(varied), eps * direction, "")
     return [change / (2 * eps) for change in difference]

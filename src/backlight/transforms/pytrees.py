@@ -1,4 +1,4 @@
-"""Nested structures of tuples, lists and dicts, taken apart into leaves and put together again: PyTorch's pytrees."""
+"""PyTorch's pytrees: flatten nested tuples, lists and dicts into leaves, and unflatten them."""
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, eq=False)
 class Spec:
-    """The structure around leaves: its class, what it needs beside its children, and their structures."""
+    """The structure around leaves: its class, its context (the keys of a dict, for one), and its children's specs."""
 
     kind: type | None
     context: object
@@ -27,7 +27,7 @@ class Spec:
 
     @property
     def num_children(self) -> int:
-        """How many structures lie right below this one."""
+        """How many children there are."""
         return len(self.children)
 
     @property
@@ -36,7 +36,7 @@ class Spec:
         return self.kind
 
     def is_leaf(self) -> bool:
-        """Tell whether there is nothing but a leaf."""
+        """Tell whether it is a leaf."""
         return self.kind is None
 
     def __hash__(self) -> int:
@@ -61,14 +61,14 @@ class Spec:
 
 LEAF = Spec(None, None, ())
 
-registered: dict[type, tuple[Callable, Callable]] = {}  # class -> (how to take one apart, how to put one together)
+registered: dict[type, tuple[Callable, Callable]] = {}  # class -> (flatten function, unflatten function)
 
 
 def flatten(tree, is_leaf=None) -> tuple[list, Spec]:
     """Return the leaves of a structure in order, and the structure.
 
     Args:
-        is_leaf: a function that tells of a structure whether to leave it whole.
+        is_leaf: a function that returns whether a structure counts as a leaf.
     """
     leaves: list = []
     return leaves, _flatten(tree, leaves, is_leaf)
@@ -131,7 +131,7 @@ def leaves_of(tree) -> list:
 
 
 def mapped(function, tree):
-    """Return the structure with each leaf replaced by what a function gives for it."""
+    """Return the structure with a function applied to each leaf."""
     leaves, spec = flatten(tree)
     return unflatten([function(leaf) for leaf in leaves], spec)
 

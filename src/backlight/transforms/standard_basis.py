@@ -1,4 +1,4 @@
-"""The unit matrix over all elements of several tensors: the directions that a Jacobian's rows or columns belong to."""
+"""The identity matrix over all elements of several tensors: one direction for each row or column of a Jacobian."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from backlight.engine.tensor_state import wrap
 
 
 def unit_rows(tensors, start: int = 0, stop: int | None = None) -> list:
-    """Return rows of the unit matrix over all elements of the tensors, each cut into the tensors' shapes."""
+    """Return rows of the identity matrix over all elements of the tensors, each split into the tensors' shapes."""
     made, offset = [], 0
     stop = sum(one._data.size for one in tensors) if stop is None else stop
     for one in tensors:

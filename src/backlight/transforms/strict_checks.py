@@ -1,4 +1,4 @@
-"""What `strict=True` asks of a function: that each output, and each derivative, depends on each input."""
+"""Checks of `strict=True`: each output, and each derivative, must depend on each input."""
 
 from backlight.errors import GraphError
 from backlight.tensor.factories import zeros_like

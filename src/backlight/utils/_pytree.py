@@ -1,6 +1,6 @@
-"""Nested structures of tuples, lists and dicts, under the names of PyTorch's `torch.utils._pytree`.
+"""Pytrees, nested tuples, lists and dicts, under the names of PyTorch's `torch.utils._pytree`.
 
-A leaf is whatever is no tuple, list, dict, deque, named tuple or instance of a registered class; None is a leaf too.
+A leaf is any object except a tuple, list, dict, deque, named tuple or instance of a registered class; None is a leaf.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -34,14 +34,14 @@ __all__ = [
 
 PyTree = Any
 TreeSpec = Spec
-BUILTIN = (list, tuple, dict, OrderedDict, defaultdict, deque)  # taken apart without being registered
+BUILTIN = (list, tuple, dict, OrderedDict, defaultdict, deque)  # flattened without being registered
 
 
 def tree_flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, TreeSpec]:
     """Return the leaves of a structure in order, and the structure around them.
 
     Args:
-        is_leaf: a function that tells of a structure whether to leave it whole.
+        is_leaf: a function that returns whether a structure counts as a leaf.
     """
     return flatten(tree, is_leaf)
 
@@ -51,7 +51,7 @@ def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
 
     Raises:
         TypeError: `treespec` is no structure.
-        ValueError: it holds another number of leaves.
+        ValueError: the number of leaves does not match.
     """
     if not isinstance(treespec, TreeSpec):
         raise ArgumentError(
@@ -87,13 +87,13 @@ def tree_is_leaf(tree: PyTree, is_leaf: Callable | None = None) -> bool:
 
 
 def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | None = None) -> PyTree:
-    """Return the structure with each leaf replaced by what a function gives for it.
+    """Return the structure with a function applied to each leaf.
 
     Args:
-        rests: structures that go on where `tree` ends; the function gets their parts as further arguments.
+        rests: structures with `tree` as a prefix; the function gets their parts as further arguments.
 
     Raises:
-        ValueError: one of them is another structure.
+        ValueError: the structure of one of them does not match.
     """
     leaves, spec = flatten(tree, is_leaf)
     others = [_parts(one, spec) for one in rests]
@@ -101,23 +101,23 @@ def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | N
 
 
 def tree_map_(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Callable | None = None) -> PyTree:
-    """Call a function on each leaf, as `tree_map`, and return the structure as it is."""
+    """Call a function on each leaf, as `tree_map`, and return the structure unchanged."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def tree_map_only(which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
-    """Return the structure with the leaves of some classes replaced by what a function gives for them.
+    """Return the structure with a function applied to the leaves of some classes.
 
     Args:
-        which: a class, a tuple or union of classes, or a function that tells whether a leaf is meant.
+        which: a class, a tuple or union of classes, or a function that returns whether to include a leaf.
     """
     meant = _test(which)
     return tree_map(lambda leaf: func(leaf) if meant(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(which, /, func: Callable, tree: PyTree, is_leaf: Callable | None = None) -> PyTree:
-    """Call a function on the leaves of some classes, as `tree_map_only`, and return the structure as it is."""
+    """Call a function on the leaves of some classes, as `tree_map_only`, and return the structure unchanged."""
     tree_map_only(which, func, tree, is_leaf)
     return tree
 
@@ -145,11 +145,11 @@ def tree_any_only(which, /, pred: Callable, tree: PyTree, is_leaf: Callable | No
 
 
 def register_pytree_node(cls: type, flatten_fn: Callable, unflatten_fn: Callable) -> None:
-    """Let instances of a class be taken apart.
+    """Register a class as a pytree node.
 
     Args:
-        flatten_fn: takes an instance to (its children, what else is needed to put it together).
-        unflatten_fn: takes the children and that to an instance.
+        flatten_fn: maps an instance to (its children, a context).
+        unflatten_fn: maps the children and the context to an instance.
 
     Raises:
         ValueError: the class is registered already.
@@ -168,7 +168,7 @@ def _test(which) -> Callable:
 
 
 def _parts(tree, spec: TreeSpec) -> list:
-    """Return what a structure has at the place of each leaf of another."""
+    """Return the parts of a structure at the leaves of another."""
     if spec.is_leaf():
         return [tree]
     opened = opened_of(tree)
@@ -188,8 +188,8 @@ def _in_order(tree: dict, spec: TreeSpec) -> list:
     keys = spec.context[1] if spec.kind is defaultdict else spec.context
     missing, extra = set(keys) - set(tree), set(tree) - set(keys)
     if missing or extra:
-        told = [f"missing key(s): {missing}"] * bool(missing) + [f"extra key(s): {extra}"] * bool(extra)
-        raise ValueProblem(f"Node keys mismatch; {'; '.join(told)}.")
+        mismatches = [f"missing key(s): {missing}"] * bool(missing) + [f"extra key(s): {extra}"] * bool(extra)
+        raise ValueProblem(f"Node keys mismatch; {'; '.join(mismatches)}.")
     return [tree[key] for key in keys]
 
 

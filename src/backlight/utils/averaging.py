@@ -94,11 +94,11 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args, **kwargs):
-        """Return what the averaged model gives."""
+        """Return the output of the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the model's parameters into the average; the first time, take them as they are."""
+        """Update the average with the model's parameters; the first time, copy them."""
         averages = [each.detach() for each in self._averaged(self.module)]
         currents = [each.detach() for each in self._averaged(model)]
         if self.n_averaged == 0:
@@ -130,7 +130,7 @@ def update_bn(loader: Iterable, model: Module, device=None) -> None:
     """Compute the running statistics of a model's batch norms anew, as the average over all batches of `loader`.
 
     Args:
-        loader: gives inputs, or lists and tuples that begin with one.
+        loader: yields inputs, or lists and tuples that begin with one.
     """
     norms = {module: module.momentum for module in model.modules() if isinstance(module, BatchNorm)}
     if not norms:

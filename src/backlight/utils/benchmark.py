@@ -1,6 +1,6 @@
 """Timing of small pieces of code, under the names of PyTorch's `torch.utils.benchmark`.
 
-A timer warms up, chooses how often to run, and keeps the number of threads.
+A timer warms up, chooses the number of runs, and fixes the number of threads.
 """
 
 import sys
@@ -38,7 +38,7 @@ MOST_RUNS = 2**31 - 1
 
 
 class set_torch_threads(Block):  # noqa: N801 - PyTorch's name
-    """Compute with so many threads inside the block."""
+    """Set the number of threads inside the block."""
 
     def __init__(self, n: int):
         self.threads = n
@@ -60,9 +60,9 @@ class Timer:
         stmt: the code to time.
         setup: code that runs once before each timing.
         timer: the clock, in seconds.
-        globals: what the code finds by name; `torch` stands for backlight unless it is among these.
-        label, sub_label, description, env: what names the measurement.
-        num_threads: with how many threads to compute; 1, so that measurements compare.
+        globals: the global names of the code; `torch` is backlight unless given here.
+        label, sub_label, description, env: names of the measurement.
+        num_threads: the number of threads; 1 by default, so that measurements are comparable.
 
     Raises:
         ValueError: `language` is not Python, or `global_setup` is given, which only C++ has.
@@ -100,7 +100,7 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Run the statement so many times, after a hundredth of that for warmth, and return the one timing."""
+        """Run the statement `number` times, after a hundredth of that as warm-up, and return one timing."""
         with set_torch_threads(self._task_spec.num_threads):
             self._timeit(max(number // 100, 2))
             return self._measured(number, [self._timeit(number)])
@@ -148,7 +148,7 @@ class Timer:
         return self._measured(number, times)
 
     def _block_size(self, least: float) -> int:
-        """Return how many runs a block needs for the timer's own cost to vanish beside theirs."""
+        """Return how many runs a block needs to make the timer's own cost negligible."""
         overhead = median(self._timeit(0) for _ in range(5))
         number = 1
         while number * 10 <= MOST_RUNS:

@@ -1,4 +1,4 @@
-"""Save memory by computing again: `checkpoint` keeps a function's inputs, not what its backward needs.
+"""`checkpoint` saves memory: it keeps a function's inputs, and recomputes in backward the tensors that this needs.
 
 See NOTE [Recomputation] in transforms/checkpoint/recomputation.py for the form without re-entry. The re-entrant form is
 one node, whose backward runs the function again and starts a backward of its own.
@@ -52,12 +52,12 @@ PASS_USE_REENTRANT = (
 
 
 def noop_context_fn() -> tuple[AbstractContextManager, AbstractContextManager]:
-    """Return two blocks that do nothing, for the forward and for the recomputation."""
+    """Return two contexts that do nothing, for the forward and for the recomputation."""
     return nullcontext(), nullcontext()
 
 
 class _Settings:
-    """What blocks say in place of the arguments of `checkpoint`; None for what those say."""
+    """Overrides of the arguments of `checkpoint`, set by blocks; None for no override."""
 
     debug: bool | None = None
     early_stop: bool | None = None
@@ -65,7 +65,7 @@ class _Settings:
 
 @block
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Overrule the `debug` of each checkpoint that is called inside the block; None leaves it."""
+    """Override `debug` of each checkpoint called inside the block; None does not."""
     before = _Settings.debug
     try:
         _Settings.debug = enabled
@@ -76,7 +76,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 @block
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Overrule the `early_stop` of each checkpoint that is called inside the block."""
+    """Override `early_stop` of each checkpoint called inside the block."""
     before = _Settings.early_stop
     try:
         _Settings.early_stop = enable
@@ -85,15 +85,15 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         _Settings.early_stop = before
 
 
-def _facts(tensor) -> dict:
+def _metadata(tensor) -> dict:
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
-def _nothing(tensor) -> None:
+def _no_metadata(tensor) -> None:
     return None
 
 
-CHECKS = {"default": _facts, "none": _nothing}
+CHECKS = {"default": _metadata, "none": _no_metadata}
 
 
 def checkpoint(
@@ -110,20 +110,20 @@ def checkpoint(
     """Return `function(*args, **kwargs)`, keeping for backward only the arguments: it is run again when needed.
 
     Args:
-        function: what to run; it must compute the same again.
-        use_reentrant: False, as recommended: the call is recorded, and what its nodes need is recomputed. True: it is
+        function: the function to run; it must be deterministic.
+        use_reentrant: False, as recommended: the call is recorded, and its saved tensors are recomputed. True: it is
             one node whose backward starts another backward; then only positional tensors get gradients, and
             `grad()` and `inputs=` cannot be used.
-        context_fn: gives two blocks, for the forward and for the recomputation.
-        determinism_check: "default" compares shape and dtype of what was saved and of what was recomputed; "none" does
+        context_fn: returns two contexts, for the forward and for the recomputation.
+        determinism_check: "default" compares shape and dtype of saved and of recomputed tensors; "none" does
             not.
         debug: let errors list the ops that ran in the forward and in the recomputation.
-        early_stop: stop the recomputation once all that is needed is there.
+        early_stop: stop the recomputation as soon as all needed tensors are recomputed.
         preserve_rng_state: draw the same random numbers again.
 
     Raises:
-        CheckpointError: in backward, if something else was recomputed.
-        ValueError: an argument does not go with the others.
+        CheckpointError: in backward, if the recomputed tensors differ.
+        ValueError: arguments contradict each other.
     """
     if use_reentrant is None:
         warnings.warn(
@@ -146,7 +146,7 @@ def checkpoint(
 
 
 def _frame(function, kwargs: dict, preserve_rng_state: bool, context_fn, determinism_check, debug, early_stop):
-    """Return the frame of a call, what logs its ops (or None), and the block to run its forward in."""
+    """Return the frame of a call, the log of its ops (or None), and the context of its forward."""
     log = None
     if debug if _Settings.debug is None else _Settings.debug:
         if unwrapped(context_fn) is not unwrapped(noop_context_fn):
@@ -156,23 +156,23 @@ def _frame(function, kwargs: dict, preserve_rng_state: bool, context_fn, determi
     if determinism_check not in CHECKS:
         raise ValueProblem(f"determinism_check should be one of {list(CHECKS)}, but got {determinism_check}")
     forward_context, again_context = context_fn()
-    drawn = _Drawn() if preserve_rng_state else None
+    rng_replay = _RngReplay() if preserve_rng_state else None
     casts = autocast_again()
 
     def recompute(*args):
-        with nullcontext() if drawn is None else drawn.again(), casts(), again_context:
+        with nullcontext() if rng_replay is None else rng_replay.replay(), casts(), again_context:
             function(*args, **kwargs)
 
     stops = early_stop if _Settings.early_stop is None else _Settings.early_stop
     frame = Frame(recompute, stops, CHECKS[determinism_check])
-    frame.forward_context, frame.drawn = forward_context, drawn
+    frame.forward_context, frame.rng_replay = forward_context, rng_replay
     return frame, log
 
 
-class _Drawn:
-    """The random numbers that a forward draws: nothing is done to the generator if it drew none.
+class _RngReplay:
+    """Replays the random numbers of a forward; does nothing if it drew none.
 
-    The default generator belongs to all threads, so that only one may draw again at a time.
+    The default generator is shared by all threads, so only one may replay at a time.
     """
 
     lock = fork_safe_lock(waited_for=False)
@@ -182,12 +182,12 @@ class _Drawn:
         self.any = True
 
     def ended(self) -> None:
-        """Note whether the forward that has ended drew any."""
+        """Record, at the end of the forward, whether it drew any."""
         self.any = not equal(self.state, get_rng_state())
 
     @block
-    def again(self) -> Iterator[None]:
-        """Draw the same inside the block, and go on after it as if nothing had been drawn."""
+    def replay(self) -> Iterator[None]:
+        """Draw the same numbers inside the block, and restore the generator afterwards."""
         if not self.any:
             yield
             return
@@ -197,15 +197,15 @@ class _Drawn:
 
 
 def _recorded(frame: Frame, log: OpLog | None, function, args: tuple, kwargs: dict):
-    """Run a checkpointed function, with what it saves left out."""
+    """Run a checkpointed function without keeping the tensors that it saves."""
     if not modes.grad_enabled:
         return function(*args, **kwargs)
     frame.keep_arguments(args)
     with checkpoint_hooks(frame, None if log is None else log.explain), frame.forward_context:
         out = function(*args, **kwargs)
         frame.completed = True
-    if frame.completed and frame.drawn is not None:
-        frame.drawn.ended()
+    if frame.completed and frame.rng_replay is not None:
+        frame.rng_replay.ended()
     if not frame.completed:
         raise GraphError(
             "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
@@ -225,15 +225,15 @@ class CheckpointFunction(Function):
         count_tasks()
         ctx.run_function = run_function
         ctx.run_again = _run_again
-        ctx.drawn = _Drawn() if preserve_rng_state else None
+        ctx.rng_replay = _RngReplay() if preserve_rng_state else None
         ctx.casts = autocast_again()
         ctx.others = [None if isinstance(one, TensorState) else one for one in args]
         ctx.places = [place for place, one in enumerate(args) if isinstance(one, TensorState)]
         ctx.save_for_backward(*(args[place] for place in ctx.places))
         with no_grad():
             out = run_function(*args)
-        if ctx.drawn is not None:
-            ctx.drawn.ended()
+        if ctx.rng_replay is not None:
+            ctx.rng_replay.ended()
         return out
 
     @staticmethod
@@ -241,7 +241,7 @@ class CheckpointFunction(Function):
         """Run the function again on detached inputs, and differentiate that.
 
         Raises:
-            RuntimeError: only some gradients are asked for, or no output requires grad.
+            RuntimeError: only some gradients are requested, or no output requires grad.
         """
         task = current_task()
         if task is not None and task.partial:
@@ -259,16 +259,16 @@ class CheckpointFunction(Function):
 
 
 def _run_again(ctx, block: AbstractContextManager | None = None) -> tuple:
-    """Return the outputs, recorded, of a function that a node runs again, and the leaves it was given.
+    """Run a node's function again, recorded; return its outputs and the leaves that are its arguments.
 
     Args:
-        block: what to run it in.
+        block: the context to run it in.
     """
     inputs = list(ctx.others)
     for place, tensor in zip(ctx.places, ctx.saved_tensors):
         inputs[place] = tensor
     detached = detach_variable(tuple(inputs))
-    draws = nullcontext() if ctx.drawn is None else ctx.drawn.again()
+    draws = nullcontext() if ctx.rng_replay is None else ctx.rng_replay.replay()
     with draws, ctx.casts(), enable_grad(), block or nullcontext():
         found = ctx.run_function(*detached)
     return (found,) if isinstance(found, TensorState) else found, detached
@@ -319,12 +319,12 @@ def checkpoint_sequential(
     end = 0
     for start in range(0, size * (segments - 1), size):
         end = start + size
-        part = _one_after_the_other(functions[start:end])
+        part = _run_in_order(functions[start:end])
         input = checkpoint(part, input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state)
-    return _one_after_the_other(functions[end:])(input)
+    return _run_in_order(functions[end:])(input)
 
 
-def _one_after_the_other(functions: Sequence[Callable]) -> Callable:
+def _run_in_order(functions: Sequence[Callable]) -> Callable:
     def run(input):
         for function in functions:
             input = function(input)

@@ -1,4 +1,4 @@
-"""What `checkpoint(debug=True)` tells when a recomputation saved something else: the ops of both runs, with lines."""
+"""`checkpoint(debug=True)`: if a recomputation differs, the error lists the ops of both runs, with lines."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -32,8 +32,8 @@ Operations executed during recomputation:
 """
 
 
-class _Noting(Interpreter):
-    """Notes each op with its inputs and its line."""
+class _OpRecorder(Interpreter):
+    """Records each op with its inputs and its line."""
 
     __slots__ = ("lines",)
 
@@ -41,13 +41,13 @@ class _Noting(Interpreter):
         self.lines = lines
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Note the op, and run it."""
-        inputs = ", ".join(_told(one) for one in (*args, *kwargs.values()))
+        """Record the op, and run it."""
+        inputs = ", ".join(_describe(one) for one in (*args, *kwargs.values()))
         self.lines.append(f"{op.name}({inputs})   {describe_place(*user_place())}")
         return function(*args, **kwargs)
 
 
-def _told(value) -> str:
+def _describe(value) -> str:
     if isinstance(value, TensorState):
         kind = str(from_numpy_dtype(value._data.dtype)).removeprefix("torch.")
         return f"{kind}{list(value._data.shape)}"
@@ -62,13 +62,13 @@ class OpLog:
         self.again: list[str] = []
 
     def contexts(self) -> tuple[AbstractContextManager, AbstractContextManager]:
-        """Return the two blocks that note the ops."""
-        return interpreting(_Noting(self.forward)), self._noting_again()
+        """Return the two contexts that record the ops."""
+        return interpreting(_OpRecorder(self.forward)), self._record_again()
 
     @block
-    def _noting_again(self) -> Iterator[None]:
+    def _record_again(self) -> Iterator[None]:
         self.again.clear()
-        with interpreting(_Noting(self.again)):
+        with interpreting(_OpRecorder(self.again)):
             yield
 
     def explain(self, problem: CheckpointError) -> None:

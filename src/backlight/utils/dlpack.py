@@ -1,4 +1,4 @@
-"""DLPack under the names that it has in PyTorch."""
+"""DLPack under PyTorch's names."""
 
 import enum
 

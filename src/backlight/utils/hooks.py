@@ -6,6 +6,6 @@ __all__ = ["RemovableHandle", "unserializable_hook"]
 
 
 def unserializable_hook(f):
-    """Mark a tensor hook as one that a pickle may leave out without a warning."""
+    """Mark a tensor hook as one that pickling may drop without a warning."""
     f.__torch_unserializable__ = True
     return f

@@ -1,4 +1,4 @@
-"""What a timer measured: times, their median and spread, and the text that PyTorch shows of them."""
+"""Results of a timer: times, their median and spread, and PyTorch's text for them."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ import numpy as np
 from backlight.system.fork_safety import cached_property
 
 MOST_FIGURES = 4
-LEAST_INTERVAL = 25e-9  # seconds; finer than that no clock tells
+LEAST_INTERVAL = 25e-9  # seconds; the resolution of clocks
 WARN_AT, WARN_LOUDLY_AT = 0.1, 0.25  # interquartile range / median
 UNITS = {"ns": ("nanosecond", 1e-9), "us": ("microsecond", 1e-6), "ms": ("millisecond", 1e-3), "s": ("second", 1)}
 
 
 @dataclass(repr=False, frozen=True)
 class TaskSpec:
-    """What was timed."""
+    """The code that was timed, and its names."""
 
     stmt: str
     setup: str
@@ -41,7 +41,7 @@ class TaskSpec:
         return f"stmt:{named}\n{indent(self.stmt, '  ')}"
 
     def setup_str(self) -> str:
-        """Return what runs before, as a line or as a paragraph."""
+        """Return the setup code, as a line or as a paragraph."""
         if self.setup in ("pass", ""):
             return ""
         return f"setup:\n{indent(self.setup, '  ')}" if "\n" in self.setup else f"setup: {self.setup}"
@@ -98,24 +98,24 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """The range that holds the middle half of the times, in seconds."""
+        """The interquartile range of the times, in seconds."""
         return self._quantile(0.75) - self._quantile(0.25)
 
     @property
     def significant_figures(self) -> int:
-        """How many figures of the median the spread of the middle half leaves certain."""
+        """The number of significant figures of the median, given the interquartile range."""
         count = len(self._sorted)
         middle = self._sorted[count // 4 : ceil(3 * count / 4)]
         interval = max(1.645 * float(middle.std()) / len(middle) ** 0.5, LEAST_INTERVAL)
         return min(max(floor(log10(self.median / interval)), 1), MOST_FIGURES)
 
     def meets_confidence(self, threshold: float = WARN_AT) -> bool:
-        """Tell whether the range is less than this share of the median."""
+        """Tell whether the interquartile range is less than this share of the median."""
         return self.iqr / self.median < threshold
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the times lie so far apart that something else may have disturbed them."""
+        """Whether the times vary so much that they may have been disturbed."""
         return bool(self._warnings())
 
     def _warnings(self) -> str:
@@ -133,7 +133,7 @@ class Measurement:
 
     @property
     def as_row_name(self) -> str:
-        """What names the measurement in a table."""
+        """The name of the measurement in a table."""
         return self.sub_label or self.stmt or "[Unknown]"
 
     def __repr__(self) -> str:
@@ -158,7 +158,7 @@ class Measurement:
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """Return the unit in which a time is read best, and its length in seconds."""
+    """Return the most readable unit for a time, and its length in seconds."""
     unit = {-3: "ns", -2: "us", -1: "ms"}.get(int(log10(t) // 3), "s")
     return unit, UNITS[unit][1]
 
@@ -169,7 +169,7 @@ def unit_to_english(u: str) -> str:
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """Return a number rounded to so many significant figures."""
+    """Return a number rounded to a number of significant figures."""
     if n != int(n):
         raise AssertionError("Number of significant figures must be an integer")
     scale = 10 ** (ceil(log10(abs(x))) - n)

@@ -43,7 +43,7 @@ class GradientWatch:
     def watch_inputs(self, args: tuple) -> tuple:
         """Return the arguments with their tensors led through the first door."""
         self.inputs = len(args)
-        args, self.input_places = _through_door(args, self._at_inputs)
+        args, self.input_places = _apply_hook_function(args, self._at_inputs)
         return args
 
     def watch_outputs(self, result):
@@ -56,7 +56,7 @@ class GradientWatch:
             )
         several = result if isinstance(result, tuple) else (result,)
         self.outputs = len(several)
-        several, self.output_places = _through_door(several, self._at_outputs)
+        several, self.output_places = _apply_hook_function(several, self._at_outputs)
         return several if isinstance(result, tuple) else several[0]
 
     def _at_outputs(self, _, grads: tuple):
@@ -112,7 +112,7 @@ class GradientWatch:
         return tuple(answer)
 
 
-def _through_door(values: tuple, hook) -> tuple[tuple, list[int] | None]:
+def _apply_hook_function(values: tuple, hook) -> tuple[tuple, list[int] | None]:
     """Lead the tensors among `values` through an identity node with a hook; give their places too."""
     places = [place for place, value in enumerate(values) if isinstance(value, TensorState)]
     tensors = [values[place] for place in places]

@@ -15,7 +15,7 @@ from backlight.nn.internal.hooks import register_module_full_backward_pre_hook a
 from backlight.nn.internal.registration import Registry
 from backlight.nn.internal.state_dict import Checkpoint
 from backlight.nn.internal.traversal import Tree
-from backlight.nn.meta_tensors import is_skeleton, skeleton_of, with_memory
+from backlight.nn.meta_tensors import is_meta, materialised, meta_like
 from backlight.settings import compile as compiled
 
 __all__ = ["Module"]
@@ -83,7 +83,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
                 f"{dtype}; pass torch.float32, torch.float64, torch.float16 or torch.bfloat16"
             )
         if to_meta:
-            self._replace_tensors(lambda tensor: skeleton_of(tensor, dtype))
+            self._replace_tensors(lambda tensor: meta_like(tensor, dtype))
             return self
         if device is not None:
             self._require_values()
@@ -94,12 +94,12 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         if device_kind(device).type == "meta":
             return self.to(device)
         require_cpu(device)
-        self._replace_tensors(with_memory)
+        self._replace_tensors(materialised)
         return self
 
     def _require_values(self) -> None:
         """Raise if a parameter or buffer has no memory."""
-        if any(is_skeleton(tensor) for tensor in (*self.parameters(), *self.buffers())):
+        if any(is_meta(tensor) for tensor in (*self.parameters(), *self.buffers())):
             raise UnsupportedError(
                 "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
                 "torch.nn.Module.to() when moving module from meta to a different device."

@@ -250,10 +250,10 @@ def _causal_mask(size: int, kind: np.dtype) -> np.ndarray:
     return np.triu(np.full((size, size), -np.inf, kind), 1)
 
 
-def _is_causal(mask: Tensor | None, told: bool | None, size: int) -> bool:
+def _is_causal(mask: Tensor | None, known: bool | None, size: int) -> bool:
     """Tell whether a mask is the causal one, unless the caller did."""
-    if told is not None or mask is None:
-        return told is True
+    if known is not None or mask is None:
+        return known is True
     wanted = _causal_mask(size, np.dtype(np.float32))
     return mask._data.shape == wanted.shape and bool((mask._data == wanted).all())
 

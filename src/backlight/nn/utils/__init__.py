@@ -1,4 +1,4 @@
-"""What is done to gradients and parameters as a whole, under PyTorch's names."""
+"""PyTorch's `torch.nn.utils`: clipping, pruning, parametrizations, packed sequences."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Gradients cut down to size before a step: by their norm, or element by element."""
+"""Gradient clipping, by norm or by value."""
 
 import math
 import warnings
@@ -114,7 +114,7 @@ def _listed(tensors) -> list[Tensor]:
 
 
 def _plain_dtype(tensors: list[Tensor]) -> np.dtype | None:
-    """Return the dtype, float32 or float64, of tensors that all have it and no history; None for others."""
+    """Return the common dtype, float32 or float64, of tensors without history; None for others."""
     kinds = {each._data.dtype for each in tensors}
     recorded = any(each._edge is not None or each._view is not None for each in tensors)
     return kinds.pop() if len(kinds) == 1 and kinds <= _PLAIN and not recorded else None

@@ -1,4 +1,4 @@
-"""A layer and the batch norm after it, fused into one layer; and layers whose parameters are left as they lie."""
+"""Fuse a layer and the batch norm after it into one layer; and `skip_init`."""
 
 import copy
 import inspect
@@ -12,7 +12,7 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Module:
-    """Return a copy of a convolution that does what it and the batch norm after it do; both must be in eval mode."""
+    """Fuse a convolution and the batch norm after it into a new convolution; both must be in eval mode."""
     _require_eval(conv, bn)
     return _with(
         conv,
@@ -23,7 +23,7 @@ def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Modu
 
 
 def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
-    """Return a copy of a linear layer that does what it and the batch norm after it do; both must be in eval mode."""
+    """Fuse a linear layer and the batch norm after it into a new linear layer; both must be in eval mode."""
     _require_eval(linear, bn)
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
@@ -72,7 +72,7 @@ def _fused(weight, bias, mean, variance, eps, scale, shift, shape):
 
 
 def skip_init(module_cls: type, *args, **kwargs) -> Module:
-    """Make a module whose parameters are to be written by somebody else; here they have the usual first values.
+    """Make a module whose parameters the caller will overwrite; here they get the usual initial values.
 
     Raises:
         RuntimeError: the class is no Module, or takes no device.

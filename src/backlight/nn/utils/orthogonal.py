@@ -21,7 +21,7 @@ MAPS = ("matrix_exp", "cayley", "householder")
 
 
 class _Orthogonal(Module):
-    """The orthogonal matrix of a matrix that may have any entries."""
+    """Maps an unconstrained matrix to an orthogonal one."""
 
     def __init__(self, shape, orthogonal_map: str, use_trivialization: bool):
         super().__init__()
@@ -56,7 +56,7 @@ class _Orthogonal(Module):
 
     @no_grad()
     def right_inverse(self, value: Tensor) -> Tensor:
-        """Return what to train so that the weight is `value`, made orthogonal first.
+        """Return the unconstrained matrix for the weight `value`, which is made orthogonal first.
 
         Raises:
             ValueError: `value` has another shape.
@@ -83,7 +83,7 @@ class _Orthogonal(Module):
 
 
 def _reflected(weight: Tensor) -> Tensor:
-    """Return the product of the reflections below the weight's diagonal, with signs by the diagonal."""
+    """Return the product of the Householder reflectors below the weight's diagonal, with signs from the diagonal."""
     below = weight.tril(diagonal=-1)
     scales = 2.0 / (1.0 + (below * below).sum(dim=-2))
     return householder_product(below, scales) * weight.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
@@ -122,7 +122,7 @@ def _made_orthogonal(matrix: Tensor) -> Tensor:
 def orthogonal(
     module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Module:
-    """Keep a weight orthogonal: what is trained is a matrix that may have any entries, and the weight is made of it.
+    """Keep a weight orthogonal: an unconstrained matrix is trained, and the weight is computed from it.
 
     Args:
         orthogonal_map: "matrix_exp" (of square matrices, the default), "cayley", or "householder" (of others).

@@ -1,4 +1,4 @@
-"""Parametrizations that have a name: orthogonal, spectral_norm, weight_norm."""
+"""PyTorch's named parametrizations: orthogonal, spectral_norm, weight_norm."""
 
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.nn.modules.module import Module
@@ -33,7 +33,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Train a weight's lengths along `dim` apart from its direction; `dim=None` takes one length for all of it.
+    """Train a weight's lengths along `dim` separately from its direction; `dim=None` is one length for all of it.
 
     Source: Tim Salimans, Diederik P. Kingma: Weight Normalization, 2016, arXiv:1602.07868
     """

@@ -1,8 +1,8 @@
 """Parametrizations: a parameter that is computed, whenever it is read, from others that are trained.
 
 NOTE [Parametrized modules]
-The module gets a class of its own, below the one it had, with a property under the parameter's name. What is trained
-moves to `parametrizations.<name>.original` (or `original0`, `original1` …), which are its state_dict's keys.
+The module gets its own subclass of its class, with a property under the parameter's name. The trained tensors move to
+`parametrizations.<name>.original` (or `original0`, `original1` …), which are its state_dict's keys.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ __all__ = [
 CHANGED = "Registering a parametrization may not change the {} of the tensor, unless `unsafe` flag is enabled."
 CHANGED_AGAIN = CHANGED.replace("unless", "unless the")
 
-_cache: dict | None = None  # what was computed inside `cached`, by module and name; None outside
+_cache: dict | None = None  # values computed inside `cached`, by module and name; None outside
 
 
 @block
@@ -45,7 +45,7 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """What computes one parameter: modules one after the other, and the tensors that the first is given."""
+    """The parametrization of one parameter: modules in sequence, and the input tensors of the first."""
 
     def __init__(self, modules: list[Module], original: Tensor):
         super().__init__(modules)
@@ -65,7 +65,7 @@ class ParametrizationList(ModuleList):
         return ["original"] if self.is_tensor else [f"original{number}" for number in range(self.ntensors)]
 
     def _inverse(self, value):
-        """Return the tensors from which `value` is computed, as far as the modules have a right_inverse."""
+        """Return the original tensors for `value`, as far as the modules have a right_inverse."""
         with no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
@@ -73,11 +73,11 @@ class ParametrizationList(ModuleList):
         return value
 
     def check(self, original: Tensor) -> None:
-        """Raise if what is computed differs from the tensor as it was, in dtype or in shape."""
+        """Raise if the computed value differs from the original tensor in dtype or shape."""
         _check_same(original, self(), CHANGED, "unparametrized {}", "parametrized {}")
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set the tensors that are trained so that `value` is what is computed from them."""
+        """Set the trained tensors so that the computed parameter is `value`."""
         found = self._inverse(value)
         with no_grad():
             for name, part in zip(self._names(), [found] if self.is_tensor else found):
@@ -95,10 +95,10 @@ class ParametrizationList(ModuleList):
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Compute a parameter or buffer of a module by `parametrization(original)`; several follow each other.
+    """Compute a parameter or buffer of a module by `parametrization(original)`; several are chained.
 
     Args:
-        parametrization: may have a method right_inverse, which returns what to train for a given value.
+        parametrization: may have a method right_inverse, which returns the original for a given value.
         unsafe: allow a parametrization that changes the shape or the dtype; else it is called once, to compare them.
 
     Returns:
@@ -176,7 +176,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Make a parametrized tensor an ordinary parameter again, with the value it has now.
 
     Args:
-        leave_parametrized: False gives it the value of what was trained instead.
+        leave_parametrized: False restores the original tensor instead.
 
     Raises:
         ValueError: it is not parametrized; or several tensors were trained, and `leave_parametrized` is False.

@@ -1,4 +1,4 @@
-"""Pruning of parameters, under PyTorch's names: what is pruned is multiplied by 0 before each forward."""
+"""Pruning of parameters, under PyTorch's names: pruned elements are multiplied by 0 before each forward."""
 
 from collections.abc import Iterable
 
@@ -51,7 +51,7 @@ def random_unstructured(module: Module, name: str, amount: int | float) -> Modul
     """Prune elements of a parameter, chosen at random.
 
     Args:
-        amount: which share of them, a float from 0 to 1, or how many, an int.
+        amount: a share of them, a float from 0 to 1, or a number, an int.
     """
     RandomUnstructured.apply(module, name, amount)
     return module
@@ -63,7 +63,7 @@ def l1_unstructured(module: Module, name: str, amount: int | float, importance_s
     As `random_unstructured` otherwise.
 
     Args:
-        importance_scores: what to choose by, of the parameter's shape.
+        importance_scores: scores to compare instead of the parameter, of its shape.
     """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
@@ -92,13 +92,13 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
 def global_unstructured(
     parameters: Iterable, pruning_method: type, importance_scores: dict | None = None, **kwargs
 ) -> None:
-    """Prune elements of several parameters, chosen among all of them at once.
+    """Prune elements of several parameters, chosen globally.
 
     Args:
         parameters: pairs (module, name).
         pruning_method: one that prunes single elements, such as `L1Unstructured`.
-        importance_scores: what to choose by, for some of the pairs.
-        kwargs: what the method itself takes.
+        importance_scores: scores to compare instead, for some of the pairs.
+        kwargs: arguments of the method.
 
     Raises:
         TypeError: `parameters` cannot be iterated over, or the method prunes channels.
@@ -130,7 +130,7 @@ def _mask_of(module: Module, name: str) -> Tensor:
 
 
 def remove(module: Module, name: str) -> Module:
-    """Make a pruned parameter an ordinary one again: it stays pruned, but its mask is gone.
+    """Make pruning permanent: the parameter stays pruned, but its mask is removed.
 
     Raises:
         ValueError: the parameter is not pruned.

@@ -1,9 +1,9 @@
-"""How parameters are pruned: methods that make masks, and the hook that lays a mask over a parameter.
+"""Pruning methods, which compute masks, and the hook that applies a mask to a parameter.
 
 NOTE [Pruned parameters]
-A pruned parameter `weight` lies in the module as the parameter `weight_orig` and the buffer `weight_mask`; before each
-forward the method, a hook of the module, sets `weight` to their product. What is pruned again gets one
-PruningContainer, in which each method prunes what those before it left.
+A pruned parameter `weight` is stored in the module as the parameter `weight_orig` and the buffer `weight_mask`; before
+each forward the method, a hook of the module, sets `weight` to their product. A parameter that is pruned again gets a
+PruningContainer, in which each method prunes elements that the previous ones left.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class BasePruningMethod(ABC):
-    """A way to choose what of a parameter is kept (see NOTE [Pruned parameters])."""
+    """Computes the mask of a parameter (see NOTE [Pruned parameters])."""
 
     _tensor_name: str
 
@@ -37,7 +37,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return a mask of the shape of the scores `t`: what `default_mask` leaves, less what this method prunes."""
+        """Return `default_mask`, of the shape of the scores `t`, with the elements that this method prunes set to 0."""
 
     def apply_mask(self, module: Module) -> Tensor:
         """Return the pruned parameter."""
@@ -46,11 +46,11 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module: Module, name: str, *args, importance_scores: Tensor | None = None, **kwargs):
-        """Prune a parameter of a module, and return the method that is its hook now.
+        """Prune a parameter of a module, and return the method, which is now its hook.
 
         Args:
-            args, kwargs: what the method itself takes.
-            importance_scores: what to choose by, instead of the parameter.
+            args, kwargs: arguments of the method.
+            importance_scores: scores to compare instead of the parameter.
 
         Raises:
             AssertionError: the scores have another shape than the parameter.
@@ -87,7 +87,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(t if importance_scores is None else importance_scores, default_mask=mask)
 
     def remove(self, module: Module) -> None:
-        """Make the parameter an ordinary one again, which keeps what the mask left."""
+        """Make the masked parameter an ordinary one again."""
         name = self._tensor_name
         weight = self.apply_mask(module)
         if hasattr(module, name):
@@ -108,7 +108,7 @@ def pruning_hooks(module: Module) -> dict:
 
 
 def _take_hook(module: Module, name: str) -> BasePruningMethod | None:
-    """Take away the method that prunes a parameter, and return it; None if there is none."""
+    """Remove the method that prunes a parameter, and return it; None if there is none."""
     for key, method in pruning_hooks(module).items():
         if method._tensor_name == name:
             del module._hooks.before[key]
@@ -117,7 +117,7 @@ def _take_hook(module: Module, name: str) -> BasePruningMethod | None:
 
 
 def _after(previous: BasePruningMethod | None, method: BasePruningMethod, name: str) -> BasePruningMethod:
-    """Return what prunes by one method after another."""
+    """Return a container of several methods."""
     method._tensor_name = name
     if previous is None:
         return method
@@ -134,7 +134,7 @@ def _require_shape(scores: Tensor | None, tensor: Tensor, what: str) -> None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods for one parameter, each of which prunes what those before it left."""
+    """Several methods for one parameter, each of which prunes elements that the previous ones left."""
 
     def __init__(self, *methods: BasePruningMethod):
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -169,7 +169,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask with what the last method prunes of what it leaves."""
+        """Return the mask after the last method has pruned the elements left in it."""
         method = self._pruning_methods[-1]
         left = _left(method, t, default_mask)
         mask = default_mask.to(t.dtype)
@@ -179,7 +179,7 @@ class PruningContainer(BasePruningMethod):
 
 
 def _left(method: BasePruningMethod, t: Tensor, mask: Tensor):
-    """Return the index of what a mask leaves to a method: elements, whole channels, or everything."""
+    """Return the index of the unpruned part of a mask: elements, full channels, or everything."""
     kind = getattr(method, "PRUNING_TYPE", None)
     if kind == "unstructured":
         return mask == 1
@@ -196,7 +196,7 @@ def _left(method: BasePruningMethod, t: Tensor, mask: Tensor):
 
 
 def _along(t: Tensor, dim: int, index) -> tuple:
-    """Return the index of some places along one dim."""
+    """Return the index of positions along one dim."""
     places: list = [slice(None)] * t.ndim
     places[dim] = index
     return tuple(places)
@@ -208,12 +208,12 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask as it is."""
+        """Return the mask unchanged."""
         return default_mask
 
 
 class _Unstructured(BasePruningMethod):
-    """Prune single elements, `amount` of them: a share, or how many."""
+    """Prune single elements, `amount` of them: a share or a number."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -222,7 +222,7 @@ class _Unstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask less the elements that are chosen."""
+        """Return the mask without the chosen elements."""
         count = _count(self.amount, t.numel())
         mask = default_mask.clone()
         if count:
@@ -247,12 +247,12 @@ class L1Unstructured(_Unstructured):
 
 
 class _Structured(BasePruningMethod):
-    """Prune whole channels, `amount` of those along `dim`."""
+    """Prune full channels, `amount` of those along `dim`."""
 
     PRUNING_TYPE = "structured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask less the channels that are chosen."""
+        """Return the mask without the chosen channels."""
         if t.ndim <= 1:
             raise ValueProblem(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
@@ -271,7 +271,7 @@ class _Structured(BasePruningMethod):
 
 
 class RandomStructured(_Structured):
-    """Prune whole channels, chosen at random."""
+    """Prune full channels, chosen at random."""
 
     def __init__(self, amount: int | float, dim: int = -1):
         _require_amount(amount)
@@ -303,7 +303,7 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prune what a given mask says."""
+    """Prune by a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -311,7 +311,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask less what the given one prunes."""
+        """Return the product of the mask and the given one."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"

@@ -1,1 +1,1 @@
-"""Learning rate schedules, a family a file."""
+"""Learning rate schedules, one file for each family."""

@@ -10,7 +10,7 @@ __all__ = ["SWALR"]
 
 
 class SWALR(LRScheduler):
-    """Anneals every group's rate to `swa_lr`, one for all or one a group, and keeps it.
+    """Anneals every group's rate to `swa_lr`, one for all or one for each group, and keeps it.
 
     Args:
         anneal_epochs: in how many steps.
@@ -32,7 +32,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates: what each began with, found back from what it is, and `swa_lr`, mixed."""
+        """Return the rates, interpolated between the initial ones, recovered from the current ones, and `swa_lr`."""
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
@@ -43,7 +43,7 @@ class SWALR(LRScheduler):
         ]
 
     def _share(self, step: int) -> float:
-        """Return how much of the way is gone after a step, from 0 to 1."""
+        """Return the interpolation weight after a step, from 0 to 1."""
         part = max(0, min(1, step / max(1, self.anneal_epochs)))
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 
@@ -62,5 +62,5 @@ def _one_a_group(optimizer: Optimizer, rate) -> list:
 
 
 def _first_rate(rate, swa_rate, share: float):
-    """Return the rate from which `rate` is a share of the way to `swa_rate`."""
+    """Return the initial rate, given the interpolated one."""
     return swa_rate if share == 1 else (rate - share * swa_rate) / (1 - share)

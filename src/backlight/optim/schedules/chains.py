@@ -1,4 +1,4 @@
-"""Schedules made of schedules: one after the other, or all at once."""
+"""Schedules composed of schedules: in sequence, or chained."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Several(LRScheduler):
-    """A schedule that is made of others, for one optimizer."""
+    """A schedule composed of others, for one optimizer."""
 
     def _check(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler]) -> None:
         name = type(self).__name__
@@ -32,11 +32,11 @@ class _Several(LRScheduler):
                 )
 
     def state_dict(self) -> dict:
-        """Return all that the schedule and its parts remember."""
+        """Return the state of the schedule and its parts."""
         return {**super().state_dict(), "_schedulers": [part.state_dict() for part in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take over what `state_dict` returned."""
+        """Load the state from `state_dict`."""
         super().load_state_dict({name: value for name, value in state_dict.items() if name != "_schedulers"})
         for part, state in zip(self._schedulers, state_dict["_schedulers"]):
             part.load_state_dict(state)
@@ -63,13 +63,13 @@ class SequentialLR(_Several):
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
-        _undo(self)  # each part made its first step when it was made
+        _undo(self)  # each part made its first step in its constructor
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
     def step(self) -> None:
-        """Go on by one step in the schedule whose turn it is."""
+        """Step the current schedule."""
         self.last_epoch += 1
         turn = bisect_right(self._milestones, self.last_epoch)
         part = self._schedulers[turn]
@@ -81,7 +81,7 @@ class SequentialLR(_Several):
 
 
 def _undo(scheduler) -> None:
-    """Take back the first step of a schedule, or of those that it is made of."""
+    """Undo the first step of a schedule, or of its parts."""
     if not hasattr(scheduler, "_schedulers"):
         scheduler.last_epoch -= 1
         return
@@ -104,7 +104,7 @@ class ChainedScheduler(_Several):
         self._last_lr = self._rates()
 
     def step(self) -> None:
-        """Go on by one step in each schedule."""
+        """Step each schedule."""
         for part in self._schedulers:
             part.step()
         self._last_lr = self._rates()

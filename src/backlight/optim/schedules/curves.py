@@ -18,7 +18,7 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
@@ -44,7 +44,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         if self._is_initial:
             return self._rates()
@@ -90,13 +90,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (rate - self.eta_min) * height for rate in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on by one step, or to `epoch`, which may lie between two, and set the rates."""
+        """Step, or go to `epoch`, which may be fractional, and set the rates."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -113,7 +113,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set_rates(rates)
 
     def _jump(self, epoch: float) -> None:
-        """Find the cosine that `epoch` falls into, and where in it."""
+        """Find the cycle of `epoch`, and the position in it."""
         if epoch < 0:
             raise ValueProblem(f"Expected non-negative epoch, but got {epoch}")
         if epoch < self.T_0:

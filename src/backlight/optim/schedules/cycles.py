@@ -20,7 +20,7 @@ class _Cycled(LRScheduler):
     """A schedule that sets the momentum too: the option "momentum", or the first of "betas"."""
 
     def _set_up_momentum(self, base, highest, last_epoch: int) -> tuple[list, list]:
-        """Check that there is a momentum, note its limits in the groups, and return them."""
+        """Check that there is a momentum, store its limits in the groups, and return them."""
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueProblem("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
@@ -46,7 +46,7 @@ class CyclicLR(_Cycled):
     Args:
         mode: "triangular" keeps the height, "triangular2" halves it each cycle, "exp_range" scales it by gamma^step.
         scale_fn: the height's factor by the number of the cycle, in place of `mode`.
-        scale_mode: "cycle", or "iterations" if `scale_fn` is to be given the step.
+        scale_mode: "cycle", or "iterations" if `scale_fn` takes the step.
         cycle_momentum: move the momentum from `max_momentum` to `base_momentum` and back, against the rate.
 
     Source: Leslie N. Smith: Cyclical Learning Rates for Training Neural Networks, 2015, arXiv:1506.01186
@@ -101,7 +101,7 @@ class CyclicLR(_Cycled):
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group, and set the momentums."""
+        """Return the rates at `self.last_epoch`, one for each group, and set the momentums."""
         self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         inside = 1.0 + self.last_epoch / self.total_size - cycle
@@ -115,13 +115,13 @@ class CyclicLR(_Cycled):
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self) -> dict:
-        """Return all that the schedule remembers; of a scale function, what a callable object remembers."""
+        """Return the schedule's state, including that of a callable object as scale function."""
         function = self._scale_fn_custom
         remembered = None if function is None else state_of_function(function)
         return {**super().state_dict(), "_scale_fn_custom": remembered}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take over what `state_dict` returned; a callable object gets what it remembered."""
+        """Load the state from `state_dict`, including that of a callable object."""
         function, remembered = self._scale_fn_custom, state_dict["_scale_fn_custom"]
         super().load_state_dict({**state_dict, "_scale_fn_custom": function})
         if remembered is not None:
@@ -129,10 +129,10 @@ class CyclicLR(_Cycled):
 
 
 class OneCycleLR(_Cycled):
-    """Raise the rate to `max_lr`, then let it fall far below where it began: one cycle for the whole training.
+    """Raise the rate to `max_lr`, then let it fall far below where it began: one cycle for the full training.
 
     Args:
-        max_lr: the highest rate, one for all groups or one a group.
+        max_lr: the highest rate, one for all groups or one for each group.
         total_steps: how many steps there will be; or give `epochs` and `steps_per_epoch`.
         pct_start: the share of the steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
@@ -181,7 +181,7 @@ class OneCycleLR(_Cycled):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group, and set the momentums.
+        """Return the rates at `self.last_epoch`, one for each group, and set the momentums.
 
         Raises:
             ValueError: all steps were made.
@@ -207,7 +207,7 @@ class OneCycleLR(_Cycled):
         return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], share) for group in groups]
 
     def _between(self, start, end, share: float):
-        """Return the value a share of the way from start to end."""
+        """Interpolate from start to end."""
         if self._anneal_func_type == "linear":
             return (end - start) * share + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)

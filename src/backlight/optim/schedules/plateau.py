@@ -1,4 +1,4 @@
-"""ReduceLROnPlateau: lower the rate when a measure no longer improves."""
+"""ReduceLROnPlateau: lower the rate when a metric no longer improves."""
 
 import math
 import warnings
@@ -11,14 +11,14 @@ __all__ = ["ReduceLROnPlateau"]
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiply the rate by `factor` when a measure has not improved for `patience` steps.
+    """Multiply the rate by `factor` when a metric has not improved for `patience` steps.
 
     Args:
         mode: "min" if less is better, "max" if more is.
         threshold: an improvement counts if it is larger than this.
         threshold_mode: "rel" for a share of the best value, "abs" for a difference.
         cooldown: how many steps after a reduction are not counted.
-        min_lr: the lowest rate, one for all groups or one a group.
+        min_lr: the lowest rate, one for all groups or one for each group.
         eps: a change smaller than this is not made.
     """
 
@@ -61,13 +61,13 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _reset(self) -> None:
-        """Forget the best value and all counts."""
+        """Reset the best value and all counts."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     def step(self, metrics, epoch: int | None = None) -> None:
-        """Take in the measure of one step, and lower the rate if it is time."""
+        """Update with the metric of one step, and lower the rate if due."""
         current = float(metrics)
         if epoch is not None:
             warnings.warn(EPOCH, UserWarning, stacklevel=2)

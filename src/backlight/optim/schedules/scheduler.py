@@ -1,8 +1,8 @@
 """`LRScheduler`: sets the learning rates of an optimizer's groups, one step after the other.
 
 NOTE [Writing a schedule]
-Write `get_lr()`: it returns the rate of every group at `self.last_epoch`. What a schedule remembers is an attribute,
-and so in its `state_dict()`.
+Write `get_lr()`: it returns the rate of every group at `self.last_epoch`. Attributes of a schedule are its state, and
+part of `state_dict()`.
 """
 
 import types
@@ -38,14 +38,14 @@ OVERRIDDEN = (
 
 
 class LRScheduler:
-    """What all schedules share (see NOTE [Writing a schedule]).
+    """Base class of all schedules (see NOTE [Writing a schedule]).
 
     Args:
-        last_epoch: how many steps were made before; −1 for none. To go on, load the optimizer's state first.
+        last_epoch: how many steps were made before; −1 for none. To resume, load the optimizer's state first.
 
     Raises:
         TypeError: `optimizer` is none.
-        KeyError: steps were made before, and the optimizer does not know the rates it began with.
+        KeyError: steps were made before, and the optimizer has no initial rates.
     """
 
     _get_lr_called_within_step = False
@@ -70,7 +70,7 @@ class LRScheduler:
         self._initial_step()
 
     def _initial_step(self) -> None:
-        """Set the first rates; what is called before the optimizer's first step here is no mistake."""
+        """Set the first rates; here a call before the optimizer's first step is correct."""
         self._step_count = 0
         self._is_initial = True
         try:
@@ -79,15 +79,15 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict:
-        """Return all that the schedule remembers, the optimizer apart."""
+        """Return the schedule's state, without the optimizer."""
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take over what `state_dict` returned."""
+        """Load the state from `state_dict`."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list:
-        """Return the rates that were set last, one a group."""
+        """Return the rates that were set last, one for each group."""
         return self._last_lr
 
     def get_lr(self) -> list:
@@ -99,7 +99,7 @@ class LRScheduler:
         raise MissingMethodError(f"{type(self).__name__} must have a method get_lr()")
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on by one step, or to `epoch`, and set the rates."""
+        """Step, or go to `epoch`, and set the rates."""
         if self._step_count == 1:
             self._check_order()
         self._step_count += 1
@@ -126,11 +126,11 @@ class LRScheduler:
         self._last_lr = self._rates()
 
     def _rates(self) -> list:
-        """Return the rates as they stand in the optimizer."""
+        """Return the current rates of the optimizer."""
         return [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def _scaled(self, factor: float) -> list:
-        """Return the rates as they stand in the optimizer, times `factor`."""
+        """Return the current rates of the optimizer, times `factor`."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
     @block
@@ -142,7 +142,7 @@ class LRScheduler:
             self._get_lr_called_within_step = False
 
     def _warn_outside_step(self) -> None:
-        """Warn whoever calls `get_lr` and means `get_last_lr`."""
+        """Warn if the user calls `get_lr` instead of `get_last_lr`."""
         if not self._get_lr_called_within_step:
             warnings.warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
@@ -170,7 +170,7 @@ def set_rate(group: dict, rate, name: str = "lr") -> None:
 
 
 def for_each_group(name: str, optimizer: Optimizer, value) -> list:
-    """Return an option as a list of one value a group.
+    """Return an option as a list of one value for each group.
 
     Raises:
         ValueError: it is a list of another length.
@@ -187,7 +187,7 @@ def for_each_group(name: str, optimizer: Optimizer, value) -> list:
 
 
 def state_of_function(function: Callable) -> dict | None:
-    """Return what a callable object remembers; None for a plain function, which cannot be saved."""
+    """Return the state of a callable object; None for a plain function, which cannot be saved."""
     return None if isinstance(function, types.FunctionType) else dict(function.__dict__)
 
 
@@ -196,7 +196,7 @@ def _copied(value):
 
 
 def _watch_steps(optimizer: Optimizer) -> None:
-    """Let the optimizer remember that it made a step, so that a schedule can warn of the wrong order."""
+    """Let the optimizer record its steps, so that a schedule can warn of the wrong order."""
     if hasattr(optimizer.step, "counted"):
         return
     plain, owner = type(optimizer).step, ref(optimizer)

@@ -12,7 +12,7 @@ __all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR",
 
 
 class _FunctionLR(LRScheduler):
-    """A schedule by functions of the step, one for all groups or one a group."""
+    """A schedule by functions of the step, one for all groups or one for each group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable | list[Callable], last_epoch: int = -1):
         self.optimizer = optimizer
@@ -26,11 +26,11 @@ class _FunctionLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict:
-        """Return all that the schedule remembers; of its functions, what callable objects remember."""
+        """Return the schedule's state, including that of callable objects among its functions."""
         return {**super().state_dict(), "lr_lambdas": [state_of_function(function) for function in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take over what `state_dict` returned; functions stay, and callable objects get what they remembered."""
+        """Load the state from `state_dict`, including that of callable objects; functions stay."""
         super().load_state_dict({name: value for name, value in state_dict.items() if name != "lr_lambdas"})
         for function, remembered in zip(self.lr_lambdas, state_dict["lr_lambdas"]):
             if remembered is not None:
@@ -41,7 +41,7 @@ class LambdaLR(_FunctionLR):
     """The first rate times `lr_lambda(step)`."""
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         return [rate * function(self.last_epoch) for function, rate in zip(self.lr_lambdas, self.base_lrs)]
 
@@ -50,7 +50,7 @@ class MultiplicativeLR(_FunctionLR):
     """The last rate times `lr_lambda(step)`."""
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         if self._is_initial:
             return self._rates()
@@ -67,7 +67,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._rates()
@@ -86,7 +86,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         if self.last_epoch not in self.milestones:
             return self._rates()
@@ -98,7 +98,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The rate times `factor` for the first `total_iters` steps, and whole after."""
+    """The rate times `factor` for the first `total_iters` steps, and the full rate after."""
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
         if factor > 1.0 or factor < 0:
@@ -108,7 +108,7 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         if self.last_epoch == 0:
             return self._scaled(self.factor)
@@ -140,7 +140,7 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
@@ -163,7 +163,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one a group."""
+        """Return the rates at `self.last_epoch`, one for each group."""
         self._warn_outside_step()
         return self._rates() if self._is_initial else self._scaled(self.gamma)
 

@@ -1,9 +1,9 @@
-"""Memory that goes from one library's tensors to another's without a copy: DLPack, and `asarray`.
+"""Memory shared between libraries without a copy: DLPack, and `asarray`.
 
 NOTE [bfloat16 in DLPack]
-NumPy reads and writes DLPack's capsules, and refuses bfloat16, which is not among its own dtypes. A capsule points to a
-description of the tensor, of which one byte says what kind of number the elements are: it is set to unsigned integers
-of 16 bits while NumPy looks, or to bfloat16 after NumPy has written it.
+NumPy reads and writes DLPack's capsules, but refuses bfloat16, which is not one of its dtypes. A capsule points to a
+description of the tensor, in which one byte is the kind of the elements: it is set to unsigned integers of 16 bits
+while NumPy reads it, or to bfloat16 after NumPy has written it.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ __all__ = ["asarray", "from_dlpack"]
 CPU_DEVICE = (1, 0)  # DLPack's number for the CPU, and which one
 UNSIGNED, BFLOAT = 1, 4  # DLPack's numbers for kinds of elements
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-# Where the kind of the elements stands, by the name of the capsule: of DLManagedTensor and DLManagedTensorVersioned.
+# Offset of the elements' kind by the name of the capsule: in DLManagedTensor and DLManagedTensorVersioned.
 KIND_AT = {b"dltensor": 20, b"dltensor_versioned": 32 + 20}
 ALREADY_USED = (
     "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have "
@@ -48,9 +48,9 @@ def from_dlpack(ext_tensor, *, device=None, copy: bool | None = None):
     kind, _ = ext_tensor.__dlpack_device__()
     if kind != CPU_DEVICE[0]:
         raise ExportError(f"from_dlpack takes memory of the CPU, got device {int(kind)}: move it to the CPU first")
-    asked = {} if copy is None else {"copy": copy}
+    options = {} if copy is None else {"copy": copy}
     try:
-        capsule = ext_tensor.__dlpack__(max_version=(1, 0), **asked)
+        capsule = ext_tensor.__dlpack__(max_version=(1, 0), **options)
     except TypeError:  # a library of before DLPack 1.0
         found = _read(ext_tensor.__dlpack__())
         return found.clone() if copy else found
@@ -58,7 +58,7 @@ def from_dlpack(ext_tensor, *, device=None, copy: bool | None = None):
 
 
 class _Writable:
-    """Memory that NumPy takes for read-only, since before DLPack 1.0 capsules did not say."""
+    """Memory that NumPy takes for read-only, since capsules before DLPack 1.0 have no flag for that."""
 
     def __init__(self, array: np.ndarray):
         self.array = array
@@ -67,7 +67,7 @@ class _Writable:
 
 
 class _Exported:
-    """A capsule as NumPy asks for it."""
+    """An object with the methods by which NumPy gets a capsule."""
 
     def __init__(self, capsule):
         self.capsule = capsule
@@ -98,7 +98,7 @@ def _read(capsule):
 
 
 def _kind_of_elements(capsule) -> ctypes.c_uint8 | None:
-    """Return the byte of a capsule that says what its elements are; None if it is no capsule that can be read."""
+    """Return the byte of a capsule that is the kind of its elements; None if it cannot be read."""
     if type(capsule).__name__ != "PyCapsule":
         return None
     name = _capsule_name(capsule)
@@ -117,7 +117,7 @@ def export(tensor, stream=None, max_version=None, dl_device=None, copy: bool | N
     """Return a capsule over a tensor's memory.
 
     Raises:
-        BufferError: the tensor requires grad, or another device than the CPU is asked for.
+        BufferError: the tensor requires grad, or another device than the CPU is requested.
     """
     if tensor.requires_grad:
         raise ExportError("Can't export tensors that require gradient, use tensor.detach()")
@@ -142,7 +142,7 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
         requires_grad: whether the result requires grad; by default as `obj` does.
 
     Raises:
-        ValueError: `copy` is False, and the dtype or the kind of `obj` asks for a copy.
+        ValueError: `copy` is False, and the dtype or the kind of `obj` requires a copy.
     """
     require_cpu(device)
     kind = to_numpy_dtype(dtype)
@@ -162,7 +162,7 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
 
 
 def _shared(obj, kind: np.dtype | None):
-    """Return a tensor over the memory of an object that has any, else None."""
+    """Return a tensor over the memory of an object, or None if it exposes none."""
     if isinstance(obj, TensorState):
         return obj
     if isinstance(obj, np.ndarray):

@@ -38,7 +38,7 @@ REFUSED_BY_PYTORCH = frozenset(
         )
     }
 )
-# Numbers of places and truth values: they have no gradient.
+# Indices and bools: they have no gradient.
 WITHOUT_GRADIENT = frozenset(
     {
         *(
@@ -58,7 +58,7 @@ WITHOUT_GRADIENT = frozenset(
 
 
 def call_function(function, args: tuple, kwargs: dict):
-    """Do what `function(*args, **kwargs)` does, for arguments that hold a tensor at least."""
+    """Run `function(*args, **kwargs)`, where at least one argument holds a tensor."""
     recorded = any(value.requires_grad for value in _tensors_in((args, kwargs)))
     if recorded and function in FUNCTIONS:
         return _recorded(function, args, dict(kwargs))
@@ -76,7 +76,7 @@ def _detached(value):
 
 
 def _tensors_in(value):
-    """Return the tensors in a nest of lists, tuples and dicts."""
+    """Return the tensors in nested lists, tuples and dicts."""
     if isinstance(value, TensorState):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -84,7 +84,7 @@ def _tensors_in(value):
 
 
 def _each(value, change):
-    """Return a nest of lists, tuples and dicts with each value changed."""
+    """Apply a function to each value in nested lists, tuples and dicts."""
     if isinstance(value, dict):
         return {name: _each(each, change) for name, each in value.items()}
     if type(value) in (list, tuple):
@@ -103,7 +103,7 @@ def _recorded(function, args: tuple, kwargs: dict):
 
 
 def counterpart(*functions):
-    """Declare the decorated function to be what is recorded for some of NumPy's."""
+    """Declare the decorated function as the recorded counterpart of some of NumPy's."""
 
     def declare(made):
         FUNCTIONS.update(dict.fromkeys(functions, made))
@@ -113,7 +113,7 @@ def counterpart(*functions):
 
 
 def alike(*values) -> list:
-    """Return operands as tensors of the dtype that NumPy gives them together."""
+    """Return operands as tensors of the dtype that NumPy promotes them to."""
     kind = np.result_type(*[value if type(value) in (int, float) else _array_kind(value) for value in values])
     return [as_tensor(value, kind) for value in values]
 
@@ -156,13 +156,13 @@ def mean(a, axis=None, dtype=None, *, keepdims: bool = False):
 
 @counterpart(np.std)
 def std(a, axis=None, dtype=None, *, ddof: int = 0, keepdims: bool = False, correction=None, mean=None):
-    """Return the standard deviation over some axes; of all elements by default, not of a sample."""
+    """Return the population standard deviation over some axes; over all elements by default."""
     return _spread(statistics.std, np.std, a, axis, dtype, ddof, keepdims, correction, mean)
 
 
 @counterpart(np.var)
 def var(a, axis=None, dtype=None, *, ddof: int = 0, keepdims: bool = False, correction=None, mean=None):
-    """Return the variance over some axes; of all elements by default, not of a sample."""
+    """Return the population variance over some axes; over all elements by default."""
     return _spread(statistics.var, np.var, a, axis, dtype, ddof, keepdims, correction, mean)
 
 
@@ -191,14 +191,14 @@ def average(a, axis=None, weights=None, returned: bool = False, *, keepdims: boo
 
 @counterpart(np.nansum)
 def nansum(a, axis=None, dtype=None, *, keepdims: bool = False):
-    """Add up what is not NaN."""
+    """Sum the elements that are not NaN."""
     a = _cast(a, dtype)
     return a.nansum(axes_of(axis, a.ndim), keepdims)
 
 
 @counterpart(np.nanmean)
 def nanmean(a, axis=None, dtype=None, *, keepdims: bool = False):
-    """Average what is not NaN."""
+    """Average the elements that are not NaN."""
     a = _cast(a, dtype)
     return a.nanmean(axes_of(axis, a.ndim), keepdims)
 
@@ -226,7 +226,7 @@ def percentile(a, q, axis=None, **options):
 
 @counterpart(np.ptp)
 def ptp(a, axis=None, *, keepdims: bool = False):
-    """Return the greatest element less the least one."""
+    """Return the maximum minus the minimum."""
     dims = axes_of(axis, a.ndim)
     return a.amax(dims, keepdims) - a.amin(dims, keepdims)
 

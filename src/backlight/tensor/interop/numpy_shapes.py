@@ -1,4 +1,4 @@
-"""More of NumPy's functions on tensors: those that move, join, choose and multiply (see numpy_functions.py)."""
+"""NumPy's functions on tensors that reshape, join, select and multiply (see numpy_functions.py)."""
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def expand_dims(a, axis):
 
 @counterpart(np.squeeze)
 def squeeze(a, axis=None):
-    """Take away dims of size 1."""
+    """Remove dims of size 1."""
     return reshaping.squeeze(a) if axis is None else reshaping.squeeze(a, axes_of(axis, a.ndim))
 
 
@@ -94,19 +94,19 @@ def flip(m, axis=None):
 
 @counterpart(np.roll)
 def roll(a, shift, axis=None):
-    """Shift along some axes; what leaves at one end enters at the other."""
+    """Shift cyclically along some axes."""
     return flipping.roll(a, shift) if axis is None else flipping.roll(a, shift, axis)
 
 
 @counterpart(np.rot90)
 def rot90(m, k: int = 1, axes=(0, 1)):
-    """Turn by right angles."""
+    """Rotate by right angles."""
     return flipping.rot90(m, k, axes)
 
 
 @counterpart(np.tile)
 def tile(A, reps):  # noqa: N803 - NumPy's name
-    """Repeat the whole."""
+    """Repeat the full array."""
     return expanding.tile(A, (reps,) if isinstance(reps, int) else tuple(reps))
 
 
@@ -119,7 +119,7 @@ def repeat(a, repeats, axis=None):
 
 @counterpart(np.pad)
 def pad(array, pad_width, mode: str = "constant", *, constant_values=0):
-    """Put a constant at the ends of each axis."""
+    """Pad each axis with a constant."""
     if mode != "constant" or np.ndim(constant_values):
         raise no_counterpart(np.pad, "mode='constant' with one value is taken: see nn.functional.pad for others")
     widths = np.broadcast_to(pad_width, (array.ndim, 2))
@@ -142,7 +142,7 @@ def _side_by_side(op):
 
 @counterpart(np.concatenate)
 def concatenate(arrays, axis: int | None = 0, dtype=None, casting: str = "same_kind"):
-    """Join along an axis; axis=None joins the elements of all."""
+    """Join along an axis; axis=None flattens first."""
     if axis is None:
         arrays, axis = [as_tensor(each).ravel() for each in arrays], 0
     return _joined(joining.cat)(arrays, axis, dtype)
@@ -156,7 +156,7 @@ def append(arr, values, axis: int | None = None):
 
 @counterpart(np.split)
 def split(ary, indices_or_sections, axis: int = 0):
-    """Split into equal parts, or at places."""
+    """Split into equal parts, or at indices."""
     if isinstance(indices_or_sections, int) and ary.shape[axis] % indices_or_sections:
         raise ValueProblem("array split does not result in an equal division; np.array_split takes any number")
     return array_split(ary, indices_or_sections, axis)
@@ -164,14 +164,14 @@ def split(ary, indices_or_sections, axis: int = 0):
 
 @counterpart(np.array_split)
 def array_split(ary, indices_or_sections, axis: int = 0):
-    """Split into parts that are as equal as they can be, or at places."""
+    """Split into nearly equal parts, or at indices."""
     places = indices_or_sections if isinstance(indices_or_sections, int) else [int(x) for x in indices_or_sections]
     return list(splitting.tensor_split(ary, places, axis))
 
 
 @counterpart(np.meshgrid)
 def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy"):
-    """Return coordinates from vectors of coordinates."""
+    """Return coordinate grids from vectors of coordinates."""
     if sparse:
         raise no_counterpart(np.meshgrid, "sparse=True is not taken: reshape the vectors")
     return joining.meshgrid(*[as_tensor(each) for each in xi], indexing=indexing)
@@ -182,7 +182,7 @@ def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy")
 
 @counterpart(np.where)
 def where(condition, *choices):
-    """Return elements of one or the other."""
+    """Select elements of one or the other by a condition."""
     if not choices:
         return condition.nonzero(as_tuple=True)
     condition = as_tensor(condition)
@@ -191,7 +191,7 @@ def where(condition, *choices):
 
 @counterpart(np.clip)
 def clip(a, a_min=None, a_max=None, *, min=None, max=None):
-    """Limit the elements."""
+    """Clamp the elements."""
     limits = (a_min if min is None else min, a_max if max is None else max)
     given = iter(alike(a, *[limit for limit in limits if limit is not None]))
     return where_clamp.clamp(next(given), *[None if limit is None else next(given) for limit in limits])
@@ -199,13 +199,13 @@ def clip(a, a_min=None, a_max=None, *, min=None, max=None):
 
 @counterpart(np.sort)
 def sort(a, axis: int | None = -1, kind=None, order=None, *, stable: bool | None = None):
-    """Return the elements in order."""
+    """Sort the elements."""
     return sorted_with_places(a.ravel() if axis is None else a, -1 if axis is None else axis).values
 
 
 @counterpart(np.take)
 def take(a, indices, axis: int | None = None, *, mode: str = "raise"):
-    """Return the elements or slices at some places."""
+    """Return the elements or slices at indices."""
     places = as_tensor(indices).long()
     if mode != "raise":
         raise no_counterpart(np.take, "mode='raise' is taken: bring the indices into range first")
@@ -219,7 +219,7 @@ def take(a, indices, axis: int | None = None, *, mode: str = "raise"):
 
 @counterpart(np.take_along_axis)
 def take_along_axis(arr, indices, axis: int | None = -1):
-    """Return the elements at places along an axis."""
+    """Return the elements at indices along an axis."""
     return gather_scatter.take_along_dim(as_tensor(arr), as_tensor(indices), axis)
 
 
@@ -231,13 +231,13 @@ def nan_to_num(x, copy: bool = True, nan: float = 0.0, posinf=None, neginf=None)
 
 @counterpart(np.round, np.around)
 def round(a, decimals: int = 0):
-    """Round to so many decimals."""
+    """Round to a number of decimals."""
     return rounding.round(a, decimals=decimals)
 
 
 @counterpart(np.copy)
 def copy(a, order: str = "K", subok: bool = False):
-    """Return a copy, part of the graph."""
+    """Return a copy that stays in the graph."""
     return a.clone()
 
 
@@ -246,7 +246,7 @@ def copy(a, order: str = "K", subok: bool = False):
 
 @counterpart(np.dot)
 def dot(a, b):
-    """Multiply the last dim of a with the last but one of b."""
+    """Contract the last dim of a with the second to last of b."""
     a, b = alike(a, b)
     if not a.ndim or not b.ndim:
         return a * b
@@ -257,21 +257,21 @@ def dot(a, b):
 
 @counterpart(np.vdot)
 def vdot(a, b, /):
-    """Multiply all elements and add up."""
+    """Return the sum of all products of elements."""
     a, b = alike(a, b)
     return matrix_products.dot(a.ravel(), b.ravel())
 
 
 @counterpart(np.outer, np.linalg.outer)
 def outer(a, b):
-    """Multiply each element of one with each of the other."""
+    """Return the outer product."""
     a, b = alike(a, b)
     return contractions.outer(a.ravel(), b.ravel())
 
 
 @counterpart(np.tensordot, np.linalg.tensordot)
 def tensordot(a, b, axes=2):
-    """Multiply and add up over some axes."""
+    """Contract over some axes."""
     if not isinstance(axes, int):
         axes = tuple([each] if isinstance(each, int) else list(each) for each in axes)
     return contractions.tensordot(*alike(a, b), axes)
@@ -279,7 +279,7 @@ def tensordot(a, b, axes=2):
 
 @counterpart(np.einsum)
 def einsum(subscripts, *operands, optimize=False, dtype=None):
-    """Multiply and add up as the subscripts say."""
+    """Contract as the subscripts say."""
     if not isinstance(subscripts, str):
         raise no_counterpart(np.einsum, "subscripts are taken as text")
     return einstein_sum(subscripts, *[as_tensor(each, dtype and np.dtype(dtype)) for each in alike(*operands)])
@@ -299,7 +299,7 @@ def cross(a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | N
 
 @counterpart(np.diff)
 def diff(a, n: int = 1, axis: int = -1, *, prepend=None, append=None):
-    """Return the differences of neighbours."""
+    """Return the differences of adjacent elements."""
     ends = [None if each is None else as_tensor(each, a._data.dtype) for each in (prepend, append)]
     return scans.diff(a, n, axis, *ends)
 
@@ -320,12 +320,12 @@ def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1):
 
 @counterpart(np.trace)
 def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None):
-    """Add up a diagonal."""
+    """Sum a diagonal."""
     return diagonal(as_tensor(a, dtype and np.dtype(dtype)), offset, axis1, axis2).sum(-1)
 
 
 def _of_arrays(op):
-    """Return an op of the same parameters in both libraries, for arrays and tensors."""
+    """Return a function that calls an op with the same parameters in both libraries."""
 
     def call(*args, **options):
         kinds = [value for value in args if isinstance(value, (TensorState, np.ndarray))]

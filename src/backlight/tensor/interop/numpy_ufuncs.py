@@ -1,11 +1,11 @@
 """NumPy's ufuncs on tensors: `np.exp(x)`, `np.add.reduce(x)`, `array * x`, with a gradient where one is required.
 
 NOTE [NumPy's functions on tensors]
-* If no tensor in the call requires grad, NumPy computes, and the result is what PyTorch gives: a tensor, or an array
+* If no tensor in the call requires grad, NumPy computes, and the result is of PyTorch's type: a tensor, or an array
   where PyTorch gives one.
 * If one does, PyTorch raises. Here the op that computes the same is recorded, in the dtype that NumPy would choose.
-* What has no such op, and what cannot be recorded (`out=`, `where=`), gives PyTorch's error and the reason.
-* A NumPy number counts like Python's, as beside PyTorch's tensors: `np.float64(2) * x` keeps the dtype of x.
+* Functions without such an op, and options that cannot be recorded (`out=`, `where=`), raise PyTorch's error and why.
+* A NumPy number is treated like Python's, as in PyTorch: `np.float64(2) * x` keeps the dtype of x.
 """
 
 import numpy as np
@@ -94,10 +94,10 @@ COUNTERPARTS = {
     np.trunc: rounding.trunc,
     np.vecdot: vecdot,
 }
-# Of these, truth values stay truth values: Python's operators call them.
+# These return bools, not uint8: Python's operators call them.
 COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 BITS = frozenset({np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert})
-# Their results have no gradient, whatever they are given.
+# Their results never have a gradient.
 TESTS = COMPARISONS | {
     *(np.isfinite, np.isinf, np.isnan, np.signbit, np.logical_and, np.logical_not, np.logical_or, np.logical_xor),
 }
@@ -118,7 +118,7 @@ SCANS = {
 
 
 def call_ufunc(ufunc, method: str, inputs: tuple, options: dict):
-    """Do what `getattr(ufunc, method)(*inputs, **options)` does, for inputs of which one is a tensor at least."""
+    """Run `getattr(ufunc, method)(*inputs, **options)`, where at least one input is a tensor."""
     if any(_is_foreign(value) for value in (*inputs, *options.get("out", ()))):
         return NotImplemented
     if any(isinstance(value, TensorState) for value in options.get("out", ())):
@@ -138,7 +138,7 @@ def call_ufunc(ufunc, method: str, inputs: tuple, options: dict):
 
 
 def _is_foreign(value) -> bool:
-    """Tell whether a value is of a class that has an opinion of its own on ufuncs."""
+    """Tell whether a value is of a class that overrides ufuncs itself."""
     return not isinstance(value, (TensorState, np.ndarray, np.generic)) and hasattr(value, "__array_ufunc__")
 
 
@@ -148,7 +148,7 @@ def detached_array(value):
 
 
 def _as_tensors(ufunc, results):
-    """Return NumPy's results as PyTorch wraps them: truth values become uint8, but where an operator calls."""
+    """Wrap NumPy's results as PyTorch does: bools become uint8, except for operators."""
     if isinstance(results, tuple):
         return tuple(_as_tensors(ufunc, result) for result in results)
     keeps = ufunc in COMPARISONS or ufunc in BITS
@@ -156,7 +156,7 @@ def _as_tensors(ufunc, results):
 
 
 def tensor_from(result):
-    """Return what NumPy computed as a tensor."""
+    """Return a result of NumPy as a tensor."""
     return from_numpy(np.asarray(result))
 
 
@@ -179,7 +179,7 @@ def _recorded(ufunc, method: str, inputs: tuple, options: dict):
 
 
 def no_counterpart(function, why: str) -> GraphError:
-    """Return PyTorch's error for a NumPy function that has no counterpart here that could be recorded."""
+    """Return PyTorch's error for a NumPy function without a recorded counterpart."""
     return GraphError(f"{NO_NUMPY}\n  np.{function.__name__} cannot be recorded here: {why}")
 
 
@@ -187,8 +187,8 @@ def _called(ufunc, inputs: tuple, dtype=None, casting: str = "same_kind", order=
     if ufunc not in COUNTERPARTS:
         raise no_counterpart(ufunc, "there is no op with a derivative that computes the same")
     given = tuple(_kind(value) for value in inputs)
-    asked = {} if dtype is None else {"signature": (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout}
-    kinds = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout), casting=casting, **asked)
+    options = {} if dtype is None else {"signature": (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout}
+    kinds = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout), casting=casting, **options)
     return COUNTERPARTS[ufunc](*[as_tensor(value, kind) for value, kind in zip(inputs, kinds)])
 
 
@@ -217,7 +217,7 @@ def _reduced(ufunc, array, axis=0, dtype=None, out=None, keepdims: bool = False,
 
 
 def axes_of(axis, ndim: int) -> tuple[int, ...]:
-    """Return NumPy's axis (None, a number, a tuple) as dims that count from the front."""
+    """Return NumPy's axis (None, a number, a tuple) as non-negative dims."""
     if axis is None:
         return tuple(range(ndim))
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, ndim))

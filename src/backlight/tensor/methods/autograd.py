@@ -1,4 +1,4 @@
-"""A tensor's place in the graph: what it requires, what made it, its gradient, hooks, backward."""
+"""Tensor's methods for autograd: requires_grad, grad_fn, grad, hooks, backward."""
 
 import warnings
 
@@ -34,7 +34,7 @@ NON_LEAF_GRAD = (
 )
 
 
-_IN_C = {  # what C++ calls these, where it is more than one word
+_IN_C = {  # C++ names of types in PyTorch's messages
     "Long": "long int",
     "Short": "short int",
     "Char": "signed char",
@@ -45,13 +45,13 @@ _IN_C = {  # what C++ calls these, where it is more than one word
 
 
 class GraphMethods:
-    """The part of Tensor that speaks of the graph."""
+    """Tensor's autograd attributes and methods."""
 
     __slots__ = ()
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are to flow into or through this tensor."""
+        """Whether operations on this tensor are recorded for gradients."""
         return self._edge is not None
 
     @requires_grad.setter
@@ -111,7 +111,7 @@ class GraphMethods:
 
     @property
     def grad(self):
-        """The gradient that backward added up here, or None. Only leaves get one, and tensors after `retain_grad()`."""
+        """The gradient accumulated by backward, or None. Only leaves get one, and tensors after `retain_grad()`."""
         if self._grad is None and not self.is_leaf and not self._retains_grad:
             warnings.warn(NON_LEAF_GRAD, UserWarning, stacklevel=2)
         return self._grad
@@ -156,7 +156,7 @@ class GraphMethods:
         return self._retains_grad
 
     def retain_grad(self, retain: bool = True) -> None:
-        """Keep this tensor's gradient in `.grad`, though it is no leaf; `retain_grad(False)` takes that back.
+        """Keep this non-leaf tensor's gradient in `.grad`; `retain_grad(False)` undoes that.
 
         Raises:
             RuntimeError: the tensor does not require grad.
@@ -222,7 +222,7 @@ class GraphMethods:
         return wrap(writable(self), None, storage_of(self) if self._view is None else storage_for_alias(self))
 
     def detach_(self):
-        """Cut this tensor off from its history.
+        """Detach this tensor from its history, in place.
 
         Raises:
             RuntimeError: the tensor is a view, whose base would keep its history.
@@ -293,6 +293,6 @@ class GraphMethods:
 
 @replaced_inside_transforms(GraphMethods.data.fget)
 def _data_inside_transforms(run, tensor):
-    twin = run(tensor)
-    stands_for(twin, tensor)
-    return twin
+    alias = run(tensor)
+    stands_for(alias, tensor)
+    return alias

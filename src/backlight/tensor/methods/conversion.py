@@ -1,4 +1,4 @@
-"""Tensor's ways to NumPy and other libraries, to copies, pickles and devices, and what it says of its memory."""
+"""Tensor's conversions: NumPy and other libraries, copies, pickles, devices; queries of its memory."""
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from backlight.tensor.creation import from_numpy
 
 call_function = function_later("backlight.tensor.interop.numpy_shapes", "call_function")
 call_ufunc = function_later("backlight.tensor.interop.numpy_ufuncs", "call_ufunc")
-deep_attributes = function_later("backlight.tensor.pickling", "deep_attributes")
-deep_twin = function_later("backlight.tensor.pickling", "deep_twin")
-described = function_later("backlight.tensor.pickling", "described")
+deepcopy_attributes = function_later("backlight.tensor.pickling", "deepcopy_attributes")
+deepcopied = function_later("backlight.tensor.pickling", "deepcopied")
+reduce_arguments = function_later("backlight.tensor.pickling", "reduce_arguments")
 export = function_later("backlight.tensor.interop.dlpack", "export")
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 DEEPCOPY_OF_NON_LEAF = (
@@ -28,7 +28,7 @@ DEEPCOPY_OF_NON_LEAF = (
 
 
 class ConversionMethods:
-    """The part of Tensor that leaves backlight, or says where the elements are."""
+    """Tensor's methods for conversion and memory."""
 
     __slots__ = ()
 
@@ -36,7 +36,7 @@ class ConversionMethods:
         return np.array(self.numpy(), dtype, copy=copy)
 
     def __array_wrap__(self, array, context=None, return_scalar: bool = False):
-        """Return what a NumPy function made of this tensor as a tensor; truth values become uint8, as in PyTorch."""
+        """Wrap the result of a NumPy function as a tensor; bools become uint8, as in PyTorch."""
         return from_numpy(np.asarray(array, np.uint8 if array.dtype == bool else None))
 
     def __array_ufunc__(self, ufunc, method: str, *inputs, **options):
@@ -49,11 +49,11 @@ class ConversionMethods:
         """Return the namespace of the array API standard, `backlight.array_api`.
 
         Raises:
-            ValueError: another version of the standard is asked for.
+            ValueError: another version of the standard is requested.
         """
         if api_version not in (None, *API_VERSIONS):
             raise ValueProblem(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
-        return import_unforked("backlight.array_api")  # when it is first asked for: few programs do
+        return import_unforked("backlight.array_api")  # on first use: few programs need it
 
     def to_device(self, device, /, *, stream=None):
         """Return the tensor itself: it is on the CPU, the only device."""
@@ -61,7 +61,7 @@ class ConversionMethods:
         return self
 
     def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy: bool | None = None):
-        """Return the memory for another library, as its `from_dlpack` asks for it."""
+        """Return a capsule of the memory for another library's `from_dlpack`."""
         return export(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple:
@@ -71,19 +71,19 @@ class ConversionMethods:
         if not self.is_leaf:
             raise GraphError(DEEPCOPY_OF_NON_LEAF + origin(self))
         if id(self) not in memo:
-            twin = memo[id(self)] = deep_twin(self, memo)
-            deep_attributes(self, twin, memo)
+            copied = memo[id(self)] = deepcopied(self, memo)
+            deepcopy_attributes(self, copied, memo)
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return described(self)
+        return reduce_arguments(self)
 
     def cpu(self, memory_format=None):
         """Return the tensor itself: it is on the CPU."""
         return self
 
     def cuda(self, device=None, non_blocking: bool = False, memory_format=None):
-        """Say that there is no such device here.
+        """Raise: there is no such device.
 
         Raises:
             RuntimeError: always.
@@ -92,7 +92,7 @@ class ConversionMethods:
         raise GraphError("Torch not compiled with CUDA enabled; backlight computes on the CPU only: leave .cuda() out")
 
     def pin_memory(self, device=None):
-        """Say that memory cannot be pinned without an accelerator.
+        """Raise: memory cannot be pinned without an accelerator.
 
         Raises:
             RuntimeError: always.
@@ -100,7 +100,7 @@ class ConversionMethods:
         raise GraphError("Cannot access accelerator device when none is available; leave .pin_memory() out")
 
     def share_memory_(self):
-        """Say that tensors do not share memory between processes here.
+        """Raise: tensors cannot share memory between processes.
 
         Raises:
             RuntimeError: always.
@@ -108,7 +108,7 @@ class ConversionMethods:
         raise GraphError("share_memory_() is not in backlight: pass .numpy() through multiprocessing.shared_memory")
 
     def to_sparse(self, *args, **kwargs):
-        """Say that there are no sparse tensors here.
+        """Raise: there are no sparse tensors.
 
         Raises:
             RuntimeError: always.
@@ -123,11 +123,11 @@ class ConversionMethods:
 
     @property
     def layout(self) -> layout:
-        """How the elements lie in memory: strided."""
+        """The memory layout: strided."""
         return strided
 
     def get_device(self) -> int:
-        """Return the number of the accelerator: −1 on the CPU."""
+        """Return the index of the accelerator: −1 on the CPU."""
         return -1
 
     is_cpu = True
@@ -143,7 +143,7 @@ class ConversionMethods:
         return False
 
     def is_distributed(self) -> bool:
-        """Tell whether the tensor is spread over processes: never."""
+        """Tell whether the tensor is distributed over processes: never."""
         return False
 
     cdouble = complex_numbers.refusing("cdouble", "a complex128 tensor")
@@ -161,11 +161,11 @@ class ConversionMethods:
         return False
 
     def is_neg(self) -> bool:
-        """Tell whether a change of sign is pending: never."""
+        """Tell whether a negation is pending: never."""
         return False
 
     def is_signed(self) -> bool:
-        """Tell whether the dtype holds negative numbers."""
+        """Tell whether the dtype is signed."""
         return from_numpy_dtype(self._data.dtype).is_signed
 
     def is_nonzero(self) -> bool:

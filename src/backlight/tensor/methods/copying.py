@@ -16,7 +16,7 @@ def _cast_to(kind: dtypes.dtype):
 
 
 class CopyMethods:
-    """The part of Tensor that copies, casts and is written to as a whole."""
+    """Tensor's methods that copy, cast and fill."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Tensor's methods that make other tensors of its dtype, and those that draw by its values."""
+"""Tensor's methods that create tensors of its dtype, or draw by its values."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from backlight.torch_api.legacy_constructors import old_style
 
 
 class CreationMethods:
-    """The part of Tensor that makes new tensors. By default they are of this tensor's dtype."""
+    """Tensor's methods that create new tensors, by default of its dtype."""
 
     __slots__ = ()
 
@@ -52,13 +52,13 @@ class CreationMethods:
         )
 
     def new_empty(self, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-        """Return a tensor of whatever is in its memory."""
+        """Return an uninitialised tensor."""
         shape = size_from("new_empty", sizes if size is None else (size,))
         array = unwritten(shape, to_numpy_dtype(dtype) or self._data.dtype)
         return made(array, requires_grad, device, layout, pin_memory)
 
     def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False):
-        """Return a tensor of whatever is in its memory, laid out as told (see `empty_strided`)."""
+        """Return an uninitialised tensor with these strides (see `empty_strided`)."""
         kind = from_numpy_dtype(self._data.dtype) if dtype is None else dtype
         return empty_strided(size, stride, dtype=kind, device=device, requires_grad=requires_grad)
 

@@ -22,7 +22,7 @@ from backlight.ops.special import rare_functions, special_functions
 
 
 def operator(function):
-    """Return a function of two operands as a Python operator: a foreign operand gives NotImplemented."""
+    """Return a binary function as a Python operator: returns NotImplemented for foreign operands."""
 
     @functools.wraps(function)
     def apply(self, other):
@@ -130,7 +130,7 @@ class ArithmeticMethods:
 
 
 class UnaryMethods:
-    """Functions of the tensor alone, or of it and a parameter."""
+    """Unary functions, some with a parameter."""
 
     __slots__ = ()
 
@@ -252,7 +252,7 @@ class UnaryMethods:
 
 
 class ChoiceMethods:
-    """Comparisons, logic, bits, and choosing between values."""
+    """Comparisons, logical and bitwise functions, and selection."""
 
     __slots__ = ()
 
@@ -337,7 +337,7 @@ class ChoiceMethods:
 
 
 class PointwiseMethods(ArithmeticMethods, UnaryMethods, ChoiceMethods):
-    """The part of Tensor that works element by element."""
+    """Tensor's elementwise methods."""
 
     __slots__ = ()
 

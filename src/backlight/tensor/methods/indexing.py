@@ -1,4 +1,4 @@
-"""Tensor's methods that pick, place and rearrange elements, a line each."""
+"""Tensor's methods for indexing and rearranging, a line each."""
 
 from backlight.ops.elementwise.copying import copy_into
 from backlight.ops.elementwise.filling import fill_into, zero_into
@@ -10,7 +10,7 @@ from backlight.ops.shape.resizing import resize_, resize_as_
 
 
 class IndexMethods:
-    """The part of Tensor that picks, places and rearranges elements."""
+    """Tensor's methods for indexing and rearranging."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Tensor's methods from the linear family, a line each."""
+"""Tensor's methods of linear algebra, a line each."""
 
 from backlight.codegen.declaration import operator_of
 from backlight.engine.tensor_state import TensorState
@@ -22,7 +22,7 @@ from backlight.torch_api import removed_functions
 
 
 class LinearMethods:
-    """The part of Tensor that belongs to the linear family."""
+    """Tensor's methods of linear algebra."""
 
     __slots__ = ()
 

@@ -15,23 +15,23 @@ _untyped, _typed, _show = [
 
 
 class ElementMethods:
-    """The part of Tensor that reaches below its ops: to single elements, by a Python function, and to its memory."""
+    """Tensor's methods below its ops: a Python function on each element, and its storage."""
 
     __slots__ = ()
 
     def untyped_storage(self):
-        """Return the memory that the tensor shares with its views, as bytes: two are equal if it is the same memory."""
+        """Return the storage that the tensor shares with its views, as bytes; equal to another of the same memory."""
         return _untyped(self)
 
     def storage(self):
-        """Return the memory that the tensor shares with its views, as numbers; PyTorch gives this up."""
+        """Return the storage that the tensor shares with its views, typed; deprecated in PyTorch."""
         return _typed(self)
 
     def set_(self, source=None, storage_offset: int = 0, size=None, stride=None):
-        """Show the memory of another tensor, of a storage, or none, from now on; return the tensor.
+        """Replace the tensor's memory by that of another tensor, of a storage, or none; return the tensor.
 
         Args:
-            storage_offset, size, stride: which part of it, counted in elements; as the source shows it by default.
+            storage_offset, size, stride: which part of it, counted in elements; by default as in the source.
 
         Raises:
             RuntimeError: one of them requires grad, or has another dtype, or the part is not in the memory.
@@ -52,7 +52,7 @@ class ElementMethods:
 
 
 def _replaced(target, name: str, others: tuple, function):
-    """Write what a function makes of each element, or raise PyTorch's error where a gradient would be lost."""
+    """Write the results of a function of each element, or raise PyTorch's error if a gradient would be lost."""
     if any(one._edge is not None for one in (target, *others)):
         raise GraphError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     data = writable(target)

@@ -28,7 +28,7 @@ def require_float(kernel: str, kind: np.dtype) -> None:
 
 
 def uniform_numbers(array: np.ndarray, low: float, high: float, generator) -> np.ndarray:
-    """Return uniform numbers for the places of an array, which is not written to."""
+    """Return uniform numbers in the shape of an array, which is not written to."""
     require_float("check_uniform_bounds", array.dtype)
     if low > high:
         raise ShapeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
@@ -37,7 +37,7 @@ def uniform_numbers(array: np.ndarray, low: float, high: float, generator) -> np
 
 
 def normal_numbers(array: np.ndarray, mean: float, std: float, generator) -> np.ndarray:
-    """Return normal numbers for the places of an array, which is not written to."""
+    """Return normal numbers in the shape of an array, which is not written to."""
     if std < 0:
         raise ShapeError(f"normal expects std >= 0.0, but found std {std:g}")
     require_float("normal_kernel_cpu", array.dtype)
@@ -45,8 +45,8 @@ def normal_numbers(array: np.ndarray, mean: float, std: float, generator) -> np.
     return in_memory_order(array, lambda count: distributions.normal(twister, count, array.dtype, mean, std, blocks))
 
 
-def whole_numbers(array: np.ndarray, low: int, high: int, generator) -> np.ndarray:
-    """Return whole numbers from [low, high) for the places of an array, which is not written to."""
+def random_integers(array: np.ndarray, low: int, high: int, generator) -> np.ndarray:
+    """Return integers from [low, high) in the shape of an array, which is not written to."""
     if low >= high:
         raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     _check_reach(array.dtype, low, high)
@@ -55,7 +55,7 @@ def whole_numbers(array: np.ndarray, low: int, high: int, generator) -> np.ndarr
 
 
 def _check_reach(kind: np.dtype, low: int, high: int) -> None:
-    """Raise if a dtype does not hold a range of whole numbers; warn if it rounds some of them."""
+    """Raise if a dtype does not hold a range of integers; warn if it rounds some of them."""
     name = from_numpy_dtype(kind).name
     if is_float(kind):
         bits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[name]
@@ -76,7 +76,7 @@ def _check_reach(kind: np.dtype, low: int, high: int) -> None:
 
 
 def _overwrite(tensor, numbers: np.ndarray, name: str):
-    """Write numbers into a tensor; what it was made from gets no gradient."""
+    """Write numbers into a tensor; its history is cut: earlier tensors get no gradient."""
     if modes.grad_enabled and has_history(tensor):
         check_may_write(tensor)
     if modes.grad_enabled and tensor._edge is not None:
@@ -92,7 +92,7 @@ def _numbers(tensor, draw) -> np.ndarray:
 
 
 class RandomMethods:
-    """The part of Tensor that fills itself with random numbers. Each method returns the tensor itself."""
+    """Tensor's methods that fill it with random numbers. Each returns the tensor itself."""
 
     __slots__ = ()
 
@@ -105,13 +105,13 @@ class RandomMethods:
         return _overwrite(self, normal_numbers(writable(self), mean, std, generator), "normal_")
 
     def random_(self, from_: int | None = None, to: int | None = None, *, generator=None):
-        """Fill with whole numbers: `random_(to)`, `random_(from, to)`, or all that the dtype holds exactly."""
+        """Fill with integers: `random_(to)`, `random_(from, to)`, or from all that the dtype holds exactly."""
         array, twister = writable(self), twister_of(generator)
         if from_ is None:
             numbers = in_memory_order(array, lambda count: distributions.all_integers(twister, count, array.dtype))
         else:
             low, high = (0, from_) if to is None else (from_, to)
-            numbers = whole_numbers(array, low, high, generator)
+            numbers = random_integers(array, low, high, generator)
         return _overwrite(self, numbers, "random_")
 
     def bernoulli_(self, p=0.5, *, generator=None):
@@ -127,7 +127,7 @@ class RandomMethods:
         return _overwrite(self, numbers.astype(array.dtype), "bernoulli_")
 
     def exponential_(self, lambd: float = 1.0, *, generator=None):
-        """Fill with numbers of density lambd · exp(−lambd · x)."""
+        """Fill with numbers of the exponential distribution, of density lambd · exp(−lambd · x)."""
         if not is_float(self._data.dtype):
             raise ShapeError(
                 "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
@@ -164,7 +164,7 @@ class RandomMethods:
         )
 
     def log_normal_(self, mean: float = 1.0, std: float = 2.0, *, generator=None):
-        """Fill with numbers whose logarithms are normal, with this mean and std."""
+        """Fill with log-normal numbers: their logarithms have this mean and std."""
         require_float("log_normal_cpu", self._data.dtype)
         if not std > 0:
             raise ShapeError(f"log_normal_ expects std > 0.0, but found std={std:g}")

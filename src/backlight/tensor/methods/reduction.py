@@ -1,4 +1,4 @@
-"""Tensor's reductions, scans and orders, a line each."""
+"""Tensor's methods for reductions, scans and sorting, a line each."""
 
 from backlight.ops.inplace import inplace
 from backlight.ops.linalg import matrix_norms
@@ -6,7 +6,7 @@ from backlight.ops.reduction import extremes, norms, quantiles, reductions, scan
 
 
 class ReductionMethods:
-    """The part of Tensor that reduces, scans and sorts."""
+    """Tensor's reductions, scans and sorts."""
 
     __slots__ = ()
 

@@ -15,7 +15,7 @@ from backlight.sizes import Size, sizes_given
 
 
 class ShapeMethods:
-    """The part of Tensor that knows and changes shapes."""
+    """Tensor's methods for shapes."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class ShapeMethods:
     nelement = numel
 
     def stride(self, dim=None):
-        """Return how many elements lie between neighbours in each dim, or in one."""
+        """Return the strides in elements, or the stride of one dim."""
         data = self._data
         if data.size:
             strides = tuple(stride // data.dtype.itemsize for stride in data.strides)
@@ -69,7 +69,7 @@ class ShapeMethods:
         return strides if dim is None else strides[normalise_dim(dim, self._data.ndim)]
 
     def storage_offset(self):
-        """Return where the first element lies in the memory of the tensor's base."""
+        """Return the index of the first element in the storage."""
         return striding.storage_offset_of(self)
 
     def element_size(self):
@@ -84,7 +84,7 @@ class ShapeMethods:
         return self._data.nbytes
 
     def is_contiguous(self, memory_format=contiguous_format):
-        """Return whether the elements lie row by row in memory."""
+        """Return whether the tensor is contiguous in memory."""
         return not isinstance(self._data, np.ndarray) or self._data.flags.c_contiguous
 
     def view(self, *sizes, size=(), dtype=None):

@@ -13,7 +13,7 @@ from backlight.tensor.printing import tensor_string
 
 
 class ValueMethods:
-    """The part of Tensor that shows its values."""
+    """Tensor's methods for its values."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class ValueMethods:
 
     @property
     def device(self) -> device:
-        """Where the elements are: the CPU."""
+        """The device of the tensor: the CPU."""
         return CPU
 
     def __repr__(self) -> str:

@@ -1,12 +1,12 @@
-"""Computing again, in backward, what a block would have saved: the part of `checkpoint` that runs inside the engine.
+"""Recomputation, in backward, of what a checkpointed block would have saved.
 
 NOTE [Recomputation]
-While a checkpointed function runs, the pack hook keeps of each saved tensor a `Holder` and nothing else. The first one
-that backward asks for makes the function run again, under hooks that count what is saved and give the n-th tensor to
-the n-th holder that is still alive. It stops as soon as the last is there. A recomputed tensor is dropped once it was
-unpacked, and belongs to one backward (engine/backward_tasks.py): a second backward, with retain_graph, computes again.
+While a checkpointed function runs, the pack hook replaces each saved tensor by a `Holder`. When backward unpacks the
+first of them, the function runs again, under hooks that count saved tensors and assign the n-th tensor to the n-th
+holder that is still alive. It stops when the last of them is recomputed. A recomputed tensor is dropped after it was
+unpacked, and belongs to one backward (engine/backward_tasks.py): a second backward, with retain_graph, recomputes.
 Inner checkpoints hide what they save from outer ones, and their inputs are saved like any tensor of the outer one: so
-an inner one that is needed makes the outer one run first.
+unpacking a tensor of an inner checkpoint runs the outer one first.
 """
 
 import weakref
@@ -38,11 +38,11 @@ changes between forward and backward (a counter, a cache, a global, a module's m
 
 
 class CheckpointError(GraphError):
-    """What was recomputed is not what the forward had saved."""
+    """The recomputed tensors differ from those that the forward saved."""
 
 
 class Holder:
-    """Stands for a saved tensor: for each backward that has it now, the key under which its frame keeps it."""
+    """Placeholder of a saved tensor: for each current backward, the key of the recomputed tensor in its frame."""
 
     __slots__ = ("__weakref__", "keys")
 
@@ -51,7 +51,7 @@ class Holder:
 
 
 class Key:
-    """A key of a recomputed tensor, which lives as long as this."""
+    """The key of a recomputed tensor, which is freed with it."""
 
     __slots__ = ("__weakref__",)
 
@@ -73,7 +73,7 @@ class Input:
         self.tensor = tensor if hooks is None else None
 
     def name(self) -> str:
-        """Return what messages call it."""
+        """Return the name that messages use."""
         return "checkpoint"
 
     @property
@@ -99,16 +99,16 @@ class Frame:
     """One call of a checkpointed function.
 
     Args:
-        recompute: runs the function again, on its tensors and other arguments, as it ran before.
-        early_stop: whether to stop once all is there that is needed.
-        facts_of: what must be equal of a tensor that was saved and one that was recomputed.
+        recompute: runs the function again with the same arguments.
+        early_stop: whether to stop when all needed tensors are recomputed.
+        facts_of: the properties that must be equal for a saved tensor and the recomputed one.
     """
 
-    def __init__(self, recompute: Callable, early_stop: bool, facts_of: Callable):
+    def __init__(self, recompute: Callable, early_stop: bool, metadata_of: Callable):
         count_tasks()
         self.recompute = recompute
         self.early_stop = early_stop
-        self.facts_of = facts_of
+        self.metadata_of = metadata_of
         self.arguments: list = []
         self.holders: list[weakref.ref] = []
         self.facts: list = []
@@ -119,11 +119,11 @@ class Frame:
         self.may_differ = False
 
     def keep_arguments(self, args: tuple) -> None:
-        """Save what the function is called with, as a node would."""
+        """Save the arguments of the function, as a node would."""
         self.arguments = [Input(one) if isinstance(one, TensorState) else one for one in args]
 
     def run_again(self, backward) -> None:
-        """Compute again what holders stand for.
+        """Recompute the tensors of the holders.
 
         Raises:
             CheckpointError: something else was saved.
@@ -139,7 +139,7 @@ class Frame:
         self.check(backward)
 
     def check(self, backward) -> None:
-        """Compare what was recomputed with what the forward had saved.
+        """Compare the recomputed tensors with those that the forward saved.
 
         Raises:
             CheckpointError: their numbers, or their facts, differ.
@@ -164,13 +164,13 @@ class Frame:
             holder = reference()
             if holder is None:
                 continue
-            now = self.facts_of(self.recomputed[backward][holder.keys[backward]])
+            now = self.metadata_of(self.recomputed[backward][holder.keys[backward]])
             if now != before:
                 yield f"tensor at position {place}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
 
 
 class _Recomputing:
-    """The pack hook of a recomputation: gives each tensor to its holder."""
+    """The pack hook of a recomputation: assigns each tensor to its holder."""
 
     def __init__(self, frame: Frame, backward):
         self.frame = weakref.ref(frame)
@@ -199,7 +199,7 @@ class _Recomputing:
 
 
 def _unobserved() -> AbstractContextManager:
-    """Tell who watches nothing: they have seen it all in the forward."""
+    """Disable observers: they have already seen these ops in the forward."""
     return nullcontext() if local.observation is None else local.observation.silence()
 
 
@@ -229,7 +229,7 @@ class GraphExecGroup(Block):
 
 
 class CheckpointHooks(saved_tensors_hooks):
-    """Hooks that give back the very values that were saved: transforms need not refuse them."""
+    """Saved tensor hooks that restore exactly the saved values, so transforms accept them."""
 
     _of_checkpoint = True
 
@@ -238,13 +238,13 @@ def checkpoint_hooks(frame: Frame, on_error: Callable | None) -> saved_tensors_h
     """Return the block in which a checkpointed function runs.
 
     Args:
-        on_error: is given a CheckpointError before it is raised, and may raise another.
+        on_error: called with a CheckpointError before it is raised; may raise another.
     """
 
     def pack(tensor):
         holder = Holder()
         frame.holders.append(weakref.ref(holder))
-        frame.facts.append(frame.facts_of(tensor))
+        frame.facts.append(frame.metadata_of(tensor))
         return holder
 
     def unpack(holder: Holder):
@@ -259,7 +259,7 @@ def checkpoint_hooks(frame: Frame, on_error: Callable | None) -> saved_tensors_h
 
 
 def _unpacked(frame: Frame, holder: Holder):
-    """Return what a holder stands for, recomputed if this backward has not done so."""
+    """Return the tensor of a holder; recompute it if this backward has not done so."""
     task = current_task()
     backward = GraphExecGroup.current or (unused_number() if task is None else task.number)
     if backward not in frame.done:

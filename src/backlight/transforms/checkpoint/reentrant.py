@@ -1,4 +1,4 @@
-"""Functions that nodes run again in backward, as re-entrant checkpoints do: what they read is in no graph before."""
+"""Functions that nodes run again in backward, as re-entrant checkpoints do: the graph does not show what they read."""
 
 import inspect
 from collections.abc import Iterator
@@ -15,28 +15,28 @@ def function_run_again(node: Node):
 
 
 def name_of_function(node: Node) -> str:
-    """Return what the function that a node runs again is called."""
+    """Return the name of the function that a node runs again."""
     function = function_run_again(node)
     return getattr(function, "__qualname__", type(function).__name__)
 
 
 def outputs_run_again(node: Node) -> list | None:
-    """Return the outputs, recorded, of the function that a node runs again; None if that cannot be told beforehand.
+    """Run, and record, the function that a node runs again; return its outputs, or None if they cannot be known.
 
-    It may write to nothing that it did not make: then the next run would find another world, and it is not run here.
+    A function that writes to what it did not create is not run here, as that would change the result of the next run.
     """
     run_again = getattr(node.ctx, "run_again", None)
     if run_again is None:
         return None
     try:
         outs, _ = run_again(node.ctx, Transform(()))
-    except Exception:  # what a user's function raises is told when backward runs it
+    except Exception:  # an error of the user's function is raised when backward runs it
         return None
     return [one for one in outs if isinstance(one, TensorState) and one._edge is not None and not one.is_leaf]
 
 
 def held_by(function) -> Iterator[TensorState]:
-    """Go through the tensors that a function visibly holds: a module's parameters, those of the names that it reads."""
+    """Yield the tensors that a function refers to: a module's parameters, and the names that its code reads."""
     holders = [function, getattr(function, "__self__", None)]
     if hasattr(function, "func"):  # a functools.partial
         holders += [function.func, *function.args]

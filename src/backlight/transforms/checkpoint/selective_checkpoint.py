@@ -1,10 +1,10 @@
-"""Checkpoints that keep what some ops gave, and recompute the rest: PyTorch's selective activation checkpoints.
+"""PyTorch's selective activation checkpointing: keep the results of some ops, and recompute the rest.
 
 NOTE [Selective recomputation]
-In the forward an interpreter runs each op by a variant of its code that notes what the op's forward returned, and asks
-the policy whether to keep it. In the recomputation the variant takes it from there, and the rest of the code runs as
-ever: nodes are recorded and save their inputs, so that what is saved comes in the same order, but the numbers are not
-computed again. Views cost nothing and are always made again.
+In the forward an interpreter runs each op by a variant of its code that notes the result of the op's forward, and calls
+the policy to decide whether to keep it. In the recomputation the variant uses the kept result, and the rest of the code
+runs as usual: nodes are recorded and save their inputs, so tensors are saved in the same order, but the values are not
+computed again. Views cost nothing and are always recomputed.
 """
 
 import enum
@@ -29,7 +29,7 @@ _CONSUMED = object()
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of an op's result: kept (`SAVE`), or computed again in backward; there is one memory only here."""
+    """Whether an op's result is kept (`SAVE`) or recomputed in backward; no result is moved to other memory here."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -43,7 +43,7 @@ KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the op and its arguments: `op_output`; `is_recompute` is always False."""
+    """The first argument of a policy: `op_output` is the result of the op; `is_recompute` is always False."""
 
     def __init__(self, *, is_recompute: bool, op_output=None):
         self.is_recompute = is_recompute
@@ -51,13 +51,13 @@ class SelectiveCheckpointContext:
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation: bool = False) -> tuple:
-    """Return the two blocks that `checkpoint(context_fn=…)` asks for: ops that a policy names are not recomputed.
+    """Return the two contexts for `checkpoint(context_fn=…)`: ops selected by a policy are not recomputed.
 
     Args:
         policy_fn_or_list: called in the forward with (context, op, *args, **kwargs), and returns a `CheckpointPolicy`,
             or whether to save; or a list of ops to save. Ops are named as in PyTorch:
             `backlight.ops.aten.mm.default`.
-        allow_cache_entry_mutation: do not look whether what was kept was written to since.
+        allow_cache_entry_mutation: do not check whether kept results were written to since.
 
     Raises:
         ValueError: something in the list is no op.
@@ -70,7 +70,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     else:
         raise ArgumentError("policy_fn_or_list must be either a function or a list of ops.")
     kept: dict = defaultdict(dict)
-    return _Keeping(kept, policy), _GivingBack(kept, allow_cache_entry_mutation)
+    return _CachingInterpreter(kept, policy), _CachedInterpreter(kept, allow_cache_entry_mutation)
 
 
 def _policy_of(ops: list) -> Callable:
@@ -93,7 +93,7 @@ def _policy_of(ops: list) -> Callable:
 
 
 class _Note(ThreadState):
-    """What the forward of the op that runs now is to return, and has returned."""
+    """The result that the forward of the current op must return, and the result that it returned."""
 
     given = None
     found = None
@@ -103,7 +103,7 @@ note = _Note()
 
 
 class _Kept:
-    """What the forward of an op returned, and the versions that the memory had."""
+    """The result of an op's forward, and its versions at that time."""
 
     def __init__(self, found, outs):
         self.found = found
@@ -111,7 +111,7 @@ class _Kept:
         self.versions = [one.version for one in self.storages]
 
     def taken(self, may_be_written: bool):
-        """Return it.
+        """Return the result.
 
         Raises:
             RuntimeError: it was written to.
@@ -121,8 +121,8 @@ class _Kept:
         return self.found
 
 
-class _Selecting(Block, Interpreter):
-    """One of the two blocks."""
+class _SelectiveInterpreter(Block, Interpreter):
+    """One of the two contexts."""
 
     def __init__(self, kept: dict):
         self.kept = kept
@@ -142,21 +142,21 @@ class _Selecting(Block, Interpreter):
         release_interpreters(token)
 
     def next_place(self, op) -> tuple:
-        """Return where the results of calls of an op are kept, and the number of this one."""
+        """Return the list of an op's kept results, and the number of this call."""
         place = self.counts[op.name]
         self.counts[op.name] += 1
         return self.kept[op.name], place
 
 
-class _Keeping(_Selecting):
-    """The forward."""
+class _CachingInterpreter(_SelectiveInterpreter):
+    """The context of the forward."""
 
     def __init__(self, kept: dict, policy: Callable):
         super().__init__(kept)
         self.policy = policy
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Run the op, and keep what it gave if the policy says so."""
+        """Run the op, and keep its result if the policy says so."""
         if op.view:
             return UNHANDLED
         out = _run(op, args, kwargs, None)
@@ -173,15 +173,15 @@ class _Keeping(_Selecting):
         return out
 
 
-class _GivingBack(_Selecting):
-    """The recomputation."""
+class _CachedInterpreter(_SelectiveInterpreter):
+    """The context of the recomputation."""
 
     def __init__(self, kept: dict, may_be_written: bool):
         super().__init__(kept)
         self.may_be_written = may_be_written
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Give back what was kept, as the result of the op.
+        """Return the kept result of the op.
 
         Raises:
             RuntimeError: the op did not run in the forward, or what it gave was taken before, or written to.
@@ -209,7 +209,7 @@ class _GivingBack(_Selecting):
 
 
 def _run(op, args: tuple, kwargs: dict, given):
-    """Run an op's noting code below the interpreters that are on the stack; its forward returns `given`, if any."""
+    """Run the noting variant of an op below the active interpreters; its forward returns `given`, if any."""
     noting = _noting(op)
 
     def run(*args, **kwargs):
@@ -227,7 +227,7 @@ def _run(op, args: tuple, kwargs: dict, given):
 
 @cache
 def _noting(op):
-    """Return an op's function whose forward takes and leaves its results in `note`."""
+    """Return a variant of an op's function whose forward reads its result from `note`, or stores it there."""
 
     def forward(*args, **kwargs):
         note.found = op.forward(*args, **kwargs) if note.given is None else note.given

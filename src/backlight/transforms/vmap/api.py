@@ -1,4 +1,4 @@
-"""`vmap`: a function of single tensors becomes one of whole batches of them."""
+"""`vmap`: turn a function of single tensors into a function of batches."""
 
 import functools
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from backlight.errors import DimError, GraphError, ValueProblem
 from backlight.ops.shape.joining import cat
 from backlight.transforms.pytrees import broadcast_to, flatten, leaves_of, unflatten
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
-from backlight.transforms.vmap.interpreter import Batching
+from backlight.transforms.vmap.interpreter import VmapLevel
 
 __all__ = ["vmap"]
 
@@ -22,7 +22,7 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable:
-    """Return a function that does to each element of a batch what `func` does to one, computing with whole batches.
+    """Return a function that applies `func` to each element of a batch, computing all of them at once.
 
         vmap(torch.dot)(rows, others)      a dot product for each pair of rows
 
@@ -31,14 +31,14 @@ def vmap(
 
     Args:
         func: takes tensors, or nested tuples, lists and dicts of them, and returns the same.
-        in_dims: which dim of each input counts the batch; one int for all, or nested like the inputs.
-        out_dims: where the batch is to be in each output.
+        in_dims: the batch dim of each input; one int for all, or nested like the inputs.
+        out_dims: the batch dim of each output.
         randomness: "error" refuses to draw random numbers, "different" draws others for each element, "same" the same.
         chunk_size: how many elements to compute at once; all of them by default.
 
     Raises:
         ValueError: `in_dims` or `out_dims` does not fit, or the sizes of the batch differ.
-        RuntimeError: `func` asks for values, which differ from element to element.
+        RuntimeError: `func` reads values, which differ from element to element.
 
     >>> import backlight as torch
     >>> torch.vmap(lambda x, y: x * y, in_dims=(0, None))(torch.arange(3), torch.tensor(2))
@@ -62,11 +62,11 @@ def vmap(
 
 def _run(func, size, dims, leaves, spec, out_dims, randomness, kwargs):
     """Call the function once, on batched tensors."""
-    batching = Batching(size, randomness)
-    given = [leaf if dim is None else batched(_moved(leaf, dim, 0), batching) for leaf, dim in zip(leaves, dims)]
-    with interpreting(batching):
+    level = VmapLevel(size, randomness)
+    given = [leaf if dim is None else batched(_moved(leaf, dim, 0), level) for leaf, dim in zip(leaves, dims)]
+    with interpreting(level):
         outputs = func(*unflatten(given, spec), **kwargs)
-    return _finished(func, outputs, out_dims, batching)
+    return _finished(func, outputs, out_dims, level)
 
 
 def _moved(tensor, source: int, target: int):
@@ -74,7 +74,7 @@ def _moved(tensor, source: int, target: int):
 
 
 def _in_chunks(func, size, dims, leaves, spec, out_dims, randomness, kwargs, chunk_size):
-    """Call the function on parts of the batch, and join what comes back."""
+    """Call the function on chunks of the batch, and concatenate the results."""
     parts = []
     for start in range(0, size, chunk_size):
         count = min(chunk_size, size - start)
@@ -173,7 +173,7 @@ def _check_out_dims(func, out_dims) -> None:
 
 
 def _flat_out_dims(func, outputs, out_dims, spec) -> list:
-    """Return where the batch is to be in each leaf of the outputs.
+    """Return the batch dim of each leaf of the outputs.
 
     Raises:
         ValueError: out_dims does not fit the outputs.
@@ -189,20 +189,20 @@ def _flat_out_dims(func, outputs, out_dims, spec) -> list:
     return found
 
 
-def _finished(func, outputs, out_dims, batching):
-    """Return the outputs with the batch as the dims that were asked for."""
+def _finished(func, outputs, out_dims, level):
+    """Return the outputs with the batch at the requested dims."""
     leaves, spec = flatten(outputs)
     dims = _flat_out_dims(func, outputs, out_dims, spec)
-    return unflatten([_without_batch(func, leaf, dim, batching) for leaf, dim in zip(leaves, dims)], spec)
+    return unflatten([_without_batch(func, leaf, dim, level) for leaf, dim in zip(leaves, dims)], spec)
 
 
-def _without_batch(func, output, dim, batching):
+def _without_batch(func, output, dim, level):
     """Return one output with the batch as a dim; an output that is the same for all is repeated.
 
     Raises:
         ValueError: it is no tensor, or has a batch and is not to have one.
     """
-    own = isinstance(output, BatchedTensor) and output.batching is batching
+    own = isinstance(output, BatchedTensor) and output.level is level
     name = _name(func)
     if dim is None:
         if own:
@@ -218,4 +218,4 @@ def _without_batch(func, output, dim, batching):
         raise DimError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
     if own:
         return _moved(output.physical, 0, dim % ndim)
-    return output.unsqueeze(0).expand((batching.size, *output._data.shape)).movedim(0, dim)
+    return output.unsqueeze(0).expand((level.size, *output._data.shape)).movedim(0, dim)

@@ -1,11 +1,11 @@
-"""Batched tensors: what a function that `vmap` calls gets instead of one element of the batch.
+"""Batched tensors: the arguments of a function inside `vmap`, each in place of one element of the batch.
 
 NOTE [Batched tensors]
 A batched tensor has the shape and the dtype of one element; `physical` holds all elements, with the batch as the first
-dim, and `batching` is the vmap that it belongs to. Under two vmaps the physical tensor is itself batched, so the
-outermost batch is the first dim of what lies at the bottom. History and tangents are those of the physical tensor.
-Its `_data` is a StandIn, which has a shape and a dtype and no values: whatever asks for values gets PyTorch's error
-instead of wrong numbers.
+dim, and `level` is the vmap that it belongs to. Under two vmaps the physical tensor is itself batched, so the
+outermost batch is the first dim of the innermost physical tensor. History and tangents are those of the physical
+tensor. Its `_data` is a StandIn, which has a shape and a dtype and no values: reading values raises PyTorch's error
+instead of giving wrong numbers.
 """
 
 import textwrap
@@ -40,7 +40,7 @@ BY_MASK = (
 
 
 class StandIn:
-    """Stands for an array of which only the shape and the dtype may be known (see NOTE [Batched tensors])."""
+    """A placeholder for an array that has only a shape and a dtype (see NOTE [Batched tensors])."""
 
     __slots__ = ("dtype", "ndim", "physical", "shape")
 
@@ -73,7 +73,7 @@ class StandIn:
 
     @property
     def strides(self) -> tuple:
-        """The strides of an array of this shape whose elements lie row by row."""
+        """The strides of a contiguous array of this shape."""
         strides, step = [], self.dtype.itemsize
         for length in reversed(self.shape):
             strides.append(step)
@@ -82,7 +82,7 @@ class StandIn:
 
     @property
     def flags(self):
-        """The flags of an array whose elements lie row by row."""
+        """The flags of a contiguous array."""
         return np.empty(0).flags
 
     def __len__(self) -> int:
@@ -101,17 +101,17 @@ class StandIn:
         raise GraphError(DATA_DEPENDENT)
 
     def item(self):
-        """Say that there is no single value."""
+        """Raise: there is no single value."""
         raise GraphError(ITEM)
 
     __int__ = __float__ = __index__ = item
 
     def astype(self, kind):
-        """Say that what a mask picks would differ in length."""
+        """Raise: the elements picked by a mask would differ in number."""
         raise GraphError(BY_MASK if self.dtype.kind == "b" else DATA_DEPENDENT)
 
     def tolist(self):
-        """Say that there are no values."""
+        """Raise: there are no values."""
         raise GraphError(NO_STORAGE)
 
     def __getattr__(self, name: str):
@@ -132,10 +132,10 @@ _raw_edge, _raw_storage = TensorState._edge, TensorState._storage
 
 
 class BatchedTensor(Tensor):
-    """One element, any, of a batch (see NOTE [Batched tensors])."""
+    """Any one element of a batch (see NOTE [Batched tensors])."""
 
     __module__ = "backlight"
-    __slots__ = ("batching",)
+    __slots__ = ("level",)
 
     @property
     def physical(self):
@@ -159,7 +159,7 @@ class BatchedTensor(Tensor):
         self.physical._storage = storage
 
     def item(self):
-        """Say that there is another value for each element of the batch."""
+        """Raise: each element of the batch has its own value."""
         raise GraphError(ITEM)
 
     __int__ = __float__ = __complex__ = __index__ = item
@@ -168,47 +168,47 @@ class BatchedTensor(Tensor):
         raise GraphError(DATA_DEPENDENT)
 
     def numpy(self, *, force: bool = False):
-        """Say that there is another value for each element of the batch."""
+        """Raise: each element of the batch has its own value."""
         raise GraphError(NO_STORAGE)
 
     tolist = data_ptr = numpy
 
     def stride(self, dim=None):
-        """Return how many elements lie between neighbours in each dim, or in one, of one element of the batch."""
+        """Return the strides, or the stride of one dim, of one element of the batch."""
         strides = self.physical.stride()[1:]
         return strides if dim is None else strides[normalise_dim(dim, len(strides))]
 
     def storage_offset(self):
-        """Return where the first element of the batch begins in the memory of the tensor's base."""
+        """Return the storage offset of the first element of the batch."""
         return self.physical.storage_offset()
 
     def detach(self):
         """Return a tensor that shares this one's memory and has no history."""
-        return batched(self.physical.detach(), self.batching)
+        return batched(self.physical.detach(), self.level)
 
     @property
     def data(self):
         """The tensor's memory without its history."""
-        return batched(self.physical.data, self.batching)
+        return batched(self.physical.data, self.level)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
-        """Say that what a transform computes has no `.grad` to go to."""
+        """Raise: inside a transform there is no `.grad` to accumulate into."""
         raise GraphError(BACKWARD_INSIDE)
 
     def __repr__(self) -> str:
         value = textwrap.indent(repr(self.physical), "    ")
-        return f"BatchedTensor(lvl={self.batching.depth}, bdim=0, value=\n{value}\n)"
+        return f"BatchedTensor(lvl={self.level.depth}, bdim=0, value=\n{value}\n)"
 
     def __format__(self, spec: str) -> str:
         return object.__format__(self, spec)
 
 
-def batched(physical, batching) -> BatchedTensor:
+def batched(physical, level) -> BatchedTensor:
     """Return the batched tensor over a tensor whose first dim is the batch."""
     made = new(BatchedTensor)
     made._data = StandIn(physical)
     made._view = None
-    made.batching = batching
-    _raw_edge.__set__(made, None)  # compiled code reads the slots, and finds nothing to record there
+    made.level = level
+    _raw_edge.__set__(made, None)  # compiled code reads the slots directly, and must find nothing to record
     _raw_storage.__set__(made, None)
     return made

@@ -1,4 +1,4 @@
-"""Rules of functions that are no ops: which of them a vmap is asked about, and what it does then."""
+"""Batching rules of functions that are not ops."""
 
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import UNHANDLED
@@ -24,11 +24,11 @@ RUNNING_UNBATCHED = (
 _rules: dict = {}
 
 
-def whole_rule(*functions, always: bool = False):
+def function_rule(*functions, always: bool = False):
     """Declare the decorated function to be the rule of the named functions.
 
     Args:
-        always: it is asked where no argument is batched, too.
+        always: call the rule even if no argument is batched.
     """
 
     def declare(rule):
@@ -39,8 +39,8 @@ def whole_rule(*functions, always: bool = False):
     return declare
 
 
-def rule_of_whole(function) -> tuple:
-    """Return the rule of a function, and whether it is asked where no argument is batched."""
+def rule_of_function(function) -> tuple:
+    """Return the rule of a function, and whether it also runs if no argument is batched."""
     found = _rules.get(function)
     if found is not None:
         return found
@@ -52,7 +52,7 @@ def rule_of_whole(function) -> tuple:
     return None, False
 
 
-IN_PLACE = ("writes", "reshapes")  # attributes by which the in-place forms of ops name the op
+IN_PLACE = ("writes", "reshapes")  # attributes of in-place functions that hold the op
 
 
 def in_place_rule(kind: str):
@@ -65,113 +65,113 @@ def in_place_rule(kind: str):
     return declare
 
 
-@whole_rule(zeros_like, ones_like, empty_like)
-def like(batching, function, args, kwargs):
-    """Give each element of the batch its own: it may be written to."""
-    return batched(function(args[0].physical, *args[1:], **kwargs), batching)
+@function_rule(zeros_like, ones_like, empty_like)
+def like(level, function, args, kwargs):
+    """Allocate for each element of the batch: the result may be written to."""
+    return batched(function(args[0].physical, *args[1:], **kwargs), level)
 
 
-@whole_rule(full_like)
-def full_like_batch(batching, function, args, kwargs):
+@function_rule(full_like)
+def full_like_batch(level, function, args, kwargs):
     """The same, unless the values differ."""
-    if batching.holds_one(args[1:], kwargs):
-        return looped(batching, function, args, kwargs)
-    return like(batching, function, args, kwargs)
+    if level.any_batched(args[1:], kwargs):
+        return looped(level, function, args, kwargs)
+    return like(level, function, args, kwargs)
 
 
-@whole_rule(CreationMethods.new_zeros, CreationMethods.new_ones, CreationMethods.new_empty)
-def new_of_sizes(batching, function, args, kwargs):
+@function_rule(CreationMethods.new_zeros, CreationMethods.new_ones, CreationMethods.new_empty)
+def new_of_sizes(level, function, args, kwargs):
     """Put the batch in front of the sizes."""
     tensor, *sizes = args
     kwargs = dict(kwargs)
     size = kwargs.pop("size", None)
     size = tuple(size) if size is not None else tuple(sizes[0] if len(sizes) == 1 and _is_several(sizes[0]) else sizes)
-    return batched(function(tensor.physical, (batching.size, *size), **kwargs), batching)
+    return batched(function(tensor.physical, (level.size, *size), **kwargs), level)
 
 
-@whole_rule(CreationMethods.new_full)
-def new_full(batching, function, args, kwargs):
+@function_rule(CreationMethods.new_full)
+def new_full(level, function, args, kwargs):
     """Put the batch in front of the sizes, unless the values differ."""
-    if batching.holds_one(args[1:], kwargs):
-        return looped(batching, function, args, kwargs)
+    if level.any_batched(args[1:], kwargs):
+        return looped(level, function, args, kwargs)
     given = {**dict(zip(("size", "fill_value"), args[1:])), **kwargs}
-    given["size"] = (batching.size, *given["size"])
-    return batched(function(args[0].physical, **given), batching)
+    given["size"] = (level.size, *given["size"])
+    return batched(function(args[0].physical, **given), level)
 
 
 def _is_several(size) -> bool:
     return isinstance(size, (tuple, list))
 
 
-@whole_rule(
+@function_rule(
     embedding_bags.embedding_bag,
     ctc.ctc_loss,
     margin_losses.multi_margin_loss,
     margin_losses.multilabel_margin_loss,
     segment_reduce.segment_reduce,
 )
-def one_by_one(batching, function, args, kwargs):
-    """Run on each element of the batch by itself: the function looks at values."""
+def one_by_one(level, function, args, kwargs):
+    """Run on each element of the batch by itself: the function reads values."""
     warn_of_loop(function.__name__)
-    return looped(batching, function, args, kwargs)
+    return looped(level, function, args, kwargs)
 
 
-@whole_rule(
+@function_rule(
     quantiles.nanquantile,
     quantiles.quantile,
     pseudoinverse.linalg_matrix_rank,
     pseudoinverse.linalg_pinv,
     expanding.repeat_interleave,
 )
-def one_by_one_beside(batching, function, args, kwargs):
-    """Run on each element by itself where something beside the first argument is batched: its values are read."""
-    if not batching.holds_one(args[1:], kwargs):
+def one_by_one_if_others_batched(level, function, args, kwargs):
+    """Run on each element by itself if an argument other than the first is batched: its values are read."""
+    if not level.any_batched(args[1:], kwargs):
         return UNHANDLED
-    return one_by_one(batching, function, args, kwargs)
+    return one_by_one(level, function, args, kwargs)
 
 
-@whole_rule(distances.raised_length)
-def raised_length(batching, function, args, kwargs):
-    """Raise all lengths without looking whether one is small."""
+@function_rule(distances.raised_length)
+def raised_length(level, function, args, kwargs):
+    """Clamp all lengths, without checking whether one is small."""
     x, dim, eps = args
-    with batching.again():
+    with level.reenter():
         length = x.norm(2, dim, keepdim=True)
         return length + (length.detach().clamp_min(eps) - length.detach())
 
 
-@whole_rule(gather_scatter.counted_from_start)
-def counted_from_start(batching, function, args, kwargs):
-    """Count negative indices from the start without looking whether there is one."""
+@function_rule(gather_scatter.counted_from_start)
+def counted_from_start(level, function, args, kwargs):
+    """Wrap negative indices, without checking whether there is one."""
     indices, size = args
-    with batching.again():
+    with level.reenter():
         return indices + size * (indices < 0).to(indices.dtype)
 
 
 def _moving(function, training: str, always: bool):
-    """Declare a rule for a function that moves running statistics: each element moves its own, which must be batched.
+    """Declare a rule for a function that updates running statistics, which must be batched: each element has its own.
 
     Args:
-        training: the name of the argument that says whether they are moved.
+        training: the name of the argument that says whether they are updated.
         always: run on each element by itself in other cases, too.
     """
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
 
-    @whole_rule(function)
-    def moving(batching, function, args, kwargs):
+    @function_rule(function)
+    def moving(level, function, args, kwargs):
         given = {**dict(zip(names, args)), **kwargs}
         running = [given.get(name) for name in ("running_mean", "running_var")]
         running = [one for one in running if one is not None]
         if not running or not given.get(training, training == "use_input_stats"):
-            return one_by_one(batching, function, args, kwargs) if always else UNHANDLED
-        if not batching.holds_one((given["input"], *running), {}):
+            return one_by_one(level, function, args, kwargs) if always else UNHANDLED
+        if not level.any_batched((given["input"], *running), {}):
             return UNHANDLED
-        if not all(batching.holds_one((one,), {}) for one in running):
+        if not all(level.any_batched((one,), {}) for one in running):
             raise GraphError(RUNNING_UNBATCHED)
-        return looped(batching, function, args, kwargs)
+        return looped(level, function, args, kwargs)
 
 
 _moving(channel_norms.batch_norm_with_statistics, "training", False)
 _moving(channel_norms.instance_norm, "use_input_stats", False)
 _moving(native_norms.native_batch_norm, "training", True)
-whole_rule(native_norms.native_group_norm, native_norms.native_layer_norm)(one_by_one)
+function_rule(native_norms.native_group_norm, native_norms.native_layer_norm)(one_by_one)

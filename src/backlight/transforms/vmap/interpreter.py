@@ -1,21 +1,21 @@
-"""The interpreter of one vmap: it meets each op that one of its batched tensors goes into, and finds the op's rule."""
+"""The interpreter of one vmap: it handles each op that gets one of its batched tensors, by the op's batching rule."""
 
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, local
 from backlight.errors import GraphError
 from backlight.kernels.state_blocks import block
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
-from backlight.transforms.vmap.function_rules import rule_of_whole
+from backlight.transforms.vmap.function_rules import rule_of_function
 from backlight.transforms.vmap.op_call import Call
 from backlight.transforms.vmap.rule_lookup import rule_of
 from backlight.transforms.vmap.rules import inplace, memory, random  # noqa: F401 - they declare rules of whole functions
 
 
-class Batching(Interpreter):
-    """What one call of `vmap` does to the ops inside it.
+class VmapLevel(Interpreter):
+    """One call of `vmap` on the stack of interpreters.
 
     Args:
         size: how many elements the batch has.
-        randomness: "error", "different" or "same": what random numbers are to the elements of the batch.
+        randomness: "error", "different" or "same": how the elements of the batch draw random numbers.
     """
 
     __slots__ = ("depth", "randomness", "size")
@@ -28,21 +28,21 @@ class Batching(Interpreter):
         self.depth = 1 + sum(one.opens_batches or one.has_batches for one in local.interpreters)
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Compute with whole batches, by the op's rule."""
-        if not self.holds_one(args, kwargs):
+        """Run the op's batching rule."""
+        if not self.any_batched(args, kwargs):
             return UNHANDLED
         return rule_of(op)(Call(self, op, function, args, kwargs))
 
     def composite(self, function, args: tuple, kwargs: dict):
-        """Do the same for a function that is no op; random ones are met where no tensor is batched, too."""
-        rule, always = rule_of_whole(function)
-        if rule is None or not (always or self.holds_one(args, kwargs)):
+        """The same for a function that is not an op; random ones are handled even if no tensor is batched."""
+        rule, always = rule_of_function(function)
+        if rule is None or not (always or self.any_batched(args, kwargs)):
             return UNHANDLED
         return rule(self, function, args, kwargs)
 
     @block
-    def again(self):
-        """Let this vmap meet what a block, which runs below it, calls."""
+    def reenter(self):
+        """Put this vmap on the stack again within a block that runs below it."""
         before = local.interpreters[:]
         try:
             local.interpreters.append(self)
@@ -50,55 +50,58 @@ class Batching(Interpreter):
         finally:
             local.interpreters[:] = before
 
-    def holds_one(self, args: tuple, kwargs: dict) -> bool:
+    def any_batched(self, args: tuple, kwargs: dict) -> bool:
         """Tell whether one of the arguments, or of lists among them, is a batched tensor of this vmap."""
         for value in args:
             if value.__class__ is BatchedTensor:
-                if value.batching is self:
+                if value.level is self:
                     return True
-            elif (value.__class__ is list or value.__class__ is tuple) and self.holds_one(value, {}):
+            elif (value.__class__ is list or value.__class__ is tuple) and self.any_batched(value, {}):
                 return True
-        return bool(kwargs) and self.holds_one(tuple(kwargs.values()), {})
+        return bool(kwargs) and self.any_batched(tuple(kwargs.values()), {})
 
 
-def open_batchings() -> list[Batching]:
+Batching = VmapLevel  # the name that autograd/function_batches.py imports
+
+
+def open_levels() -> list[VmapLevel]:
     """Return the vmaps that this thread is inside of, the outermost first."""
     return [one for one in local.interpreters if one.opens_batches]
 
 
-def lowered(tensor, batchings=None):
-    """Return a tensor with the batches of some vmaps (by default all that are open) as its first dims.
+def lowered(tensor, levels=None):
+    """Return a tensor with the batches of some vmaps (by default all open ones) as its first dims.
 
-    Where the tensor is not batched by one of them it is repeated. By other vmaps it stays batched.
+    It is repeated for vmaps that do not batch it, and stays batched by other vmaps.
     """
-    taken = open_batchings() if batchings is None else batchings
+    taken = open_levels() if levels is None else levels
     physical, own = _bottom(tensor)
     left = [one for one in own if one not in taken]
     shape = tensor._data.shape
     if own != left + list(taken):
         physical = _rearranged(physical, own, left + list(taken), shape)
-    for batching in left:
-        physical = batched(physical, batching)
+    for level in left:
+        physical = batched(physical, level)
     return physical
 
 
 def _bottom(tensor) -> tuple:
-    """Return what lies below all batches, and the vmaps whose batches are its first dims."""
+    """Return the physical tensor below all batches, and the vmaps whose batches are its first dims."""
     own = []
     while tensor.__class__ is BatchedTensor:
-        own.append(tensor.batching)
+        own.append(tensor.level)
         tensor = tensor.physical
     return tensor, own[::-1]
 
 
-def bottom_of(tensor, batchings: list):
-    """Return the very tensor below all batches: the one that the graph knows.
+def bottom_of(tensor, levels: list):
+    """Return the tensor object below all batches: the one that is in the graph.
 
     Raises:
-        RuntimeError: it has not the batches of these vmaps as its first dims, so that gradients would be mixed up.
+        RuntimeError: its first dims are not the batches of these vmaps, so that gradients would be mixed up.
     """
     bottom, own = _bottom(tensor)
-    if own != list(batchings):
+    if own != list(levels):
         raise GraphError(
             "autograd.grad inside vmap needs inputs that are batched wherever the outputs are: an input that is the "
             "same for all has one gradient for the whole batch. Use torch.func.grad, which gives one for each element"
@@ -107,7 +110,7 @@ def bottom_of(tensor, batchings: list):
 
 
 def _rearranged(physical, own: list, wanted: list, shape: tuple):
-    """Return a tensor whose batch dims, which stand in the order of `own`, stand in the order of `wanted`."""
+    """Permute the batch dims of a tensor from the order of `own` to the order of `wanted`."""
     present = [one for one in wanted if one in own]
     if present != own:
         count = len(own)
@@ -118,27 +121,27 @@ def _rearranged(physical, own: list, wanted: list, shape: tuple):
     return physical if sizes == full else physical.expand((*full, *shape))
 
 
-def raised(physical, batchings=None):
-    """Return a tensor whose first dims are the batches of some vmaps as a batched tensor: what `lowered` undoes.
+def raised(physical, levels=None):
+    """Return a tensor whose first dims are the batches of some vmaps as a batched tensor: the inverse of `lowered`.
 
-    It may be batched already, by other vmaps. The innermost vmap's batch comes first to be met.
+    It may already be batched by other vmaps. The result is nested in the order of the vmaps, the innermost outside.
     """
     bottom, own = _bottom(physical)
-    order = own + list(open_batchings() if batchings is None else batchings)
+    order = own + list(open_levels() if levels is None else levels)
     wanted = sorted(order, key=_depth)
     if wanted != order:
         rest = range(len(order), bottom._data.ndim)
         bottom = bottom.permute([*[order.index(one) for one in wanted], *rest])
-    for batching in wanted:
-        bottom = batched(bottom, batching)
+    for level in wanted:
+        bottom = batched(bottom, level)
     return bottom
 
 
-def _depth(batching: Batching) -> int:
-    return batching.depth
+def _depth(level: VmapLevel) -> int:
+    return level.depth
 
 
-def batchings_of(tensors) -> list[Batching]:
+def levels_of(tensors) -> list[VmapLevel]:
     """Return the open vmaps that batch one of the tensors, the outermost first."""
     found = {one for tensor in tensors for one in _bottom(tensor)[1]}
-    return [one for one in open_batchings() if one in found]
+    return [one for one in open_levels() if one in found]

@@ -1,4 +1,4 @@
-"""The rule that is right for every op: compute each element of the batch by itself, and stack the results."""
+"""The fallback for every op: compute each element of the batch by itself, and stack the results."""
 
 import warnings
 
@@ -7,14 +7,14 @@ from backlight.errors import GraphError
 from backlight.ops.shape.joining import stack
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 
-# How often each op was looped over, for those who look for what to write a rule for.
+# How often each op fell back to the loop: shows which rules are missing.
 counts: dict[str, int] = {}
 
 
 def looped_op(call):
-    """Run an op on each element of the batch, with PyTorch's warning, once a place, that this is slow."""
+    """Run an op on each element of the batch, with PyTorch's warning that this is slow."""
     warn_of_loop(call.op.name)
-    return looped(call.batching, call.function, call.args, call.kwargs)
+    return looped(call.level, call.function, call.args, call.kwargs)
 
 
 def warn_of_loop(name: str) -> None:
@@ -29,32 +29,31 @@ def warn_of_loop(name: str) -> None:
     )
 
 
-def looped(batching, function, args: tuple, kwargs: dict):
-    """Call a function on each element of the batch, and stack what comes back."""
-    if batching.size == 0:
+def looped(level, function, args: tuple, kwargs: dict):
+    """Call a function on each element of the batch, and stack the results."""
+    if level.size == 0:
         raise GraphError(
             f"The fallback path does not support vmap over dims of size 0; {function.__name__} has no batching rule"
         )
     results = [
-        function(*_element(batching, args, number), **_element(batching, kwargs, number))
-        for number in range(batching.size)
+        function(*_element(level, args, number), **_element(level, kwargs, number)) for number in range(level.size)
     ]
-    return _stacked(batching, results, function.__name__)
+    return _stacked(level, results, function.__name__)
 
 
-def _element(batching, value, number: int):
+def _element(level, value, number: int):
     """Return arguments in which each batched tensor of this vmap is replaced by one element of its batch."""
     if value.__class__ is BatchedTensor:
-        return value.physical.select(0, number) if value.batching is batching else value
+        return value.physical.select(0, number) if value.level is level else value
     if value.__class__ is tuple or value.__class__ is list:
-        return value.__class__([_element(batching, one, number) for one in value])
+        return value.__class__([_element(level, one, number) for one in value])
     if value.__class__ is dict:
-        return {name: _element(batching, one, number) for name, one in value.items()}
+        return {name: _element(level, one, number) for name, one in value.items()}
     return value
 
 
-def _stacked(batching, results: list, name: str):
-    """Return what the elements gave as one result of batched tensors.
+def _stacked(level, results: list, name: str):
+    """Stack the results of the elements into batched tensors.
 
     Raises:
         RuntimeError: the elements gave different shapes.
@@ -67,9 +66,9 @@ def _stacked(batching, results: list, name: str):
                 f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
                 "feature. Call it outside of vmap, or write what you need with torch.where"
             )
-        return batched(stack(results), batching)
+        return batched(stack(results), level)
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*[_stacked(batching, list(parts), name) for parts in zip(*results)])
+        return type(first)(*[_stacked(level, list(parts), name) for parts in zip(*results)])
     if isinstance(first, (tuple, list)):
-        return type(first)([_stacked(batching, list(parts), name) for parts in zip(*results)])
+        return type(first)([_stacked(level, list(parts), name) for parts in zip(*results)])
     return first

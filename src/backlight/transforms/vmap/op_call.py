@@ -1,4 +1,4 @@
-"""A call of an op that batched tensors go into, as its rule sees it."""
+"""The call of an op with batched tensors: the argument of its batching rule."""
 
 from backlight.codegen.declaration import OPTION
 from backlight.engine.tensor_state import TensorState
@@ -6,13 +6,13 @@ from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 
 
 class Call:
-    """One call: the op, its public function, what it is given, and the vmap whose rule is to run it."""
+    """One call: the op, its public function, its arguments, and the vmap that runs its rule."""
 
-    __slots__ = ("_given", "args", "batching", "function", "kwargs", "op", "size")
+    __slots__ = ("_given", "args", "function", "kwargs", "level", "op", "size")
 
-    def __init__(self, batching, op, function, args: tuple, kwargs: dict):
-        self.batching = batching
-        self.size = batching.size
+    def __init__(self, level, op, function, args: tuple, kwargs: dict):
+        self.level = level
+        self.size = level.size
         self.op = op
         self.function = function
         self.args = args
@@ -21,7 +21,7 @@ class Call:
 
     @property
     def given(self) -> dict:
-        """What each parameter is given, defaults included."""
+        """The argument of each parameter, defaults included."""
         if self._given is None:
             params = self.op.params
             given = {param.name: param.default for param in params if param.has_default}
@@ -35,10 +35,10 @@ class Call:
 
     def is_batched(self, value) -> bool:
         """Tell whether a value is a batched tensor of this vmap."""
-        return value.__class__ is BatchedTensor and value.batching is self.batching
+        return value.__class__ is BatchedTensor and value.level is self.level
 
     def below(self, value):
-        """Return what lies below a batched tensor of this vmap, its batch in front; another value as it is."""
+        """Return the physical tensor of a batched tensor of this vmap; another value as it is."""
         return value.physical if self.is_batched(value) else value
 
     def front(self, value):
@@ -50,14 +50,14 @@ class Call:
         return value.unsqueeze(0).expand((self.size, *value._data.shape))
 
     def padded(self, value, dims: int):
-        """Return what `below` does; where the batch is in front, sizes of 1 behind it make up so many dims."""
+        """Like `below`, but with dims of size 1 inserted after the batch, so that an element has `dims` dims."""
         if not self.is_batched(value):
             return value
         missing = dims - value._data.ndim
         return value.physical if missing <= 0 else _padded(value.physical, missing)
 
     def front_padded(self, value, dims: int):
-        """Return what `front` does, with sizes of 1 behind the batch to make up so many dims."""
+        """Like `front`, but with dims of size 1 inserted after the batch, so that an element has `dims` dims."""
         if value is None:
             return None
         front, missing = self.front(value), dims - value._data.ndim
@@ -72,11 +72,11 @@ class Call:
         return found
 
     def run(self, **changed):
-        """Call the op on what lies below, with some arguments changed, and return its result as batched tensors."""
+        """Call the op on the physical tensors, with some arguments changed, and return batched tensors."""
         return self.wrapped(self.run_below(**changed))
 
     def run_below(self, **changed):
-        """Call the op on what lies below, with some arguments changed."""
+        """Call the op on the physical tensors, with some arguments changed."""
         given, args, named = self.given, [], {}
         for param in self.op.params:
             name = param.name
@@ -90,7 +90,7 @@ class Call:
         return self.function(*args, **named)
 
     def below_all(self, value):
-        """Return what `below` does, for lists too."""
+        """Like `below`, for lists too."""
         if value.__class__ is list or value.__class__ is tuple:
             return [self.below(one) for one in value]
         return self.below(value)
@@ -98,16 +98,16 @@ class Call:
     def wrapped(self, result):
         """Return the result of an op, whose first dim is the batch, as batched tensors."""
         if isinstance(result, TensorState):
-            return batched(result, self.batching)
+            return batched(result, self.level)
         if result.__class__ is tuple or result.__class__ is list:
-            return tuple([batched(one, self.batching) for one in result])
+            return tuple([batched(one, self.level) for one in result])
         if isinstance(result, tuple):
-            return type(result)(*[batched(one, self.batching) for one in result])
+            return type(result)(*[batched(one, self.level) for one in result])
         return result
 
     def inside(self):
-        """Let the ops of a block, in which the op is written in others, be met by this vmap again."""
-        return self.batching.again()
+        """Return a context in which this vmap is active again, for a decomposition of the op."""
+        return self.level.reenter()
 
 
 def _padded(physical, missing: int):

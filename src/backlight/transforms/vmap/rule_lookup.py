@@ -1,4 +1,4 @@
-"""Which rule an op has: the one in the table, one that follows from its declaration, or the loop."""
+"""The batching rule of an op: from the table, derived from its declaration, or the loop."""
 
 from functools import cache
 
@@ -10,7 +10,7 @@ from backlight.transforms.vmap.rules.elementwise import PLAIN, elementwise
 
 _NOT_ELEMENTWISE = {"dim", "dims", "reduction", "axis"}
 
-# They fill the table; imported when a batch first meets an op.
+# They fill the table; imported when an op first gets a batched tensor.
 _RULES = ("dims", "indexing", "layers", "losses", "linalg", "matmul", "shapes")
 
 
@@ -34,11 +34,11 @@ def _derived(op):
     if op.name in PLAIN or (op.promote and not options & _NOT_ELEMENTWISE):
         return elementwise
     if op.decomposed is not None and not set(op.keeps) & set(parameter_names(op.decomposed)):
-        return composed
+        return by_decomposition
     return looped_op
 
 
-def composed(call):
-    """Write the op in other ops, as it declares."""
+def by_decomposition(call):
+    """Run the op's decomposition."""
     with call.inside():
         return call.op.decomposed(**call.given)

@@ -1,4 +1,4 @@
-"""Batching rules of ops that count dims: reductions, scans, sorting, softmax, splitting. Their dims move up by one."""
+"""Batching rules of ops with a `dim` argument: reductions, scans, sorting, softmax, splitting. It is shifted by one."""
 
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.transforms.vmap.loop_fallback import looped, looped_op
@@ -8,36 +8,36 @@ from backlight.transforms.vmap.rules.elementwise import elementwise
 DIM_OPTIONS = ("dim", "dims", "dimension", "dim0", "dim1", "dim2")
 
 
-def up(dims, ndim: int):
-    """Return dims of a tensor of `ndim` dims, an int or several, as dims of the tensor with the batch in front."""
+def shift_dims(dims, ndim: int):
+    """Shift dims of a tensor of `ndim` dims, an int or several, past the batch dim in front."""
     if isinstance(dims, (tuple, list)):
         return tuple([dim + 1 for dim in normalise_dims(dims, ndim)])
     return normalise_dim(dims, ndim) + 1
 
 
-def moved_up(call, ndim: int) -> dict:
-    """Return the options of a call that name dims, moved up."""
+def shifted_dims(call, ndim: int) -> dict:
+    """Return the options of a call that name dims, shifted."""
     names = [param.name for param in call.op.params if param.name in DIM_OPTIONS]
-    return {name: up(call[name], ndim) for name in names if call[name] is not None}
+    return {name: shift_dims(call[name], ndim) for name in names if call[name] is not None}
 
 
 def with_dims(call, **changed):
-    """Run a call of which every tensor has the batch in front and one dim at least; take dims added for that away."""
+    """Run a call with the batch in front of every tensor, which needs one dim at least; remove dims added for that."""
     tensors = [param.name for param in call.op.arrays if call[param.name] is not None]
     ranks = {call[name]._data.ndim for name in tensors}
     ndim = max(ranks)
     if ndim and 0 in ranks:  # a number beside a row, as gather takes it
-        return looped(call.batching, call.function, call.args, call.kwargs)
+        return looped(call.level, call.function, call.args, call.kwargs)
     given = {name: call.front(call[name]) for name in tensors}
     if ndim:
-        return call.run(**given, **moved_up(call, ndim), **changed)
+        return call.run(**given, **shifted_dims(call, ndim), **changed)
     given = {name: value.unsqueeze(1) for name, value in given.items()}
     dims = {name: 1 for name in DIM_OPTIONS if name in call.given}
     return call.wrapped(_without(call.run_below(**given, **dims, **changed)))
 
 
 def _without(result):
-    """Take away the dim of size 1 that stood for none."""
+    """Remove the dim of size 1 that was added."""
     if isinstance(result, tuple):
         parts = [_without(one) for one in result]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
@@ -52,22 +52,22 @@ def _without(result):
     """
 )
 def with_dim(call):
-    """Move the dims up; all tensors of the op are of one rank."""
+    """Shift the dims; all tensors of the op are of one rank."""
     return with_dims(call)
 
 
 @rule_for("gathered_as")
 def gathered_as(call):
-    """The same, for an op that is told the shape of its result."""
+    """The same, for an op with an argument for the shape of its result."""
     return with_dims(call, shape=(call.size, *call["shape"]) if len(call["shape"]) else (call.size, 1))
 
 
 @rule_for("linalg_cross")
 def linalg_cross(call):
-    """Line the batches up behind the same number of dims, and move the dim up."""
+    """Align the batches at the same number of dims, and shift the dim."""
     dims = max(call["input"]._data.ndim, call["other"]._data.ndim)
     given = {name: call.front_padded(call[name], dims) for name in ("input", "other")}
-    return call.run(**given, dim=up(call["dim"], dims))
+    return call.run(**given, dim=shift_dims(call["dim"], dims))
 
 
 # --- reductions ------------------------------------------------------------------------------------------------------
@@ -89,17 +89,17 @@ _ALL = (
 
 @rule_for(*_ALL, "std_mean", "var", "var_mean")
 def reduction(call):
-    """Reduce over the dims moved up: over all but the batch where none, or an empty tuple, is named."""
+    """Reduce over the shifted dims: over all but the batch where none, or an empty tuple, is named."""
     ndim, dim = call["input"]._data.ndim, call["dim"]
     if not ndim:
         return with_dims(call)
     every = dim is None or (isinstance(dim, (tuple, list)) and not dim)
-    return call.run(dim=tuple(range(1, ndim + 1)) if every else up(dim, ndim))
+    return call.run(dim=tuple(range(1, ndim + 1)) if every else shift_dims(dim, ndim))
 
 
 @rule_for("aminmax", "argmax", "argmin", "prod")
 def reduction_of_one_dim(call):
-    """Reduce over one dim moved up; where none is named, over all elements in a row."""
+    """Reduce over one shifted dim; where none is named, over all elements, flattened."""
     input, dim = call["input"], call["dim"]
     ndim = input._data.ndim
     if dim is not None or not ndim:
@@ -130,25 +130,25 @@ for _name, _method in (("sum_all", "sum"), ("mean_all", "mean"), ("max_all", "am
 
 @rule_for("prod_all")
 def prod_all(call):
-    """Multiply all elements in a row."""
+    """Multiply all elements, flattened."""
     return call.wrapped(call["input"].physical.reshape((call.size, -1)).prod(1))
 
 
 @rule_for("value_selecting_reduction_backward")
 def value_selecting_reduction_backward(call):
-    """Move the dim up, and put the batch in front of the size."""
+    """Shift the dim, and put the batch in front of the size."""
     size, ndim = tuple(call["size"]), len(call["size"])
     if not ndim:
         return call.wrapped(call.front(call["grad_output"]))
     given = {name: call.front(call[name]) for name in ("grad_output", "indices")}
-    return call.run(**given, size=(call.size, *size), dim=up(call["dim"], ndim))
+    return call.run(**given, size=(call.size, *size), dim=shift_dims(call["dim"], ndim))
 
 
 @rule_for("spread")
 def spread(call):
-    """Repeat over the dims moved up."""
+    """Repeat over the shifted dims."""
     size, dims = tuple(call["size"]), call["dims"]
-    moved = tuple(range(1, len(size) + 1)) if dims is None else up(tuple(dims), len(size))
+    moved = tuple(range(1, len(size) + 1)) if dims is None else shift_dims(tuple(dims), len(size))
     if not size:
         return call.wrapped(call["input"].physical)
     return call.run(size=(call.size, *size), dims=moved)
@@ -156,7 +156,7 @@ def spread(call):
 
 @rule_for("prelu")
 def prelu(call):
-    """Choose, element by element, with the weight in the dim of the channels."""
+    """Select elementwise, with the weight in the dim of the channels."""
     with call.inside():
         input, weight = call["input"], call["weight"]
         if weight._data.ndim and input._data.ndim > 1:

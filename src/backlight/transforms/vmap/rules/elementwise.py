@@ -1,4 +1,4 @@
-"""Batching rules of elementwise ops: line the batches up in front, and call the op once."""
+"""Batching rules of elementwise ops: align the batches in front, and call the op once."""
 
 from backlight.codegen.runtime_support import is_number
 from backlight.engine.tensor_state import TensorState
@@ -6,7 +6,7 @@ from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import common_dtype
 from backlight.transforms.vmap.rule_table import names_in, rule_for
 
-# Elementwise without saying so: they take part in no promotion.
+# Elementwise ops that do not declare it, because they do no type promotion.
 PLAIN = frozenset(
     names_in(
         """
@@ -24,27 +24,27 @@ PLAIN = frozenset(
 
 
 def elementwise(call):
-    """Line the batches up in front, put sizes of 1 behind them where another operand has more dims, and call once."""
+    """Align the batches in front, insert dims of size 1 where another operand has more dims, and call once."""
     args, kwargs = call.args, call.kwargs
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, TensorState)]
     dims = max([tensor._data.ndim for tensor in tensors])
     if call.op.promote and len(tensors) > 1 and any(not tensor._data.ndim for tensor in tensors):
         args, kwargs = _with_small_cast(call)
     if call.op.promote or len(tensors) == 1:
-        lined_up = call.padded
+        aligned = call.padded
     else:  # the op broadcasts, but its gradients do not shrink
 
-        def lined_up(value, dims):
+        def aligned(value, dims):
             return call.front_padded(value, dims) if isinstance(value, TensorState) else value
 
-    args = [lined_up(value, dims) for value in args]
-    kwargs = {name: lined_up(value, dims) for name, value in kwargs.items()}
+    args = [aligned(value, dims) for value in args]
+    kwargs = {name: aligned(value, dims) for name, value in kwargs.items()}
     result = call.function(*args, **kwargs)
     return result if result is NotImplemented else call.wrapped(result)
 
 
 def _with_small_cast(call) -> tuple:
-    """Return the arguments with 0-d operands in the dtype of the result: below they have a dim, and would count."""
+    """Return the arguments with 0-d operands cast to the result's dtype: below they have a dim and would promote."""
     promoted = {param.name for param in call.op.arrays if param.promoted}
     operands = [call.given[name] for name in promoted]
     tensors = [value._data for value in operands if isinstance(value, TensorState)]
@@ -72,7 +72,7 @@ def masked_fill_tensor(call):
 
 @rule_for("fill_tensor", "filling_tensor")
 def fill_tensor(call):
-    """Give each element of the batch a memory of its own with its value everywhere."""
+    """Fill separate memory for each element of the batch."""
     with call.inside():
         value = cast(call["value"], call["input"]._data.dtype)
         return value.expand(call["input"]._data.shape).clone()
@@ -80,7 +80,7 @@ def fill_tensor(call):
 
 @rule_for("copy")
 def copy(call):
-    """Repeat what is copied, then cast it."""
+    """Expand the source, then cast it."""
     with call.inside():
         source = call["src"].expand(call["input"]._data.shape)
         return cast(source, call["input"]._data.dtype)

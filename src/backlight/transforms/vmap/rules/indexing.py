@@ -1,4 +1,4 @@
-"""Batching rules of indexing by tensors: the batch is one more dim, indexed by its own numbers where indices differ."""
+"""Batching rules of indexing by tensors: the batch is one more dim, indexed by a range where indices are batched."""
 
 from math import prod
 
@@ -9,7 +9,7 @@ from backlight.ops.indexing.index_writes import index_at, put_at
 from backlight.tensor.ranges import arange
 from backlight.transforms.vmap.loop_fallback import looped_op
 from backlight.transforms.vmap.rule_table import rule_for
-from backlight.transforms.vmap.rules.dims import up
+from backlight.transforms.vmap.rules.dims import shift_dims
 
 MASKED_SELECT = (
     "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each "
@@ -29,7 +29,7 @@ def _adjacent(places) -> bool:
 
 
 class _Placed:
-    """An index with the batch as one more dim: which index tensors, at which places, and where its dims then lie."""
+    """An index with the batch as one more dim: its index tensors, their positions, and its dims in the result."""
 
     def __init__(self, call, indices, places):
         self.rank = max(index._data.ndim for index in indices)
@@ -39,7 +39,7 @@ class _Placed:
         self.before = places[0] if _adjacent(places) and not _adjacent(self.places) else 0
 
     def result(self, out):
-        """Return what indexing below gives, with the dims of the index where they belong."""
+        """Move the dims of the index to their place in the physical result."""
         if not self.before:
             return out
         count, ndim = 1 + self.rank, out._data.ndim  # the index's dims come first, the batch among them
@@ -47,7 +47,7 @@ class _Placed:
         return out.permute(order)
 
     def values(self, call, values, shape):
-        """Return values, which broadcast to what indexing gives, as they are put below."""
+        """Return values, which broadcast to the indexed shape, in the layout of the physical result."""
         if not self.before:
             return call.front_padded(values, len(shape))
         front = call.front_padded(values, len(shape)).expand((call.size, *shape))
@@ -62,7 +62,7 @@ def _batched_indices(call) -> bool:
 
 @rule_for("index")
 def index(call):
-    """Read: where only the input is batched, at places moved up."""
+    """Read: where only the input is batched, with shifted positions."""
     indices, places = call["indices"], tuple(call["places"])
     if not _batched_indices(call):
         out = call.run_below(places=tuple(place + 1 for place in places))
@@ -77,7 +77,7 @@ def index(call):
 
 @rule_for("index_backward")
 def index_backward(call):
-    """Add gradients at the places read."""
+    """Add gradients at the indices that were read."""
     placed, shape = _Placed(call, call["indices"], tuple(call["places"])), tuple(call["shape"])
     grad = placed.values(call, call["grad_output"], call["grad_output"]._data.shape)
     return call.run(grad_output=grad, indices=placed.indices, places=placed.places, shape=(call.size, *shape))
@@ -85,7 +85,7 @@ def index_backward(call):
 
 @rule_for("index_put")
 def index_put(call):
-    """Put values at the places."""
+    """Write values at the indices."""
     input, indices, places = call["input"], call["indices"], tuple(call["places"])
     placed = _Placed(call, indices, places)
     shape = _indexed_shape(input._data.shape, indices, places)
@@ -94,7 +94,7 @@ def index_put(call):
 
 
 def _indexed_shape(shape, indices, places) -> tuple:
-    """Return the shape of what an index reads."""
+    """Return the shape of the result of an index."""
     rank = max(one._data.ndim for one in indices)
     index = [max(sizes) if 0 not in sizes else 0 for sizes in zip(*[_filled(one._data.shape, rank) for one in indices])]
     kept = [size for dim, size in enumerate(shape) if dim not in places]
@@ -108,27 +108,27 @@ def _filled(shape, rank: int) -> tuple:
 
 @rule_for("index_select")
 def index_select(call):
-    """Read along the dim moved up; where indices differ, by an index for each element."""
+    """Read along the shifted dim; where indices are batched, with an index for each element."""
     input, index = call["input"], call["index"]
     if not call.is_batched(index):
-        return call.run(dim=up(call["dim"], input._data.ndim)) if input._data.ndim else looped_op(call)
+        return call.run(dim=shift_dims(call["dim"], input._data.ndim)) if input._data.ndim else looped_op(call)
     with call.inside():
         ndim = input._data.ndim
         input, index = (input if ndim else input.reshape(1)), index.reshape(-1)
-        out = index_at(input, [index], (up(call["dim"], ndim) - 1,))
+        out = index_at(input, [index], (shift_dims(call["dim"], ndim) - 1,))
         return out if ndim else out.reshape(())
 
 
 @rule_for("index_add", "index_copy", "index_fill")
 def along_same_index(call):
-    """Write along the dim moved up; where indices differ, at places in each element's own rows."""
+    """Write along the shifted dim; where indices are batched, into each element's own rows."""
     input, index = call["input"], call["index"]
     if not input._data.ndim:
         return looped_op(call)
     if call.is_batched(index):
         return _along_own_index(call)
     given = {name: call.front(call[name]) for name in ("input", "source") if name in call.given}
-    return call.run(**given, dim=up(call["dim"], input._data.ndim))
+    return call.run(**given, dim=shift_dims(call["dim"], input._data.ndim))
 
 
 def _along_own_index(call):
@@ -151,19 +151,19 @@ def index_fill_tensor(call):
     input = call["input"]
     if call.is_batched(call["index"]) or call.is_batched(call["value"]) or not input._data.ndim:
         return looped_op(call)
-    return call.run(dim=up(call["dim"], input._data.ndim))
+    return call.run(dim=shift_dims(call["dim"], input._data.ndim))
 
 
 @rule_for("take")
 def take(call):
-    """Read from the elements in a row."""
+    """Read from the flattened elements."""
     with call.inside():
         return index_at(call["input"].reshape(-1), [call["index"]], (0,))
 
 
 @rule_for("masked_select")
 def masked_select(call):
-    """Take the same places of each element; masks that differ would give results of different lengths."""
+    """Select the same positions of each element; batched masks would give results of different lengths."""
     if call.is_batched(call["mask"]):
         raise GraphError(MASKED_SELECT)
     return looped_op(call)
@@ -171,7 +171,7 @@ def masked_select(call):
 
 @rule_for("unique", "unique_consecutive")
 def unique(call):
-    """Say that the results would differ in length."""
+    """Raise: the results would differ in length."""
     raise GraphError(DYNAMIC.format({"unique": "_unique2"}.get(call.op.name, call.op.name)))
 
 

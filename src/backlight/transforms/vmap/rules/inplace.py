@@ -1,4 +1,4 @@
-"""Rules of what is written in place: what a batched tensor takes in goes into the memory that holds the whole batch."""
+"""Batching rules of in-place writes: they write to the memory of the full batch."""
 
 import numpy as np
 
@@ -14,32 +14,32 @@ from backlight.ops.shape.resizing import resize_
 from backlight.ops.shape.striding import fill_diagonal_
 from backlight.sizes import size_from
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, StandIn
-from backlight.transforms.vmap.function_rules import in_place_rule, whole_rule
+from backlight.transforms.vmap.function_rules import function_rule, in_place_rule
 
-# What PyTorch calls the op in its error: by its name, by a family's; all others by their name in aten.
+# How PyTorch's error names the op: by its name, by its family; all others by their name in aten.
 _BY_NAME = {"fill_", "index_add_", "index_put_", "scatter_add_", "scatter_reduce_"}
 _ARITHMETIC = {"clamp_max_", "clamp_min_", "copy_", "div_", "mul_", "sub_", "masked_fill_"}
 _ARITHMETIC |= {"logical_and_", "logical_or_", "logical_xor_", "bitwise_and_", "bitwise_or_", "bitwise_xor_"}
 _BY_SHAPE = {"add_", "arctan2_", "atan2_"}
 
 
-def refused(batching, name: str, target, *others) -> Exception:
-    """Return PyTorch's error for a tensor that is the same for the whole batch and is to take in what is not."""
+def refused(level, name: str, target, *others) -> Exception:
+    """Return PyTorch's error for a batched value written to an unbatched tensor."""
     refuse_captured(target, name, others)
     if name in _BY_SHAPE:
         shapes = [one._data.shape for one in (target, *others) if isinstance(one, TensorState)]
         return ShapeError(
             f"output with shape {list(target._data.shape)} doesn't match the broadcast shape "
-            f"{[batching.size, *np.broadcast_shapes(*shapes)]}; the tensor has room for one element of vmap's batch "
+            f"{[level.size, *np.broadcast_shapes(*shapes)]}; the tensor has room for one element of vmap's batch "
             "only, and what is written differs from element to element: compute a new tensor instead"
         )
     where = "in a vmap"
     if name == "masked_fill_" and isinstance(others[-1], TensorState):
-        name, where = "aten::masked_fill_", f"at level {batching.depth}"
+        name, where = "aten::masked_fill_", f"at level {level.depth}"
     elif name in _ARITHMETIC:
         name = "inplace arithmetic"
     elif name not in _BY_NAME:
-        where = f"at level {batching.depth}"
+        where = f"at level {level.depth}"
         name = f"aten::{name}"
     return GraphError(
         f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
@@ -50,97 +50,97 @@ def refused(batching, name: str, target, *others) -> Exception:
     )
 
 
-def takes_in(batching, target) -> bool:
+def is_batched_by(level, target) -> bool:
     """Tell whether a tensor is batched by a vmap."""
-    return target.__class__ is BatchedTensor and target.batching is batching
+    return target.__class__ is BatchedTensor and target.level is level
 
 
 @in_place_rule("writes")
-def written(batching, function, args, kwargs):
+def written(level, function, args, kwargs):
     """Compute out of place, from a copy of the target, and copy the result into the target's memory."""
-    return _written(batching, function.writes, function.__name__, args, kwargs)
+    return _written(level, function.writes, function.__name__, args, kwargs)
 
 
-def _written(batching, public, name: str, args, kwargs):
+def _written(level, public, name: str, args, kwargs):
     target = args[0]
-    if not takes_in(batching, target):
-        raise refused(batching, name, *args, *kwargs.values())
-    with batching.again():
+    if not is_batched_by(level, target):
+        raise refused(level, name, *args, *kwargs.values())
+    with level.reenter():
         result = public(target.clone(), *args[1:], **kwargs)
         check_fits(target, result)
-    copy_into(target.physical, result.physical if takes_in(batching, result) else result)
+    copy_into(target.physical, result.physical if is_batched_by(level, result) else result)
     return target
 
 
-@whole_rule(put_into)
-def put(batching, function, args, kwargs):
-    """Do what `written` does."""
-    return _written(batching, put_at, "index_put_", args, kwargs)
+@function_rule(put_into)
+def put(level, function, args, kwargs):
+    """The same as `written`."""
+    return _written(level, put_at, "index_put_", args, kwargs)
 
 
-@whole_rule(copy_into)
-def copied(batching, function, args, kwargs):
-    """Copy into the memory of the whole batch, with the batches in line."""
+@function_rule(copy_into)
+def copied(level, function, args, kwargs):
+    """Copy into the memory of the full batch, with the batches aligned."""
     target, source = args[0], kwargs.get("src", args[1] if len(args) > 1 else None)
-    if not takes_in(batching, target):
-        raise refused(batching, "copy_", target, source)
+    if not is_batched_by(level, target):
+        raise refused(level, "copy_", target, source)
     broadcast_into(source._data.shape, target._data.shape)
-    if takes_in(batching, source):
+    if is_batched_by(level, source):
         missing, shape = target._data.ndim - source._data.ndim, source._data.shape
         source = source.physical
         if missing:
-            source = source.reshape((batching.size, *(1,) * missing, *shape))
+            source = source.reshape((level.size, *(1,) * missing, *shape))
     copy_into(target.physical, source)
     return target
 
 
-@whole_rule(fill_into)
-def filled(batching, function, args, kwargs):
-    """Fill the memory of the whole batch; a value that is batched is copied into its own element."""
+@function_rule(fill_into)
+def filled(level, function, args, kwargs):
+    """Fill the memory of the full batch; a batched value is copied into its element."""
     target, value = args
-    if not takes_in(batching, target):
-        raise refused(batching, "fill_", target, value)
-    if takes_in(batching, value):
-        with batching.again():
+    if not is_batched_by(level, target):
+        raise refused(level, "fill_", target, value)
+    if is_batched_by(level, value):
+        with level.reenter():
             copy_into(target, value)
     else:
         fill_into(target.physical, value)
     return target
 
 
-@whole_rule(zero_into)
-def zeroed(batching, function, args, kwargs):
-    """Write zeros to the memory of the whole batch."""
+@function_rule(zero_into)
+def zeroed(level, function, args, kwargs):
+    """Write zeros to the memory of the full batch."""
     zero_into(args[0].physical)
     return args[0]
 
 
-@whole_rule(fill_diagonal_, set_where)
-def one_by_one(batching, function, args, kwargs):
+@function_rule(fill_diagonal_, set_where)
+def one_by_one(level, function, args, kwargs):
     """Write into the memory of each element of the batch by itself."""
     target = args[0]
-    if not takes_in(batching, target):
-        raise refused(batching, "index_put_" if function is set_where else "fill_diagonal_", *args)
-    for number in range(batching.size):
-        own = [one.physical.select(0, number) if takes_in(batching, one) else one for one in args]
+    if not is_batched_by(level, target):
+        raise refused(level, "index_put_" if function is set_where else "fill_diagonal_", *args)
+    for number in range(level.size):
+        own = [one.physical.select(0, number) if is_batched_by(level, one) else one for one in args]
         function(*own, **kwargs)
     return target
 
 
 @in_place_rule("reshapes")
-def reshaped(batching, function, args, kwargs):
-    """Let the tensor itself take another shape: squeeze_, transpose_ and their like."""
+def reshaped(level, function, args, kwargs):
+    """Reshape the tensor in place: squeeze_, transpose_ and similar."""
     target = args[0]
-    with batching.again():
+    with level.reenter():
         out = function.reshapes(target, *args[1:], **kwargs)
     target._data = out._data
     return target
 
 
-@whole_rule(resize_)
-def resized(batching, function, args, kwargs):
-    """Let the memory of the whole batch take on another size, with the batch in front."""
+@function_rule(resize_)
+def resized(level, function, args, kwargs):
+    """Resize the memory of the full batch, with the batch in front."""
     target, *sizes = args
-    function(target.physical, (batching.size, *size_from("resize_", sizes)))
+    function(target.physical, (level.size, *size_from("resize_", sizes)))
     target._data = StandIn(target.physical)
     return target

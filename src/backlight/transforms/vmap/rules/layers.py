@@ -20,32 +20,32 @@ from backlight.transforms.vmap.rules.shapes import folded
     """
 )
 def of_each_plane(call):
-    """Let the batch be part of the examples, or of the channels where there are no examples."""
+    """Merge the batch into the examples, or into the channels where there are no examples."""
     return folded(call, call.op.arrays[0].name)
 
 
 @rule_for("im2col", "col2im", "channel_shuffle")
 def of_each_example(call):
-    """Let the batch be the examples, or part of them."""
+    """Merge the batch into the examples, or use it as the examples."""
     alone = {"im2col": 3, "col2im": 2}.get(call.op.name)
     return call.run() if call["input"]._data.ndim == alone else folded(call, "input")
 
 
 @rule_for("max_unpool2d", "max_unpool3d")
 def max_unpool(call):
-    """Let the batch be part of the examples of both."""
+    """Merge the batch into the examples of both."""
     return folded(call, "input", "indices")
 
 
 @rule_for("grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(call):
-    """Let the batch be part of the examples of both."""
+    """Merge the batch into the examples of both."""
     return folded(call, "input", "grid")
 
 
 @rule_for("affine_grid_generator")
 def affine_grid_generator(call):
-    """Let the batch be part of the examples, of which the size counts more then."""
+    """Merge the batch into the examples, whose number in the size grows with it."""
     size = tuple(call["size"])
     return folded(call, "theta", size=(size[0] * call.size, *size[1:]))
 
@@ -65,21 +65,21 @@ def affine_grid_generator_backward(call):
     "repeating_pad_backward",
 )
 def pooled_backward(call):
-    """Let the batch be part of the examples of the gradient and of the sizes it is brought back to."""
+    """Merge the batch into the examples of the gradient and of the input size."""
     sizes = tuple(call["input_sizes"])
     return folded(call, "grad_output", input_sizes=(sizes[0] * call.size, *sizes[1:]))
 
 
 @rule_for("add_at_places")
 def add_at_places(call):
-    """Give each element of the batch a part of the flat places."""
+    """Give each element of the batch its own range of the flat indices."""
     sizes = tuple(call["sizes"])
     return call.run(input=call.front(call["input"]), places=_flat_places(call, prod(sizes)), sizes=(call.size, *sizes))
 
 
 @rule_for("taken_at_places")
 def taken_at_places(call):
-    """Look in each element's own part of the flat places."""
+    """Read from each element's own range of the flat indices."""
     return call.run(input=call.front(call["input"]), places=_flat_places(call, prod(call["input"]._data.shape)))
 
 
@@ -98,7 +98,7 @@ def _numbers(call, ndim: int):
 
 @rule_for("convolution")
 def convolution(call):
-    """Let the batch be part of the examples; where the weights differ, of the channels, each in groups of its own."""
+    """Merge the batch into the examples; where weights are batched, into the channels, with groups for each element."""
     weight, bias = call["weight"], call["bias"]
     if not call.is_batched(weight) and not call.is_batched(bias):
         return folded(call, "input")
@@ -137,7 +137,7 @@ def _out_of_channels(call, out):
 
 @rule_for("convolution_weight")
 def convolution_weight(call):
-    """Let the batch be part of the channels, each in groups of its own."""
+    """Merge the batch into the channels, with groups for each element."""
     given = {name: _in_channels(call, name) for name in ("grad_output", "input")}
     out = call.run_below(**given, groups=call["groups"] * call.size)
     return call.wrapped(out.reshape((call.size, -1, *out._data.shape[1:])))
@@ -147,7 +147,7 @@ def convolution_weight(call):
 
 
 def _then_scaled(call, normal, shape_of):
-    """Multiply what was normalised by the weight and add the bias, both in the shape that `shape_of` gives."""
+    """Multiply the normalised values by the weight and add the bias, both in the shape that `shape_of` gives."""
     with call.inside():
         weight, bias = (call.given.get(name) for name in ("weight", "bias"))
         if weight is not None:
@@ -157,7 +157,7 @@ def _then_scaled(call, normal, shape_of):
 
 @rule_for("layer_norm", "rms_norm")
 def layer_norm(call):
-    """Normalise with the batch in front; a weight that is batched comes after."""
+    """Normalise with the batch in front; apply a batched weight afterwards."""
     if not call["input"]._data.size:
         with call.inside():
             return call.op.decomposed(**call.given)
@@ -171,7 +171,7 @@ def layer_norm(call):
 
 @rule_for("group_norm")
 def group_norm(call):
-    """Let the batch be part of the examples; scale and shift afterwards."""
+    """Merge the batch into the examples; scale and shift afterwards."""
     if not call.is_batched(call["weight"]) and not call.is_batched(call["bias"]):
         return folded(call, "input")
     normal = folded(call, "input", weight=None, bias=None)
@@ -181,7 +181,7 @@ def group_norm(call):
 
 @rule_for("native_batch_norm")
 def batch_norm(call):
-    """Let the batch be part of the channels; scale and shift afterwards."""
+    """Merge the batch into the channels; scale and shift afterwards."""
     ones = (1,) * (call["input"]._data.ndim - 2)
     statistics = [call[name] for name in _RUNNING]
     if not any(call.is_batched(one) for one in (call["input"], *statistics)):
@@ -202,7 +202,7 @@ _RUNNING = ("running_mean", "running_var")
 
 @rule_for("embedding")
 def embedding(call):
-    """Take rows for the whole batch; of tables that differ, laid one below the other."""
+    """Look up rows for the full batch; batched tables are concatenated."""
     weight, indices = call["weight"], call["indices"]
     if not call.is_batched(weight):
         return call.run()
@@ -212,14 +212,14 @@ def embedding(call):
     table = weight.physical.reshape((-1, *weight._data.shape[1:]))
     places = call.front(indices)
     out = call.run_below(weight=table, indices=places + _numbers(call, places._data.ndim) * rows, padding_idx=-1)
-    if padding >= 0:  # its gradient stops here, since the op knows of one such row only
+    if padding >= 0:  # its gradient stops here, since the op takes only one padding row
         out = out.detach().where((places == padding).unsqueeze(-1), out)
     return call.wrapped(out)
 
 
 @rule_for("embedding_dense_backward")
 def embedding_dense_backward(call):
-    """Add to tables laid one below the other."""
+    """Add to concatenated tables."""
     if call["scale_grad_by_freq"]:
         return looped_op(call)
     rows, padding = call["num_weights"], call["padding_idx"]
@@ -233,7 +233,7 @@ def embedding_dense_backward(call):
 
 @rule_for("scaled_dot_product_attention")
 def attention(call):
-    """Put the batch in front of the heads; a mask and the factors of dropout line up with them."""
+    """Put the batch in front of the heads; a mask and the factors of dropout are aligned with them."""
     dims = max(call[name]._data.ndim for name in ("query", "key", "value"))
     given = {name: call.front_padded(call[name], dims) for name in ("query", "key", "value")}
     for name in ("attn_mask", "factors"):

@@ -1,4 +1,4 @@
-"""Batching rules of linear algebra and Fourier transforms: the matrices, or the signals, are what stands last."""
+"""Batching rules of linear algebra and Fourier transforms: the matrices, or the signals, are the last dims."""
 
 from backlight.ops.linalg.linear_systems import is_vector
 from backlight.transforms.vmap.rule_table import rule_for
@@ -13,7 +13,7 @@ from backlight.transforms.vmap.rules.dims import with_dims
     """
 )
 def matrices(call):
-    """Put the batch in front of all matrices, and sizes of 1 behind it where one has fewer dims."""
+    """Put the batch in front of all matrices, with dims of size 1 after it where one has fewer dims."""
     dims = max(tensor._data.ndim for tensor in call.tensors())
     return call.run(**{param.name: call.front_padded(call[param.name], dims) for param in call.op.arrays})
 
@@ -24,19 +24,19 @@ def matrices(call):
     """
 )
 def one_matrix(call):
-    """Run as it is: the matrices stand last."""
+    """Run unchanged: the matrices are the last dims."""
     return call.run()
 
 
 @rule_for("linalg_householder_product")
-def reflections(call):
+def householder_product(call):
     """Put the batch in front of both."""
     return call.run(**{param.name: call.front(call[param.name]) for param in call.op.arrays})
 
 
 @rule_for("linalg_solve_ex")
 def solve(call):
-    """The same; a right side of one dim less than the matrices, of their rows, is vectors."""
+    """The same; a right side with one dim less than the matrices is a batch of vectors."""
     shape = call["A"]._data.shape[:-1]
     if not is_vector(call["A"]._data.shape, call["B"]._data.shape):
         return matrices(call)
@@ -54,17 +54,17 @@ def up_to_tolerances(call):
 
 @rule_for("linalg_householder_product ormqr")
 def of_equal_dims(call):
-    """Put the batch in front of all: they have the same dims in front, whether they are matrices or vectors."""
-    return call.run(**fronts(call))
+    """Put the batch in front of all: matrices and vectors have the same leading dims."""
+    return call.run(**all_in_front(call))
 
 
 @rule_for("linalg_lstsq linalg_qr")
 def with_empty_results(call):
-    """The same; a result without elements, where there is nothing to say, has no batch yet."""
-    return with_batch_in_all(call, call.run_below(**fronts(call)))
+    """The same; an empty result has no batch yet."""
+    return with_batch_in_all(call, call.run_below(**all_in_front(call)))
 
 
-def fronts(call) -> dict:
+def all_in_front(call) -> dict:
     """Return all arrays with the batch in front."""
     return {param.name: call.front(call[param.name]) for param in call.op.arrays}
 
@@ -87,5 +87,5 @@ def pivoted(call):
 
 @rule_for("_safe_softmax", "glu")
 def with_dim(call):
-    """Move the dim up."""
+    """Shift the dim."""
     return with_dims(call)

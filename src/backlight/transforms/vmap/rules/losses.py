@@ -16,7 +16,7 @@ def _reduced(losses, reduction: str):
 
 @rule_for("binary_cross_entropy", "huber_loss", "mse_loss", "smooth_l1_loss", "soft_margin_loss")
 def elementwise_loss(call):
-    """Line the batches up, ask for the single losses, and reduce them afterwards."""
+    """Align the batches, compute unreduced losses, and reduce them afterwards."""
     tensors = call.tensors()
     dims = max(tensor._data.ndim for tensor in tensors)
     given = {param.name: call[param.name] for param in call.op.arrays}
@@ -32,13 +32,13 @@ def elementwise_loss(call):
 
 @rule_for("binary_cross_entropy_with_logits")
 def logistic_loss(call):
-    """The same; the weight of positives broadcasts against all dims, so it is lined up too."""
+    """The same; the weight of positives broadcasts against all dims, so it is aligned too."""
     return elementwise_loss(call)
 
 
 @rule_for("cross_entropy", "cross_entropy_2d", "nll_loss", "nll_loss2d", "smoothed_cross_entropy")
 def loss_of_classes(call):
-    """Let the batch be part of the rows, ask for each row's loss, and divide by the weights of the rows that count."""
+    """Merge the batch into the rows, compute each row's loss, and divide by the weights of the rows not ignored."""
     input, target, weight = call["input"], call["target"], call["weight"]
     if call.is_batched(weight):
         return looped_op(call)
@@ -70,7 +70,7 @@ def _rows(call) -> dict:
 
 @rule_for("spread_over_classes")
 def spread_over_classes(call):
-    """Let the batch be part of the rows; one number for all rows is repeated."""
+    """Merge the batch into the rows; one number for all rows is repeated."""
     size, given = tuple(call["size"]), _rows(call)
     grad = call.front(call["input"])
     ones = (1,) * (call["target"]._data.ndim - call["input"]._data.ndim)
@@ -82,7 +82,7 @@ def spread_over_classes(call):
 
 @rule_for("take_of_classes")
 def take_of_classes(call):
-    """Let the batch be part of the rows, and add the rows of each element up afterwards."""
+    """Merge the batch into the rows, and sum the rows of each element afterwards."""
     size, given = tuple(call["size"]), _rows(call)
     grads = call.front(call["input"])
     shape = grads._data.shape

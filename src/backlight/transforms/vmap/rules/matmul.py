@@ -19,14 +19,14 @@ def mm(call):
 
 @rule_for("bmm")
 def bmm(call):
-    """Multiply with the batch in front, and sizes of 1 behind it where one operand has fewer dims."""
+    """Multiply with the batch in front, and dims of size 1 after it where one operand has fewer dims."""
     dims = max(call["input"]._data.ndim, call["mat2"]._data.ndim)
     return call.wrapped(matmul(*(call.front_padded(call[name], dims) for name in ("input", "mat2"))))
 
 
 @rule_for("mv")
 def mv(call):
-    """Multiply matrices by vectors, as columns where they differ."""
+    """Multiply matrices by vectors, as columns where they are batched."""
     matrix, vector = call["input"], call["vec"]
     if not call.is_batched(vector):
         return call.wrapped(matmul(matrix.physical, vector))
@@ -38,7 +38,7 @@ def mv(call):
 
 @rule_for("vm")
 def vm(call):
-    """Multiply vectors, as rows where they differ, by matrices."""
+    """Multiply vectors, as rows where they are batched, by matrices."""
     vector, matrix = call["input"], call["mat2"]
     if not call.is_batched(matrix) and matrix._data.ndim == 2:
         return call.wrapped(matmul(vector.physical, matrix))
@@ -59,7 +59,7 @@ def dot(call):
 
 @rule_for("linear_with_bias", "linear_without_bias")
 def linear(call):
-    """Let the batch be part of the rows; where weights differ, multiply in batches and add the bias then."""
+    """Merge the batch into the rows; where weights are batched, use a batched product and add the bias afterwards."""
     input, weight, bias = call["input"], call["weight"], call.given.get("bias")
     shape = input._data.shape
     if call.is_batched(weight) or call.is_batched(bias):
@@ -87,7 +87,7 @@ def added(call):
 
 @rule_for("einsum")
 def einsum(call):
-    """Give the batch a label of its own."""
+    """Give the batch its own subscript."""
     tensors, terms, output = call["tensors"], call["terms"], call["output"]
     label = next(chr(code) for code in range(0x4E00, 0x9FFF) if chr(code) not in output and chr(code) not in str(terms))
     below = [call.below(one) for one in tensors]
@@ -97,6 +97,6 @@ def einsum(call):
 
 @rule_for("cdist", "_cdist_forward")
 def cdist(call):
-    """Measure with the batch in front of both."""
+    """Compute distances with the batch in front of both."""
     dims = max(call["x1"]._data.ndim, call["x2"]._data.ndim)
     return call.run(**{name: call.front_padded(call[name], dims) for name in ("x1", "x2")})

@@ -1,22 +1,22 @@
-"""Rules of what looks at a tensor's memory: in a batch, each element's place in it is counted from the batch's own."""
+"""Batching rules of functions that read a tensor's memory: each element has its own storage offset."""
 
 import math
 
 from backlight.errors import GraphError
 from backlight.ops.shape import striding
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
-from backlight.transforms.vmap.function_rules import whole_rule
+from backlight.transforms.vmap.function_rules import function_rule
 from backlight.transforms.vmap.loop_fallback import looped, warn_of_loop
 
 
-@whole_rule(striding.as_strided)
-def as_strided(batching, function, args, kwargs):
-    """Show the memory of all elements at once: the first one's as asked for, the others' as many places further on."""
+@function_rule(striding.as_strided)
+def as_strided(level, function, args, kwargs):
+    """Return a strided view of all elements: the requested view of the first, repeated at the batch's stride."""
     input, size, stride, offset = _given(*args, **kwargs)
     physical = input.physical
     _check_reach(physical, size, stride, physical.storage_offset() if offset is None else offset)
     steps = (physical.stride(0), *stride)
-    return batched(physical.as_strided((batching.size, *size), steps, offset), batching)
+    return batched(physical.as_strided((level.size, *size), steps, offset), level)
 
 
 def _given(input, size, stride, storage_offset=None) -> tuple:
@@ -24,19 +24,19 @@ def _given(input, size, stride, storage_offset=None) -> tuple:
 
 
 def _check_reach(physical, size: tuple, stride: tuple, offset: int) -> None:
-    """Raise where a view would show more than the first element's own memory.
+    """Raise if a view would reach beyond the first element's own memory.
 
     Raises:
         RuntimeError: it would, in PyTorch's words.
     """
     start = physical.storage_offset()
-    asked, own = _end(size, stride, offset), _end(physical.shape[1:], physical.stride()[1:], start)
-    if asked is None or (own is not None and asked <= own and start <= offset):
+    last, own = _end(size, stride, offset), _end(physical.shape[1:], physical.stride()[1:], start)
+    if last is None or (own is not None and last <= own and start <= offset):
         return
     reach = (
         "`tensor` has no storage but the passed-in (size, stride, storage_offset) imply a result with some storage."
         if own is None
-        else f"`result` can access some memory in range [{offset}, {asked}], but `tensor` can only access some memory "
+        else f"`result` can access some memory in range [{offset}, {last}], but `tensor` can only access some memory "
         f"in range [{start}, {own}]."
     )
     raise GraphError(
@@ -47,26 +47,26 @@ def _check_reach(physical, size: tuple, stride: tuple, offset: int) -> None:
 
 
 def _end(size, stride, offset: int) -> int | None:
-    """Return the place in memory after the last that is shown; None if none is shown."""
+    """Return the offset after the last element of a view; None if it is empty."""
     if not math.prod(size):
         return None
     return offset + 1 + sum((length - 1) * step for length, step in zip(size, stride))
 
 
-@whole_rule(striding.as_strided_scatter)
-def as_strided_scatter(batching, function, args, kwargs):
-    """Run on each element by itself, with the offset counted from where its own memory begins."""
+@function_rule(striding.as_strided_scatter)
+def as_strided_scatter(level, function, args, kwargs):
+    """Run on each element by itself, with the offset relative to its own memory."""
     input, src, size, stride, offset = _scattered(*args, **kwargs)
     warn_of_loop(function.__name__)
-    batches = input.__class__ is BatchedTensor and input.batching is batching
+    batches = input.__class__ is BatchedTensor and input.level is level
     if not batches or offset is None:
-        return looped(batching, function, (input, src, size, stride, offset), {})
+        return looped(level, function, (input, src, size, stride, offset), {})
     further = offset - input.physical.storage_offset()
 
     def one(tensor, part):
         return function(tensor, part, size, stride, tensor.storage_offset() + further)
 
-    return looped(batching, one, (input, src), {})
+    return looped(level, one, (input, src), {})
 
 
 def _scattered(input, src, size, stride, storage_offset=None) -> tuple:

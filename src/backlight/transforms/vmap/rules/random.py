@@ -1,4 +1,4 @@
-"""Rules of random functions: whether the elements of a batch draw the same numbers, other ones, or must not draw."""
+"""Batching rules of random functions: elements draw the same numbers, different ones, or must not draw."""
 
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.errors import GraphError
@@ -7,9 +7,9 @@ from backlight.tensor import random_factories
 from backlight.tensor.generators import twister_of
 from backlight.tensor.methods.random import RandomMethods
 from backlight.transforms.vmap.batched_tensor import batched
-from backlight.transforms.vmap.function_rules import whole_rule
+from backlight.transforms.vmap.function_rules import function_rule
 from backlight.transforms.vmap.loop_fallback import looped
-from backlight.transforms.vmap.rules.inplace import takes_in
+from backlight.transforms.vmap.rules.inplace import is_batched_by
 
 IN_ERROR_MODE = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
@@ -34,13 +34,13 @@ _BY_VALUES = {
 }
 
 
-def _drawn(batching, function, args, kwargs, different):
-    """Draw as the vmap's randomness says; `different` draws for a whole batch at once."""
-    if batching.randomness == "error":
+def _drawn(level, function, args, kwargs, different):
+    """Draw as the vmap's `randomness` says; `different` draws for a full batch at once."""
+    if level.randomness == "error":
         raise GraphError(IN_ERROR_MODE)
-    if batching.randomness == "different":
-        return different(batching, function, args, kwargs)
-    if not batching.holds_one(args, kwargs):
+    if level.randomness == "different":
+        return different(level, function, args, kwargs)
+    if not level.any_batched(args, kwargs):
         return UNHANDLED
     if function in _BY_VALUES:
         raise GraphError(SAME_OF_OTHERS)
@@ -52,30 +52,30 @@ def _drawn(batching, function, args, kwargs, different):
         return function(*args, **kwargs)
 
     alike.__name__ = function.__name__
-    return looped(batching, alike, args, kwargs)
+    return looped(level, alike, args, kwargs)
 
 
-@whole_rule(random_factories.rand, random_factories.randn, random_factories.randint, always=True)
-def of_sizes(batching, function, args, kwargs):
+@function_rule(random_factories.rand, random_factories.randn, random_factories.randint, always=True)
+def of_sizes(level, function, args, kwargs):
     """Put the batch in front of the sizes."""
-    return _drawn(batching, function, args, kwargs, _sized)
+    return _drawn(level, function, args, kwargs, _sized)
 
 
-def _sized(batching, function, args, kwargs):
+def _sized(level, function, args, kwargs):
     kwargs, args = dict(kwargs), list(args)
     if kwargs.get("size") is not None:
-        kwargs["size"] = (batching.size, *kwargs["size"])
+        kwargs["size"] = (level.size, *kwargs["size"])
     elif function is random_factories.randint:
         place = next(i for i, one in enumerate(args) if isinstance(one, (tuple, list)))
-        args[place] = (batching.size, *args[place])
+        args[place] = (level.size, *args[place])
     elif len(args) == 1 and isinstance(args[0], (tuple, list)):
-        args = [(batching.size, *args[0])]
+        args = [(level.size, *args[0])]
     else:
-        args = [batching.size, *args]
-    return batched(function(*args, **kwargs), batching)
+        args = [level.size, *args]
+    return batched(function(*args, **kwargs), level)
 
 
-@whole_rule(
+@function_rule(
     random_factories.bernoulli,
     random_factories.poisson,
     random_factories.rand_like,
@@ -85,11 +85,11 @@ def _sized(batching, function, args, kwargs):
     dropout.dropout,
     always=True,
 )
-def of_each_number(batching, function, args, kwargs):
-    """Draw for the whole batch as for one tensor."""
+def of_each_number(level, function, args, kwargs):
+    """Draw for the full batch as for one tensor."""
     if function in (dropout.dropout, dropout.alpha_dropout) and _is_idle(args, kwargs):
         return UNHANDLED
-    return _drawn(batching, function, args, kwargs, _of_the_whole)
+    return _drawn(level, function, args, kwargs, _for_batch)
 
 
 def _is_idle(args, kwargs) -> bool:
@@ -98,14 +98,14 @@ def _is_idle(args, kwargs) -> bool:
     return given.get("p", 0.5) == 0 or not given.get("train", True)
 
 
-def _of_the_whole(batching, function, args, kwargs):
-    if not takes_in(batching, args[0]) or batching.holds_one(args[1:], kwargs):
-        return looped(batching, function, args, kwargs)
+def _for_batch(level, function, args, kwargs):
+    if not is_batched_by(level, args[0]) or level.any_batched(args[1:], kwargs):
+        return looped(level, function, args, kwargs)
     out = function(args[0].physical, *args[1:], **kwargs)
-    return args[0] if out is args[0].physical else batched(out, batching)
+    return args[0] if out is args[0].physical else batched(out, level)
 
 
-@whole_rule(
+@function_rule(
     random_factories.multinomial,
     random_factories.normal,
     random_factories.randperm,
@@ -113,34 +113,34 @@ def _of_the_whole(batching, function, args, kwargs):
     dropout.feature_dropout,
     always=True,
 )
-def one_by_one(batching, function, args, kwargs):
+def one_by_one(level, function, args, kwargs):
     """Draw for each element of the batch by itself."""
     if function in (dropout.feature_alpha_dropout, dropout.feature_dropout) and _is_idle(args, kwargs):
         return UNHANDLED
-    return _drawn(batching, function, args, kwargs, looped)
+    return _drawn(level, function, args, kwargs, looped)
 
 
 _IN_PLACE = ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "geometric_", "cauchy_", "log_normal_")
 
 
-@whole_rule(*[RandomMethods.__dict__[name] for name in _IN_PLACE], always=True)
-def in_place(batching, function, args, kwargs):
-    """Write other numbers, or the same, to each element of the batch."""
+@function_rule(*[RandomMethods.__dict__[name] for name in _IN_PLACE], always=True)
+def in_place(level, function, args, kwargs):
+    """Write different numbers, or the same, to each element of the batch."""
     target = args[0]
-    if batching.randomness == "error":
+    if level.randomness == "error":
         raise GraphError(IN_ERROR_MODE)
-    if not takes_in(batching, target):
-        if batching.randomness == "different":
+    if not is_batched_by(level, target):
+        if level.randomness == "different":
             raise GraphError(UNBATCHED)
         return UNHANDLED
-    if batching.randomness == "different" and not batching.holds_one(args[1:], kwargs):
+    if level.randomness == "different" and not level.any_batched(args[1:], kwargs):
         function(target.physical, *args[1:], **kwargs)
         return target
     twister = twister_of(kwargs.get("generator"))
     start = twister.state()
-    for number in range(batching.size):
-        if batching.randomness == "same":
+    for number in range(level.size):
+        if level.randomness == "same":
             twister.restore(start)
-        own = [one.physical.select(0, number) if takes_in(batching, one) else one for one in args]
+        own = [one.physical.select(0, number) if is_batched_by(level, one) else one for one in args]
         function(*own, **kwargs)
     return target

@@ -1,4 +1,4 @@
-"""Batching rules of ops that give elements another shape or place, most of them views: views of batches stay views."""
+"""Batching rules of ops that reshape or move elements; most are views, and views of batches stay views."""
 
 from math import prod
 
@@ -6,7 +6,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.ops.dims import normalise_dim
 from backlight.ops.shape.reshaping import check_size
 from backlight.transforms.vmap.rule_table import rule_for
-from backlight.transforms.vmap.rules.dims import moved_up, up
+from backlight.transforms.vmap.rules.dims import shift_dims, shifted_dims
 
 
 @rule_for("reshape_alias", "unsafe_view", "view", "view_of_rows")
@@ -19,14 +19,14 @@ def view(call):
 
 @rule_for("expand")
 def expand(call):
-    """Put sizes of 1 behind the batch for the dims that are added, and repeat those."""
+    """Insert dims of size 1 after the batch for the added dims, and expand those."""
     size = tuple(call["size"])
     return call.run(input=call.padded(call["input"], len(size)), size=(call.size, *size))
 
 
 @rule_for("sum_to_size")
 def sum_to_size(call):
-    """Sum with the batch in front, then take the spare dims away."""
+    """Sum with the batch in front, then remove the dims of size 1."""
     size, ndim = tuple(call["size"]), call["input"]._data.ndim
     full = (call.size, *(1,) * (ndim - len(size)), *size)
     return call.wrapped(call.run_below(size=full).reshape((call.size, *size)))
@@ -46,37 +46,37 @@ def repeat(call):
     """
 )
 def dims_moved_up(call):
-    """Move the dims up."""
+    """Shift the dims."""
     input = call["input"]
     ndim = input._data.ndim
     if not ndim:
         if call.op.name in ("unfold", "unfold_copy"):
             return call.wrapped(call.run_below(input=input.physical.unsqueeze(1), dimension=1).squeeze(1))
         return call.wrapped(input.physical)  # squeeze, transpose: nothing to do
-    return call.run(**moved_up(call, ndim))
+    return call.run(**shifted_dims(call, ndim))
 
 
 @rule_for("permute")
 def permute(call):
-    """Leave the batch where it is."""
-    return call.run(dims=(0, *up(tuple(call["dims"]), call["input"]._data.ndim)))
+    """Keep the batch dim in place."""
+    return call.run(dims=(0, *shift_dims(tuple(call["dims"]), call["input"]._data.ndim)))
 
 
 @rule_for("unsqueeze")
 def unsqueeze(call):
-    """Count the new dim, then move it up."""
-    return call.run(dim=up(call["dim"], call["input"]._data.ndim + 1))
+    """Normalise the new dim, then shift it."""
+    return call.run(dim=shift_dims(call["dim"], call["input"]._data.ndim + 1))
 
 
 @rule_for("diag_embed")
 def diag_embed(call):
-    """Count the dims of the result, then move them up."""
-    return call.run(**moved_up(call, call["input"]._data.ndim + 1))
+    """Normalise the dims of the result, then shift them."""
+    return call.run(**shifted_dims(call, call["input"]._data.ndim + 1))
 
 
 @rule_for("squeeze_all")
 def squeeze_all(call):
-    """Take away the dims of size 1, not the batch."""
+    """Squeeze the dims of size 1, but not the batch."""
     shape = call["input"]._data.shape
     return call.wrapped(call["input"].physical.squeeze([dim for dim, size in enumerate(shape, 1) if size == 1]))
 
@@ -89,8 +89,8 @@ def transposed(call):
 
 
 @rule_for("constant_pad_nd", "pixel_shuffle", "pixel_unshuffle", "tril", "triu")
-def as_it_is(call):
-    """Run as it is: the op counts dims from the last."""
+def unchanged(call):
+    """Run unchanged: the op counts dims from the last."""
     return call.run()
 
 
@@ -102,69 +102,69 @@ def trace(call):
 
 @rule_for("roll")
 def roll(call):
-    """Roll the dims moved up; where none is named, all elements in a row."""
+    """Roll the shifted dims; where none is named, all elements, flattened."""
     input, dims = call["input"], call["dims"]
     if dims is None or (isinstance(dims, (tuple, list)) and not dims):
         flat = call.run_below(input=input.physical.reshape((call.size, -1)), dims=(1,))
         return call.wrapped(flat.reshape((call.size, *input._data.shape)))
-    return call.run(dims=up(dims, input._data.ndim))
+    return call.run(dims=shift_dims(dims, input._data.ndim))
 
 
 @rule_for("rot90")
 def rot90(call):
-    """Turn in the plane of the dims moved up."""
-    return call.run(dims=up(tuple(call["dims"]), call["input"]._data.ndim))
+    """Rotate in the plane of the shifted dims."""
+    return call.run(dims=shift_dims(tuple(call["dims"]), call["input"]._data.ndim))
 
 
 @rule_for("new_zeros")
 def new_zeros(call):
-    """Zeros are the same for all; but they may be written to, so each element of the batch gets its own."""
+    """Allocate zeros for each element of the batch, since they may be written to."""
     return call.run(size=(call.size, *call["size"]))
 
 
 @rule_for("diagonal_backward", "select_backward", "slice_backward")
 def placed_in_zeros(call):
-    """Move the dims of the larger shape up."""
+    """Shift the dims of the larger shape."""
     sizes = tuple(call["input_sizes"])
-    return call.run(input_sizes=(call.size, *sizes), **moved_up(call, len(sizes)))
+    return call.run(input_sizes=(call.size, *sizes), **shifted_dims(call, len(sizes)))
 
 
 @rule_for("unfold_backward")
 def unfold_backward(call):
-    """Move the dim of the larger shape up."""
+    """Shift the dim of the larger shape."""
     sizes = tuple(call["input_sizes"])
     if not sizes:
         return call.run(grad_in=call.front(call["grad_in"]), input_sizes=(call.size, 1), dim=1)
-    return call.run(input_sizes=(call.size, *sizes), dim=up(call["dim"], len(sizes)))
+    return call.run(input_sizes=(call.size, *sizes), dim=shift_dims(call["dim"], len(sizes)))
 
 
 @rule_for("diagonal_scatter", "select_scatter", "slice_scatter")
 def scattered(call):
-    """Move the dims up; both tensors have the batch in front."""
+    """Shift the dims; both tensors have the batch in front."""
     given = {name: call.front(call[name]) for name in ("input", "src")}
-    return call.run(**given, **moved_up(call, call["input"]._data.ndim))
+    return call.run(**given, **shifted_dims(call, call["input"]._data.ndim))
 
 
 @rule_for("cat")
 def cat(call):
-    """Join along the dim moved up; where every tensor has the batch in front."""
-    tensors = [one for one in call["tensors"] if one._data.shape != (0,)]  # PyTorch passes over these, of any rank
+    """Concatenate along the shifted dim; every tensor has the batch in front."""
+    tensors = [one for one in call["tensors"] if one._data.shape != (0,)]  # PyTorch skips these, of any rank
     if len(tensors) < len(call["tensors"]) and all(one._data.ndim == 1 for one in tensors):
         tensors = call["tensors"]
     ndim = tensors[0]._data.ndim if tensors else 1
-    return call.run(tensors=[call.front(one) for one in tensors or call["tensors"]], dim=up(call["dim"], ndim))
+    return call.run(tensors=[call.front(one) for one in tensors or call["tensors"]], dim=shift_dims(call["dim"], ndim))
 
 
 @rule_for("stack")
 def stack(call):
-    """Stack along the dim moved up."""
+    """Stack along the shifted dim."""
     tensors = call["tensors"]
     dim = normalise_dim(call["dim"], tensors[0]._data.ndim + 1) + 1
     return call.run(tensors=[call.front(one) for one in tensors], dim=dim)
 
 
 def folded(call, *names: str, **changed):
-    """Let the batch be part of the first dim of the named tensors, run, and take it out of the results again."""
+    """Merge the batch into the first dim of the named tensors, run, and split the results again."""
     first = {}
     for name in names:
         value = call[name]
@@ -176,7 +176,7 @@ def folded(call, *names: str, **changed):
 
 
 def unfolded(call, result):
-    """Take the batch out of the first dim."""
+    """Split the batch off the first dim."""
     if isinstance(result, tuple):
         parts = [unfolded(call, one) for one in result]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
