@@ -211,12 +211,12 @@ class profile(Block):  # noqa: N801 - PyTorch's name
 
 def _present(activities: Iterable[ProfilerActivity] | None) -> set[ProfilerActivity]:
     """Return what is to be measured and can be."""
-    asked = supported_activities() if activities is None else set(activities)
-    for one in asked:
+    requested = supported_activities() if activities is None else set(activities)
+    for one in requested:
         if not isinstance(one, ProfilerActivity):
             raise ArgumentError(f"activities must be of ProfilerActivity, got {one!r}")
-    for one in sorted(asked - supported_activities(), key=lambda one: one.value):
+    for one in sorted(requested - supported_activities(), key=lambda one: one.value):
         warnings.warn(f"{one.name} is not available, disabling {one.name} profiling", UserWarning, stacklevel=3)
-    if ProfilerActivity.CPU not in asked:
+    if ProfilerActivity.CPU not in requested:
         raise ValueProblem("activities must contain ProfilerActivity.CPU: there is nothing else to measure here")
-    return asked & supported_activities()
+    return requested & supported_activities()

@@ -5,7 +5,7 @@ Its beginning and end: `_engine_run_backward` is replaced (adapters/torch_watchi
 reach get one hook, which runs after the node and after the user's hooks on it, and is removed when the run ends:
 parameters keep their AccumulateGrad, and with it hooks, from one step to the next. What users' tensor hooks change: for
 the time of the run their hooks are wrapped, in the dicts that hold them.
-CPU graphs run on the thread that calls backward. What runs on a device's thread is told from there: one at a time.
+CPU graphs run on the thread that calls backward. What runs on a device's thread is reported from there, one at a time.
 """
 
 import weakref

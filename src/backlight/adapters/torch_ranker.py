@@ -1,10 +1,10 @@
 """Any sequence classifier that PyTorch and transformers run, as a scorer (see NOTE [A scorer] in models/scoring.py).
 
 NOTE [The call that is explained]
-`score` calls the model with token ids, as its users do; `slopes` with word embeddings, of which those of tokens are a
-leaf, with the same mask and segments. Segments are given where a model has weights for them. Padding is no part of the
-leaf. Some models read padding in spite of the mask, as their last token or by pooling: so it is tried, once, whether a
-padded pair scores as it does alone; if not, only pairs of one length run together.
+`score` calls the model with token ids, as its users do. `gradients` calls it with word embeddings, with the same mask
+and segments; the embeddings of the pair's tokens are a leaf, padding is not part of it. Segments are given where a
+model has weights for them. Some models read padding in spite of the mask, as their last token or by pooling: one padded
+pair is compared with the same pair alone, once; if the scores differ, only pairs of one length run together.
 
 This is the one file that imports PyTorch, and it does so when a model is loaded.
 """
@@ -134,7 +134,7 @@ class TorchRanker(PairScorer):
                 found[part.pairs] = self._run(part, words)[0].numpy()
         return finite_scores(found, [pair.name for pair in batch.pairs])
 
-    def slopes(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.
 
         Shapes: -> (pairs,), (tokens, hidden)
@@ -144,13 +144,13 @@ class TorchRanker(PairScorer):
             RuntimeError: the score does not depend on them.
         """
         start = self.embed(batch) if inputs_embeds is None else inputs_embeds
-        scores, slopes = np.empty(len(batch.pairs), np.float32), np.empty_like(start)
+        scores, gradients = np.empty(len(batch.pairs), np.float32), np.empty_like(start)
         for part in self._parts(batch):
             leaf = self._torch.tensor(start[part.tokens]).requires_grad_()
             found, _ = self._run(part, leaf)
-            (slopes[part.tokens],) = self._gradients(found, [leaf], "the word embeddings")
+            (gradients[part.tokens],) = self._gradients(found, [leaf], "the word embeddings")
             scores[part.pairs] = found.detach().numpy()
-        return scores, slopes
+        return scores, gradients
 
     def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
@@ -174,7 +174,7 @@ class TorchRanker(PairScorer):
         found = Inside(scores, *_by_token(batch, arrays, layers))
         if not slopes:
             return found
-        gradients = _by_token(batch, [(part, slopes) for part, _, slopes in pieces], layers)
+        gradients = _by_token(batch, [(part, own) for part, _, own in pieces], layers)
         return Inside(found.scores, found.states, found.attentions, *gradients)
 
     def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
@@ -186,10 +186,10 @@ class TorchRanker(PairScorer):
             InputError: they are not, so the head does more than weigh states.
         """
         found = []
-        for slopes in batch.by_pair(self.inside(batch, slopes=True).state_slopes[-1].astype(np.float64)):
-            sizes = np.linalg.norm(slopes, axis=1)  # (tokens,)
-            shared = slopes[sizes.argmax()] / sizes.max()
-            if not np.allclose(slopes, sizes[:, None] * shared, rtol=1e-3, atol=1e-5 * sizes.max()):
+        for gradients in batch.by_pair(self.inside(batch, slopes=True).state_slopes[-1].astype(np.float64)):
+            sizes = np.linalg.norm(gradients, axis=1)  # (tokens,)
+            shared = gradients[sizes.argmax()] / sizes.max()
+            if not np.allclose(gradients, sizes[:, None] * shared, rtol=1e-3, atol=1e-5 * sizes.max()):
                 kind = type(self._model).__name__
                 raise InputError(f"the head of {kind} must weigh the last states for this, and does more than that")
             found.append(sizes / sizes.sum())
@@ -213,9 +213,9 @@ class TorchRanker(PairScorer):
             self._check_takes_words("inputs_embeds" in self._takes)
             places = torch.from_numpy(part.rows), torch.from_numpy(part.columns)
             inputs["inputs_embeds"] = self._embedded(ids).index_put(places, words)
-        asked = {"output_hidden_states": True, "output_attentions": True} if inside else {}
+        options = {"output_hidden_states": True, "output_attentions": True} if inside else {}
         try:
-            output = (self._eager if inside else self._model)(**inputs, **asked)
+            output = (self._eager if inside else self._model)(**inputs, **options)
         except NotImplementedError:
             self._check_takes_words(words is None)
             raise
@@ -275,15 +275,15 @@ class TorchRanker(PairScorer):
             )
         return [*states, *attentions]
 
-    def _loaded(self, **asked):
+    def _loaded(self, **options):
         """Return the model of the folder, frozen."""
         logs = self._transformers.utils.logging
         bars, level = logs.is_progress_bar_enabled(), logs.get_verbosity()
         logs.disable_progress_bar()
         logs.set_verbosity_error()  # what it warns of, missing weights, is an error below
         try:
-            model, told = self._transformers.AutoModelForSequenceClassification.from_pretrained(
-                self._folder, local_files_only=True, dtype=self._torch.float32, output_loading_info=True, **asked
+            model, loading_info = self._transformers.AutoModelForSequenceClassification.from_pretrained(
+                self._folder, local_files_only=True, dtype=self._torch.float32, output_loading_info=True, **options
             )
         except (OSError, ValueError, KeyError) as problem:
             said = str(problem).strip().split("\n")[0]
@@ -292,10 +292,10 @@ class TorchRanker(PairScorer):
             logs.set_verbosity(level)
             if bars:
                 logs.enable_progress_bar()
-        if told["missing_keys"]:
+        if loading_info["missing_keys"]:
             raise InputError(
                 f"the weights in {self._folder} must hold those of a sequence classifier, and lack "
-                f"{', '.join(sorted(told['missing_keys']))}: transformers would draw them at random"
+                f"{', '.join(sorted(loading_info['missing_keys']))}: transformers would draw them at random"
             )
         return model.eval().requires_grad_(False)
 

@@ -55,7 +55,7 @@ class Hub:
         self.runs = 0
         self.modules: list[tuple] = []  # (module, path) of those that run, the outermost first
         self.paths: dict[int, tuple] = {}  # id of a module inside the outermost one -> (path, module)
-        self.retained: list[weakref.ref] = []  # tensors that were told to retain their gradient
+        self.retained: list[weakref.ref] = []  # tensors on which retain_grad() was called
         self.mode = _mode_class(self.torch)(self)
 
     def change(self, watchers: list[Watcher]) -> None:
@@ -68,12 +68,12 @@ class Hub:
         self.ask_what_is_wanted()
 
     def ask_what_is_wanted(self) -> None:
-        """Find out whether somebody wants to be told of all calls."""
+        """Set whether a listener wants all calls."""
         self.mode.hears_all = False
         for one in self.hearing_calls:
             self.mode.hears_all = self.mode.hears_all or not one.only_nodes
 
-    def tell(self, event: str, *told) -> None:
+    def tell(self, event: str, *args) -> None:
         """Call those who want an event."""
         listeners = self.listeners[event]
         if not listeners or self.silent:
@@ -81,7 +81,7 @@ class Hub:
         self.silent = True
         try:
             for listener in listeners:
-                listener(*told)
+                listener(*args)
         finally:
             self.silent = False
 
@@ -94,7 +94,7 @@ class Hub:
         self.tell("entered", module, path)
 
     def leave(self, module, out) -> None:
-        """A module's forward ends, and with it those inside it that never told."""
+        """A module's forward ends, and with it those inside it whose end was not reported."""
         if self.silent:
             return
         while self.modules:
@@ -131,7 +131,7 @@ NOTED = {"register_hook": _note_hook, "retain_grad": _note_retained}
 
 
 class Block:
-    """A `with` block in which a watcher is told of this thread's events; blocks may be nested."""
+    """A `with` block in which a watcher gets this thread's events; blocks may be nested."""
 
     def __init__(self, hub: Hub, watcher: Watcher):
         self.hub = hub

@@ -10,7 +10,7 @@ from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_
 from backlight.explain.ranking import WINDOWS
 from backlight.explain.reranker import ENGINES, Reranker
 
-NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "advance"}  # what a method is given by those who call it
+NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "progress"}  # what a method is given by those who call it
 
 
 def add_documents(parser: argparse.ArgumentParser) -> None:
@@ -122,8 +122,7 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
     Raises:
         InputError: there is none, or the engine cannot run it.
     """
-    told = {"engine": given.engine, "label": given.label, "instruction": given.instruction}
-    return Reranker.from_pretrained(given.model, **told)
+    return Reranker.from_pretrained(given.model, engine=given.engine, label=given.label, instruction=given.instruction)
 
 
 def scorer_of(given: argparse.Namespace):

@@ -52,12 +52,12 @@ def views_of(given: argparse.Namespace) -> tuple[str, ...]:
 
 
 def explained_again(
-    reranker: Reranker, ranking: Ranking, method: Method, advance: Callable[[int], None], **told
+    reranker: Reranker, ranking: Ranking, method: Method, advance: Callable[[int], None], **options
 ) -> Ranking:
     """Return the documents of a ranking that were explained, explained by another method.
 
     Args:
-        told: how long documents are read, and the method's options.
+        options: how long documents are read, and the method's options.
     """
     best = [ranked for ranked in ranking.documents if ranked.attribution is not None]
     again = reranker.rank(
@@ -67,7 +67,7 @@ def explained_again(
         method=method.name,
         names=[ranked.name for ranked in best],
         advance=advance,
-        **told,
+        **options,
     )
     found = [replace(one, index=best[one.index].index, rank=best[one.index].rank) for one in again.documents]
     return replace(again, documents=tuple(sorted(found, key=lambda one: one.rank)))
@@ -102,9 +102,9 @@ def exposition_of(
     if "compare" in views and len(best) > 1:
         first, second = best[:2]
         signed = [one.method for one in rankings if METHODS[one.method].signed]
-        told = {"method": signed[0]} if signed else {}
+        options = {"method": signed[0]} if signed else {}
         names = first.name, second.name
-        comparisons.append(reranker.compare(ranking.query, first.text, second.text, names=names, **told))
+        comparisons.append(reranker.compare(ranking.query, first.text, second.text, names=names, **options))
     return Exposition(rankings, matrices, attention, layers, comparisons)
 
 

@@ -62,8 +62,8 @@ class Comparison(Tabular):
         return word_rows({"query": self.query_words.words, "a": self.a.document.words, "b": self.b.document.words})
 
     def __repr__(self) -> str:
-        told = f"{self.name_a} {self.score_a:.4g} − {self.name_b} {self.score_b:.4g} = {self.difference:.4g}"
-        return f"Comparison({told} by {self.method})"
+        scores = f"{self.name_a} {self.score_a:.4g} − {self.name_b} {self.score_b:.4g} = {self.difference:.4g}"
+        return f"Comparison({scores} by {self.method})"
 
     def _repr_html_(self) -> str:
         return comparison_html(self)
@@ -202,11 +202,11 @@ def what_if(ranker, query: str, document: str, edits: Sequence[Edit], *, candida
     Raises:
         InputError: an edit does not fit the text, or leaves nothing that the model reads.
     """
-    told, texts = [""], [document]
+    labels, texts = [""], [document]
     for edit in edits:
         texts.append(edit.apply(texts[-1]))
-        told.append(str(edit))
-    names = ["the document", *(f"the document {edit}" for edit in told[1:])]
+        labels.append(str(edit))
+    names = ["the document", *(f"the document {edit}" for edit in labels[1:])]
     others = [f"candidate {number}" for number in range(1, len(candidates) + 1)]
     pairs = _read(ranker, [(query, text) for text in [*texts, *candidates]], [*names, *others])
     (scores,) = score_groups(ranker, [pairs])
@@ -220,7 +220,7 @@ def what_if(ranker, query: str, document: str, edits: Sequence[Edit], *, candida
             rank=1 + int((rivals > score).sum()) if len(rivals) else None,
             truncation=truncation_of(pair, DOCUMENT),
         )
-        for edit, text, score, activated, pair in zip(told, texts, scores, ranker.activate(scores), pairs)
+        for edit, text, score, activated, pair in zip(labels, texts, scores, ranker.activate(scores), pairs)
     )
     return WhatIf(query, ranker.name, ranker.score_name, versions, len(candidates))
 

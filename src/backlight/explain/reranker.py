@@ -129,8 +129,18 @@ class Reranker:
         """
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k must be 1 or more, got {top_k}")
-        told = {"method": method, "top": explain, "windows": windows, "stride": stride, "advance": advance}
-        ranking = rank_and_explain(self.scorer, query, documents, names, **told, **options)
+        ranking = rank_and_explain(
+            self.scorer,
+            query,
+            documents,
+            names,
+            method=method,
+            top=explain,
+            windows=windows,
+            stride=stride,
+            progress=advance,
+            **options,
+        )
         return replace(ranking, documents=ranking.documents[:top_k])
 
     def explain(self, query: str, document: str, *, method: str = DEFAULT, **options) -> Attribution:

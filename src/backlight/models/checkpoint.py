@@ -129,8 +129,8 @@ def check_header(folder: Path, config, words: str) -> None:
     width = getattr(config, "embedding_size", None) or config.hidden_size
     for name, one in stored.items():
         if name.endswith(words) and one.shape != (config.vocab_size, width):
-            asked = (config.vocab_size, width)
-            raise InputError(f"{name} must have the shape {asked} that config.json asks for, got {one.shape}")
+            expected = (config.vocab_size, width)
+            raise InputError(f"{name} must have the shape {expected} that config.json asks for, got {one.shape}")
 
 
 WHERE = "the weights in "

@@ -1,4 +1,4 @@
-"""What `backlight train` is told: a TOML or JSON file, checked entry by entry before anything runs."""
+"""The configuration of `backlight train`: a TOML or JSON file, checked entry by entry before anything runs."""
 
 import dataclasses
 import json

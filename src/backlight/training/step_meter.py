@@ -61,7 +61,7 @@ class StepMeter:
         """
         flow = self._flow.take()
         broken, dead = self._forwards.take() if self._forwards is not None else (None, {})
-        told = {
+        measured = {
             "gradient": flow.total if any(norm is not None for norm in flow.norms.values()) else None,
             **dict(zip(BY_LAYER, (flow.norms, flow.ratios, flow.update_norms, flow.update_ratios, flow.zeros))),
             "dead_units": flow.dead | dead,
@@ -69,8 +69,8 @@ class StepMeter:
         if self.found is None:
             self.found = _first_of(step, loss, flow, broken)
             if self.found is not None:
-                told["first_not_finite"] = self.found
-        return told
+                measured["first_not_finite"] = self.found
+        return measured
 
     def close(self) -> None:
         """Take the hooks away."""

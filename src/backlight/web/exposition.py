@@ -45,8 +45,8 @@ class Exposition:
 
 def island(page: Exposition, version: str, when: datetime.datetime) -> str:
     """Return a page's data as JSON that may stand inside HTML (see NOTE [The island])."""
-    told = json.dumps(_page(page, version, when), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    text = json.dumps(_page(page, version, when), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:

@@ -74,8 +74,8 @@ class Sheet:
                 self.parts += ground(
                     one.run.share, x + one.x - 1.5, baseline - size, one.width + 3, size * 1.32, self.signed
                 )
-            told = {"fill": INK, "textLength": f"{one.width:.1f}", "lengthAdjust": "spacingAndGlyphs"}
-            self.parts.append(text_element(x + one.x, baseline, one.run.text, size, **told))
+            attributes = {"fill": INK, "textLength": f"{one.width:.1f}", "lengthAdjust": "spacingAndGlyphs"}
+            self.parts.append(text_element(x + one.x, baseline, one.run.text, size, **attributes))
         self.y += step * (max((one.line for one in placed), default=0) + 1)
 
     def legend(self, lower: str = "lowers the score", higher: str = "raises the score") -> None:
@@ -171,8 +171,8 @@ def comparison_svg(found: Comparison) -> str:
         sheet.y = top + 24
         heading = f"{letter}  {name.rpartition('/')[2]}"
         sheet.parts.append(text_element(x, sheet.y - 7, heading, 14, fill=INK, font_weight="600"))
-        told = {"fill": INK, "font_weight": "600", "text_anchor": "end"}
-        sheet.parts.append(text_element(x + half, sheet.y - 7, _number(score), 14, **told))
+        attributes = {"fill": INK, "font_weight": "600", "text_anchor": "end"}
+        sheet.parts.append(text_element(x + half, sheet.y - 7, _number(score), 14, **attributes))
         sheet.text(made.document, 15, x, half)
         ends.append(sheet.y)
     sheet.y = max(ends) + 12
@@ -206,8 +206,8 @@ def interactions_svg(found: Interactions) -> str:
         sheet.parts.append(text_element(x, sheet.y, found.document[column].text, 13, fill=INK, transform=turned))
     sheet.space(8)
     for word, row in zip(found.query, found.values):
-        told = {"fill": INK, "text_anchor": "end"}
-        sheet.parts.append(text_element(EDGE + label - 8, sheet.y + CELL * 0.7, word.text, 14, **told))
+        attributes = {"fill": INK, "text_anchor": "end"}
+        sheet.parts.append(text_element(EDGE + label - 8, sheet.y + CELL * 0.7, word.text, 14, **attributes))
         _cells(sheet, [row[column] / most for column in chosen], EDGE + label, found.signed)
         sheet.space(CELL)
     return sheet.svg(f"{found.query_text} × {found.document_text}")

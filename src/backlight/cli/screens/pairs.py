@@ -25,7 +25,7 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
         "query": Text(plain(found.query_text)),
         "model": Text(found.model),
         "score": Text(number(found.score)),
-        "method": Text(_told(found)),
+        "method": Text(_method_text(found)),
         "shade": screen.legend(found.signed, "together raise the score", "together lower it"),
     }
     console.print(grid(lines))
@@ -35,7 +35,7 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
     console.print(_grid(found, screen))
 
 
-def _told(found: Interactions) -> str:
+def _method_text(found: Interactions) -> str:
     """Say how a matrix was made, and how well."""
     parts = [found.method, MATRICES[found.method].summary if found.method in MATRICES else found.meaning]
     parts.append("no baseline" if found.baseline is None else f"baseline {found.baseline}")

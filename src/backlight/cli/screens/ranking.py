@@ -64,8 +64,8 @@ def account(made: Sequence[Attribution]) -> str:
         parts.append(f"misses its sum by {worst:.2g}" + (" at most" if len(made) > 1 else ""))
     cost = max(one.passes for one in made)
     parts.append(f"{cost:,.0f} pass{'' if cost == 1 else 'es'} a document")
-    told = ", ".join(parts)
-    parts += [said for name, value in first.settings.items() if (said := f"{name} {value}") not in told]
+    described = ", ".join(parts)
+    parts += [said for name, value in first.settings.items() if (said := f"{name} {value}") not in described]
     if any(one.fallback for one in made):
         parts.append("ANOTHER METHOD STOOD IN")
     return ", ".join(parts)

@@ -130,7 +130,7 @@ class ReplayScreen:
         room = max(height - 3, 4)
         listed = max(3, min(len(self.nodes), room * 2 // 5))
         lines = [self._head(width), *self._listed(width, listed), Text("─" * width, STYLES["quiet"])]
-        lines += self._told(room - listed)
+        lines += self._details(room - listed)
         lines = lines[: height - 1]
         lines += [Text()] * (height - 1 - len(lines))
         for line in lines:
@@ -184,7 +184,7 @@ class ReplayScreen:
         row.append(set_cell_size(cells[3], part), STYLES["arrives" if arrives is not None else "grad"])
         return row
 
-    def _told(self, count: int) -> list[Text]:
+    def _details(self, count: int) -> list[Text]:
         """Write the step, scrolled."""
         step = self.step
         lines = [Text(step.title, STYLES["title"])]

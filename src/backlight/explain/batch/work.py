@@ -53,7 +53,7 @@ class Worker:
     settings: Settings
 
     def results(
-        self, rows: Sequence[Row | BadRow], first: int = 0, advance: Callable[[int], None] = lambda done: None
+        self, rows: Sequence[Row | BadRow], first: int = 0, progress: Callable[[int], None] = lambda done: None
     ) -> list[dict | BadRow]:
         """Return a record for each row, or why there is none, in the order of the rows.
 
@@ -68,12 +68,12 @@ class Worker:
                 jobs.append(job)
             else:
                 place, found[place] = job
-        advance(len(rows) - len(jobs))
+        progress(len(rows) - len(jobs))
         jobs.sort(key=len)  # stable: rows of the same length keep their order
         for some in passes(jobs):
             for job, result in zip(some, self._explained(some)):
                 found[job.place] = result if isinstance(result, BadRow) else self._record(job, first, *result)
-            advance(len(some))
+            progress(len(some))
         return found
 
     def _read(self, rows: Sequence[Row | BadRow]) -> Iterator[Job | tuple[int, BadRow]]:

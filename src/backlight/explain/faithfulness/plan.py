@@ -26,8 +26,8 @@ class Variant:
     @property
     def title(self) -> str:
         """What the variant is called in a table."""
-        told = ", ".join(str(value) for value in self.options.values())
-        return f"{self.method.title}, {told}" if told else self.method.title
+        values = ", ".join(str(value) for value in self.options.values())
+        return f"{self.method.title}, {values}" if values else self.method.title
 
     def __call__(self, ranker, pairs: Sequence[Pair]) -> list[Attribution]:
         """Return the explanation of each pair."""

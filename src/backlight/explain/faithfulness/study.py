@@ -64,7 +64,7 @@ class Study:
         self._random: dict[str, object] = {}
         self._shortcut: Shortcut | BacklightError | None = None  # or why it could not be taught
 
-    def run(self, advance: Callable[[float, float], None] = lambda done, total: None) -> None:
+    def run(self, progress: Callable[[float, float], None] = lambda done, total: None) -> None:
         """Do all that is not done yet.
 
         Args:
@@ -79,7 +79,7 @@ class Study:
             if unit.key not in self.records:
                 self.records.add(unit.key, unit.work())
             done += unit.weight
-            advance(done, total)
+            progress(done, total)
 
     def passes_of(self, variant: Variant) -> float:
         """Return how many passes a method took for the first pair; if it failed there, all it may take."""

@@ -74,7 +74,7 @@ def way_called(name: str) -> Callable[..., Iterator[Pair]]:
 
 
 def score_groups(
-    ranker, groups: Iterable[Iterable[Pair]], advance: Callable[[int], None] = lambda done: None
+    ranker, groups: Iterable[Iterable[Pair]], progress: Callable[[int], None] = lambda done: None
 ) -> list[np.ndarray]:
     """Return the raw scores of the pairs of each group, all laid end to end a pass at a time.
 
@@ -94,9 +94,9 @@ def score_groups(
             if number == len(found):
                 found.append([])
             found[number].append(score)
-        advance(some[-1][0] - done)
+        progress(some[-1][0] - done)
         done = some[-1][0]
-    advance(len(found) - done)
+    progress(len(found) - done)
     return [np.array(scores, np.float64) for scores in found]
 
 

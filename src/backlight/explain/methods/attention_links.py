@@ -57,18 +57,18 @@ def attention_links(ranker, pair: Pair) -> AttentionLinks | None:
     """
     if len(pair.lengths) != 1:
         return None
-    asked, told = words_of(pair, QUERY), words_of(pair, DOCUMENT)
+    query_words, document_words = words_of(pair, QUERY), words_of(pair, DOCUMENT)
     layers = [layer[0] for layer in ranker.inside(PairBatch.of([pair])).attentions]  # each (heads, tokens, tokens)
     heads = layers[0].shape[0] + 1
-    kept = int(np.clip(LOOKS // (2 * heads * len(layers) * len(asked)), 2, MOST_A_WORD))
+    kept = int(np.clip(LOOKS // (2 * heads * len(layers) * len(query_words)), 2, MOST_A_WORD))
     from_query, from_document = [], []
     for layer in layers:
         with_mean = np.concatenate([layer.mean(axis=0, keepdims=True), layer])  # (1 + heads, tokens, tokens)
-        out = _looks(with_mean, asked, told)  # (1 + heads, query words, document words)
-        back = _looks(with_mean, told, asked).transpose(0, 2, 1)
+        out = _looks(with_mean, query_words, document_words)  # (1 + heads, query words, document words)
+        back = _looks(with_mean, document_words, query_words).transpose(0, 2, 1)
         from_query.append(tuple(_strongest(head, kept) for head in out))
         from_document.append(tuple(_strongest(head, kept) for head in back))
-    places = (tuple((word.start, word.end) for word in words) for words in (asked, told))
+    places = (tuple((word.start, word.end) for word in words) for words in (query_words, document_words))
     return AttentionLinks(ranker.name, *places, tuple(from_query), tuple(from_document), kept)
 
 

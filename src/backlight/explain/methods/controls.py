@@ -24,7 +24,7 @@ def embedding_magnitude(
     pairs: Sequence[Pair],
     *,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return the length of each token's word embedding, which depends neither on the other text nor on the score.
 
@@ -40,12 +40,12 @@ def embedding_magnitude(
     done = []
     for batch, found in ordinary_passes(ranker, pairs, scores):
         lengths = batch.by_pair(np.linalg.norm(ranker.embed(batch), axis=1))
-        told = {"method": "embedding-magnitude", "model": ranker.name, "meaning": _LENGTH}
+        fields = {"method": "embedding-magnitude", "model": ranker.name, "meaning": _LENGTH}
         done += [
-            attribute_pair(pair, own, score=float(score), **told)
+            attribute_pair(pair, own, score=float(score), **fields)
             for pair, score, own in zip(batch.pairs, found, lengths)
         ]
-        advance(len(batch.pairs))
+        progress(len(batch.pairs))
     return done
 
 
@@ -55,7 +55,7 @@ def random_values(
     *,
     seed: int = 0,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return a number between 0 and 1 for each word, drawn without a look at the model; arguments as above.
 
@@ -67,9 +67,9 @@ def random_values(
     for pair, score in zip(pairs, found):
         draws = generator_of(pair, seed)
         values = {side: draws.random(len(words_of(pair, side))) for side in (QUERY, DOCUMENT)}
-        told = {"method": "random", "model": ranker.name, "meaning": _DRAWN, "settings": {"seed": seed}}
-        done.append(attribute_words(pair, values, score=float(score), **told))
-        advance(1)
+        fields = {"method": "random", "model": ranker.name, "meaning": _DRAWN, "settings": {"seed": seed}}
+        done.append(attribute_words(pair, values, score=float(score), **fields))
+        progress(1)
     return done
 
 

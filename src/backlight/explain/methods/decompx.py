@@ -30,7 +30,7 @@ MEANING = "the token's part of the score, carried forward through every layer"
 NUMBERS_AT_ONCE = 1 << 23  # of the widest array of parts: 32 MiB in float32
 
 
-def decompx(ranker, pairs: Sequence[Pair], *, advance: Callable[[int], None] = lambda done: None) -> list[Attribution]:
+def decompx(ranker, pairs: Sequence[Pair], *, progress: Callable[[int], None] = lambda done: None) -> list[Attribution]:
     """Return each token's part of the score, in units of the score; the parts add up to the score.
 
     A pair of n tokens costs about as much as n forward passes. A token's own position and segment count as its own.
@@ -58,15 +58,15 @@ def decompx(ranker, pairs: Sequence[Pair], *, advance: Callable[[int], None] = l
         check_same_scores(inside.scores, ranker.score(batch), [pair])
         check_values(values, pair.name, "the decomposition of the score")
         score = float(inside.scores[0])
-        told = {
+        fields = {
             "method": "decompx",
             "meaning": MEANING,
             "signed": True,
             "baseline": "nothing: the parts make the score",
         }
-        told |= {"gap": float(values.sum()) - score, "passes": len(pair) + 2.0}
-        explained.append(attribute_pair(pair, values, model=ranker.name, score=score, **told))
-        advance(1)
+        fields |= {"gap": float(values.sum()) - score, "passes": len(pair) + 2.0}
+        explained.append(attribute_pair(pair, values, model=ranker.name, score=score, **fields))
+        progress(1)
     return explained
 
 

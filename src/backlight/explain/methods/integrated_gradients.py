@@ -6,7 +6,7 @@ For a token with embedding e and baseline b, and a score s,
     value = Σ over dims of (e − b) · ∫₀¹ ∂s/∂e at b + α (e − b) dα
 
 The values of all tokens add up to s(words) − s(baseline): exactly for the integral, nearly for a sum over steps. What
-is missing is the gap, and steps are doubled until it is small. A gap that stays is told, never hidden. That the sum is
+is missing is the gap, and steps are doubled until it is small. A gap that stays is reported. That the sum is
 right says nothing about each word: where the way leads through embeddings that no text has, the gradients there count
 as much as those near the words.
 
@@ -21,7 +21,7 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, attribute_pair
 from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
-from backlight.explain.methods.points import slopes_at
+from backlight.explain.methods.points import gradients_at
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
 
 BASELINES = {
@@ -68,11 +68,11 @@ class _Way:
     baseline_score: float
     passes: int = 3  # the ordinary score, the score of the embeddings, the baseline's
     steps: int = 0
-    slopes: np.ndarray = field(init=False)  # averaged along the way, (tokens, hidden)
+    gradients: np.ndarray = field(init=False)  # averaged along the way, (tokens, hidden)
 
     @property
     def values(self) -> np.ndarray:
-        return (self.change * self.slopes).sum(axis=1)
+        return (self.change * self.gradients).sum(axis=1)
 
     @property
     def gap(self) -> float:
@@ -94,7 +94,7 @@ def integrated_gradients(
     tolerance: float = 0.01,
     floor: float = 1e-4,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return each token's share of the difference between score and baseline's score (see NOTE [Completeness]).
 
@@ -126,15 +126,15 @@ def integrated_gradients(
     stand_in, done = ranker.baseline(baseline), []
     for batch, ordinary in ordinary_passes(ranker, pairs, scores):
         ways = _ways(ranker, batch, stand_in, MOVED[moved], ordinary)
-        _walk(ranker, ways, RULES[rule], steps, max_steps, tolerance, floor, advance)
+        _walk(ranker, ways, RULES[rule], steps, max_steps, tolerance, floor, progress)
         for way in ways:
             small = _is_small(way, tolerance, floor)
             settings = {"moved": moved, "rule": rule, "tolerance": tolerance, "within_tolerance": small}
-            done.append(_told(way, ranker.name, BASELINES[baseline], settings))
+            done.append(_attribution(way, ranker.name, BASELINES[baseline], settings))
     return done
 
 
-def _told(way: _Way, model: str, baseline: str, settings: dict) -> Attribution:
+def _attribution(way: _Way, model: str, baseline: str, settings: dict) -> Attribution:
     """Return what is known at the end of a way."""
     check_values(way.values, way.pair.name, "the integrated gradient")
     return attribute_pair(
@@ -174,19 +174,19 @@ def _ways(ranker, batch: PairBatch, stand_in: np.ndarray, sides: tuple[int, ...]
     return [_Way(*way) for way in zip(batch.pairs, *changes, *ends)]
 
 
-def _walk(ranker, ways: list[_Way], rule, steps: int, max_steps: int, tolerance: float, floor: float, advance) -> None:
+def _walk(ranker, ways: list[_Way], rule, steps: int, max_steps: int, tolerance: float, floor: float, progress) -> None:
     """Average the gradient along every way, again with twice the steps where the gap is not small."""
     while ways:
         alphas, weights = rule(steps)
-        found = slopes_at(ranker, (point for way in ways for point in way.points(alphas)))
+        found = gradients_at(ranker, (point for way in ways for point in way.points(alphas)))
         for way in ways:
-            way.slopes = np.zeros(way.change.shape)
-            for weight, (_, slopes) in zip(weights, found):
-                way.slopes += weight * slopes
+            way.gradients = np.zeros(way.change.shape)
+            for weight, (_, gradients) in zip(weights, found):
+                way.gradients += weight * gradients
             way.steps = steps
             way.passes += 2 * steps
         settled = [way for way in ways if 2 * steps > max_steps or _is_small(way, tolerance, floor)]
-        advance(len(settled))
+        progress(len(settled))
         ways = [way for way in ways if way not in settled]
         steps *= 2
 

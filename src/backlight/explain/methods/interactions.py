@@ -125,7 +125,7 @@ def joint_occlusion(ranker, pair: Pair, *, by: str = "mask", most: int = MOST) -
     (scores,) = score_groups(ranker, [way_called(by)(ranker, pair, removals)])
     whole, without_one, without_other, without_both = np.split(scores, np.cumsum([1, len(query), len(document)]))
     values = whole - without_one[:, None] - without_other + without_both.reshape(len(query), len(document))
-    return _told(
+    return _interactions(
         ranker,
         pair,
         values,
@@ -161,7 +161,7 @@ def hessian(ranker, pair: Pair, *, most: int = MOST) -> Interactions:
     scores, _, products = ranker.curvatures(batch, (direction(embeddings, part.tokens) for part in query))
     check_same_scores(scores, ranker.score(batch), [pair])
     rows = np.stack([(product * embeddings).sum(axis=1) for product in products])  # (query words, tokens)
-    return _told(
+    return _interactions(
         ranker,
         pair,
         _by_word(rows, word_parts(pair, DOCUMENT)),
@@ -222,10 +222,10 @@ def integrated_hessians(
     steps, gap, passed = _settled(way, score - least, steps, max_steps, tolerance, floor)
     rows, alone = way.walked(steps, [part.tokens for part in query])  # (query words, tokens)
     values = _by_word(rows, word_parts(pair, DOCUMENT))
-    asked = pair.of_side(QUERY)
-    within, between = float(rows[:, asked].sum() + alone[asked].sum()), 2 * float(values.sum())
+    query_tokens = pair.of_side(QUERY)
+    within, between = float(rows[:, query_tokens].sum() + alone[query_tokens].sum()), 2 * float(values.sum())
     sums = {"within_query": within, "between": between, "within_document": score - least + gap - within - between}
-    return _told(
+    return _interactions(
         ranker,
         pair,
         values,
@@ -323,7 +323,7 @@ def _check_curved(ranker, method: str) -> None:
         )
 
 
-def _told(ranker, pair: Pair, values: np.ndarray, **told) -> Interactions:
+def _interactions(ranker, pair: Pair, values: np.ndarray, **fields) -> Interactions:
     """Return a matrix with the words that it belongs to, after checking its values."""
     check_values(values, pair.name, "what two words bring together to the score")
     return Interactions(
@@ -333,5 +333,5 @@ def _told(ranker, pair: Pair, values: np.ndarray, **told) -> Interactions:
         query=part_words(pair, word_parts(pair, QUERY), values.sum(axis=1)),
         document=part_words(pair, word_parts(pair, DOCUMENT), values.sum(axis=0)),
         values=tuple(tuple(row) for row in values.tolist()),
-        **told,
+        **fields,
     )

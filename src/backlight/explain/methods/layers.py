@@ -22,7 +22,7 @@ def products_by_layer(ranker, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]
     Shapes: -> (pairs,), (layers + 1, tokens); the first row is of what the first layer was given
     """
     inside = ranker.inside(batch, slopes=True)
-    rows = [(state * slope).sum(axis=1) for state, slope in zip(inside.states, inside.state_slopes)]
+    rows = [(state * gradient).sum(axis=1) for state, gradient in zip(inside.states, inside.state_slopes)]
     return inside.scores, np.stack(rows)
 
 
@@ -32,7 +32,7 @@ def layer_gradient_x_activation(
     *,
     layer: int | None = None,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return Σ ∂score/∂state · state of each token's state after a layer, in units of the score.
 
@@ -76,5 +76,5 @@ def layer_gradient_x_activation(
                     settings={"layer": chosen, "layers": last},
                 )
             )
-        advance(len(batch.pairs))
+        progress(len(batch.pairs))
     return done

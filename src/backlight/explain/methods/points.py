@@ -12,7 +12,7 @@ from backlight.models.pairs import Pair, PairBatch
 from backlight.models.scoring import passes
 
 
-def slopes_at(ranker, points: Iterable[tuple[Pair, np.ndarray]]) -> Iterator[tuple[float, np.ndarray]]:
+def gradients_at(ranker, points: Iterable[tuple[Pair, np.ndarray]]) -> Iterator[tuple[float, np.ndarray]]:
     """Yield the score of each point and its gradient there, in their order.
 
     Args:
@@ -27,5 +27,5 @@ def slopes_at(ranker, points: Iterable[tuple[Pair, np.ndarray]]) -> Iterator[tup
     """
     for some in passes(points, width=lambda point: len(point[0])):
         batch = PairBatch.of([pair for pair, _ in some])
-        scores, slopes = ranker.slopes(batch, np.concatenate([embeddings for _, embeddings in some]))
-        yield from zip(scores.tolist(), batch.by_pair(slopes))
+        scores, gradients = ranker.gradients(batch, np.concatenate([embeddings for _, embeddings in some]))
+        yield from zip(scores.tolist(), batch.by_pair(gradients))

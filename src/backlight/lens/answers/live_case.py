@@ -47,7 +47,7 @@ def _gathered(engine: Engine, tensor, loss, record, frame: FrameType) -> Case:
         _captured(case, engine, tensor, loss, frame)
     if engine is NATIVE and loss is not None and loss.requires_grad and tensor.requires_grad:
         found = path(loss, tensor)
-        case.told = "" if found.cut is None or found.cut.kind == UNRELATED else str(found.cut)
+        case.cut_text = "" if found.cut is None or found.cut.kind == UNRELATED else str(found.cut)
         if found.found and (case.ways is None or not case.ways.way()):
             case.again = tuple(map(str, found.steps))
         case.cuts = [] if found.unknown or case.again else case.cuts

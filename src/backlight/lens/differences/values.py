@@ -56,9 +56,9 @@ def described(summary: Summary | None) -> str:
     if summary.values is not None and not isinstance(summary.values, list):
         return single(summary)
     known = [(name, getattr(summary, name)) for name in ("norm", "mean")]
-    told = [f"{name} {value:.6g}" for name, value in known if value is not None]
-    told += [f"{count} {name}" for name, count in (("NaN", summary.nans), ("inf", summary.infs)) if count]
-    return ", ".join(told) or f"({', '.join(map(str, summary.shape))}) {summary.dtype}"
+    parts = [f"{name} {value:.6g}" for name, value in known if value is not None]
+    parts += [f"{count} {name}" for name, count in (("NaN", summary.nans), ("inf", summary.infs)) if count]
+    return ", ".join(parts) or f"({', '.join(map(str, summary.shape))}) {summary.dtype}"
 
 
 def single(summary: Summary) -> str:

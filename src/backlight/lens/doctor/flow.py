@@ -23,7 +23,7 @@ MAKERS = {"tensor", "as_tensor", "asarray", "from_numpy", "full", "new_tensor", 
 LEAVING = {"item", "tolist", "numpy", "__array__", "__float__"}
 QUIET = {"grad", "__repr__", "__format__", "__len__", "backward", "register_hook", "data=", "grad="}
 MANY = 64  # numbers that leave by tolist() and are remembered
-MOST_LEAVES = 4000  # that are told from one another
+MOST_LEAVES = 4000  # that are tracked one by one
 TRIES = 3  # uses of a leaf at which its name is looked for
 NO_NEWS = {0.0, 1.0, -1.0, 2.0, 0.5}  # numbers that a program has anyway
 

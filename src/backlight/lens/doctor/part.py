@@ -32,7 +32,7 @@ class Part(Watcher):
         silent: the detector that it is a part of (lens/doctor/silent.py).
     """
 
-    calls: frozenset[str] | None = None  # of the calls that it wants to be told of, plain or not; None for all
+    calls: frozenset[str] | None = None  # names of the calls that it wants, plain or not; None for all
 
     def __init__(self, silent):
         self.silent = silent

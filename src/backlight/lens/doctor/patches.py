@@ -21,7 +21,7 @@ class _WatchedProperty(property):
 
 
 class Patches:
-    """Patches an engine for a `Silent` detector, which is told the events of `Part`."""
+    """Patches an engine for a `Silent` detector and passes the events of `Part` to it."""
 
     def __init__(self, silent):
         self.silent = silent

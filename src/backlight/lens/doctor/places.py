@@ -25,7 +25,7 @@ def place_at(code: CodeType, line: int | None) -> Place:
 
 
 def place_of(code: CodeType, lasti: int) -> Place:
-    """Return the line of an instruction, as watchers are told of it."""
+    """Return the line of an instruction, as watchers get it."""
     return place_at(code, line_number(code, lasti))
 
 

@@ -99,9 +99,9 @@ def _number(value):
 def _step_of(line: dict) -> dict:
     """Return a line with its strings for NaN and inf as numbers again."""
     numbers = {name: _number(line[name]) for name in ("loss", "gradient") if name in line}
-    told = {name: {one: _number(value) for one, value in line.get(name, {}).items()} for name in BY_LAYER}
+    by_layer = {name: {one: _number(value) for one, value in line.get(name, {}).items()} for name in BY_LAYER}
     metrics = {name: _number(value) for name, value in line.get("metrics", {}).items()}
-    return {**line, **numbers, **told, "metrics": metrics, "lr": [_number(rate) for rate in line.get("lr", [])]}
+    return {**line, **numbers, **by_layer, "metrics": metrics, "lr": [_number(rate) for rate in line.get("lr", [])]}
 
 
 def read_history(path: Path | str, *, keep: int = 1000, until: int | None = None) -> History:

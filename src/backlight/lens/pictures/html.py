@@ -110,8 +110,8 @@ def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:
 
 def island(data) -> str:
     """Return data as JSON that may stand inside HTML: no text in it can end the element that it stands in."""
-    told = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 @cache
@@ -159,15 +159,15 @@ class Tables:
 
     def _summary(self, value: Summary) -> int:
         fields = {name: self.plain(getattr(value, name)) for name in _names_of(Summary)}
-        told = {name: one for name, one in fields.items() if one is not None}
-        number, _ = self.summaries.setdefault(repr(told), (len(self.summaries), told))
+        known = {name: one for name, one in fields.items() if one is not None}
+        number, _ = self.summaries.setdefault(repr(known), (len(self.summaries), known))
         return number
 
     def as_dict(self) -> dict:
         """Return the tables as lists."""
         return {
             "places": [dict(zip(("file", "line", "function", "text"), place)) for place in self.places],
-            "summaries": [told for _, told in self.summaries.values()],
+            "summaries": [summary for _, summary in self.summaries.values()],
         }
 
 

@@ -161,13 +161,13 @@ class Inside:
 
     def _sweep(self, way: str) -> None:
         for row in self.rows if way != "up" else reversed(self.rows):
-            asked = []
+            wanted = []
             for item in row:
                 pulls = (self.above[item] if way != "up" else []) + (self.below[item] if way != "down" else [])
-                asked.append(_median([(self.x[other] + shift, weight) for other, shift, weight in pulls]))
-            self._settle(row, asked)
+                wanted.append(_median([(self.x[other] + shift, weight) for other, shift, weight in pulls]))
+            self._settle(row, wanted)
 
-    def _settle(self, row: list[str], asked: list[tuple[float, float] | None]) -> None:
+    def _settle(self, row: list[str], wanted: list[tuple[float, float] | None]) -> None:
         """Move a row's items as near to what they ask for as their order and gaps allow."""
         steps, step = [], 0.0
         for number, item in enumerate(row):
@@ -176,7 +176,7 @@ class Inside:
                 step += self.size[item][0] + _gap(item, row[number + 1])
         blocks: list[tuple[float, list[tuple[float, float]], int]] = []  # (place, what its items ask for, how many)
         for number, item in enumerate(row):
-            place, weight = asked[number] or (self.x[item], 0.01)
+            place, weight = wanted[number] or (self.x[item], 0.01)
             place -= steps[number]
             members, count = [(place, weight)], 1
             while blocks and blocks[-1][0] > place:

@@ -166,7 +166,7 @@ class Builder:
         self.made_in[self._memory_of(tensor, version)[0]] = made.id
 
     def learn_shapes(self, added: list[tuple[Node, object]]) -> None:
-        """Note the outputs' shapes of nodes whose outputs nobody was told of, as far as the engine knows them."""
+        """Note the outputs' shapes of nodes whose outputs were not reported, as far as the engine knows them."""
         for made, node in added:
             if not made.outputs:
                 known = getattr(node, "_input_metadata", ())

@@ -238,7 +238,7 @@ class Recording(Watcher):
     def started(self, run: Run) -> None:
         """Begin a backward; what it runs through is added if it is not known yet."""
         builder = self.builder
-        self._add_as_told([node for node, _ in run.roots if not builder.full])
+        self._add_reported([node for node, _ in run.roots if not builder.full])
         roots = [self._root(node) for node, _ in run.roots]
         if all(root is None for root in roots):
             return
@@ -248,7 +248,7 @@ class Recording(Watcher):
         if self.options.names:
             self.naming.read_frame(frame_of(run.code), builder)
 
-    def _add_as_told(self, roots: list) -> None:
+    def _add_reported(self, roots: list) -> None:
         """Add a graph that was not seen being made; our engine knows its lines, PyTorch those of an earlier block."""
         added = self.builder.add_graph(roots)
         for made, node in added:
@@ -384,7 +384,7 @@ class Recording(Watcher):
 
     def capture(self, edges: list[tuple], outputs: list) -> None:
         """Add a graph that nobody watched."""
-        self._add_as_told([node for node, _ in edges])
+        self._add_reported([node for node, _ in edges])
         for (node, number), tensor in zip(edges, outputs):
             root = self._root(node)
             if root is not None and not tensor.is_leaf:

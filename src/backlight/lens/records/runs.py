@@ -94,14 +94,14 @@ class RunRecording:
             made.outputs.append(Summary(arrived.shape, arrived.dtype))
 
     def accumulated(self, node: int, before, now) -> None:
-        """Note what was in `.grad` before and what is there now, told just before the node's step or just after it."""
+        """Note `.grad` before and after a write; the event comes just before the node's step or just after it."""
         self.spent += clock() - self.since
-        told = None if before is None else self.builder.summary(before), now
+        written = None if before is None else self.builder.summary(before), now
         last = self.backward.steps[-1] if self.backward.steps else None
         if self.nodes[node].kind == LEAF and last is not None and last.node == node and last.grad_after is None:
-            self._grad_written(last, *told)
+            self._grad_written(last, *written)
         else:
-            self.retained[node] = told
+            self.retained[node] = written
         self.since = clock()
 
     def _grad_written(self, step: Step, before: Summary | None, now) -> None:

@@ -91,8 +91,8 @@ class Equations:
 
     def forward(self, node: Node) -> list[str]:
         """Return what an op computed: `e = c · d = 5 · 6 = 30`."""
-        told = self._forward(node)
-        return [*told, "(worked out: its result was not recorded)"] if node.id in self.worked_out else told
+        lines = self._forward(node)
+        return [*lines, "(worked out: its result was not recorded)"] if node.id in self.worked_out else lines
 
     def _forward(self, node: Node) -> list[str]:
         (values, words), outputs = self._known(node), self.outputs(node)
@@ -123,8 +123,8 @@ class Equations:
             found = self._filled(node, parsed, values, gradient)
             if found is not None:
                 general, named = _named(parsed, {}), _named(parsed, words)
-                told = edge.formula if found.shaped or not parsed.rest else general
-                return _lines(told, found, "" if named == general else named) + _result(found, gradient)
+                rule = edge.formula if found.shaped or not parsed.rest else general
+                return _lines(rule, found, "" if named == general else named) + _result(found, gradient)
         arrow = f"{brief(grads[0])} → " if len(grads) == 1 and len(drawn(grads[0])) == 1 else ""
         return _beside(f"{edge.formula}: {arrow}" if edge.formula else arrow, drawn(gradient))
 

@@ -75,10 +75,10 @@ class _Builder:
             yield from _Backward(self, number, backward).steps()
         yield from self._forwards(range(made, len(self.nodes)))
 
-    def moment(self, kind: str, title: str, parts: list[Part], **told) -> Moment:
+    def moment(self, kind: str, title: str, parts: list[Part], **fields) -> Moment:
         """Number a step."""
         self.number += 1
-        return Moment(self.number - 1, kind, title, tuple(parts), held=self.memory.held, **told)
+        return Moment(self.number - 1, kind, title, tuple(parts), held=self.memory.held, **fields)
 
     def _forwards(self, ids: range) -> Iterator[Moment]:
         for node in (self.nodes[id] for id in ids):
@@ -153,8 +153,8 @@ class _Backward:
             yield self._grad(step) if self.nodes[step.node].kind == LEAF else self._fire(step)
         yield self._end()
 
-    def _moment(self, kind: str, title: str, parts: list[Part], **told) -> Moment:
-        return self.builder.moment(kind, title, parts, backward=self.number, **told)
+    def _moment(self, kind: str, title: str, parts: list[Part], **fields) -> Moment:
+        return self.builder.moment(kind, title, parts, backward=self.number, **fields)
 
     @property
     def _name(self) -> str:
@@ -196,10 +196,10 @@ class _Backward:
             given = [one.gradient for one in pieces if one.gradient is not None]
             if target[0] not in self.firing and given:
                 total, shape = self.totals[target], tuple(given[0].shape)
-                told = brief(given[0]) if len(given) == 1 else f"a sum of shape {shape_text(shape)}"
+                text = brief(given[0]) if len(given) == 1 else f"a sum of shape {shape_text(shape)}"
                 if total is not None:
-                    told = brief(Summary(shape, given[0].dtype, values=np.asarray(total).tolist()))
-                yield f"{told} for {word_of(self.nodes[target[0]])}"
+                    text = brief(Summary(shape, given[0].dtype, values=np.asarray(total).tolist()))
+                yield f"{text} for {word_of(self.nodes[target[0]])}"
 
     def _fire(self, step: Step) -> Moment:
         node = self.nodes[step.node]
@@ -212,7 +212,7 @@ class _Backward:
         if freed is not None:
             parts.append(Part("memory", "frees", (self._freed(freed),)))
         inside = f" in {node.module}" if node.module else ""
-        return self._told(
+        return self._step_moment(
             FIRE, f"{self._name}: {function_of(node)} fires{inside}", parts, step, flows=flows, freed=freed or 0
         )
 
@@ -223,9 +223,9 @@ class _Backward:
             parts.append(_accumulated(word_of(node), step))
         elif not self.backward.into_grad:
             parts.append(Part("grad", "returned", (f"by autograd.grad; {word_of(node)}.grad is not touched",)))
-        return self._told(GRAD, f"{self._name}: the gradient of {function_of(node)} is complete", parts, step)
+        return self._step_moment(GRAD, f"{self._name}: the gradient of {function_of(node)} is complete", parts, step)
 
-    def _told(self, kind: str, title: str, parts: list[Part], step: Step, **told) -> Moment:
+    def _step_moment(self, kind: str, title: str, parts: list[Part], step: Step, **fields) -> Moment:
         arrived = next((one for one in step.incoming if one is not None), None)
         return self._moment(
             kind,
@@ -235,7 +235,7 @@ class _Backward:
             gradient=None if arrived is None else brief(arrived),
             grad=None if step.grad_after is None else brief(step.grad_after),
             place=place_text(self.nodes[step.node].place),
-            **told,
+            **fields,
         )
 
     def _freed(self, freed: int) -> str:
@@ -285,8 +285,8 @@ class _Backward:
         if not _is_sum(pieces, before):
             return _with_ending(drawn(before), f", from {listed(sources)}")
         terms = [one.gradient for one in pieces]
-        told = [f"{sum_text(terms)} {sum_sign(terms, before)} {brief(before)}"]
-        return told + [f"{brief(one.gradient)} from {source}" for one, source in zip(pieces, sources)]
+        lines = [f"{sum_text(terms)} {sum_sign(terms, before)} {brief(before)}"]
+        return lines + [f"{brief(one.gradient)} from {source}" for one, source in zip(pieces, sources)]
 
     def _hooks(self, step: Step) -> Iterator[Part]:
         for change in step.changes:

@@ -41,13 +41,13 @@ def brief(summary: Summary | None) -> str:
         return (
             "a number" if summary.norm is None else number_text(summary.norm if summary.mean is None else summary.mean)
         )
-    told = [f"{shape_text(tuple(summary.shape))}"]
+    parts = [f"{shape_text(tuple(summary.shape))}"]
     if summary.norm is not None:
-        told.append(f"of norm {number_text(summary.norm)}")
+        parts.append(f"of norm {number_text(summary.norm)}")
     for count, name in ((summary.nans, "NaN"), (summary.infs, "inf")):
         if count:
-            told.append(f"with {count} {name}")
-    return " ".join(told)
+            parts.append(f"with {count} {name}")
+    return " ".join(parts)
 
 
 def brief_array(array: np.ndarray) -> str:
@@ -102,8 +102,8 @@ def equals(summary: Summary | None) -> str:
         return "="
     if is_written_out(summary):
         return "≈" if any_shortened(given_of(summary).array) else "="
-    told = summary.norm if summary.shape or summary.mean is None else summary.mean
-    return "≈" if told is not None and is_shortened(float(told)) else "="
+    number = summary.norm if summary.shape or summary.mean is None else summary.mean
+    return "≈" if number is not None and is_shortened(float(number)) else "="
 
 
 def sum_sign(terms: list[Summary], whole: Summary) -> str:

@@ -40,7 +40,7 @@ def is_unknown(node: Node) -> bool:
 
 
 def worked_out(node: Node, stem: str, values: Mapping[str, Given]) -> Summary | None:
-    """Return what a node computed (see NOTE [Worked out]); None where that cannot be told."""
+    """Return what a node computed (see NOTE [Worked out]); None where that is unknown."""
     shown = node.outputs[0]
     if stem not in EXPRESSIONS or shown.dtype not in FLOATS:
         return None

@@ -94,7 +94,7 @@ class DebertaConfig:
 
     @property
     def farthest(self) -> int:
-        """The distance up to which distances are told apart."""
+        """The largest distance that has an embedding of its own."""
         return self.max_relative_positions if self.max_relative_positions > 0 else self.max_position_embeddings
 
     @property

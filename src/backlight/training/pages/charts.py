@@ -223,9 +223,9 @@ def _smoothed(points: list[tuple]) -> list[tuple]:
 
 def svg_of(height: float, label: str, content: str, hover: dict) -> str:
     """Return a picture; the page's script reads `hover` to tell the values under the pointer."""
-    told = escape(json.dumps(hover, allow_nan=False, separators=(",", ":")))
+    data = escape(json.dumps(hover, allow_nan=False, separators=(",", ":")))
     box, said = f"0 0 {WIDTH} {height}", escape(label)
-    return f'<svg viewBox="{box}" role="img" aria-label="{said}" data-hover="{told}">{content}</svg>'
+    return f'<svg viewBox="{box}" role="img" aria-label="{said}" data-hover="{data}">{content}</svg>'
 
 
 def brief(value: float | None) -> float | None:

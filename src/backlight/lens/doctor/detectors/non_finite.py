@@ -74,7 +74,7 @@ class NonFinite(Part):
         self.risks: dict[int, str] = {}  # nodes -> what was risky about their inputs
         self.spoilt: Spoilt | None = None
         self.root_is_finite = True
-        self.told = False
+        self.reported = False
 
     def called(self, call: Call) -> None:
         """Look at what an op returns."""
@@ -161,9 +161,9 @@ class NonFinite(Part):
         self.root_is_finite = False
         known = self._known(tensor)
         birth = None if known is None else known[0]
-        if birth is None or self.told:
+        if birth is None or self.reported:
             return
-        self.told = True
+        self.reported = True
         self._report_birth(birth, f"The loss at {said(place)} is {kind}.")
 
     def _report_birth(self, birth: Birth, *more: str) -> None:
@@ -188,7 +188,7 @@ class NonFinite(Part):
 
     def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
         """Note the first node that makes a gradient NaN or infinite, and the next that makes NaN of infinity."""
-        if not grad_inputs or not self.root_is_finite or self.told:
+        if not grad_inputs or not self.root_is_finite or self.reported:
             return
         made = self._worst(grad_inputs)
         if made is None or (self.spoilt is not None and (self.spoilt.kind == "NaN" or made == "inf")):
@@ -224,12 +224,12 @@ class NonFinite(Part):
 
     def accumulated(self, run: Run, tensor, arrived, before) -> None:
         """Report a spoilt gradient when it gets into `.grad`."""
-        if self.spoilt is None or self.told:
+        if self.spoilt is None or self.reported:
             return
         kind = self._kind(arrived)
         if kind is None:
             return
-        self.told = True
+        self.reported = True
         spoilt, name = self.spoilt, self.silent.flow.name_of(tensor)
         evidence = (*spoilt.evidence, *spoilt.then, f"{name}.grad has {_count(self.values(arrived), kind)}.")
         found = rule("nan-gradient" if kind == "NaN" else "infinite-gradient").found(
@@ -249,7 +249,7 @@ class NonFinite(Part):
 
     def end(self, problem) -> None:
         """Report NaNs that were recorded and that nobody made finite."""
-        if self.told:
+        if self.reported:
             return
         for birth in self.births:
             if birth.kind == "NaN" and birth.recorded and not birth.handled:

@@ -132,7 +132,7 @@ class Rebuilt(Part):
         flow = self.silent.flow
         cuts = flow.cuts_before(old, new.cuts)
         if any(cut.name in ("item", "tolist") for cut in cuts):
-            return  # a loss made of numbers, told already
+            return  # a loss made of numbers, reported already
         where = place if new.code is None else place_of(new.code, new.lasti)
         made = f"made at {said(where)}" if new.code is not None else "made on the fly"
         evidence = [f"A tensor of shape {new.shape}, {made}, is a leaf; it got the gradient."]
