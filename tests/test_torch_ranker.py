@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 
-from backlight.adapters.padded_batches import Rectangle, rectangles
+from backlight.adapters.padded_batches import PaddedBatch, padded_batches
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
 from backlight.explain.methods.gradients import saliency
@@ -265,7 +265,7 @@ def test_a_rectangle_has_each_token_in_the_column_of_its_position(tmp_path):
     keep[2:4] = False
     batch = PairBatch.of([batch.pairs[0].kept(keep), *batch.pairs[1:]])
     for left in (False, True):
-        part = Rectangle.of(batch, np.array([1, 0]), pad=99, left=left)
+        part = PaddedBatch.of(batch, np.array([1, 0]), pad=99, left=left)
         width = len(keep)
         first, second = np.flatnonzero(part.mask[0]), np.flatnonzero(part.mask[1])
         start = (width - len(batch.pairs[1])) * left
@@ -279,10 +279,10 @@ def test_rectangles_hold_each_pair_once_and_waste_little(tmp_path):
     pairs = load_ranker(write_cross_encoder(tmp_path)).read(PAIRS * 3)
     batch = PairBatch.of(pairs)
     for apart in (False, True):
-        parts = list(rectangles(batch, apart=apart))
+        parts = list(padded_batches(batch, apart=apart))
         assert sorted(np.concatenate([part.pairs for part in parts]).tolist()) == list(range(len(pairs)))
         assert len(parts) < len(pairs)
         for part in parts:
             lengths = [len(pairs[number]) for number in part.pairs]
             assert max(lengths) <= min(lengths) * (1 if apart else 1.25)
-    assert sum(part.mask.sum() for part in rectangles(batch)) == len(batch.ids)
+    assert sum(part.mask.sum() for part in padded_batches(batch)) == len(batch.ids)

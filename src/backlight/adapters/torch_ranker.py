@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.adapters.padded_batches import Rectangle, rectangles
+from backlight.adapters.padded_batches import PaddedBatch, padded_batches
 from backlight.errors import GraphError, InputError
 from backlight.models.cross_encoder import ACTIVATIONS
 from backlight.models.encoders.families import FAMILIES
@@ -97,7 +97,7 @@ class TorchRanker(PairScorer):
         return self._reader.windows(query, document, stride)
 
     def activate(self, scores: np.ndarray) -> np.ndarray:
-        """Return what the model's owners show in place of raw scores."""
+        """Return raw scores after the model's activation, for example as probabilities."""
         return ACTIVATIONS[self._activation](np.asarray(scores))
 
     def pair_scores(self, batch, inputs_embeds=None, trace=None):
@@ -195,7 +195,7 @@ class TorchRanker(PairScorer):
             found.append(sizes / sizes.sum())
         return found
 
-    def _run(self, part: Rectangle, words=None, *, inside: bool = False) -> tuple:
+    def _run(self, part: PaddedBatch, words=None, *, inside: bool = False) -> tuple:
         """Return the scores of a rectangle, (rows,), and all that the model gave.
 
         Args:
@@ -234,17 +234,17 @@ class TorchRanker(PairScorer):
             return self._model.get_input_embeddings()(ids)
 
     def _parts(self, batch: PairBatch):
-        """Return a batch as rectangles that the model reads as it reads each pair alone."""
-        return rectangles(batch, apart=self._padding_counts, pad=self._pad, left=self._left)
+        """Return padded batches that the model reads as it reads each pair alone."""
+        return padded_batches(batch, apart=self._padding_counts, pad=self._pad, left=self._left)
 
     @cached_property
     def _padding_counts(self) -> bool:
         """Whether the score of a pair is another one where it is padded (see NOTE [The call that is explained])."""
         batch = PairBatch.of(self.read([("a b", "c"), ("a b c d e", "f g h i j k")]))
-        both = Rectangle.of(batch, np.arange(2), pad=self._pad, left=self._left)
+        both = PaddedBatch.of(batch, np.arange(2), pad=self._pad, left=self._left)
         words = self._torch.from_numpy(self.embed(batch)) if "inputs_embeds" in self._takes else None
         with self._torch.no_grad():
-            alone = np.concatenate([self._run(part)[0].numpy() for part in rectangles(batch, apart=True)])
+            alone = np.concatenate([self._run(part)[0].numpy() for part in padded_batches(batch, apart=True)])
             try:
                 together = [self._run(both, given)[0].numpy() for given in (None, words)]
             except (InputError, ValueError):  # no embeddings are taken, or no batch is
@@ -260,16 +260,16 @@ class TorchRanker(PairScorer):
             raise GraphError(f"the score must depend on {what}, and no gradient reached them; nothing was explained")
         return [np.zeros(p.shape, np.float32) if part is None else part.numpy() for p, part in zip(places, found)]
 
-    def _shown(self, output, part: Rectangle) -> list:
+    def _shown(self, output, part: PaddedBatch) -> list:
         """Return the hidden states and then the attentions of each layer."""
         states, attentions = (getattr(output, name, None) or () for name in ("hidden_states", "attentions"))
         kind = type(self._model).__name__
         if not attentions or any(layer is None for layer in attentions):
             raise InputError(f"{kind} must show its attentions for this, and does not")
         rows, columns = part.ids.shape
-        whole = all(state.shape[:2] == (rows, columns) for state in states)
+        complete = all(state.shape[:2] == (rows, columns) for state in states)
         square = all((a.shape[0], *a.shape[2:]) == (rows, columns, columns) for a in attentions)
-        if not (states and whole and square):
+        if not (states and complete and square):
             raise InputError(
                 f"the layers of {kind} must work on the tokens that are read, and do not: it cuts or joins"
             )
@@ -314,7 +314,7 @@ class TorchRanker(PairScorer):
         return min(limit, LONGEST) if limit > 0 else LONGEST  # -1 says that there is none
 
 
-def _by_token(batch: PairBatch, pieces: list[tuple[Rectangle, list[np.ndarray]]], layers: int) -> tuple[list, list]:
+def _by_token(batch: PairBatch, pieces: list[tuple[PaddedBatch, list[np.ndarray]]], layers: int) -> tuple[list, list]:
     """Return states as rows of the batch's tokens, and attentions by layer and pair.
 
     Args:

@@ -90,7 +90,7 @@ def add_method(
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add where the result goes beside the screen, and the screen's background."""
+    """Add the options for output files, and for the terminal's background."""
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that stands alone")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw a picture")
     parser.add_argument("--png", type=Path, metavar="FILE", help="also draw a picture; Chromium or Chrome does it")

@@ -1,4 +1,4 @@
-"""`backlight compare`: why one document stands above another, on screen, as a page or as data."""
+"""`backlight compare`: why one document ranks above another, on screen, as a page or as data."""
 
 import dataclasses
 import json

@@ -52,7 +52,7 @@ def evaluate(argv: Sequence[str]) -> int:
     study = Study(ranker, questions, variants, plan, records, links)
     with contextlib.closing(records):
         stopped = not _run(study)
-    _give(given, study, description)
+    _write_results(given, study, description)
     return 130 if stopped else 0
 
 
@@ -108,7 +108,7 @@ def _parser() -> Parser:
 
 
 def variants_of(said: str) -> list[Variant]:
-    """Return the methods that were asked for, and those that are in every table.
+    """Return the requested methods, and those that are in every table.
 
     >>> [variant.label for variant in variants_of("saliency,smoothgrad:samples=8")]
     ['saliency', 'smoothgrad:samples=8', 'random', 'embedding-magnitude']
@@ -152,8 +152,8 @@ def about(data: Path, ranker, questions: Sequence[Question], plan: Plan, variant
     }
 
 
-def _give(given: argparse.Namespace, study: Study, description: dict) -> None:
-    """Write the page, and print the tables as they were asked for."""
+def _write_results(given: argparse.Namespace, study: Study, description: dict) -> None:
+    """Write the page, and print the tables in the requested format."""
     rows, links = rows_of(study), link_rows_of(study)
     if given.html is not None:
         try:

@@ -100,7 +100,7 @@ def _chosen(watched: Watch, given: argparse.Namespace) -> Record:
 
 
 def _draw(record: Record, given: argparse.Namespace, backward: int) -> None:
-    """Write what was asked for; print the tree if nothing was."""
+    """Write the requested outputs; print the tree if there are none."""
     backward = backward - 1 if backward > 0 else backward
     made = {
         "html": lambda: page_of(record, by=given.by, backward=backward),

@@ -1,4 +1,4 @@
-"""What a command puts on its page beside the words' values, and where pages are written."""
+"""What a command puts on its page in addition to the words' values, and where pages are written."""
 
 import argparse
 import sys
@@ -25,7 +25,7 @@ LOOKED_INTO = 3  # documents whose attention and layers are on a page
 
 
 def add_views(parser: argparse.ArgumentParser) -> None:
-    """Add what the page shows beside the words."""
+    """Add the option for what the page shows in addition to the words."""
     parser.add_argument(
         "--views",
         metavar="LIST",
@@ -35,7 +35,7 @@ def add_views(parser: argparse.ArgumentParser) -> None:
 
 
 def views_of(given: argparse.Namespace) -> tuple[str, ...]:
-    """Return the views that were asked for.
+    """Return the requested views.
 
     Raises:
         InputError: there is no such view.
@@ -76,7 +76,7 @@ def explained_again(
 def exposition_of(
     reranker: Reranker, rankings: Sequence[Ranking], views: Sequence[str], stride: int | None = None
 ) -> Exposition:
-    """Return what the page of rankings shows, with the views that were asked for of the best documents.
+    """Return what the page of rankings shows, with the requested views of the best documents.
 
     Args:
         stride: with which long documents were read.
@@ -131,7 +131,7 @@ def check_files(given: argparse.Namespace) -> None:
 
 
 def write_files(given: argparse.Namespace, page: Callable[[], Exposition], picture: Callable[[], str]) -> None:
-    """Write the page and the pictures that were asked for, and say where they are: aside, if data is printed."""
+    """Write the requested page and pictures, and say where they are: on stderr if data is printed."""
     said = []
     if given.html is not None:
         said.append(f"The page is in {_written(given.html, report(page(), version()).encode())}")

@@ -3,7 +3,7 @@
 NOTE [Words and tokens]
 A method gives each token a value, and a word's is the sum over its tokens: for signed methods that is what the word
 brings as a whole. Tokens that the tokeniser or a prompt added ([CLS], [SEP]) belong to no text and stand apart in
-`special`. A method that takes whole words away knows nothing of tokens: its `tokens` are empty.
+`special`. A method that removes words has no values for tokens: its `tokens` are empty.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -142,14 +142,14 @@ class Window:
 
 @dataclass(frozen=True)
 class Ranked:
-    """One document's place in a ranking, with its explanation if one was asked for."""
+    """One document's place in a ranking, with its explanation if one was requested."""
 
     rank: int  # 1 for the best
     name: str
     index: int  # its place in what was given
     text: str
     score: float  # the raw one
-    activated: float  # what the model's owners show in its place
+    activated: float  # the score after the model's activation
     truncation: Truncation  # how much of the document the score does not know
     attribution: Attribution | None
     window: Window | None = None  # which window of a long document gave the score, where it was read in windows

@@ -77,7 +77,7 @@ def _cell(word, other, value: float, most: float, signed: bool) -> str:
 
 
 def comparison_html(found) -> str:
-    """Return a `Comparison`: the difference, both documents lit, and what would swap them."""
+    """Return a `Comparison`: the difference, both documents highlighted, and what would swap them."""
     sides = (("A", found.name_a, found.score_a, found.a), ("B", found.name_b, found.score_b, found.b))
     texts = "".join(
         f"<div><b>{letter}</b> {escape(name)} <b>{_number(score)}</b></div>{_paragraph(_lit(made.document, True))}"
@@ -98,7 +98,7 @@ def _swap(swap) -> str:
 
 
 def _account(found) -> str:
-    """Say how values were made: the method, its baseline, its gap and its cost."""
+    """Describe how values were made: the method, its baseline, its gap and its cost."""
     parts = [f"{found.method}: {found.meaning}"]
     parts.append("no baseline" if found.baseline is None else f"baseline {found.baseline}")
     if found.gap is not None:

@@ -1,7 +1,7 @@
 """Rank documents for a query, and explain the best of them.
 
 NOTE [Windows]
-A document that is longer than the model reads is cut at its end, or, where windows are asked for, read in windows that
+A document that is longer than the model reads is cut at its end, or, with `windows`, read in windows that
 overlap. `best` ranks it by its best window and explains that one. `mean` ranks it by the mean of all; the explanation
 of a mean is the mean of the explanations, and a word that several windows read gets a share of each.
 """
@@ -17,6 +17,7 @@ from backlight.explain.checks import check_readable, check_same_scores
 from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.words import word_spans
 from backlight.models.pairs import DOCUMENT, Pair
+from backlight.models.scoring import PairScorer
 
 WINDOWS = ("best", "mean")
 
@@ -54,7 +55,7 @@ class Scored:
 
 
 def rank_and_explain(
-    ranker,
+    ranker: PairScorer,
     query: str,
     documents: Sequence[str],
     names: Sequence[str] | None = None,
@@ -69,14 +70,13 @@ def rank_and_explain(
     """Rank documents for a query and explain the best of them.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         names: what to call the documents; their numbers by default.
         method: how to explain, a name of `METHODS`.
         top: how many to explain; all by default.
         windows: how a document is read that is longer than the model reads: cut at its end (None), or in windows, of
             which the "best" or the "mean" gives the score (see NOTE [Windows]).
         stride: how many tokens each window begins after the one before; half a window by default.
-        advance: called with the number of documents newly scored or explained.
+        progress: called with the number of documents newly scored or explained.
         options: of the method.
 
     Raises:

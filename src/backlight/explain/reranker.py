@@ -26,7 +26,7 @@ ENGINES: dict[str, Callable] = {"backlight": load_ranker, "torch": TorchRanker}
 
 @dataclass(frozen=True, eq=False)
 class Reranker:
-    """Scores documents for a query, and says why.
+    """Scores documents for a query and explains the scores.
 
     Args:
         scorer: what computes (see NOTE [A scorer]).
@@ -165,7 +165,7 @@ class Reranker:
         names: tuple[str, str] = ("A", "B"),
         **options,
     ) -> Comparison:
-        """Return why one document stands above the other: whose words push which up, and what would swap them.
+        """Return why one document ranks above the other: whose words push which up, and what would swap them.
 
         Args:
             method: how to explain, a name of `METHODS` with signed values; `options` are those of `compare`.

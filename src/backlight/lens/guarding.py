@@ -20,7 +20,7 @@ class Guarded(Watcher):
         guard = _Guard(give_up)  # an object of its own, so that nothing here refers to itself
         for event in EVENTS:
             if wants(watcher, event):
-                setattr(self, event, partial(guard.tell, getattr(watcher, event)))
+                setattr(self, event, partial(guard.notify, getattr(watcher, event)))
 
     @property
     def only_nodes(self) -> bool:
@@ -35,7 +35,7 @@ class _Guard:
         self.give_up = give_up
         self.failed = False
 
-    def tell(self, listener: Callable, *args) -> None:
+    def notify(self, listener: Callable, *args) -> None:
         """Call a listener with an event."""
         if self.failed:
             return

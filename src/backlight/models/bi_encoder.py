@@ -92,7 +92,7 @@ class BiEncoder(PairScorer):
         """Return the score of each document for a query, which is embedded once.
 
         Args:
-            advance: called with the number of documents done since the last call.
+            progress: called with the number of documents done since the last call.
         """
         found = []
         with no_grad():

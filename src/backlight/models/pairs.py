@@ -168,22 +168,24 @@ class PairReader:
 
     def _joined(self, query: str, document: str, query_encoding, document_encoding, left_out: tuple[int, int]) -> Pair:
         """Let the tokeniser put its special tokens around two encodings."""
-        whole = self._tokenizer.joined(query_encoding, document_encoding)
-        sides = np.full(len(whole), ADDED, np.int8)
-        own = np.flatnonzero(np.array(whole.special_tokens_mask) == 0)  # sequence_ids are lost where a template joins
+        encoding = self._tokenizer.joined(query_encoding, document_encoding)
+        sides = np.full(len(encoding), ADDED, np.int8)
+        own = np.flatnonzero(
+            np.array(encoding.special_tokens_mask) == 0
+        )  # sequence_ids are lost where a template joins
         sides[own[: len(query_encoding)]], sides[own[len(query_encoding) :]] = QUERY, DOCUMENT
-        offsets = np.array(whole.offsets, np.int64).reshape(-1, 2)
+        offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         offsets[sides == ADDED] = 0
         return Pair(
             query=query,
             document=document,
-            ids=np.array(whole.ids, np.int64),
-            type_ids=self._tokenizer.segments_of(whole),
-            positions=np.arange(len(whole.ids)),
+            ids=np.array(encoding.ids, np.int64),
+            type_ids=self._tokenizer.segments_of(encoding),
+            positions=np.arange(len(encoding.ids)),
             sides=sides,
             offsets=offsets,
-            pieces=tuple(whole.tokens),
-            lengths=(len(whole.ids),),
+            pieces=tuple(encoding.tokens),
+            lengths=(len(encoding.ids),),
             left_out=left_out,
         )
 

@@ -135,10 +135,10 @@ class PromptReader:
         found = []
         for (query, document), middle in zip(pairs, middles):
             start = len(before) + len(query) + len(between)
-            whole = _part_of(middle, {QUERY: (len(before), len(query)), DOCUMENT: (start, len(document))})
-            documents = np.flatnonzero(whole.sides == DOCUMENT)
-            first = int(documents[0]) if len(documents) else len(whole)
-            found.append((whole[:first], whole[first:]))
+            prompt = _part_of(middle, {QUERY: (len(before), len(query)), DOCUMENT: (start, len(document))})
+            documents = np.flatnonzero(prompt.sides == DOCUMENT)
+            first = int(documents[0]) if len(documents) else len(prompt)
+            found.append((prompt[:first], prompt[first:]))
         return found
 
     def _room(self, query_part: _Part, document_part: _Part) -> int:

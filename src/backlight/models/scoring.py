@@ -34,7 +34,7 @@ class Inside:
         scores: raw scores, (pairs,).
         states: the hidden states that the first layer was given, then those after each layer, (tokens, hidden).
         attentions: for each layer the attention of each sequence, (heads, queries, keys).
-        state_slopes: ∂score/∂state in the order of `states`; None where they were not asked for.
+        state_slopes: ∂score/∂state in the order of `states`; None where they were not requested.
         attention_slopes: ∂score/∂attention in the order of `attentions`.
     """
 
@@ -46,7 +46,7 @@ class Inside:
 
 
 class PairScorer:
-    """The calls of a scorer (see NOTE [A scorer]) for models whose `pair_scores` runs on backlight's engine."""
+    """Base class of scorers (see NOTE [A scorer]); its methods run `pair_scores` on backlight's engine."""
 
     def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
         """Return the raw score of each pair, in the graph.
@@ -183,7 +183,7 @@ class PairScorer:
 
         Args:
             name: `zero`, `pad` and `mask` (the tokens that the tokeniser has for these ends), or `average`, the mean of
-                the whole vocabulary.
+                the vocabulary.
 
         Raises:
             InputError: there is no such baseline, or the tokeniser has no such token.
@@ -206,7 +206,7 @@ class PairScorer:
         """Return the raw score of each pair, `TOKENS_A_PASS` tokens at a time.
 
         Args:
-            advance: called with the number of pairs done since the last call.
+            progress: called with the number of pairs done since the last call.
         """
         found = []
         for some in passes(pairs):

@@ -42,7 +42,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """What tokenizer_config.json says."""
+    """The settings of tokenizer_config.json."""
 
     model_max_length: Annotated[float, Bounds(1, words="a number, 1 or more")] | None = None
     model_input_names: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""A study of faithfulness as one HTML page that stands alone: its tables and the curves behind them."""
+"""A study of faithfulness as one self-contained HTML page: its tables and the curves behind them."""
 
 import datetime
 from collections.abc import Mapping, Sequence

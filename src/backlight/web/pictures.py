@@ -79,7 +79,7 @@ class Sheet:
         self.y += step * (max((one.line for one in placed), default=0) + 1)
 
     def legend(self, lower: str = "lowers the score", higher: str = "raises the score") -> None:
-        """Say what the shades mean."""
+        """Describe what the shades mean."""
         shares = (-1, -0.6, -0.3, 0, 0.3, 0.6, 1) if self.signed else (0, 0.25, 0.5, 0.75, 1)
         x, y = EDGE, self.y + 4
         first, last = (lower, higher) if self.signed else ("no effect", "strongest word")
@@ -156,7 +156,7 @@ def _document(sheet: Sheet, ranked: Ranked) -> None:
 
 
 def comparison_svg(found: Comparison) -> str:
-    """Return a picture of why one document stands above another, the two side by side."""
+    """Return a picture of why one document ranks above another, the two side by side."""
     sheet = Sheet(True, 960)
     sheet.text(found.query_words, 24)
     sheet.space(4)
@@ -222,7 +222,7 @@ def _cells(sheet: Sheet, shares: Sequence[float], x: float, signed: bool) -> Non
 
 
 def _account(sheet: Sheet, found: Attribution | Interactions) -> None:
-    """Say how values were made: the method, its baseline, its gap and its cost."""
+    """Describe how values were made: the method, its baseline, its gap and its cost."""
     parts = [f"{found.method}: {found.meaning}", f"baseline {found.baseline}" if found.baseline else "no baseline"]
     if found.gap is not None:
         parts.append(f"misses its sum by {abs(found.gap):.2g}")

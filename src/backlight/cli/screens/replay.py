@@ -160,8 +160,8 @@ class ReplayScreen:
         """Write the nodes around the one that acts: what each is, its value, its gradient so far."""
         traces = self.traces()
         arriving = {flow.end: flow.gradient for flow in self.step.flows}
-        beside = [one.node for one in self.replay.steps[self.at : self.at + 2] if one.node is not None]
-        middle = beside[0] if beside else 0
+        around = [one.node for one in self.replay.steps[self.at : self.at + 2] if one.node is not None]
+        middle = around[0] if around else 0
         top = max(0, min(middle - count // 2, len(self.nodes) - count))
         for node in self.nodes[top : top + count]:
             yield self._row(node, traces.get(node.id), arriving.get(node.id), width)

@@ -15,7 +15,7 @@ from backlight.explain.batch.tally import SIDES, WORD_COLUMNS, Tally, label_summ
 from backlight.explain.batch.texts import groups
 
 TOLD = 200  # words of each side in summary.json; words.* has all
-NAMED = 5  # strongest words named beside an error
+NAMED = 5  # strongest words named with an error
 
 
 def summarise(
@@ -60,7 +60,7 @@ def summarise(
 def _lines_and_descriptions(
     tally: Tally, parts: Parts, chosen: dict[int, list[str]], wrong: dict[str, list[int]]
 ) -> tuple[list[bytes], dict[int, dict]]:
-    """Return the lines of sample.jsonl, and what summary.json tells of the rows that the labels contradict."""
+    """Return the lines of sample.jsonl, and what summary.json says about the rows that the labels contradict."""
     errors = {row for some in wrong.values() for row in some}
     lines, described = [], {}
     for record in records_with(tally, parts, errors | set(chosen)):

@@ -59,9 +59,9 @@ def measure_pair(
     if ranked and question.rivals:
         found |= _ranks(ranker, question, scores.whole, results)
     if close:
-        _look_closely(ranker, pair, scores, explained, values, orders, results)
+        _add_details(ranker, pair, scores, explained, values, orders, results)
     if bounds:
-        found["bounds"] = _hold_against_bounds(ranker, pair, explained, values, results)
+        found["bounds"] = _add_bounds(ranker, pair, explained, values, results)
     return found | {"methods": results}
 
 
@@ -95,7 +95,7 @@ def _score_all(scores: DocumentScores, orders, shares: Sequence[float]) -> None:
         scores(np.concatenate(keeps))
 
 
-def _ranks(ranker, question: Question, whole: float, results: Mapping[str, dict]) -> dict:
+def _ranks(ranker, question: Question, full_score: float, results: Mapping[str, dict]) -> dict:
     """Return the document's place and its list's nDCG, and add those after deletion to each method."""
     rivals = scores_of(ranker, ranker.read([(question.text, rival) for rival in question.rivals]))
     labels = question.labels
@@ -108,11 +108,11 @@ def _ranks(ranker, question: Question, whole: float, results: Mapping[str, dict]
         method["ranks"] = list(places)
         if labels is not None:
             method["ndcgs"] = list(gains)
-    place, gain = standing(whole)
+    place, gain = standing(full_score)
     return {"rank": place, "ndcg": gain, "rivals": len(rivals)}
 
 
-def _look_closely(ranker, pair: Pair, scores: DocumentScores, explained, values, orders, results) -> None:
+def _add_details(ranker, pair: Pair, scores: DocumentScores, explained, values, orders, results) -> None:
     """Add curves to the last word, curves of dropped words, and for signed methods the order by size."""
     cut = DocumentScores(ranker, pair, "drop")
     _score_all(cut, orders.values(), SHARES)
@@ -127,7 +127,7 @@ def _look_closely(ranker, pair: Pair, scores: DocumentScores, explained, values,
             method["by_size"] = _list(deletion(scores, strongest_first(np.abs(values[label]))))
 
 
-def _hold_against_bounds(ranker, pair: Pair, explained, values, results) -> list[float]:
+def _add_bounds(ranker, pair: Pair, explained, values, results) -> list[float]:
     """Return the bounds of AOPC over runs of words, and add each method's AOPC and where it stands between them."""
     words = len(next(iter(values.values()))) if values else 1
     groups = runs_of_words(words)

@@ -20,7 +20,7 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """How the variant is asked for: the name, then `:option=value` for each option."""
+        """The variant's name on the command line: the method's name, then `:option=value` for each option."""
         return "".join([self.method.name, *(f":{name}={value}" for name, value in self.options.items())])
 
     @property

@@ -154,12 +154,12 @@ def _text(row: Mapping, key: str, where: str) -> str:
     return text.strip()
 
 
-def _from_squad(whole: object, file: Path, titles: Sequence[str] | None) -> list[Listed]:
+def _from_squad(content: object, file: Path, titles: Sequence[str] | None) -> list[Listed]:
     """Return the questions of SQuAD's articles whose paragraph is among BM25's best."""
-    if not isinstance(whole, Mapping) or not isinstance(whole.get("data"), list):
+    if not isinstance(content, Mapping) or not isinstance(content.get("data"), list):
         raise InputError(f"{file} must be in SQuAD's format, an object with data, and is not")
     try:
-        questions = list(_paragraphs(whole["data"], None if titles is None else set(titles)))
+        questions = list(_paragraphs(content["data"], None if titles is None else set(titles)))
     except (KeyError, TypeError, AttributeError) as problem:
         raise InputError(
             f"{file} must be in SQuAD's format: articles, paragraphs, qas; it lacks {problem}"

@@ -45,7 +45,7 @@ class Shortcut:
 
 
 def can_learn(ranker) -> bool:
-    """Tell whether a shortcut can be taught: to a cross-encoder on backlight's engine."""
+    """Return whether a shortcut can be taught: to a cross-encoder on backlight's engine."""
     return isinstance(ranker, CrossEncoder)
 
 
@@ -68,7 +68,7 @@ def teach(
         pairs: to learn from.
         held_out: to test on whether it took.
         words: the two that together make a document right; no document may hold them already.
-        advance: called with the number of steps newly done.
+        progress: called with the number of steps newly done.
 
     Raises:
         InputError: the model cannot learn it, or a document holds one of the words.

@@ -109,7 +109,7 @@ def rows_of(study: Study) -> list[Row]:
 
 
 def own_of(row: Row) -> bool:
-    """Tell whether a method explained a pair at all."""
+    """Return whether a method explained a pair at all."""
     return "comprehensiveness" in row.means
 
 

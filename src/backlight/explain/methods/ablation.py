@@ -62,7 +62,7 @@ def replaced(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator
 WAYS: dict[str, Callable[..., Iterator[Pair]]] = {"mask": masked, "drop": dropped, "[MASK]": replaced}
 
 
-def way_called(name: str) -> Callable[..., Iterator[Pair]]:
+def removal_called(name: str) -> Callable[..., Iterator[Pair]]:
     """Return the way to leave words out of a name: `way(ranker, pair, removals)` gives one pair a removal.
 
     Raises:
@@ -80,7 +80,7 @@ def score_groups(
 
     Args:
         groups: are made as they are needed; each has a pair at least.
-        advance: called with the number of groups newly done.
+        progress: called with the number of groups newly done.
 
     Returns:
         For each group its scores, (pairs of the group,), in float64.

@@ -2,7 +2,7 @@
 
 NOTE [Rows of a product]
 Attention flows from layer to layer as a product of one matrix a layer. Only the rows that the score reads are wanted: a
-weighted row, w, is multiplied from the last layer down, which costs tokens² a layer where the whole product costs
+weighted row, w, is multiplied from the last layer down, which costs tokens² a layer where the full product costs
 tokens³. The weights are the model's own: all on [CLS] or on the last token, or the same on every token for a mean.
 Query and document of a bi-encoder are two sequences, and each has its own row.
 """
@@ -14,10 +14,11 @@ import numpy as np
 from backlight.explain.attribution import Attribution, attribute_pair
 from backlight.explain.checks import check_below_highest, check_same_scores, check_values, ordinary_passes
 from backlight.models.pairs import Pair
+from backlight.models.scoring import PairScorer
 
 
 def attention_rollout(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     scores: np.ndarray | None = None,
@@ -31,10 +32,9 @@ def attention_rollout(
     whether it helps: the same attentions with another head's weights give the same values.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         scores: what the ordinary call gave, (pairs,); by default it is made here.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Raises:
         InputError: the model reads by maxima, so no row is the one that it reads.

@@ -38,7 +38,7 @@ def decompx(ranker, pairs: Sequence[Pair], *, progress: Callable[[int], None] = 
     Args:
         ranker: a cross-encoder or bi-encoder of BERT's shape on backlight's engine (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Raises:
         InputError: the model is of another shape, or pools by maximum.
@@ -71,7 +71,7 @@ def decompx(ranker, pairs: Sequence[Pair], *, progress: Callable[[int], None] = 
 
 
 def _parts_of_score(ranker, batch: PairBatch, inside) -> np.ndarray:
-    """Return what each token brings to the score, (tokens,)."""
+    """Return what each token contributes to the score, (tokens,)."""
     states = np.split(inside.states[0], np.cumsum(batch.lengths)[:-1])
     pooling = ranker.head.reads if hasattr(ranker, "head") else ranker.pooling
     texts = [
@@ -142,7 +142,7 @@ def _attended(parts: np.ndarray, attention: np.ndarray, layer: _Layer) -> np.nda
         here = slice(head * size // heads, (head + 1) * size // heads)
         own = np.ascontiguousarray(values[..., here]).reshape(tokens, -1)  # (tokens, parts · dim)
         seen[..., here] = matmul(np.ascontiguousarray(attention[head]), own).reshape(wanted, tokens, -1)
-    # rows of attention add up to 1, so the values' bias arrives whole
+    # rows of attention add up to 1, so the values' bias arrives in full
     return _with_bias(_product(seen, out), out @ biases[2 * size :] + out_bias)
 
 

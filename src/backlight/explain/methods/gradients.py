@@ -18,10 +18,11 @@ import numpy as np
 from backlight.explain.attribution import Attribution, attribute_pair
 from backlight.explain.checks import checked_gradients, ordinary_passes
 from backlight.models.pairs import Pair
+from backlight.models.scoring import PairScorer
 
 
 def saliency(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     scores: np.ndarray | None = None,
@@ -30,10 +31,9 @@ def saliency(
     """Return Σ |∂score/∂embedding| over the dims of each token's embedding: the L1 norm of its gradient.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         scores: what the ordinary call gave, (pairs,); by default it is made here.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Returns:
         One explanation a pair, in units of the score per unit of embedding.

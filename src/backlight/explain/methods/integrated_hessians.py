@@ -27,7 +27,7 @@ CURVED = 4  # how many times the memory of an ordinary pass a graph of second de
 
 
 @dataclass(frozen=True, eq=False)
-class CurvedWay:
+class CurvedPath:
     """A pair's way from a baseline to its words."""
 
     ranker: object
@@ -35,7 +35,7 @@ class CurvedWay:
     start: np.ndarray  # (tokens, hidden)
     change: np.ndarray  # (tokens, hidden)
 
-    def walked(self, steps: int, sources: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    def integrated(self, steps: int, sources: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
         """Return what sources share with each token on the way, and what each token has alone.
 
         Args:

@@ -21,9 +21,10 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution
 from backlight.explain.checks import check_values
-from backlight.explain.methods.ablation import score_groups, way_called
+from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.parts import Part, attribute_parts, word_parts
 from backlight.models.pairs import Pair
+from backlight.models.scoring import PairScorer
 
 LARGEST_BUDGET = 1_000_000
 BUDGET = 2000  # coalitions that are scored for a pair
@@ -38,7 +39,7 @@ class Estimate:
 
 
 def shapley(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     budget: int = BUDGET,
@@ -49,12 +50,11 @@ def shapley(
     """Return the Shapley value of each word by sampling orders, each together with its reverse; see NOTE [The game].
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         budget: how many coalitions may be scored for a pair. If all of them fit, values are exact.
         seed: of the orders.
         by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Returns:
         One explanation a pair, in units of the score; `Word.error` is the standard error of its value.
@@ -95,7 +95,7 @@ def _explained(
     ranker, pairs: Sequence[Pair], draw: Callable, estimate: Callable, budget: int, seed: int, by: str, progress, method
 ) -> list[Attribution]:
     """Return explanations whose values an estimator makes of the scores of coalitions that it drew."""
-    way = way_called(by)
+    remove = removal_called(by)
     parts = [word_parts(pair) for pair in pairs]
     if budget > LARGEST_BUDGET:
         raise InputError(f"budget must be {LARGEST_BUDGET:,} or less, got {budget:,}: each is a pass through the model")
@@ -105,7 +105,7 @@ def _explained(
         for pair, own, is_exact in zip(pairs, parts, exact)
     ]
     tables = [np.unique(np.concatenate([_ends(len(own)), some]), axis=0) for own, some in zip(parts, drawn)]
-    groups = (way(ranker, pair, _removals(own, table)) for pair, own, table in zip(pairs, parts, tables))
+    groups = (remove(ranker, pair, _removals(own, table)) for pair, own, table in zip(pairs, parts, tables))
     explained = []
     scored = score_groups(ranker, groups, progress)
     for pair, own, some, is_exact, table, scores in zip(pairs, parts, drawn, exact, tables, scored, strict=True):
@@ -143,12 +143,12 @@ def _removals(parts: list[Part], table: np.ndarray):
 
 
 def _ends(players: int) -> np.ndarray:
-    """Return the coalition of nobody and that of all, (2, players)."""
+    """Return the empty coalition and the full one, (2, players)."""
     return np.stack([np.zeros(players, bool), np.ones(players, bool)])
 
 
 def all_coalitions(players: int) -> np.ndarray:
-    """Return every coalition, that of nobody first: coalition k holds the players of the bits of k.
+    """Return every coalition, the empty one first: coalition k holds the players of the bits of k.
 
     Shapes: -> (2^players, players)
     """

@@ -19,12 +19,13 @@ from backlight.explain.checks import check_same_scores, check_values, ordinary_p
 from backlight.explain.methods.controls import generator_of
 from backlight.explain.methods.points import gradients_at
 from backlight.models.pairs import Pair
+from backlight.models.scoring import PairScorer
 
 LARGEST_SAMPLES = 100_000
 
 
 def smoothgrad(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     noise: float = 0.2,
@@ -36,13 +37,12 @@ def smoothgrad(
     """Return Σ |∂score/∂embedding| of each token, averaged over noisy copies: the paper's mean of saliency maps.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         noise: how much of it, see NOTE [Noise].
         samples: how many copies.
         seed: of the noise; a pair's noise is the same in any company.
         scores: what the ordinary call gave, (pairs,); by default it is made here.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Returns:
         One explanation a pair, in units of the score per unit of embedding.

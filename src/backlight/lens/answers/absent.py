@@ -152,7 +152,7 @@ def _not_reached(case: Case, question: str) -> Answer | None:
 
 
 def no_way(case: Case) -> str:
-    """Say why the graph of the loss does not reach a tensor."""
+    """Explain why the graph of the loss does not reach a tensor."""
     loss = case.loss
     name = "backward's root" if loss is None else loss.name
     if not case.requires_grad:

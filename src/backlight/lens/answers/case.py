@@ -1,4 +1,4 @@
-"""What is known of a tensor whose gradient is asked about; here, what a record knows of one of its nodes."""
+"""What is known about a tensor whose gradient is examined; here, what a record knows of one of its nodes."""
 
 from dataclasses import dataclass, field
 

@@ -32,7 +32,7 @@ class Diff:
         pairs: ids of nodes that are in both.
         gone, added: ids of nodes that are only in one.
         changed: nodes that are in both and differ.
-        totals: what differs of the whole: (before, after) by name.
+        totals: totals of the graphs that differ: (before, after) by name.
         aside: how many ops only one of two engines has, though what they lead to is the same; in no list.
     """
 
@@ -46,7 +46,7 @@ class Diff:
     aside: int = 0
 
     def __bool__(self) -> bool:
-        """Tell whether anything differs."""
+        """Return whether anything differs."""
         different = any(before != after for before, after in self.totals.values())
         return bool(self.gone or self.added or self.changed or different)
 

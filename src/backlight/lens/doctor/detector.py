@@ -1,4 +1,4 @@
-"""What looks for mistakes while a program runs: watchers that may also patch the Python face of an engine.
+"""What looks for mistakes while a program runs: watchers that may also patch the Python interface of an engine.
 
 NOTE [A detector]
 A session makes one detector of each kind for each engine. It gets the engine's events (it is a `Watcher`), may

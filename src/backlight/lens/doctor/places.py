@@ -13,7 +13,7 @@ NOT_FILES = (GENERATED, "<frozen", "<__array_function__", "<string>", "<@beartyp
 
 
 def is_users(filename: str) -> bool:
-    """Tell whether a file is the user's own."""
+    """Return whether a file is the user's own."""
     return not filename.startswith((PACKAGE, *NOT_FILES)) and not filename.startswith(LIBRARIES)
 
 

@@ -15,7 +15,7 @@ from backlight.dispatch.observers import Call, Watcher
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.accumulation import Accumulation
 from backlight.lens.doctor.detectors.cut_off import CutOff
-from backlight.lens.doctor.detectors.dead_training import Idle
+from backlight.lens.doctor.detectors.dead_training import DeadTraining
 from backlight.lens.doctor.detectors.empty_steps import EmptySteps
 from backlight.lens.doctor.detectors.grad_modes import GradModes
 from backlight.lens.doctor.detectors.losses import Losses
@@ -48,7 +48,7 @@ PARTS = (
     Totals,
     Trends,
     EmptySteps,
-    Idle,
+    DeadTraining,
 )
 EVENTS = tuple(name for name in {**vars(Watcher), **vars(Part)} if not name.startswith("_") and name != "calls")
 DEPTH = 3  # how deep tensors may lie in lists and dicts
@@ -117,7 +117,7 @@ class Silent(Detector):
             listeners[:] = [one for one in listeners if one.__self__ is not part]
 
     def called(self, call: Call) -> None:
-        """Tell of a call, those who want it; nothing of what an optimiser computes in its step."""
+        """Pass a call to the listeners that want it; nothing of what an optimiser computes in its step."""
         if self.busy or call.name in READS_ONLY or (self.stepping and not self._recording()):
             return
         self.inputs, self.outs = self.tensors_in(call.args), self.tensors_in(call.out)
@@ -152,7 +152,7 @@ class Silent(Detector):
         return found
 
     def is_plain(self, tensor) -> bool:
-        """Tell whether a tensor has a shape and values in memory: no sparse, nested, meta, lazy one, no vmap's."""
+        """Return whether a tensor has a shape and values in memory: no sparse, nested, meta, lazy one, no vmap's."""
         if self.flow.known(tensor) is not None:
             return True
         if getattr(tensor, "is_nested", False) or getattr(tensor, "is_meta", False):
@@ -163,7 +163,7 @@ class Silent(Detector):
             return False
         return not type(tensor).__name__.startswith("Uninitialized")
 
-    def tell(self, event: str, *args) -> None:
+    def notify(self, event: str, *args) -> None:
         """Pass one of a part's own events on, unless it comes from another thread or from a part."""
         if not self.busy and threading.get_ident() == self.thread:
             self._call_listeners(self.listeners[event], args)

@@ -39,8 +39,8 @@ def title_of(box: Box) -> str:
     >>> title_of(Box(0, "op", "×", name="e"))
     'e = ×'
     """
-    whole = f"{box.name} = {box.label}" if box.name and box.name != box.label and box.kind != LEAF else box.label
-    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…"
+    full_label = f"{box.name} = {box.label}" if box.name and box.name != box.label and box.kind != LEAF else box.label
+    return full_label if len(full_label) <= LONGEST else f"{full_label[: LONGEST - 1]}…"
 
 
 def describe_group(group: Group) -> None:

@@ -63,7 +63,7 @@ class RunRecording:
             outgoing = [None] * len(made.edges)
             for place, (edge, grad) in enumerate(zip(made.edges, grad_inputs)):
                 if edge is not None and grad is not None:
-                    outgoing[place] = self._handed_on(edge, grad, outgoing, place)
+                    outgoing[place] = self._outgoing(edge, grad, outgoing, place)
         step = Step(node, incoming, outgoing, None, None, changes, 0, seconds)
         if node in self.retained:
             self._grad_written(step, *self.retained.pop(node))
@@ -79,7 +79,7 @@ class RunRecording:
             outgoing[place] = summary if first is None or first.before is None else first.before
         return summary
 
-    def _handed_on(self, edge, grad, outgoing: list, place: int) -> Summary:
+    def _outgoing(self, edge, grad, outgoing: list, place: int) -> Summary:
         if (edge.to, edge.output) in self.lone:
             self.waiting.setdefault((edge.to, edge.output), []).append((outgoing, place))
             return shape_of(grad)

@@ -99,14 +99,14 @@ class _Builder:
             )
 
     def cut(self, node: Node) -> Iterator[Part]:
-        """Say what a node read that had left the graph."""
+        """Describe what a node read that had left the graph."""
         for one in self.cuts.get(node.id, ()):
             line = f"it reads what {one.op} made of {word_of(self.nodes[one.node])} ({one.reason})"
             lines = (f"{line}: no gradient goes back there", place_text(one.place))
             yield Part("note", "cut", tuple(filter(None, lines)))
 
     def _kept_word(self, node: Node, kept) -> str:
-        """Say what a node keeps: `its input x`, `its result`, `the total weight (64)`."""
+        """Describe what a node keeps: `its input x`, `its result`, `the total weight (64)`."""
         if kept.of == node.id or kept.name.startswith("result"):
             return "its result"
         role = KEPT.get(kept.name, f"the {kept.name.replace('_', ' ')}")
@@ -258,7 +258,7 @@ class _Backward:
         return Part("why", "why now", (line, *self._among(node)))
 
     def _among(self, node: Node) -> list[str]:
-        """Say why this node goes first, where others could too and the rule explains it."""
+        """Explain why this node goes first, where others could too and the rule explains it."""
         if node.kind == LEAF or not self.ready or max(self.ready) > node.id:
             return []
         words = listed([word_of(self.nodes[id]) for id in heapq.nlargest(3, self.ready)])
@@ -270,7 +270,7 @@ class _Backward:
             yield Part("gradient", heading, tuple(self._added_up(node, output, arrived, step)))
 
     def _added_up(self, node: Node, output: int, arrived: Summary | None, step: Step) -> list[str]:
-        """Say what arrived, and from whom."""
+        """Describe what arrived, and from whom."""
         changes = [change for change in step.changes if change.output == output]
         before = changes[0].before if changes else arrived
         pieces = [one for one in self.arrivals[node.id, output] if one.gradient is not None]
@@ -332,12 +332,12 @@ def _inputs_first(saved: list[SavedTensor]) -> list[SavedTensor]:
 
 
 def _kept_numbers(node: Node) -> list[str]:
-    """Say which exponent a power keeps beside its input: of the numbers, the one that its derivative depends on."""
+    """Return which exponent a power saves with its input: of the numbers, the one that its derivative depends on."""
     return [f"the exponent {number_text(node.options['exponent'])}"] if "exponent" in node.options else []
 
 
 def _accumulated(word: str, step: Step, how: str = "") -> Part:
-    """Say what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
+    """Describe what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
     before, after = step.grad_before, step.grad_after
     arrived = next((one for one in step.incoming if one is not None), None)
     head = f"{how}{word}.grad: {'None' if before is None else brief(before)}"
@@ -354,9 +354,9 @@ def _hook_line(change: HookChange) -> str:
     return f"{change.hook} changes it: {brief(change.before)} → {brief(change.after)}"
 
 
-def _is_sum(pieces: list[_Arrival], whole: Summary) -> bool:
-    """Tell whether pieces are known to add up to a whole, and all of it can be written."""
-    summaries = [*(one.gradient for one in pieces), whole]
+def _is_sum(pieces: list[_Arrival], total: Summary) -> bool:
+    """Return whether pieces are known to add up to a total, and all of it can be written."""
+    summaries = [*(one.gradient for one in pieces), total]
     if not all(one is not None and is_written_out(one) for one in summaries):
         return False
     arrays = [given_of(one).array for one in summaries]
@@ -364,7 +364,7 @@ def _is_sum(pieces: list[_Arrival], whole: Summary) -> bool:
 
 
 def _with_ending(lines: list[str], ending: str) -> list[str]:
-    """Say where lines come from: behind the line, beneath several."""
+    """Describe where lines come from: behind the line, beneath several."""
     return [lines[0] + ending] if len(lines) == 1 else [*lines, *filter(None, [ending.removeprefix(", ")])]
 
 

@@ -87,7 +87,7 @@ def listed(words: list[str]) -> str:
 
 
 def is_written_out(summary: Summary) -> bool:
-    """Tell whether `brief` writes all numbers of a tensor."""
+    """Return whether `brief` writes all numbers of a tensor."""
     array = given_of(summary).array
     return array is not None and can_be_drawn(array) and (array.ndim < 2 or array.size <= INLINE)
 
@@ -106,16 +106,16 @@ def equals(summary: Summary | None) -> str:
     return "≈" if number is not None and is_shortened(float(number)) else "="
 
 
-def sum_sign(terms: list[Summary], whole: Summary) -> str:
-    """Return "=" if the terms and the whole are written exactly, and so add up, else "≈".
+def sum_sign(terms: list[Summary], total: Summary) -> str:
+    """Return "=" if the terms and the total are written exactly, and so add up, else "≈".
 
     >>> third = Summary((), "float32", values=1 / 3)
     >>> sum_sign([third, third], Summary((), "float32", values=2 / 3))
     '≈'
     """
-    written = [rounded(given_of(term).array, 4) for term in (*terms, whole)]
+    written = [rounded(given_of(term).array, 4) for term in (*terms, total)]
     exact = same(np.asarray(sum(written[:-1])), written[-1], 1e-9)
-    return "=" if exact and not any(equals(one) == "≈" for one in (*terms, whole)) else "≈"
+    return "=" if exact and not any(equals(one) == "≈" for one in (*terms, total)) else "≈"
 
 
 def sum_text(terms: list[Summary | None]) -> str:

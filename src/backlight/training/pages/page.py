@@ -1,4 +1,4 @@
-"""The page of a run, which stands alone: its parts, for runs of `backlight train` and for records of the lens."""
+"""The self-contained page of a run: its parts, for runs of `backlight train` and for records of the lens."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -59,7 +59,7 @@ class EmptySteps(Part):
         self.empty: dict[tuple, Empty] = {}
 
     def begin(self) -> None:
-        """Hear of `Module.zero_grad` too."""
+        """Watch `Module.zero_grad` too."""
         self.session.patch(self.engine.module.nn.Module, "zero_grad", self._clearing)
 
     def _clearing(self, engines_own):

@@ -59,7 +59,7 @@ class Rebinding(Part):
             self.updates[call.code, call.lasti] = name or "the parameter"
 
     def going_back(self, tensor, keep, place) -> None:
-        """Tell of a backward that has nowhere to go since an update lost requires_grad."""
+        """Report a backward that has nowhere to go since an update lost requires_grad."""
         if tensor.requires_grad or not self.updates:
             return
         for cut in self.silent.flow.cuts_in(self.silent.flow.of(tensor).cuts):
