@@ -60,7 +60,7 @@ class Adder:
         embeds = self.embed(batch) if inputs_embeds is None else inputs_embeds
         return np.array([part.sum() for part in batch.by_pair(embeds)], np.float32)
 
-    def slopes(self, batch, inputs_embeds=None):
+    def gradients(self, batch, inputs_embeds=None):
         """Return scores and gradients: ones."""
         return self.score(batch, inputs_embeds), np.ones((len(batch.ids), DIMS), np.float32)
 

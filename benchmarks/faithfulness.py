@@ -20,7 +20,7 @@ from backlight.cli.main import main as backlight
 from backlight.explain.faithfulness.bootstrap import Mean
 from backlight.explain.faithfulness.columns import markdown_tables
 from backlight.explain.faithfulness.table import LinkRow, Row
-from backlight.training.run_folder import write_whole
+from backlight.training.run_folder import write_atomically
 from backlight.web.evaluation import deletion_picture
 
 HERE = Path(__file__).parent
@@ -51,7 +51,7 @@ def measure(data: Path, model: str) -> None:
         code = backlight([*command, "--records", str(RECORDS), "--resume", "--json"])
     if code:
         sys.exit(code)
-    write_whole(RESULTS, printed.getvalue().encode())
+    write_atomically(RESULTS, printed.getvalue().encode())
 
 
 def page_with_tables(page: str, results: Mapping) -> str:

@@ -33,14 +33,16 @@ SINGLE_BAR, PADDED_BAR, BEST_BAR, FLOOR_BAR = 0.70, 0.35, 0.80, 1.25
 def our_saliency(pairs):
     """Return a function that computes the importances of pairs with backlight: the gradient alone, as the rivals do."""
     ranker, batches = work.our_ranker(), work.our_batches(pairs)
-    return lambda: [np.concatenate([np.abs(ranker.slopes(batch)[1]).sum(axis=1) for batch in batches])]
+    return lambda: [np.concatenate([np.abs(ranker.gradients(batch)[1]).sum(axis=1) for batch in batches])]
 
 
 def our_checked_saliency(pairs):
     """Return the same as backlight's users call it: the ordinary scores are computed too, and compared."""
     ranker, batches = work.our_ranker(), work.our_batches(pairs)
     checks = library("backlight.explain.checks")
-    return lambda: [np.concatenate([np.abs(checks.checked_slopes(ranker, batch)[1]).sum(axis=1) for batch in batches])]
+    return lambda: [
+        np.concatenate([np.abs(checks.checked_gradients(ranker, batch)[1]).sum(axis=1) for batch in batches])
+    ]
 
 
 def their_importances(ids, types, mask) -> np.ndarray:

@@ -14,7 +14,7 @@ from backlight.models.encoders.bert import Bert, BertConfig, BertHead
 from backlight.models.pairs import PairReader
 from backlight.models.tokens import Tokenizer
 from backlight.tensor.tensor import Tensor
-from backlight.training.run_folder import write_whole
+from backlight.training.run_folder import write_atomically
 
 SPREAD = 0.02  # standard deviation of new weights, as BERT's own
 
@@ -63,9 +63,9 @@ def write_model(model: CrossEncoder, source: Path, folder: Path) -> None:
     head = {name if "classifier" in name else f"bert.{name}": one for name, one in model.head.parameters().items()}
     weights = {f"bert.{name}": one for name, one in model.encoder.state_dict().items()} | head
     arrays = {name: np.ascontiguousarray(one.detach().numpy()) for name, one in weights.items()}
-    write_whole(folder / WEIGHTS, save(arrays, {"format": "pt"}))
+    write_atomically(folder / WEIGHTS, save(arrays, {"format": "pt"}))
     shutil.copy(source / "tokenizer.json", folder / "tokenizer.json")
-    write_whole(folder / "config.json", (json.dumps(settings, indent=1) + "\n").encode())
+    write_atomically(folder / "config.json", (json.dumps(settings, indent=1) + "\n").encode())
 
 
 def _head(size: int, seed: int) -> dict[str, np.ndarray]:

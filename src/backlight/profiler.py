@@ -25,7 +25,7 @@ class ProfilerActivity(Enum):
 
 
 class ProfilerAction(Enum):
-    """What a schedule says of a step."""
+    """What to do in a step, as returned by a schedule."""
 
     NONE = 0
     WARMUP = 1
@@ -85,7 +85,7 @@ _MEASURED = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class profile(Block):  # noqa: N801 - PyTorch's name
-    """Measure what this thread computes inside a `with` block; `step()` tells where one step of a loop ends.
+    """Measure what this thread computes inside a `with` block; `step()` marks the end of one step of a loop.
 
     Args:
         activities: what to measure; all but the CPU is left out, with a warning.
@@ -157,7 +157,7 @@ class profile(Block):  # noqa: N801 - PyTorch's name
             self._hand_over()
 
     def step(self) -> None:
-        """Say that one step of the loop is done and the next begins."""
+        """Mark the end of one step of the loop."""
         self._end_step()
         before, self.step_num = self.current_action, self.step_num + 1
         self.current_action = self.schedule(self.step_num)
@@ -211,12 +211,12 @@ class profile(Block):  # noqa: N801 - PyTorch's name
 
 def _present(activities: Iterable[ProfilerActivity] | None) -> set[ProfilerActivity]:
     """Return what is to be measured and can be."""
-    asked = supported_activities() if activities is None else set(activities)
-    for one in asked:
+    requested = supported_activities() if activities is None else set(activities)
+    for one in requested:
         if not isinstance(one, ProfilerActivity):
             raise ArgumentError(f"activities must be of ProfilerActivity, got {one!r}")
-    for one in sorted(asked - supported_activities(), key=lambda one: one.value):
+    for one in sorted(requested - supported_activities(), key=lambda one: one.value):
         warnings.warn(f"{one.name} is not available, disabling {one.name} profiling", UserWarning, stacklevel=3)
-    if ProfilerActivity.CPU not in asked:
+    if ProfilerActivity.CPU not in requested:
         raise ValueProblem("activities must contain ProfilerActivity.CPU: there is nothing else to measure here")
-    return asked & supported_activities()
+    return requested & supported_activities()

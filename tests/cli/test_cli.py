@@ -427,7 +427,7 @@ def test_the_method_and_its_options_are_asked_for_by_name(capsys, tiny):
 
 
 def test_options_are_of_the_kind_of_their_defaults():
-    def explain(ranker, pairs, *, steps=32, share=0.5, baseline="zero", exact=False, seed=None, advance=print):
+    def explain(ranker, pairs, *, steps=32, share=0.5, baseline="zero", exact=False, seed=None, progress=print):
         return []
 
     method = Method("made-up", explain, "made up", "made up")

@@ -12,7 +12,7 @@ from backlight.explain.attribution import Word
 from backlight.explain.comparison import compare, what_if
 from backlight.explain.counterfactuals import Search
 from backlight.explain.edits import Add, Cut, Remove, Replace, Rewrite
-from backlight.explain.methods.ablation import score_groups, way_called
+from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.methods.registry import METHODS
 from backlight.explain.parts import word_parts
 from backlight.models.pairs import DOCUMENT, PairBatch
@@ -97,7 +97,7 @@ def smallest_by_all(ranker, query, better, target):
     parts = word_parts(pair, DOCUMENT)
     for size in range(1, len(parts)):
         removals = [list(some) for some in combinations(parts, size)]
-        if score_groups(ranker, [way_called("mask")(ranker, pair, removals)])[0].min() < target:
+        if score_groups(ranker, [removal_called("mask")(ranker, pair, removals)])[0].min() < target:
             return size
     return None
 
@@ -113,7 +113,7 @@ def test_an_exact_swap_is_smallest_and_swaps(seed):
         (pair,) = ranker.read([(QUERY, better)])
         gone = {(word.start, word.end) for word in found.words}
         away = [part for part in word_parts(pair, DOCUMENT) if (part.start, part.end) in gone]
-        (after,) = score_groups(ranker, [way_called("mask")(ranker, pair, [away])])[0]
+        (after,) = score_groups(ranker, [removal_called("mask")(ranker, pair, [away])])[0]
         assert found.score_after == pytest.approx(after, abs=1e-6)
         assert after < score(ranker, QUERY, worse)
         assert (found.exact, found.side) == (True, "a")

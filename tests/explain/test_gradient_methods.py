@@ -71,7 +71,7 @@ def test_scores_given_or_made_here_are_the_ordinary_ones_and_progress_is_told(me
     ranker, told = cross_encoder(), []
     pairs = read(ranker) * 30
     scores = ranker.scores_of(pairs)
-    found = method(ranker, pairs, scores=scores, advance=told.append)
+    found = method(ranker, pairs, scores=scores, progress=told.append)
     assert sum(told) == len(pairs) == len(found)
     np.testing.assert_allclose([one.score for one in found], scores, rtol=1e-5)
     np.testing.assert_allclose([one.score for one in method(ranker, pairs)], scores, rtol=1e-5)
@@ -166,8 +166,8 @@ class Deaf:
     def score(self, batch, inputs_embeds=None):
         return self._inner.score(batch, self._heard(batch, inputs_embeds))
 
-    def slopes(self, batch, inputs_embeds=None):
-        scores, slopes = self._inner.slopes(batch, self._heard(batch, inputs_embeds))
+    def gradients(self, batch, inputs_embeds=None):
+        scores, slopes = self._inner.gradients(batch, self._heard(batch, inputs_embeds))
         return scores, np.where(np.isin(batch.ids, self._deaf)[:, None], 0, slopes).astype(slopes.dtype)
 
 
@@ -184,7 +184,7 @@ def test_smoothgrad_is_the_mean_over_the_noise_that_its_seed_gives():
     ranker, pairs = cross_encoder(), read()
     batch = PairBatch.of(pairs[:1])
     copies = list(noisy(pairs[0], ranker.embed(batch), 0.3, 5, seed=7))
-    slopes = np.stack([ranker.slopes(batch, copy)[1] for copy in copies])
+    slopes = np.stack([ranker.gradients(batch, copy)[1] for copy in copies])
     options = {"noise": 0.3, "samples": 5, "seed": 7}
     of_sizes, of_mean = (method(ranker, pairs, **options)[0] for method in (smoothgrad, smoothgrad_mean))
     np.testing.assert_allclose(values_of(of_sizes, pairs[0]), np.abs(slopes).mean(0).sum(1), rtol=1e-5)

@@ -103,7 +103,7 @@ def test_products_of_second_derivatives_are_symmetric():
         first, second = products
         assert (first * other).sum() == pytest.approx((second * one).sum(), rel=1e-3)
         np.testing.assert_allclose(scores, ranker.score(batch), atol=1e-6)
-        np.testing.assert_allclose(slopes, ranker.slopes(batch)[1], atol=1e-5)
+        np.testing.assert_allclose(slopes, ranker.gradients(batch)[1], atol=1e-5)
 
 
 @pytest.mark.parametrize("by", ["mask", "drop"])

@@ -137,7 +137,7 @@ def test_a_bi_encoder_is_explained_by_the_same_calls():
 
 def test_passes_and_progress_are_counted():
     done = []
-    found = occlusion(cross_encoder(), read(), advance=done.append)
+    found = occlusion(cross_encoder(), read(), progress=done.append)
     assert sum(done) == len(PAIRS)
     assert [one.passes for one in found] == [1 + len(word_parts(pair)) for pair in read()]
 

@@ -10,7 +10,7 @@ from captum.attr import ShapleyValueSampling
 from tiny_bert import cross_encoder, real_ranker, write_cross_encoder
 
 from backlight.errors import GraphError, InputError
-from backlight.explain.methods.ablation import score_groups, way_called
+from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.methods.shapley import (
     all_coalitions,
     coalitions_drawn,
@@ -92,7 +92,7 @@ def test_few_words_are_exact_by_the_definition(method):
 
     def worth(coalitions):
         removals = [[part for part, stays in zip(parts, row) if not stays] for row in coalitions]
-        return score_groups(ranker, [way_called("mask")(ranker, pair, removals)])[0]
+        return score_groups(ranker, [removal_called("mask")(ranker, pair, removals)])[0]
 
     (found,) = METHODS[method](ranker, [pair], budget=64)
     np.testing.assert_allclose(values_of(found), by_orders(len(parts), worth), atol=2e-6)

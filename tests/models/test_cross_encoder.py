@@ -32,7 +32,7 @@ def theirs(folder, pairs):
 def test_scores_and_slopes_equal_transformers(tmp_path):
     ranker = load_ranker(write_cross_encoder(tmp_path))
     pairs = ranker.read(PAIRS)
-    scores, slopes = ranker.slopes(PairBatch.of(pairs))
+    scores, slopes = ranker.gradients(PairBatch.of(pairs))
     leaf, mask, logits = theirs(tmp_path, pairs)
     (expected,) = torch.autograd.grad(logits.sum(), [leaf])
     np.testing.assert_allclose(scores, logits[:, 0].detach().numpy(), rtol=1e-5, atol=1e-6)

@@ -153,7 +153,7 @@ def test_scores_equal_those_of_the_official_code(folder, theirs, tmp_path, kind)
 def test_slopes_reach_the_words_of_both_texts(folder):
     ranker = load_ranker(folder)
     batch = PairBatch.of(ranker.read(PAIRS[:2]))
-    scores, slopes = ranker.slopes(batch)
+    scores, slopes = ranker.gradients(batch)
     assert slopes.any(axis=1).all()
     np.testing.assert_allclose(scores, ranker.score(batch), rtol=1e-4, atol=1e-5)
 

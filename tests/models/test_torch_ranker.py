@@ -11,7 +11,7 @@ from beside_transformers import random_model
 from tiny_bert import SIZES, edited, relative_error, write_bert, write_cross_encoder, write_tokenizer
 from tiny_qwen3 import write_qwen3
 
-from backlight.adapters.padded_batches import Rectangle, rectangles
+from backlight.adapters.padded_batches import PaddedBatch, padded_batches
 from backlight.adapters.torch_ranker import TorchRanker
 from backlight.errors import GraphError, InputError
 from backlight.explain.methods.gradients import saliency
@@ -69,7 +69,7 @@ def test_both_engines_give_the_same_scores_and_slopes(tmp_path):
     batch = PairBatch.of(ours.read(PAIRS))
     assert [pair.ids.tolist() for pair in theirs.read(PAIRS)] == [pair.ids.tolist() for pair in batch.pairs]
     assert relative_error(theirs.score(batch)[None], ours.score(batch)[None]) < 1e-5
-    (our_scores, our_slopes), (scores, slopes) = ours.slopes(batch), theirs.slopes(batch)
+    (our_scores, our_slopes), (scores, slopes) = ours.gradients(batch), theirs.gradients(batch)
     assert relative_error(scores[None], our_scores[None]) < 1e-5
     assert relative_error(slopes, our_slopes) < 1e-5
     assert np.array_equal(theirs.embed(batch), ours.embed(batch))
@@ -110,10 +110,10 @@ def test_foreign_models_score_as_in_transformers(tmp_path, family):
     assert max(len(pair) for pair in pairs) == ranker.max_tokens == 32
     expected = alone(folder, pairs, segments=family in SEGMENTS)
     np.testing.assert_allclose(ranker.score(PairBatch.of(pairs)), expected, rtol=1e-4, atol=1e-5)
-    scores, slopes = ranker.slopes(PairBatch.of(pairs))
+    scores, slopes = ranker.gradients(PairBatch.of(pairs))
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
     company = PairBatch.of(pairs).by_pair(slopes)[1]
-    assert relative_error(company, ranker.slopes(PairBatch.of(pairs[1:2]))[1]) < 1e-4
+    assert relative_error(company, ranker.gradients(PairBatch.of(pairs[1:2]))[1]) < 1e-4
 
 
 def test_foreign_models_are_explained_by_all_but_the_methods_that_follow_our_layers(tmp_path):
@@ -162,7 +162,7 @@ def test_leaving_tokens_out_is_a_mask(tmp_path, family):
     (expected,) = alone(folder, [pair], keep, segments=family in SEGMENTS)
     batch = PairBatch.of([pair.kept(keep)])
     assert ranker.score(batch).item() == pytest.approx(expected, rel=1e-4)
-    assert ranker.slopes(batch)[1].shape == (keep.sum(), 16 if family == "Albert" else 24)
+    assert ranker.gradients(batch)[1].shape == (keep.sum(), 16 if family == "Albert" else 24)
 
 
 def test_models_that_read_padding_run_one_length_at_a_time(tmp_path):
@@ -176,14 +176,14 @@ def test_a_prompt_is_read_with_this_engine_too(tmp_path):
     ours, theirs = load_ranker(folder), TorchRanker(folder, instruction=None)
     batch = PairBatch.of(ours.read(PAIRS))
     np.testing.assert_allclose(theirs.score(batch), ours.score(batch), rtol=1e-4, atol=1e-5)
-    assert relative_error(theirs.slopes(batch)[1], ours.slopes(batch)[1]) < 1e-4
+    assert relative_error(theirs.gradients(batch)[1], ours.gradients(batch)[1]) < 1e-4
     assert np.array_equal(theirs.read(PAIRS)[2].ids, batch.pairs[2].ids)
 
 
 def test_weights_get_no_gradient_and_the_model_is_left_as_it_was(tmp_path):
     ranker = TorchRanker(write_cross_encoder(tmp_path))
     before = {name: weight.clone() for name, weight in ranker._model.state_dict().items()}
-    ranker.slopes(PairBatch.of(ranker.read(PAIRS)))
+    ranker.gradients(PairBatch.of(ranker.read(PAIRS)))
     assert all(weight.grad is None and not weight.requires_grad for weight in ranker._model.parameters())
     assert all(torch.equal(weight, before[name]) for name, weight in ranker._model.state_dict().items())
     modules = [*ranker._model.modules()]
@@ -195,7 +195,7 @@ def test_a_score_that_ignores_its_embeddings_is_an_error(tmp_path):
     batch = PairBatch.of(ranker.read(PAIRS[:1]))
     with torch.no_grad():
         ranker._model.classifier.weight.zero_()
-    assert not ranker.slopes(batch)[1].any(), "zero everywhere, which the explanations refuse"
+    assert not ranker.gradients(batch)[1].any(), "zero everywhere, which the explanations refuse"
     with pytest.raises(GraphError, match="must not be zero everywhere"):
         saliency(ranker, batch.pairs)
 
@@ -211,7 +211,7 @@ def test_a_model_that_takes_no_embeddings_is_named(tmp_path):
     batch = PairBatch.of(ranker.read(PAIRS))
     np.testing.assert_allclose(ranker.score(batch), alone(tmp_path, batch.pairs, segments=False), rtol=1e-4, atol=1e-5)
     with pytest.raises(InputError, match="BartForSequenceClassification must take word embeddings for this"):
-        ranker.slopes(batch)
+        ranker.gradients(batch)
 
 
 def test_a_model_whose_layers_join_tokens_shows_no_inside(tmp_path):
@@ -265,7 +265,7 @@ def test_a_rectangle_has_each_token_in_the_column_of_its_position(tmp_path):
     keep[2:4] = False
     batch = PairBatch.of([batch.pairs[0].kept(keep), *batch.pairs[1:]])
     for left in (False, True):
-        part = Rectangle.of(batch, np.array([1, 0]), pad=99, left=left)
+        part = PaddedBatch.of(batch, np.array([1, 0]), pad=99, left=left)
         width = len(keep)
         first, second = np.flatnonzero(part.mask[0]), np.flatnonzero(part.mask[1])
         start = (width - len(batch.pairs[1])) * left
@@ -279,10 +279,10 @@ def test_rectangles_hold_each_pair_once_and_waste_little(tmp_path):
     pairs = load_ranker(write_cross_encoder(tmp_path)).read(PAIRS * 3)
     batch = PairBatch.of(pairs)
     for apart in (False, True):
-        parts = list(rectangles(batch, apart=apart))
+        parts = list(padded_batches(batch, apart=apart))
         assert sorted(np.concatenate([part.pairs for part in parts]).tolist()) == list(range(len(pairs)))
         assert len(parts) < len(pairs)
         for part in parts:
             lengths = [len(pairs[number]) for number in part.pairs]
             assert max(lengths) <= min(lengths) * (1 if apart else 1.25)
-    assert sum(part.mask.sum() for part in rectangles(batch)) == len(batch.ids)
+    assert sum(part.mask.sum() for part in padded_batches(batch)) == len(batch.ids)

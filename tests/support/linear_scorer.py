@@ -49,12 +49,12 @@ def explained(scorer: LinearScorer, pair, values=None, *, signed: bool = True):
     return attribute_words(pair, found, score=float(scorer.worth[pair.ids].sum()), **told)
 
 
-def truth(ranker, pairs, *, advance=lambda done: None):
+def truth(ranker, pairs, *, progress=lambda done: None):
     """Explain by the worth of each word: as a method is called."""
     return [explained(ranker, pair) for pair in pairs]
 
 
-def noise(ranker, pairs, *, seed: int = 0, advance=lambda done: None):
+def noise(ranker, pairs, *, seed: int = 0, progress=lambda done: None):
     """Explain by a number drawn for each word: as a method is called."""
     found = []
     for pair in pairs:

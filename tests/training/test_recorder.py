@@ -20,7 +20,7 @@ from backlight.training.gradient_flow import flow_of, layers_of
 from backlight.training.pages.charts import LEFT, RIGHT, WIDTH, Series, curves
 from backlight.training.pages.heat_map import COLUMNS, heat_map
 from backlight.training.pages.report import report
-from backlight.training.run_folder import RunFolder, write_whole
+from backlight.training.run_folder import RunFolder, write_atomically
 
 SAMPLES, BATCH = 48, 8
 STEPS_AN_EPOCH = SAMPLES // BATCH
@@ -183,9 +183,9 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path):
-    write_whole(tmp_path / "a", b"old")
+    write_atomically(tmp_path / "a", b"old")
     with pytest.raises(TypeError):
-        write_whole(tmp_path / "a", "no bytes")
+        write_atomically(tmp_path / "a", "no bytes")
     assert (tmp_path / "a").read_bytes() == b"old"
 
 

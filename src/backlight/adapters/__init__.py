@@ -1,1 +1,1 @@
-"""Floor 7, beside the models: the one door to each large library that backlight can work with and does not need."""
+"""Floor 7, next to the models: one adapter for each large library that backlight can use and does not need."""

@@ -1,4 +1,4 @@
-"""Pairs as the rows of rectangles, for models that read padded batches.
+"""Batches of pairs padded to rectangles, for models that need equal lengths.
 
 A token stands in the column of its position. What a pair leaves out is hidden by the mask, as is what stands before or
 after a pair.
@@ -16,7 +16,7 @@ WASTE = 1.25  # how much longer than the shortest row a rectangle is, at most
 
 
 @dataclass(frozen=True, eq=False)
-class Rectangle:
+class PaddedBatch:
     """Some pairs of a batch, and where each of their tokens stands."""
 
     pairs: np.ndarray  # (rows,), their numbers in the batch
@@ -28,7 +28,7 @@ class Rectangle:
     mask: np.ndarray  # (rows, columns), 1 where a token stands
 
     @classmethod
-    def of(cls, batch: PairBatch, numbers: np.ndarray, *, pad: int = 0, left: bool = False) -> "Rectangle":
+    def of(cls, batch: PairBatch, numbers: np.ndarray, *, pad: int = 0, left: bool = False) -> "PaddedBatch":
         """Lay pairs of a batch under each other.
 
         Args:
@@ -56,12 +56,12 @@ class Rectangle:
         )
 
 
-def rectangles(batch: PairBatch, *, apart: bool = False, pad: int = 0, left: bool = False) -> Iterator[Rectangle]:
-    """Cut a batch into rectangles of pairs that are about as long.
+def padded_batches(batch: PairBatch, *, apart: bool = False, pad: int = 0, left: bool = False) -> Iterator[PaddedBatch]:
+    """Cut a batch into padded batches of pairs of similar length.
 
     Args:
         apart: put only pairs of the same length together, so that none is padded.
-        pad, left: as for `Rectangle.of`.
+        pad, left: as for `PaddedBatch.of`.
     """
     spans = np.array([_span(pair) for pair in batch.pairs])
     some: list[int] = []
@@ -69,10 +69,10 @@ def rectangles(batch: PairBatch, *, apart: bool = False, pad: int = 0, left: boo
         span = spans[number]
         longer = some and span > spans[some[0]] * (1 if apart else WASTE)
         if some and (longer or span * (len(some) + 1) > CELLS):
-            yield Rectangle.of(batch, np.array(some), pad=pad, left=left)
+            yield PaddedBatch.of(batch, np.array(some), pad=pad, left=left)
             some = []
         some.append(number)
-    yield Rectangle.of(batch, np.array(some), pad=pad, left=left)
+    yield PaddedBatch.of(batch, np.array(some), pad=pad, left=left)
 
 
 def _span(pair) -> int:

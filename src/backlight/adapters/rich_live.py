@@ -1,4 +1,4 @@
-"""A picture in the terminal that is kept up to date: the door to the library rich, for those who may do without it."""
+"""A live display in the terminal: the adapter for the optional library rich."""
 
 import importlib
 import importlib.util
@@ -11,7 +11,7 @@ Line = Sequence[tuple[str, str]]  # pieces of text, each with its style: "bold",
 
 
 def can_show(out: TextIO) -> bool:
-    """Tell whether `out` is a terminal that a picture can be kept up to date in, and rich is there."""
+    """Return whether `out` is a terminal that a picture can be kept up to date in, and rich is there."""
     if not out.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
         return False
     return importlib.util.find_spec("rich") is not None

@@ -5,7 +5,7 @@ Its beginning and end: `_engine_run_backward` is replaced (adapters/torch_watchi
 reach get one hook, which runs after the node and after the user's hooks on it, and is removed when the run ends:
 parameters keep their AccumulateGrad, and with it hooks, from one step to the next. What users' tensor hooks change: for
 the time of the run their hooks are wrapped, in the dicts that hold them.
-CPU graphs run on the thread that calls backward. What runs on a device's thread is told from there: one at a time.
+CPU graphs run on the thread that calls backward. What runs on a device's thread is reported from there, one at a time.
 """
 
 import weakref
@@ -49,7 +49,7 @@ class WatchedRun:
         listeners = self.hub.listeners
         if listeners["ran"] or listeners["accumulated"] or listeners["changed"] or listeners["freed"]:
             self._hook_nodes()
-        self.hub.tell("started", self.run)
+        self.hub.notify("started", self.run)
 
     def __exit__(self, kind, problem, traceback):
         for handle in self.handles:
@@ -59,8 +59,8 @@ class WatchedRun:
                 hooks[key] = hook
         self.run.problem = problem
         if problem is None:
-            self._tell_of_inputs()
-        self.hub.tell("ended", self.run)
+            self._report_inputs()
+        self.hub.notify("ended", self.run)
 
     def _hook_nodes(self) -> None:
         leaf_class, saves, handles = self.engine.leaf_class, self.engine.saves, self.handles
@@ -71,7 +71,7 @@ class WatchedRun:
                 self._hook_leaf(node)
                 continue
             kept = retained.get(self.engine.key_of(node), ()) if retained else ()
-            handles.append(node.register_hook(partial(self._tell_of_node, node, kept, frees and saves(node))))
+            handles.append(node.register_hook(partial(self._report_node, node, kept, frees and saves(node))))
             hooked = node.metadata.get(HOOKS)
             if hooked is not None:
                 for number, hooks in hooked.items():
@@ -99,29 +99,29 @@ class WatchedRun:
                 found.setdefault(self.engine.key_of(tensor.grad_fn), []).append(weakref.ref(tensor))
         return found
 
-    def _tell_of_node(self, node, retained, frees: bool, grad_inputs, grad_outputs) -> None:
-        """Tell that a node ran: its hook."""
+    def _report_node(self, node, retained, frees: bool, grad_inputs, grad_outputs) -> None:
+        """Report that a node ran: its hook."""
         for reference in retained:
-            self._tell_of_retained(reference(), grad_outputs)
-        self.hub.tell("ran", self.run, node, grad_outputs, grad_inputs)
+            self._report_retained(reference(), grad_outputs)
+        self.hub.notify("ran", self.run, node, grad_outputs, grad_inputs)
         if frees:
-            self.hub.tell("freed", self.run, node)
+            self.hub.notify("freed", self.run, node)
 
-    def _tell_of_retained(self, tensor, grad_outputs) -> None:
+    def _report_retained(self, tensor, grad_outputs) -> None:
         if tensor is None or tensor.grad is None:
             return
         before = self.before.get(id(tensor))
         arrived = tensor.grad if before is None else grad_outputs[tensor.output_nr]
-        self.hub.tell("accumulated", self.run, tensor, arrived, before)
+        self.hub.notify("accumulated", self.run, tensor, arrived, before)
 
     def _hook_leaf(self, node) -> None:
         """Hook an AccumulateGrad: what was in `.grad` before is only there before it runs."""
         if self.hub.listeners["accumulated"]:
             before = [None]
             self.handles.append(node.register_prehook(partial(self._keep_grad, node, before)))
-            self.handles.append(node.register_hook(partial(self._tell_of_leaf, node, before)))
+            self.handles.append(node.register_hook(partial(self._report_leaf, node, before)))
         else:
-            self.handles.append(node.register_hook(partial(self._tell_of_node, node, (), False)))
+            self.handles.append(node.register_hook(partial(self._report_node, node, (), False)))
         if node.variable._backward_hooks:
             self._wrap(node.variable._backward_hooks, node, 0)
 
@@ -129,20 +129,20 @@ class WatchedRun:
         present = node.variable.grad
         before[0] = present if present is None or self.run.create_graph else _copied(present)
 
-    def _tell_of_leaf(self, node, before: list, grad_inputs, grad_outputs) -> None:
-        """Tell that a leaf's AccumulateGrad ran: its hook."""
-        self.hub.tell("ran", self.run, node, grad_outputs, ())
-        self.hub.tell("accumulated", self.run, node.variable, grad_outputs[0], before[0])
+    def _report_leaf(self, node, before: list, grad_inputs, grad_outputs) -> None:
+        """Report that a leaf's AccumulateGrad ran: its hook."""
+        self.hub.notify("ran", self.run, node, grad_outputs, ())
+        self.hub.notify("accumulated", self.run, node.variable, grad_outputs[0], before[0])
 
     def _wrap(self, hooks: dict, node, number: int) -> None:
         """Put hooks that tell what they change in the place of a user's hooks."""
         if not self.hub.listeners["changed"]:
             return
         for key, hook in list(hooks.items()):
-            hooks[key] = self._telling(hook, node, number)
+            hooks[key] = self._reporting(hook, node, number)
             self.wrapped.append((hooks, key, hook))
 
-    def _telling(self, hook, node, number: int):
+    def _reporting(self, hook, node, number: int):
         hub, run = self.hub, self.run
 
         @wraps(hook, updated=())
@@ -150,19 +150,19 @@ class WatchedRun:
             version, before = grad._version, _copied(grad)
             answer = hook(grad)
             if answer is not None and answer is not grad:
-                hub.tell("changed", run, node, number, hook, before, answer)
+                hub.notify("changed", run, node, number, hook, before, answer)
             elif grad._version != version:
-                hub.tell("changed", run, node, number, hook, before, grad)
+                hub.notify("changed", run, node, number, hook, before, grad)
             return answer
 
         return call
 
-    def _tell_of_inputs(self) -> None:
-        """Tell of the gradients that `backward(inputs=…)` gave to tensors that are no leaves."""
+    def _report_inputs(self) -> None:
+        """Report the gradients that `backward(inputs=…)` gave to tensors that are no leaves."""
         if self.run.into_grad and self.inputs:
             for tensor in self.inputs:
                 if self.engine.is_tensor(tensor) and tensor.grad_fn is not None and id(tensor) not in self.before:
-                    self.hub.tell("accumulated", self.run, tensor, tensor.grad, None)
+                    self.hub.notify("accumulated", self.run, tensor, tensor.grad, None)
 
 
 def _copied(grad):

@@ -47,7 +47,7 @@ class TorchEngine:
         self.leaf_class = type(torch.autograd.graph.get_gradient_edge(torch.ones(1, requires_grad=True)).node)
 
     def is_tensor(self, value) -> bool:
-        """Tell whether a value is one of PyTorch's tensors."""
+        """Return whether a value is one of PyTorch's tensors."""
         return isinstance(value, self.module.Tensor)
 
     def array(self, tensor) -> np.ndarray:
@@ -82,7 +82,7 @@ class TorchEngine:
         return edge.node, edge.output_nr
 
     def is_leaf_node(self, node) -> bool:
-        """Tell whether a node adds to a leaf's `.grad`."""
+        """Return whether a node adds to a leaf's `.grad`."""
         return node.__class__ is self.leaf_class
 
     def key_of(self, node) -> int:
@@ -111,7 +111,7 @@ class TorchEngine:
         return tensor
 
     def why_unread(self, tensor) -> str:
-        """Say why a tensor's values cannot be read."""
+        """Explain why a tensor's values cannot be read."""
         functorch = self.module._C._functorch
         while functorch.is_gradtrackingtensor(tensor):
             tensor = functorch.get_unwrapped(tensor)
@@ -133,7 +133,7 @@ class TorchEngine:
         return found
 
     def saves(self, node) -> bool:
-        """Tell whether a node of this class may save tensors."""
+        """Return whether a node of this class may save tensors."""
         return bool(saved_names(node.__class__))
 
     def formulas_of(self, node) -> dict[str, str]:
@@ -153,7 +153,7 @@ class TorchEngine:
         return [getattr(hook, "__name__", type(hook).__name__) for hook in found]
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
-        """Tell a watcher of what this thread does inside the block (NOTE [Watching] in dispatch/observers.py)."""
+        """Report to a watcher what this thread does inside the block (NOTE [Watching] in dispatch/observers.py)."""
         hub = getattr(self.hubs, "hub", None)
         if hub is None:
             hub = self.hubs.hub = Hub(self)
@@ -161,7 +161,7 @@ class TorchEngine:
 
     @block
     def unobserved(self) -> Iterator[None]:
-        """Tell no watcher of what this thread does inside the block."""
+        """Report to no watcher what this thread does inside the block."""
         hub = getattr(self.hubs, "hub", None)
         silent = hub is not None and hub.silent
         try:

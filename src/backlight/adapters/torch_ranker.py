@@ -1,10 +1,10 @@
 """Any sequence classifier that PyTorch and transformers run, as a scorer (see NOTE [A scorer] in models/scoring.py).
 
 NOTE [The call that is explained]
-`score` calls the model with token ids, as its users do; `slopes` with word embeddings, of which those of tokens are a
-leaf, with the same mask and segments. Segments are given where a model has weights for them. Padding is no part of the
-leaf. Some models read padding in spite of the mask, as their last token or by pooling: so it is tried, once, whether a
-padded pair scores as it does alone; if not, only pairs of one length run together.
+`score` calls the model with token ids, as its users do. `gradients` calls it with word embeddings, with the same mask
+and segments; the embeddings of the pair's tokens are a leaf, padding is not part of it. Segments are given where a
+model has weights for them. Some models read padding in spite of the mask, as their last token or by pooling: one padded
+pair is compared with the same pair alone, once; if the scores differ, only pairs of one length run together.
 
 This is the one file that imports PyTorch, and it does so when a model is loaded.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backlight.adapters.padded_batches import Rectangle, rectangles
+from backlight.adapters.padded_batches import PaddedBatch, padded_batches
 from backlight.errors import GraphError, InputError
 from backlight.models.cross_encoder import ACTIVATIONS
 from backlight.models.encoders.families import FAMILIES
@@ -97,7 +97,7 @@ class TorchRanker(PairScorer):
         return self._reader.windows(query, document, stride)
 
     def activate(self, scores: np.ndarray) -> np.ndarray:
-        """Return what the model's owners show in place of raw scores."""
+        """Return raw scores after the model's activation, for example as probabilities."""
         return ACTIVATIONS[self._activation](np.asarray(scores))
 
     def pair_scores(self, batch, inputs_embeds=None, trace=None):
@@ -134,7 +134,7 @@ class TorchRanker(PairScorer):
                 found[part.pairs] = self._run(part, words)[0].numpy()
         return finite_scores(found, [pair.name for pair in batch.pairs])
 
-    def slopes(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.
 
         Shapes: -> (pairs,), (tokens, hidden)
@@ -144,13 +144,13 @@ class TorchRanker(PairScorer):
             RuntimeError: the score does not depend on them.
         """
         start = self.embed(batch) if inputs_embeds is None else inputs_embeds
-        scores, slopes = np.empty(len(batch.pairs), np.float32), np.empty_like(start)
+        scores, gradients = np.empty(len(batch.pairs), np.float32), np.empty_like(start)
         for part in self._parts(batch):
             leaf = self._torch.tensor(start[part.tokens]).requires_grad_()
             found, _ = self._run(part, leaf)
-            (slopes[part.tokens],) = self._gradients(found, [leaf], "the word embeddings")
+            (gradients[part.tokens],) = self._gradients(found, [leaf], "the word embeddings")
             scores[part.pairs] = found.detach().numpy()
-        return scores, slopes
+        return scores, gradients
 
     def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
@@ -174,7 +174,7 @@ class TorchRanker(PairScorer):
         found = Inside(scores, *_by_token(batch, arrays, layers))
         if not slopes:
             return found
-        gradients = _by_token(batch, [(part, slopes) for part, _, slopes in pieces], layers)
+        gradients = _by_token(batch, [(part, own) for part, _, own in pieces], layers)
         return Inside(found.scores, found.states, found.attentions, *gradients)
 
     def read_weights(self, batch: PairBatch) -> list[np.ndarray]:
@@ -186,16 +186,16 @@ class TorchRanker(PairScorer):
             InputError: they are not, so the head does more than weigh states.
         """
         found = []
-        for slopes in batch.by_pair(self.inside(batch, slopes=True).state_slopes[-1].astype(np.float64)):
-            sizes = np.linalg.norm(slopes, axis=1)  # (tokens,)
-            shared = slopes[sizes.argmax()] / sizes.max()
-            if not np.allclose(slopes, sizes[:, None] * shared, rtol=1e-3, atol=1e-5 * sizes.max()):
+        for gradients in batch.by_pair(self.inside(batch, slopes=True).state_slopes[-1].astype(np.float64)):
+            sizes = np.linalg.norm(gradients, axis=1)  # (tokens,)
+            shared = gradients[sizes.argmax()] / sizes.max()
+            if not np.allclose(gradients, sizes[:, None] * shared, rtol=1e-3, atol=1e-5 * sizes.max()):
                 kind = type(self._model).__name__
                 raise InputError(f"the head of {kind} must weigh the last states for this, and does more than that")
             found.append(sizes / sizes.sum())
         return found
 
-    def _run(self, part: Rectangle, words=None, *, inside: bool = False) -> tuple:
+    def _run(self, part: PaddedBatch, words=None, *, inside: bool = False) -> tuple:
         """Return the scores of a rectangle, (rows,), and all that the model gave.
 
         Args:
@@ -213,9 +213,9 @@ class TorchRanker(PairScorer):
             self._check_takes_words("inputs_embeds" in self._takes)
             places = torch.from_numpy(part.rows), torch.from_numpy(part.columns)
             inputs["inputs_embeds"] = self._embedded(ids).index_put(places, words)
-        asked = {"output_hidden_states": True, "output_attentions": True} if inside else {}
+        options = {"output_hidden_states": True, "output_attentions": True} if inside else {}
         try:
-            output = (self._eager if inside else self._model)(**inputs, **asked)
+            output = (self._eager if inside else self._model)(**inputs, **options)
         except NotImplementedError:
             self._check_takes_words(words is None)
             raise
@@ -234,17 +234,17 @@ class TorchRanker(PairScorer):
             return self._model.get_input_embeddings()(ids)
 
     def _parts(self, batch: PairBatch):
-        """Return a batch as rectangles that the model reads as it reads each pair alone."""
-        return rectangles(batch, apart=self._padding_counts, pad=self._pad, left=self._left)
+        """Return padded batches that the model reads as it reads each pair alone."""
+        return padded_batches(batch, apart=self._padding_counts, pad=self._pad, left=self._left)
 
     @cached_property
     def _padding_counts(self) -> bool:
         """Whether the score of a pair is another one where it is padded (see NOTE [The call that is explained])."""
         batch = PairBatch.of(self.read([("a b", "c"), ("a b c d e", "f g h i j k")]))
-        both = Rectangle.of(batch, np.arange(2), pad=self._pad, left=self._left)
+        both = PaddedBatch.of(batch, np.arange(2), pad=self._pad, left=self._left)
         words = self._torch.from_numpy(self.embed(batch)) if "inputs_embeds" in self._takes else None
         with self._torch.no_grad():
-            alone = np.concatenate([self._run(part)[0].numpy() for part in rectangles(batch, apart=True)])
+            alone = np.concatenate([self._run(part)[0].numpy() for part in padded_batches(batch, apart=True)])
             try:
                 together = [self._run(both, given)[0].numpy() for given in (None, words)]
             except (InputError, ValueError):  # no embeddings are taken, or no batch is
@@ -260,30 +260,30 @@ class TorchRanker(PairScorer):
             raise GraphError(f"the score must depend on {what}, and no gradient reached them; nothing was explained")
         return [np.zeros(p.shape, np.float32) if part is None else part.numpy() for p, part in zip(places, found)]
 
-    def _shown(self, output, part: Rectangle) -> list:
+    def _shown(self, output, part: PaddedBatch) -> list:
         """Return the hidden states and then the attentions of each layer."""
         states, attentions = (getattr(output, name, None) or () for name in ("hidden_states", "attentions"))
         kind = type(self._model).__name__
         if not attentions or any(layer is None for layer in attentions):
             raise InputError(f"{kind} must show its attentions for this, and does not")
         rows, columns = part.ids.shape
-        whole = all(state.shape[:2] == (rows, columns) for state in states)
+        complete = all(state.shape[:2] == (rows, columns) for state in states)
         square = all((a.shape[0], *a.shape[2:]) == (rows, columns, columns) for a in attentions)
-        if not (states and whole and square):
+        if not (states and complete and square):
             raise InputError(
                 f"the layers of {kind} must work on the tokens that are read, and do not: it cuts or joins"
             )
         return [*states, *attentions]
 
-    def _loaded(self, **asked):
+    def _loaded(self, **options):
         """Return the model of the folder, frozen."""
         logs = self._transformers.utils.logging
         bars, level = logs.is_progress_bar_enabled(), logs.get_verbosity()
         logs.disable_progress_bar()
         logs.set_verbosity_error()  # what it warns of, missing weights, is an error below
         try:
-            model, told = self._transformers.AutoModelForSequenceClassification.from_pretrained(
-                self._folder, local_files_only=True, dtype=self._torch.float32, output_loading_info=True, **asked
+            model, loading_info = self._transformers.AutoModelForSequenceClassification.from_pretrained(
+                self._folder, local_files_only=True, dtype=self._torch.float32, output_loading_info=True, **options
             )
         except (OSError, ValueError, KeyError) as problem:
             said = str(problem).strip().split("\n")[0]
@@ -292,10 +292,10 @@ class TorchRanker(PairScorer):
             logs.set_verbosity(level)
             if bars:
                 logs.enable_progress_bar()
-        if told["missing_keys"]:
+        if loading_info["missing_keys"]:
             raise InputError(
                 f"the weights in {self._folder} must hold those of a sequence classifier, and lack "
-                f"{', '.join(sorted(told['missing_keys']))}: transformers would draw them at random"
+                f"{', '.join(sorted(loading_info['missing_keys']))}: transformers would draw them at random"
             )
         return model.eval().requires_grad_(False)
 
@@ -314,7 +314,7 @@ class TorchRanker(PairScorer):
         return min(limit, LONGEST) if limit > 0 else LONGEST  # -1 says that there is none
 
 
-def _by_token(batch: PairBatch, pieces: list[tuple[Rectangle, list[np.ndarray]]], layers: int) -> tuple[list, list]:
+def _by_token(batch: PairBatch, pieces: list[tuple[PaddedBatch, list[np.ndarray]]], layers: int) -> tuple[list, list]:
     """Return states as rows of the batch's tokens, and attentions by layer and pair.
 
     Args:

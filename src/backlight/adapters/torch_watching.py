@@ -1,11 +1,11 @@
-"""Tells watchers what a thread does with PyTorch (NOTE [Watching] in dispatch/observers.py).
+"""Reports to watchers what a thread does with PyTorch (NOTE [Watching] in dispatch/observers.py).
 
 NOTE [How PyTorch is watched]
 * Calls, and the user's lines: a TorchFunctionMode. It sees the outermost function of PyTorch that the user called. New
   nodes in the graph of what it returned get the line of the call, in their `metadata`: those whose sequence number is
   not below what the counter stood at before the call.
 * In-place writes: `_version` of each tensor among the arguments, before and after.
-* A user's `autograd.Function` is no function that a mode sees: `Function.apply` is replaced while somebody watches.
+* A user's `autograd.Function` is no function that a mode sees: `Function.apply` is replaced while a watcher is active.
 * Modules: global forward hooks. Full backward hooks would make in-place ops on a module's output fail.
 * Backward: see NOTE [How a backward of PyTorch is watched] in adapters/torch_backward.py.
 saved_tensors_hooks are never installed: they switch PyTorch's own check of in-place writes off.
@@ -55,7 +55,7 @@ class Hub:
         self.runs = 0
         self.modules: list[tuple] = []  # (module, path) of those that run, the outermost first
         self.paths: dict[int, tuple] = {}  # id of a module inside the outermost one -> (path, module)
-        self.retained: list[weakref.ref] = []  # tensors that were told to retain their gradient
+        self.retained: list[weakref.ref] = []  # tensors on which retain_grad() was called
         self.mode = _mode_class(self.torch)(self)
 
     def change(self, watchers: list[Watcher]) -> None:
@@ -65,15 +65,15 @@ class Hub:
             self.listeners[event] = tuple(getattr(one, event) for one in watchers if wants(one, event))
         self.hearing_calls = [one for one in watchers if wants(one, "called")]
         self.mode.hears_writes = bool(self.listeners["wrote"])
-        self.ask_what_is_wanted()
+        self.update_wanted()
 
-    def ask_what_is_wanted(self) -> None:
-        """Find out whether somebody wants to be told of all calls."""
+    def update_wanted(self) -> None:
+        """Set whether a listener wants all calls."""
         self.mode.hears_all = False
         for one in self.hearing_calls:
             self.mode.hears_all = self.mode.hears_all or not one.only_nodes
 
-    def tell(self, event: str, *told) -> None:
+    def notify(self, event: str, *args) -> None:
         """Call those who want an event."""
         listeners = self.listeners[event]
         if not listeners or self.silent:
@@ -81,7 +81,7 @@ class Hub:
         self.silent = True
         try:
             for listener in listeners:
-                listener(*told)
+                listener(*args)
         finally:
             self.silent = False
 
@@ -91,16 +91,16 @@ class Hub:
             return
         path = self._path_of(module) if self.modules else ""
         self.modules.append((module, path))
-        self.tell("entered", module, path)
+        self.notify("entered", module, path)
 
     def leave(self, module, out) -> None:
-        """A module's forward ends, and with it those inside it that never told."""
+        """A module's forward ends, and with it those inside it whose end was not reported."""
         if self.silent:
             return
         while self.modules:
             last, path = self.modules.pop()
             if last is module:
-                self.tell("left", module, path, out)
+                self.notify("left", module, path, out)
                 return
 
     def _path_of(self, module) -> str:
@@ -131,7 +131,7 @@ NOTED = {"register_hook": _note_hook, "retain_grad": _note_retained}
 
 
 class Block:
-    """A `with` block in which a watcher is told of this thread's events; blocks may be nested."""
+    """A `with` block in which a watcher gets this thread's events; blocks may be nested."""
 
     def __init__(self, hub: Hub, watcher: Watcher):
         self.hub = hub
@@ -181,17 +181,17 @@ _undo: list = []  # what takes back what was set up
 def _install(torch: ModuleType, hubs) -> None:
     """Put what a mode does not see under watch, in all threads; those without watchers notice nothing."""
 
-    def hub_here() -> Hub | None:
+    def current_hub() -> Hub | None:
         hub = getattr(hubs, "hub", None)
         return hub if hub is not None and hub.watchers and not hub.silent else None
 
     def entered(module, arguments):
-        hub = hub_here()
+        hub = current_hub()
         if hub is not None:
             hub.enter(module)
 
     def left(module, arguments, out):
-        hub = hub_here()
+        hub = current_hub()
         if hub is not None:
             hub.leave(module, out)
 
@@ -199,15 +199,15 @@ def _install(torch: ModuleType, hubs) -> None:
     modules = torch.nn.modules.module
     _undo.append(modules.register_module_forward_pre_hook(entered).remove)
     _undo.append(modules.register_module_forward_hook(left, always_call=True).remove)
-    _stand_in_for_backward(torch, hub_here)
-    _stand_in_for_apply(torch.autograd.Function, hub_here)
+    _patch_backward(torch, current_hub)
+    _patch_apply(torch.autograd.Function, current_hub)
 
 
-def _stand_in_for_backward(torch: ModuleType, hub_here) -> None:
+def _patch_backward(torch: ModuleType, current_hub) -> None:
     engines_own = torch.autograd.graph._engine_run_backward
 
     def run_backward(outputs, gradients, keep_graph, create_graph, inputs, *rest, accumulate_grad, **options):
-        hub = hub_here()
+        hub = current_hub()
         given = (outputs, gradients, keep_graph, create_graph, inputs, *rest)
         options["accumulate_grad"] = accumulate_grad
         if hub is None or not _have_graphs(hub.engine, outputs):
@@ -223,15 +223,15 @@ def _stand_in_for_backward(torch: ModuleType, hub_here) -> None:
 
 
 def _have_graphs(engine, outputs) -> bool:
-    """Tell whether a backward can start from all outputs: of the others PyTorch says what is wrong."""
+    """Return whether a backward can start from all outputs: of the others PyTorch says what is wrong."""
     return not any(engine.is_tensor(one) and engine.node_of(one) is None for one in outputs)
 
 
-def _stand_in_for_apply(function_class: type, hub_here) -> None:
+def _patch_apply(function_class: type, current_hub) -> None:
     engines_own = vars(function_class)["apply"]
 
     def apply(cls, *args, **kwargs):
-        hub = hub_here()
+        hub = current_hub()
         if hub is None:
             return engines_own.__func__(cls, *args, **kwargs)
         before = hub.torch._C._autograd._get_sequence_nr()
@@ -276,7 +276,7 @@ def _mode_class(torch: ModuleType) -> type:
                 frame = user_frame(sys._getframe(1), torch)
                 for tensor, version in versions:
                     if tensor._version != version:
-                        hub.tell("wrote", tensor, kind.name, frame.f_code, frame.f_lasti)
+                        hub.notify("wrote", tensor, kind.name, frame.f_code, frame.f_lasti)
                 if not made:
                     return out
                 if kind.noted is not None:
@@ -337,7 +337,7 @@ def kind_of(function: Callable) -> Kind:
 
 
 def _leaves_graph(kind: Kind, args: tuple, kwargs: dict | None, out, tensor_class: type) -> bool:
-    """Tell whether a call read a tensor that has a graph and returned what has none: `item()`, an op in no_grad()."""
+    """Return whether a call read a tensor that has a graph and returned what has none: `item()`, an op in no_grad()."""
     if not kind.to_number and not (isinstance(out, tensor_class) and not out.requires_grad):
         return False
     return any(one.requires_grad for one in tensors_in(args, tensor_class)) or (
@@ -346,7 +346,7 @@ def _leaves_graph(kind: Kind, args: tuple, kwargs: dict | None, out, tensor_clas
 
 
 def report(hub: Hub, name: str, args: tuple, kwargs: dict, out, before: int, frame: FrameType) -> None:
-    """Tell of a call, and write its line into the nodes that it made: those numbered from `before` on."""
+    """Report a call, and write its line into the nodes that it made: those numbered from `before` on."""
     torch = hub.torch
     frame = user_frame(frame, torch)
     place = frame.f_code, frame.f_lasti
@@ -363,8 +363,8 @@ def report(hub: Hub, name: str, args: tuple, kwargs: dict, out, before: int, fra
         if LINE not in metadata:
             metadata[LINE] = place
             stack.extend(inner for inner, _ in node.next_functions if inner is not None)
-    hub.tell("called", Call(name, args, kwargs, out, *place))
-    hub.ask_what_is_wanted()
+    hub.notify("called", Call(name, args, kwargs, out, *place))
+    hub.update_wanted()
 
 
 def tensors_in(value, tensor_class: type) -> list:
@@ -388,7 +388,7 @@ def _versions(args: tuple, kwargs: dict | None, tensor_class: type) -> list[tupl
 
 
 def _counts_writes(tensor) -> bool:
-    """Tell whether a tensor has a version: one made in inference mode has none, and a lazy one cannot be asked."""
+    """Return whether a tensor has a version: one made in inference mode has none, a lazy one cannot give it."""
     return not tensor.__class__.__name__.startswith("Uninitialized") and not tensor.is_inference()
 
 

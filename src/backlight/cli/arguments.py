@@ -10,7 +10,7 @@ from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_
 from backlight.explain.ranking import WINDOWS
 from backlight.explain.reranker import ENGINES, Reranker
 
-NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "advance"}  # what a method is given by those who call it
+NOT_OPTIONS = {"ranker", "pairs", "pair", "scores", "progress"}  # what a method is given by those who call it
 
 
 def add_documents(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +90,7 @@ def add_method(
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add where the result goes beside the screen, and the screen's background."""
+    """Add the options for output files, and for the terminal's background."""
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that stands alone")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw a picture")
     parser.add_argument("--png", type=Path, metavar="FILE", help="also draw a picture; Chromium or Chrome does it")
@@ -122,8 +122,7 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
     Raises:
         InputError: there is none, or the engine cannot run it.
     """
-    told = {"engine": given.engine, "label": given.label, "instruction": given.instruction}
-    return Reranker.from_pretrained(given.model, **told)
+    return Reranker.from_pretrained(given.model, engine=given.engine, label=given.label, instruction=given.instruction)
 
 
 def scorer_of(given: argparse.Namespace):

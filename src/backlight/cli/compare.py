@@ -1,4 +1,4 @@
-"""`backlight compare`: why one document stands above another, on screen, as a page or as data."""
+"""`backlight compare`: why one document ranks above another, on screen, as a page or as data."""
 
 import dataclasses
 import json
@@ -37,8 +37,8 @@ def compare(argv: Sequence[str]) -> int:
     searched = {"most": given.most, "beam": given.beam, "budget": given.budget}
     found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
     if given.json:
-        told = {"backlight": version(), **dataclasses.asdict(found)}
-        print(json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False))
+        fields = {"backlight": version(), **dataclasses.asdict(found)}
+        print(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False))
     else:
         show_comparison(found, screen(given.theme))
     write_files(given, lambda: Exposition(comparisons=[found]), lambda: comparison_svg(found))

@@ -54,7 +54,7 @@ def _exists(path: Path) -> bool:
 
 
 def looks_like_a_path(value: str) -> bool:
-    """Tell whether an argument that names no file was meant to.
+    """Return whether an argument that names no file was meant to.
 
     It was if it starts as paths do, or is one word with a separator or a suffix, or several that end in a suffix of
     text files and have a separator.

@@ -46,12 +46,13 @@ def evaluate(argv: Sequence[str]) -> int:
     listed = read_questions(given.data, titles=titles)
     questions = choose(listed, ranker.rank_scores, plan.pairs + TAUGHT, plan.seed)
     links = shuffled(read_links(given.links), plan.seed) if given.links else []
-    told = about(given.data, ranker, questions, plan, variants, titles) | {"linked": given.links and given.links.name}
-    records = Records(given.records or Path(f"{given.data.stem}.faithfulness.jsonl"), told, resume=given.resume)
+    description = about(given.data, ranker, questions, plan, variants, titles)
+    description |= {"linked": given.links and given.links.name}
+    records = Records(given.records or Path(f"{given.data.stem}.faithfulness.jsonl"), description, resume=given.resume)
     study = Study(ranker, questions, variants, plan, records, links)
     with contextlib.closing(records):
         stopped = not _run(study)
-    _give(given, study, told)
+    _write_results(given, study, description)
     return 130 if stopped else 0
 
 
@@ -107,7 +108,7 @@ def _parser() -> Parser:
 
 
 def variants_of(said: str) -> list[Variant]:
-    """Return the methods that were asked for, and those that are in every table.
+    """Return the requested methods, and those that are in every table.
 
     >>> [variant.label for variant in variants_of("saliency,smoothgrad:samples=8")]
     ['saliency', 'smoothgrad:samples=8', 'random', 'embedding-magnitude']
@@ -151,28 +152,28 @@ def about(data: Path, ranker, questions: Sequence[Question], plan: Plan, variant
     }
 
 
-def _give(given: argparse.Namespace, study: Study, told: dict) -> None:
-    """Write the page, and print the tables as they were asked for."""
+def _write_results(given: argparse.Namespace, study: Study, description: dict) -> None:
+    """Write the page, and print the tables in the requested format."""
     rows, links = rows_of(study), link_rows_of(study)
     if given.html is not None:
         try:
             given.html.parent.mkdir(parents=True, exist_ok=True)
-            given.html.write_text(page(rows, links, told, version()), encoding="utf-8")
+            given.html.write_text(page(rows, links, description, version()), encoding="utf-8")
         except OSError as problem:
             raise InputError(f"cannot write {given.html}: {problem.strerror}") from problem
     if given.json:
-        print(as_json(rows, links, told))
+        print(as_json(rows, links, description))
     elif given.markdown:
         print(markdown(rows, links))
     else:
-        show(rows, links, told, screen(given.theme).console)
+        show(rows, links, description, screen(given.theme).console)
     if given.html is not None:
         print(f"The page is in {given.html}", file=sys.stderr if given.json or given.markdown else sys.stdout)
 
 
-def as_json(rows: Sequence[Row], links: Sequence[LinkRow], told: dict) -> str:
+def as_json(rows: Sequence[Row], links: Sequence[LinkRow], description: dict) -> str:
     """Return the table as one JSON document (docs/faithfulness.md describes it)."""
     measures = {column.name: column.meaning for panel in (*PANELS, LINKS) for column in panel.columns}
     tables = {name: [dataclasses.asdict(row) for row in some] for name, some in (("rows", rows), ("links", links))}
-    found = {"backlight": version(), **told, "measures": measures, **tables}
+    found = {"backlight": version(), **description, "measures": measures, **tables}
     return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)

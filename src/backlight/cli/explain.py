@@ -37,13 +37,13 @@ def explain(argv: Sequence[str]) -> int:
     reranker = reranker_of(given)
     names, texts = [name for name, _ in documents], [text for _, text in documents]
     chosen = len(texts) if given.top is None else min(given.top, len(texts))
-    told = {"windows": given.windows, "stride": given.stride}
+    window_options = {"windows": given.windows, "stride": given.stride}
     with progress(len(texts) + chosen * (2 * len(methods) - 1)) as advance:
         (first, options), *others = methods
-        asked = {"explain": chosen, "method": first.name, "names": names, "advance": advance}
-        rankings = [reranker.rank(given.query, texts, **asked, **told, **options)]
+        ranking_options = {"explain": chosen, "method": first.name, "names": names, "advance": advance}
+        rankings = [reranker.rank(given.query, texts, **ranking_options, **window_options, **options)]
         for method, options in others:
-            rankings.append(explained_again(reranker, rankings[0], method, advance, **told, **options))
+            rankings.append(explained_again(reranker, rankings[0], method, advance, **window_options, **options))
     if given.json:
         print(as_json(rankings))
     else:

@@ -100,7 +100,7 @@ def _chosen(watched: Watch, given: argparse.Namespace) -> Record:
 
 
 def _draw(record: Record, given: argparse.Namespace, backward: int) -> None:
-    """Write what was asked for; print the tree if nothing was."""
+    """Write the requested outputs; print the tree if there are none."""
     backward = backward - 1 if backward > 0 else backward
     made = {
         "html": lambda: page_of(record, by=given.by, backward=backward),
@@ -108,15 +108,15 @@ def _draw(record: Record, given: argparse.Namespace, backward: int) -> None:
         "dot": lambda: dot(_picture(record, given, backward)),
         "json": lambda: record.to_json(),
     }
-    asked = [name for name in OUTPUTS if getattr(given, name) is not None]
-    for name in asked:
+    requested = [name for name in OUTPUTS if getattr(given, name) is not None]
+    for name in requested:
         path = getattr(given, name)
         try:
             Path(path).write_text(made[name](), encoding="utf-8")
         except OSError as problem:
             raise InputError(f"can't write {path!r}: {problem.strerror}; give --{name} another file") from problem
         print(f"The {'page' if name == 'html' else 'record' if name == 'json' else 'picture'} is in {path}")
-    if not asked:
+    if not requested:
         width = given.width or (shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
         print(tree(_picture(record, given, backward), width=width))
 

@@ -120,7 +120,7 @@ def _script_in(argv: list[str]) -> tuple[str, list[str]]:
 
 
 def version() -> str:
-    """Return backlight's version, which its front door states."""
+    """Return backlight's version, as `backlight.__version__` states it."""
     return importlib.import_module("backlight").__version__
 
 

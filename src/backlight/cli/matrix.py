@@ -38,8 +38,8 @@ def matrix(argv: Sequence[str]) -> int:
     reranker = reranker_of(given)
     found = reranker.matrix(given.query, text, method=given.method, **options)
     if given.json:
-        told = {"backlight": version(), **dataclasses.asdict(found)}
-        print(json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False))
+        fields = {"backlight": version(), **dataclasses.asdict(found)}
+        print(json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False))
     else:
         show_matrix(found, screen(given.theme))
     write_files(given, lambda: _page(reranker, given.query, text, name, found), lambda: interactions_svg(found))

@@ -1,4 +1,4 @@
-"""What a command puts on its page beside the words' values, and where pages are written."""
+"""What a command puts on its page in addition to the words' values, and where pages are written."""
 
 import argparse
 import sys
@@ -25,7 +25,7 @@ LOOKED_INTO = 3  # documents whose attention and layers are on a page
 
 
 def add_views(parser: argparse.ArgumentParser) -> None:
-    """Add what the page shows beside the words."""
+    """Add the option for what the page shows in addition to the words."""
     parser.add_argument(
         "--views",
         metavar="LIST",
@@ -35,7 +35,7 @@ def add_views(parser: argparse.ArgumentParser) -> None:
 
 
 def views_of(given: argparse.Namespace) -> tuple[str, ...]:
-    """Return the views that were asked for.
+    """Return the requested views.
 
     Raises:
         InputError: there is no such view.
@@ -52,12 +52,12 @@ def views_of(given: argparse.Namespace) -> tuple[str, ...]:
 
 
 def explained_again(
-    reranker: Reranker, ranking: Ranking, method: Method, advance: Callable[[int], None], **told
+    reranker: Reranker, ranking: Ranking, method: Method, advance: Callable[[int], None], **options
 ) -> Ranking:
     """Return the documents of a ranking that were explained, explained by another method.
 
     Args:
-        told: how long documents are read, and the method's options.
+        options: how long documents are read, and the method's options.
     """
     best = [ranked for ranked in ranking.documents if ranked.attribution is not None]
     again = reranker.rank(
@@ -67,7 +67,7 @@ def explained_again(
         method=method.name,
         names=[ranked.name for ranked in best],
         advance=advance,
-        **told,
+        **options,
     )
     found = [replace(one, index=best[one.index].index, rank=best[one.index].rank) for one in again.documents]
     return replace(again, documents=tuple(sorted(found, key=lambda one: one.rank)))
@@ -76,7 +76,7 @@ def explained_again(
 def exposition_of(
     reranker: Reranker, rankings: Sequence[Ranking], views: Sequence[str], stride: int | None = None
 ) -> Exposition:
-    """Return what the page of rankings shows, with the views that were asked for of the best documents.
+    """Return what the page of rankings shows, with the requested views of the best documents.
 
     Args:
         stride: with which long documents were read.
@@ -102,9 +102,9 @@ def exposition_of(
     if "compare" in views and len(best) > 1:
         first, second = best[:2]
         signed = [one.method for one in rankings if METHODS[one.method].signed]
-        told = {"method": signed[0]} if signed else {}
+        options = {"method": signed[0]} if signed else {}
         names = first.name, second.name
-        comparisons.append(reranker.compare(ranking.query, first.text, second.text, names=names, **told))
+        comparisons.append(reranker.compare(ranking.query, first.text, second.text, names=names, **options))
     return Exposition(rankings, matrices, attention, layers, comparisons)
 
 
@@ -131,7 +131,7 @@ def check_files(given: argparse.Namespace) -> None:
 
 
 def write_files(given: argparse.Namespace, page: Callable[[], Exposition], picture: Callable[[], str]) -> None:
-    """Write the page and the pictures that were asked for, and say where they are: aside, if data is printed."""
+    """Write the requested page and pictures, and say where they are: on stderr if data is printed."""
     said = []
     if given.html is not None:
         said.append(f"The page is in {_written(given.html, report(page(), version()).encode())}")

@@ -88,7 +88,7 @@ def as_json(ranking: Ranking) -> str:
 
 
 def _result(ranked: Ranked) -> dict:
-    """Return one result; `relevance_score` is what the model's owners show, `logit` the raw score."""
+    """Return one result; `relevance_score` is the activated score, `logit` the raw score."""
     return {
         "index": ranked.index,
         "relevance_score": ranked.activated,

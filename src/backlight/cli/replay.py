@@ -31,17 +31,17 @@ def replay(argv: Sequence[str]) -> int:
         raise InputError(
             f"{given.source!r} must compute something that requires grad: nothing was recorded, so there is no step"
         )
-    whole = record.replay()
+    replay = record.replay()
     if given.html is not None:
         _write(given.html, page_of(record, replay=True))
-        print(f"replay: {len(whole.steps)} steps in {given.html}", file=sys.stderr)
+        print(f"replay: {len(replay.steps)} steps in {given.html}", file=sys.stderr)
     elif given.json:
-        print(_chosen(whole, given.backward).to_json())
+        print(_chosen(replay, given.backward).to_json())
     elif sys.stdin.isatty() and sys.stdout.isatty():
         screen = importlib.import_module("backlight.cli.screens.replay")
-        screen.walk(screen.ReplayScreen(whole, record.nodes, _begin_of(whole, given.backward)))
+        screen.walk(screen.ReplayScreen(replay, record.nodes, _begin_of(replay, given.backward)))
     else:
-        print(_chosen(whole, given.backward).text())
+        print(_chosen(replay, given.backward).text())
     return ended
 
 
@@ -75,22 +75,22 @@ def _record_of(given: argparse.Namespace, passed: list[str]) -> tuple[Record | N
     return watching.record if watching.recordings else None, ended
 
 
-def _begin_of(whole: Replay, number: int | None) -> int:
-    """Return the step at which a backward begins; the first step if none is asked for."""
+def _begin_of(replay: Replay, number: int | None) -> int:
+    """Return the step at which a backward begins; the first step by default."""
     if number is None:
         return 0
-    begins = [step.number for step in whole.steps if step.kind == BEGIN]
+    begins = [step.number for step in replay.steps if step.kind == BEGIN]
     if not 1 <= number <= len(begins):
         raise InputError(f"backward must be one of the {len(begins)} that were recorded, got {number}: count from 1")
     return begins[number - 1]
 
 
-def _chosen(whole: Replay, number: int | None) -> Replay:
-    """Return the steps that are asked for: all, or those of one backward."""
+def _chosen(replay: Replay, number: int | None) -> Replay:
+    """Return the requested steps: all, or those of one backward."""
     if number is None:
-        return whole
-    _begin_of(whole, number)
-    return replace(whole, steps=tuple(step for step in whole.steps if step.backward == number - 1))
+        return replay
+    _begin_of(replay, number)
+    return replace(replay, steps=tuple(step for step in replay.steps if step.backward == number - 1))
 
 
 def _write(path: str, text: str) -> None:

@@ -52,7 +52,7 @@ def _as_without_us(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _is_ours(code: CodeType) -> bool:
-    """Tell whether a frame belongs to the runner, to an import that failed, or hands a call on."""
+    """Return whether a frame belongs to the runner, to an import that failed, or hands a call on."""
     filename = code.co_filename
     if filename in RUNNER or IMPORTLIB in filename or filename == INTERCEPTED:
         return True

@@ -3,7 +3,7 @@
 NOTE [Words and tokens]
 A method gives each token a value, and a word's is the sum over its tokens: for signed methods that is what the word
 brings as a whole. Tokens that the tokeniser or a prompt added ([CLS], [SEP]) belong to no text and stand apart in
-`special`. A method that takes whole words away knows nothing of tokens: its `tokens` are empty.
+`special`. A method that removes words has no values for tokens: its `tokens` are empty.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -142,14 +142,14 @@ class Window:
 
 @dataclass(frozen=True)
 class Ranked:
-    """One document's place in a ranking, with its explanation if one was asked for."""
+    """One document's place in a ranking, with its explanation if one was requested."""
 
     rank: int  # 1 for the best
     name: str
     index: int  # its place in what was given
     text: str
     score: float  # the raw one
-    activated: float  # what the model's owners show in its place
+    activated: float  # the score after the model's activation
     truncation: Truncation  # how much of the document the score does not know
     attribution: Attribution | None
     window: Window | None = None  # which window of a long document gave the score, where it was read in windows
@@ -201,17 +201,17 @@ class Ranking(Tabular):
         return ranking_html(self)
 
 
-def attribute_pair(pair: Pair, values: Sequence[float] | np.ndarray, **told) -> Attribution:
+def attribute_pair(pair: Pair, values: Sequence[float] | np.ndarray, **fields) -> Attribution:
     """Return the explanation of a pair from one value a token.
 
     Args:
         values: (tokens,), in the order of the pair's.
-        told: the other fields of `Attribution`.
+        fields: the other fields of `Attribution`.
     """
     values = np.asarray(values, np.float64)
     texts = [attribute_text(pair, side, values) for side in (QUERY, DOCUMENT)]
     special = tuple(Token(pair.pieces[place], 0, 0, float(values[place])) for place in pair.of_side(ADDED).tolist())
-    return Attribution(query=texts[0], document=texts[1], special=special, **told)
+    return Attribution(query=texts[0], document=texts[1], special=special, **fields)
 
 
 def attribute_text(pair: Pair, side: int, values: np.ndarray) -> TextAttribution:
@@ -227,14 +227,14 @@ def attribute_text(pair: Pair, side: int, values: np.ndarray) -> TextAttribution
 
 
 def attribute_words(
-    pair: Pair, values: Mapping[int, Sequence[float]], errors: Mapping[int, Sequence[float]] | None = None, **told
+    pair: Pair, values: Mapping[int, Sequence[float]], errors: Mapping[int, Sequence[float]] | None = None, **fields
 ) -> Attribution:
     """Return the explanation of a pair from one value a word (see NOTE [Words and tokens]).
 
     Args:
         values: for QUERY and DOCUMENT one value for each of `words_of(pair, side)`; a side that is missing has none.
         errors: the standard errors, likewise.
-        told: the other fields of `Attribution`.
+        fields: the other fields of `Attribution`.
     """
     texts = []
     for side in (QUERY, DOCUMENT):
@@ -246,7 +246,7 @@ def attribute_words(
             )
         )
         texts.append(TextAttribution(text, words, (), truncation_of(pair, side)))
-    return Attribution(query=texts[0], document=texts[1], special=(), **told)
+    return Attribution(query=texts[0], document=texts[1], special=(), **fields)
 
 
 def words_of(pair: Pair, side: int) -> list[WordTokens]:

@@ -63,7 +63,7 @@ def check_below_highest(ranker, scores: np.ndarray, pairs: Sequence[Pair]) -> No
             )
 
 
-def checked_slopes(
+def checked_gradients(
     ranker, batch: PairBatch, inputs_embeds: np.ndarray | None = None, ordinary: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return scores and ∂score/∂embedding, after comparing the scores with an ordinary call's.
@@ -77,10 +77,10 @@ def checked_slopes(
     Raises:
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
-    scores, slopes = ranker.slopes(batch, inputs_embeds)
+    scores, gradients = ranker.gradients(batch, inputs_embeds)
     if inputs_embeds is None:
         check_same_scores(scores, ranker.score(batch) if ordinary is None else ordinary, batch.pairs)
     check_below_highest(ranker, scores, batch.pairs)
-    for part, pair in zip(batch.by_pair(slopes), batch.pairs):
+    for part, pair in zip(batch.by_pair(gradients), batch.pairs):
         check_values(part, pair.name)
-    return scores, slopes
+    return scores, gradients

@@ -1,4 +1,4 @@
-"""Why one document stands above another, and how a score changes when a document is edited."""
+"""Why one document ranks above another, and how a score changes when a document is edited."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,14 +15,15 @@ from backlight.explain.methods.registry import METHODS, method_called
 from backlight.explain.notebook import comparison_html
 from backlight.explain.tables import Tabular, word_rows
 from backlight.models.pairs import DOCUMENT, Pair
+from backlight.models.scoring import PairScorer
 
 
 @dataclass(frozen=True)
 class Comparison(Tabular):
-    """Why document A stands above document B for a query, or B above A.
+    """Why document A ranks above document B for a query, or B above A.
 
     Args:
-        query: what was asked.
+        query: the query.
         model: the model's name.
         score_name: what a score is.
         method: how the words' values were computed.
@@ -33,9 +34,9 @@ class Comparison(Tabular):
         score_a, score_b: the raw scores.
         difference: score(A) − score(B).
         swap: the words that the better document must lose to stand below the other; None where the search found no such
-            set, or none was asked for.
+            set, or none was requested.
         passes: how many times a pair went through the model, forward or backward.
-        activated_a, activated_b: what the model's owners show in place of the raw scores.
+        activated_a, activated_b: the scores after the model's activation.
         settings: the options of the search for the swap by name.
     """
 
@@ -58,12 +59,12 @@ class Comparison(Tabular):
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
 
     def rows(self) -> list[dict]:
-        """Return a row a word of the query and of both documents: what it brings to the difference."""
+        """Return a row a word of the query and of both documents: what it contributes to the difference."""
         return word_rows({"query": self.query_words.words, "a": self.a.document.words, "b": self.b.document.words})
 
     def __repr__(self) -> str:
-        told = f"{self.name_a} {self.score_a:.4g} − {self.name_b} {self.score_b:.4g} = {self.difference:.4g}"
-        return f"Comparison({told} by {self.method})"
+        scores = f"{self.name_a} {self.score_a:.4g} − {self.name_b} {self.score_b:.4g} = {self.difference:.4g}"
+        return f"Comparison({scores} by {self.method})"
 
     def _repr_html_(self) -> str:
         return comparison_html(self)
@@ -77,7 +78,7 @@ class Version:
         edit: what was done to the version before it; empty for the document as it was given.
         document: the text.
         score: its raw score.
-        activated: what the model's owners show in its place.
+        activated: the score after the model's activation.
         rank: its place among the candidates and itself, 1 for the best; None where no candidates were given.
         truncation: how much of the text the score does not know.
     """
@@ -95,7 +96,7 @@ class WhatIf:
     """How a document's score changes with edits, made one after another.
 
     Args:
-        query: what was asked.
+        query: the query.
         model: the model's name.
         score_name: what a score is.
         versions: the document as it was given, then after each edit.
@@ -125,7 +126,7 @@ class WhatIf:
 
 
 def compare(
-    ranker,
+    ranker: PairScorer,
     query: str,
     a: str,
     b: str,
@@ -138,14 +139,13 @@ def compare(
     budget: int = 2000,
     **options,
 ) -> Comparison:
-    """Say why document A stands above document B, or B above A.
+    """Explain why document A ranks above document B, or B above A.
 
     The difference of two scores is linear in them: what a word brings to score(A) − score(B) is what it brings to
     score(A), less what it brings to score(B). So each pair is explained alone, and the values of B change their sign;
     a word of the query is in both pairs.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         method: how to explain, a name of `METHODS` with signed values.
         names: what to call the documents.
         by: how the search for a swap leaves words out, a key of `WAYS` (see NOTE [Ways to leave words out]).
@@ -191,22 +191,23 @@ def compare(
     )
 
 
-def what_if(ranker, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()) -> WhatIf:
+def what_if(
+    ranker: PairScorer, query: str, document: str, edits: Sequence[Edit], *, candidates: Sequence[str] = ()
+) -> WhatIf:
     """Return a document's score as it is, and after each of some edits, made one after another.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         edits: `Remove`, `Replace`, `Cut`, `Add` and `Rewrite` of explain/edits.py.
         candidates: other documents that the query found: with them each version has a rank.
 
     Raises:
         InputError: an edit does not fit the text, or leaves nothing that the model reads.
     """
-    told, texts = [""], [document]
+    labels, texts = [""], [document]
     for edit in edits:
         texts.append(edit.apply(texts[-1]))
-        told.append(str(edit))
-    names = ["the document", *(f"the document {edit}" for edit in told[1:])]
+        labels.append(str(edit))
+    names = ["the document", *(f"the document {edit}" for edit in labels[1:])]
     others = [f"candidate {number}" for number in range(1, len(candidates) + 1)]
     pairs = _read(ranker, [(query, text) for text in [*texts, *candidates]], [*names, *others])
     (scores,) = score_groups(ranker, [pairs])
@@ -220,7 +221,7 @@ def what_if(ranker, query: str, document: str, edits: Sequence[Edit], *, candida
             rank=1 + int((rivals > score).sum()) if len(rivals) else None,
             truncation=truncation_of(pair, DOCUMENT),
         )
-        for edit, text, score, activated, pair in zip(told, texts, scores, ranker.activate(scores), pairs)
+        for edit, text, score, activated, pair in zip(labels, texts, scores, ranker.activate(scores), pairs)
     )
     return WhatIf(query, ranker.name, ranker.score_name, versions, len(candidates))
 
@@ -246,14 +247,14 @@ def _negative(found: Attribution) -> Attribution:
     """Return what a pair's words bring to the negative of its score; the score itself stays as it is."""
     return replace(
         found,
-        query=_turned(found.query),
-        document=_turned(found.document),
+        query=_negated(found.query),
+        document=_negated(found.document),
         special=tuple(replace(token, value=-token.value) for token in found.special),
         gap=None if found.gap is None else -found.gap,
     )
 
 
-def _turned(text: TextAttribution) -> TextAttribution:
+def _negated(text: TextAttribution) -> TextAttribution:
     words, tokens = (tuple(replace(one, value=-one.value) for one in own) for own in (text.words, text.tokens))
     return replace(text, words=words, tokens=tokens)
 

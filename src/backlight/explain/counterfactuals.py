@@ -11,7 +11,7 @@ from itertools import combinations
 from math import comb
 
 from backlight.explain.attribution import Word
-from backlight.explain.methods.ablation import score_groups, way_called
+from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.parts import Part, part_words, word_parts
 from backlight.models.pairs import DOCUMENT, Pair
 
@@ -20,7 +20,7 @@ Words = tuple[int, ...]  # the numbers of some words, in their order
 
 @dataclass(frozen=True)
 class Swap:
-    """A set of words that the better document must lose to stand below the other.
+    """A set of words that the better document must lose to rank below the other.
 
     Args:
         side: the document that loses them, "a" or "b": the one with the higher score.
@@ -108,6 +108,8 @@ class Search:
         if len(self.scores) + len(new) > self.budget:
             return False
         removals = ([self.parts[number] for number in some] for some in new)
-        for scored in score_groups(self.ranker, [way_called(self.by)(self.ranker, self.pair, removals)] if new else []):
+        for scored in score_groups(
+            self.ranker, [removal_called(self.by)(self.ranker, self.pair, removals)] if new else []
+        ):
             self.scores.update(zip(new, scored.tolist(), strict=True))
         return True

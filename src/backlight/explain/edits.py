@@ -106,7 +106,7 @@ class Add:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """Put another text in the place of the whole."""
+    """Replace the full text."""
 
     text: str
 
@@ -132,9 +132,9 @@ def places_of(phrase: str, text: str) -> list[tuple[int, int]]:
     found, place = [], text.find(phrase) if phrase.strip() else -1
     while place >= 0:
         end = place + len(phrase)
-        whole = place in starts and end in ends
-        found += [(place, end)] if whole else []
-        place = text.find(phrase, end if whole else place + 1)
+        is_word = place in starts and end in ends
+        found += [(place, end)] if is_word else []
+        place = text.find(phrase, end if is_word else place + 1)
     if not found:
         raise InputError(f"an edit must name words that the document holds, as they are written there, got {phrase!r}")
     return found

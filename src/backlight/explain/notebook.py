@@ -70,14 +70,14 @@ def interactions_html(found) -> str:
 
 
 def _cell(word, other, value: float, most: float, signed: bool) -> str:
-    told = f"{word.text} × {other.text}: {_number(value, signed)}"
+    details = f"{word.text} × {other.text}: {_number(value, signed)}"
     sign = "·" if signed and value < 0 and most and value < -FAINT * most else ""
     ground = _ground(value / most if most else 0.0)
-    return f'<td title="{escape(told)}" style="min-width:1.3em;text-align:center;padding:0;{ground}">{sign}</td>'
+    return f'<td title="{escape(details)}" style="min-width:1.3em;text-align:center;padding:0;{ground}">{sign}</td>'
 
 
 def comparison_html(found) -> str:
-    """Return a `Comparison`: the difference, both documents lit, and what would swap them."""
+    """Return a `Comparison`: the difference, both documents highlighted, and what would swap them."""
     sides = (("A", found.name_a, found.score_a, found.a), ("B", found.name_b, found.score_b, found.b))
     texts = "".join(
         f"<div><b>{letter}</b> {escape(name)} <b>{_number(score)}</b></div>{_paragraph(_lit(made.document, True))}"
@@ -98,7 +98,7 @@ def _swap(swap) -> str:
 
 
 def _account(found) -> str:
-    """Say how values were made: the method, its baseline, its gap and its cost."""
+    """Describe how values were made: the method, its baseline, its gap and its cost."""
     parts = [f"{found.method}: {found.meaning}"]
     parts.append("no baseline" if found.baseline is None else f"baseline {found.baseline}")
     if found.gap is not None:
@@ -114,8 +114,10 @@ def _lit(text, signed: bool) -> str:
         if word is None:
             parts.append(escape(piece))
             continue
-        told = _number(word.value, signed) + ("" if word.error is None else f" ± {_number(word.error)}")
-        parts.append(f'<span title="{escape(told)}" style="{_style(text.share(word), signed)}">{escape(piece)}</span>')
+        details = _number(word.value, signed) + ("" if word.error is None else f" ± {_number(word.error)}")
+        parts.append(
+            f'<span title="{escape(details)}" style="{_style(text.share(word), signed)}">{escape(piece)}</span>'
+        )
     left = text.truncation.words_left_out
     return "".join(parts) + (f" … <i>[{left} more words that the model does not read]</i>" if left else "")
 
@@ -144,7 +146,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} …"
 
 
-def summary(name: str, told: str, words: Iterable) -> str:
+def summary(name: str, details: str, words: Iterable) -> str:
     """Return what an explanation says of itself in one line, with its strongest words."""
     listed = ", ".join(f"{word.text} {word.value:.3g}" for word in words)
-    return f"{name}({told}{': ' + listed if listed else ''})"
+    return f"{name}({details}{': ' + listed if listed else ''})"

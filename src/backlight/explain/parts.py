@@ -53,14 +53,14 @@ def part_words(
 
 
 def attribute_parts(
-    pair: Pair, parts: Sequence[Part], values: Sequence[float], errors: Sequence[float] | None = None, **told
+    pair: Pair, parts: Sequence[Part], values: Sequence[float], errors: Sequence[float] | None = None, **fields
 ) -> Attribution:
     """Return the explanation of a pair from one value a part (see NOTE [Words and tokens]).
 
     Args:
         parts: of query and document, those of a text in its order.
         errors: the standard errors of the values.
-        told: the other fields of `Attribution`.
+        fields: the other fields of `Attribution`.
     """
     words = part_words(pair, parts, values, errors)
     query, document = (
@@ -72,4 +72,4 @@ def attribute_parts(
         )
         for side in (QUERY, DOCUMENT)
     )
-    return Attribution(query=query, document=document, special=(), **told)
+    return Attribution(query=query, document=document, special=(), **fields)

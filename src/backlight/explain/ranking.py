@@ -1,7 +1,7 @@
 """Rank documents for a query, and explain the best of them.
 
 NOTE [Windows]
-A document that is longer than the model reads is cut at its end, or, where windows are asked for, read in windows that
+A document that is longer than the model reads is cut at its end, or, with `windows`, read in windows that
 overlap. `best` ranks it by its best window and explains that one. `mean` ranks it by the mean of all; the explanation
 of a mean is the mean of the explanations, and a word that several windows read gets a share of each.
 """
@@ -17,6 +17,7 @@ from backlight.explain.checks import check_readable, check_same_scores
 from backlight.explain.methods.registry import DEFAULT, method_called
 from backlight.explain.words import word_spans
 from backlight.models.pairs import DOCUMENT, Pair
+from backlight.models.scoring import PairScorer
 
 WINDOWS = ("best", "mean")
 
@@ -54,7 +55,7 @@ class Scored:
 
 
 def rank_and_explain(
-    ranker,
+    ranker: PairScorer,
     query: str,
     documents: Sequence[str],
     names: Sequence[str] | None = None,
@@ -63,20 +64,19 @@ def rank_and_explain(
     top: int | None = None,
     windows: str | None = None,
     stride: int | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
     **options,
 ) -> Ranking:
     """Rank documents for a query and explain the best of them.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         names: what to call the documents; their numbers by default.
         method: how to explain, a name of `METHODS`.
         top: how many to explain; all by default.
         windows: how a document is read that is longer than the model reads: cut at its end (None), or in windows, of
             which the "best" or the "mean" gives the score (see NOTE [Windows]).
         stride: how many tokens each window begins after the one before; half a window by default.
-        advance: called with the number of documents newly scored or explained.
+        progress: called with the number of documents newly scored or explained.
         options: of the method.
 
     Raises:
@@ -89,11 +89,11 @@ def rank_and_explain(
         raise InputError(f"top must be 0 or more, got {top}")
     chosen_method = method_called(method)
     names = [f"document {number}" for number in range(1, len(documents) + 1)] if names is None else names
-    scored = _scored(ranker, query, documents, names, windows, stride, advance)
+    scored = _scored(ranker, query, documents, names, windows, stride, progress)
     scores = np.array([one.score for one in scored], np.float32)
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[:top]
-    explained = _explained(ranker, chosen_method.explain, {i: scored[i] for i in chosen}, advance, options)
+    explained = _explained(ranker, chosen_method.explain, {i: scored[i] for i in chosen}, progress, options)
     activated = ranker.activate(scores)
     return Ranking(
         query=query,
@@ -119,7 +119,7 @@ def rank_and_explain(
 
 
 def _scored(
-    ranker, query: str, documents: Sequence[str], names: Sequence[str], windows, stride, advance: Callable
+    ranker, query: str, documents: Sequence[str], names: Sequence[str], windows, stride, progress: Callable
 ) -> list[Scored]:
     """Read and score the documents."""
     if windows is None:
@@ -134,16 +134,16 @@ def _scored(
     if windows is None:
         return [
             Scored(tuple(pairs), score[None], None)
-            for pairs, score in zip(read, ranker.rank_scores(query, documents, advance))
+            for pairs, score in zip(read, ranker.rank_scores(query, documents, progress))
         ]
     scores = ranker.scores_of([pair for pairs in read for pair in pairs])
-    advance(len(documents))
+    progress(len(documents))
     ends = np.cumsum([len(pairs) for pairs in read])
     return [Scored(tuple(pairs), part, windows) for pairs, part in zip(read, np.split(scores, ends[:-1]))]
 
 
 def _explained(
-    ranker, explain: Callable, scored: dict[int, Scored], advance: Callable, options: dict
+    ranker, explain: Callable, scored: dict[int, Scored], progress: Callable, options: dict
 ) -> dict[int, Attribution]:
     """Return the explanation of each of these documents."""
     pairs = [one.pairs[i] for one in scored.values() for i in one.explained]
@@ -154,7 +154,7 @@ def _explained(
     explained = {}
     for place, one in scored.items():
         explained[place] = mean_of([next(found) for _ in one.explained], one.score)
-        advance(1)
+        progress(1)
     return explained
 
 

@@ -26,7 +26,7 @@ ENGINES: dict[str, Callable] = {"backlight": load_ranker, "torch": TorchRanker}
 
 @dataclass(frozen=True, eq=False)
 class Reranker:
-    """Scores documents for a query, and says why.
+    """Scores documents for a query and explains the scores.
 
     Args:
         scorer: what computes (see NOTE [A scorer]).
@@ -129,8 +129,18 @@ class Reranker:
         """
         if top_k is not None and top_k < 1:
             raise InputError(f"top_k must be 1 or more, got {top_k}")
-        told = {"method": method, "top": explain, "windows": windows, "stride": stride, "advance": advance}
-        ranking = rank_and_explain(self.scorer, query, documents, names, **told, **options)
+        ranking = rank_and_explain(
+            self.scorer,
+            query,
+            documents,
+            names,
+            method=method,
+            top=explain,
+            windows=windows,
+            stride=stride,
+            progress=advance,
+            **options,
+        )
         return replace(ranking, documents=ranking.documents[:top_k])
 
     def explain(self, query: str, document: str, *, method: str = DEFAULT, **options) -> Attribution:
@@ -155,7 +165,7 @@ class Reranker:
         names: tuple[str, str] = ("A", "B"),
         **options,
     ) -> Comparison:
-        """Return why one document stands above the other: whose words push which up, and what would swap them.
+        """Return why one document ranks above the other: whose words push which up, and what would swap them.
 
         Args:
             method: how to explain, a name of `METHODS` with signed values; `options` are those of `compare`.

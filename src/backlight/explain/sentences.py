@@ -47,7 +47,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _ends(text: str, found: re.Match) -> bool:
-    """Tell whether a sentence ends at a mark."""
+    """Return whether a sentence ends at a mark."""
     if found["mark"] is None:
         return True
     follows = text[found.end() :].lstrip()

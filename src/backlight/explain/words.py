@@ -44,7 +44,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _joined(text: str, place: int) -> bool:
-    """Tell whether the characters on both sides of a place belong to one word."""
+    """Return whether the characters on both sides of a place belong to one word."""
     before, after = text[place - 1], text[place]
     if unicodedata.category(after)[0] == "M":
         return True
@@ -60,12 +60,12 @@ def _joined(text: str, place: int) -> bool:
 
 
 def _is_mark(character: str) -> bool:
-    """Tell whether a character is punctuation or a symbol."""
+    """Return whether a character is punctuation or a symbol."""
     return unicodedata.category(character)[0] in "PS"
 
 
 def _joins(text: str, place: int) -> bool:
-    """Tell whether the mark at a place joins what stands before and after it."""
+    """Return whether the mark at a place joins what stands before and after it."""
     if place == 0 or place + 1 == len(text):
         return False
     before, mark, after = text[place - 1 : place + 2]

@@ -31,7 +31,7 @@ class Engine(Protocol):
     calls_modules: CodeType  # of the frame in which a module's forward is called
 
     def is_tensor(self, value) -> bool:
-        """Tell whether a value is a tensor of this engine."""
+        """Return whether a value is a tensor of this engine."""
 
     def array(self, tensor) -> np.ndarray:
         """Return a tensor's values, not copied where that is possible; bfloat16 as float32."""
@@ -52,7 +52,7 @@ class Engine(Protocol):
         """Return the tensor that the graph knows: ours holds all elements of vmap's batch, the batch as first dim."""
 
     def why_unread(self, tensor) -> str:
-        """Say why a tensor's values cannot be read: "batched by vmap"."""
+        """Explain why a tensor's values cannot be read: "batched by vmap"."""
 
     def version_of(self, tensor) -> int:
         """Return how often the tensor's memory has been written to."""
@@ -70,10 +70,10 @@ class Engine(Protocol):
         """Return the names of the user's hooks on a tensor and on its node."""
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
-        """Tell a watcher of what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
+        """Report to a watcher what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
 
     def unobserved(self) -> AbstractContextManager:
-        """Tell no watcher of what this thread does inside the block: what the lens itself does to answer."""
+        """Report to no watcher what this thread does inside the block: what the lens itself does to answer."""
 
 
 def loaded_engines() -> list[Engine]:

@@ -16,7 +16,7 @@ class Finding:
         slug: its stable name, `forgotten-zero-grad`.
         title: one line that says what is wrong here, with the real names.
         level: ERROR (the program stops or learns something wrong), WARNING (very likely not meant), NOTE (shown only
-            when asked for: legal, and often misunderstood).
+            on request: legal, and often misunderstood).
         evidence: what was seen, values and lines: one sentence each.
         cause: what most likely led to it.
         cure: what to try.

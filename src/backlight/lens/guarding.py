@@ -11,7 +11,7 @@ class Guarded(Watcher):
     """Tells a watcher of events until one of its methods fails.
 
     Args:
-        watcher: who is told.
+        watcher: gets the events.
         give_up: what is called, once, with what a method raised.
     """
 
@@ -20,7 +20,7 @@ class Guarded(Watcher):
         guard = _Guard(give_up)  # an object of its own, so that nothing here refers to itself
         for event in EVENTS:
             if wants(watcher, event):
-                setattr(self, event, partial(guard.tell, getattr(watcher, event)))
+                setattr(self, event, partial(guard.notify, getattr(watcher, event)))
 
     @property
     def only_nodes(self) -> bool:
@@ -35,12 +35,12 @@ class _Guard:
         self.give_up = give_up
         self.failed = False
 
-    def tell(self, listener: Callable, *told) -> None:
+    def notify(self, listener: Callable, *args) -> None:
         """Call a listener with an event."""
         if self.failed:
             return
         try:
-            listener(*told)
+            listener(*args)
         except Exception as problem:
             self.failed = True
             self.give_up(problem)

@@ -32,7 +32,7 @@ class NativeEngine:
         return importlib.import_module("backlight")
 
     def is_tensor(self, value) -> bool:
-        """Tell whether a value is a tensor of this engine."""
+        """Return whether a value is a tensor of this engine."""
         return isinstance(value, TensorState)
 
     def array(self, tensor) -> np.ndarray:
@@ -45,7 +45,7 @@ class NativeEngine:
         return None if tensor._edge is None else public_edge(edge_of(tensor))
 
     def is_leaf_node(self, node) -> bool:
-        """Tell whether a node adds to a leaf's `.grad`."""
+        """Return whether a node adds to a leaf's `.grad`."""
         return node.__class__ is AccumulateGrad
 
     def key_of(self, node) -> int:
@@ -61,7 +61,7 @@ class NativeEngine:
         return below_batches(tensor)
 
     def why_unread(self, tensor) -> str:
-        """Say why a tensor's values cannot be read."""
+        """Explain why a tensor's values cannot be read."""
         return BATCHED if below_batches(tensor) is not tensor else NO_VALUES
 
     def version_of(self, tensor) -> int:
@@ -70,7 +70,7 @@ class NativeEngine:
         return 0 if storage is None or storage.__class__ is InferenceStorage else storage.version
 
     def saves(self, node) -> bool:
-        """Tell whether a node of this class may save tensors."""
+        """Return whether a node of this class may save tensors."""
         return bool(node.freed_slots)
 
     def saved_by(self, node) -> list[Kept]:
@@ -108,12 +108,12 @@ class NativeEngine:
         return [name_of(hook) for hook in hooks]
 
     def observe(self, watcher: Watcher) -> AbstractContextManager:
-        """Tell a watcher of what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
+        """Report to a watcher what this thread does inside the block (NOTE [Watching]); blocks may be nested."""
         note_functions()
         return Observe(watcher)
 
     def unobserved(self) -> AbstractContextManager:
-        """Tell no watcher of what this thread does inside the block."""
+        """Report to no watcher what this thread does inside the block."""
         return nullcontext() if local.observation is None else local.observation.silence()
 
 
@@ -134,7 +134,7 @@ def name_of(hook) -> str:
 
 
 def is_packed(raw) -> bool:
-    """Tell whether hooks packed what was saved: unpacking it could run anything."""
+    """Return whether hooks packed what was saved: unpacking it could run anything."""
     several = raw if isinstance(raw, tuple) else () if raw is None else (raw,)
     return any(one.unpack_hook is not None for one in several)
 

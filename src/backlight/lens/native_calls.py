@@ -1,4 +1,4 @@
-"""Which of our engine's Python functions are reported to watchers, beside ops: creation, writes, ways out, modules."""
+"""Which Python functions of our engine are reported to watchers besides ops: creation, writes, exits, modules."""
 
 import sys
 from types import FunctionType
@@ -24,7 +24,7 @@ _noted: list[bool] = []
 
 
 def note_functions() -> None:
-    """Note all of them, once, when somebody first watches."""
+    """Note all of them once, when the first watcher is added."""
     if _noted:
         return
     _noted.append(True)

@@ -87,19 +87,19 @@ class BiEncoder(PairScorer):
         return weights_of(batch, self.pooling)
 
     def rank_scores(
-        self, query: str, documents: Sequence[str], advance: Callable[[int], None] = lambda done: None
+        self, query: str, documents: Sequence[str], progress: Callable[[int], None] = lambda done: None
     ) -> np.ndarray:
         """Return the score of each document for a query, which is embedded once.
 
         Args:
-            advance: called with the number of documents done since the last call.
+            progress: called with the number of documents done since the last call.
         """
         found = []
         with no_grad():
-            (asked,) = self.embed_texts(Batch.of([self.tokenizer(query)])).numpy()
+            (query_embedding,) = self.embed_texts(Batch.of([self.tokenizer(query)])).numpy()
             for some in passes(self.tokenizer.all_of(documents)):
-                found.append(self.embed_texts(Batch.of(some)).numpy() @ asked)
-                advance(len(some))
+                found.append(self.embed_texts(Batch.of(some)).numpy() @ query_embedding)
+                progress(len(some))
         scores = np.concatenate(found) if found else np.empty(0, np.float32)
         return finite_scores(scores, [f"document {number}" for number in range(1, len(scores) + 1)])
 

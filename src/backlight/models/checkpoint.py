@@ -71,7 +71,7 @@ def read_settings(file: Path) -> dict:
 
 
 def checked_settings(kind: type, settings: Mapping, file: Path):
-    """Return settings as a dataclass, each of the kind that its field asks for; null, and what is no field, left out.
+    """Return settings as a dataclass, each of the type of its field; null and unknown keys are left out.
 
     Raises:
         InputError: a value is of another kind.
@@ -129,8 +129,8 @@ def check_header(folder: Path, config, words: str) -> None:
     width = getattr(config, "embedding_size", None) or config.hidden_size
     for name, one in stored.items():
         if name.endswith(words) and one.shape != (config.vocab_size, width):
-            asked = (config.vocab_size, width)
-            raise InputError(f"{name} must have the shape {asked} that config.json asks for, got {one.shape}")
+            expected = (config.vocab_size, width)
+            raise InputError(f"{name} must have the shape {expected} that config.json asks for, got {one.shape}")
 
 
 WHERE = "the weights in "
@@ -159,9 +159,9 @@ class Weights:
     """The arrays of a checkpoint, each checked as it is taken.
 
     Args:
-        arrays: by name; those that nobody takes are left alone.
+        arrays: by name; those that are not taken are ignored.
         family: what the model is, for errors.
-        prefixes: what names may begin with in the checkpoint, beside nothing.
+        prefixes: optional beginnings of names in the checkpoint.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], family: str, prefixes: Sequence[str] = ()):

@@ -31,7 +31,7 @@ class CrossEncoder(PairScorer):
         head: turns the states that it reads into logits, (pairs, labels).
         reader: reads pairs of texts.
         label: which logit is the score.
-        activation: what the model's owners show of a logit, a key of `ACTIVATIONS`.
+        activation: what turns a logit into the score that is shown, a key of `ACTIVATIONS`.
     """
 
     name: str
@@ -63,7 +63,7 @@ class CrossEncoder(PairScorer):
         return self.reader.windows(query, document, stride)
 
     def activate(self, scores: np.ndarray) -> np.ndarray:
-        """Return what the model's owners show in place of raw scores."""
+        """Return raw scores after the model's activation, for example as probabilities."""
         return ACTIVATIONS[self.activation](np.asarray(scores))
 
     def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:

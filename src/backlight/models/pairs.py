@@ -132,12 +132,12 @@ class PairReader:
         read = self._tokenizer.encoded([text for pair in pairs for text in pair])
         found = []
         for number, (query, document) in enumerate(pairs):
-            asked, told = read[2 * number], read[2 * number + 1]
-            rooms = longest_first(len(asked), len(told), self._room)
-            left_out = len(asked) - rooms[0], len(told) - rooms[1]
-            asked.truncate(rooms[0])
-            told.truncate(rooms[1])
-            found.append(self._joined(query, document, asked, told, left_out))
+            query_encoding, document_encoding = read[2 * number], read[2 * number + 1]
+            rooms = longest_first(len(query_encoding), len(document_encoding), self._room)
+            left_out = len(query_encoding) - rooms[0], len(document_encoding) - rooms[1]
+            query_encoding.truncate(rooms[0])
+            document_encoding.truncate(rooms[1])
+            found.append(self._joined(query, document, query_encoding, document_encoding, left_out))
         return found
 
     def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
@@ -149,40 +149,43 @@ class PairReader:
         Raises:
             InputError: the query leaves no room, or the stride is not between 1 and a window.
         """
-        asked, told = self._tokenizer.encoded([query, document])
-        room = self._room - len(asked)
-        if len(told) <= room:
+        query_encoding, document_encoding = self._tokenizer.encoded([query, document])
+        room = self._room - len(query_encoding)
+        if len(document_encoding) <= room:
             return self([(query, document)])
         if room < 2:
             raise InputError(
-                f"the query must leave room for the document among {self.max_length} tokens, got {len(asked)} tokens"
+                f"the query must leave room for the document among {self.max_length} tokens, "
+                f"got {len(query_encoding)} tokens"
             )
         stride = (room + 1) // 2 if stride is None else stride
         if not 1 <= stride <= room:
             raise InputError(f"stride must be from 1 to the {room} tokens of a window, got {stride}")
-        total = len(told)
-        told.truncate(room, stride=room - stride)
-        parts = told, *told.overflowing
-        return [self._joined(query, document, asked, part, (0, total - len(part))) for part in parts]
+        total = len(document_encoding)
+        document_encoding.truncate(room, stride=room - stride)
+        parts = document_encoding, *document_encoding.overflowing
+        return [self._joined(query, document, query_encoding, part, (0, total - len(part))) for part in parts]
 
-    def _joined(self, query: str, document: str, asked, told, left_out: tuple[int, int]) -> Pair:
+    def _joined(self, query: str, document: str, query_encoding, document_encoding, left_out: tuple[int, int]) -> Pair:
         """Let the tokeniser put its special tokens around two encodings."""
-        whole = self._tokenizer.joined(asked, told)
-        sides = np.full(len(whole), ADDED, np.int8)
-        own = np.flatnonzero(np.array(whole.special_tokens_mask) == 0)  # sequence_ids are lost where a template joins
-        sides[own[: len(asked)]], sides[own[len(asked) :]] = QUERY, DOCUMENT
-        offsets = np.array(whole.offsets, np.int64).reshape(-1, 2)
+        encoding = self._tokenizer.joined(query_encoding, document_encoding)
+        sides = np.full(len(encoding), ADDED, np.int8)
+        own = np.flatnonzero(
+            np.array(encoding.special_tokens_mask) == 0
+        )  # sequence_ids are lost where a template joins
+        sides[own[: len(query_encoding)]], sides[own[len(query_encoding) :]] = QUERY, DOCUMENT
+        offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         offsets[sides == ADDED] = 0
         return Pair(
             query=query,
             document=document,
-            ids=np.array(whole.ids, np.int64),
-            type_ids=self._tokenizer.segments_of(whole),
-            positions=np.arange(len(whole.ids)),
+            ids=np.array(encoding.ids, np.int64),
+            type_ids=self._tokenizer.segments_of(encoding),
+            positions=np.arange(len(encoding.ids)),
             sides=sides,
             offsets=offsets,
-            pieces=tuple(whole.tokens),
-            lengths=(len(whole.ids),),
+            pieces=tuple(encoding.tokens),
+            lengths=(len(encoding.ids),),
             left_out=left_out,
         )
 
@@ -214,7 +217,7 @@ class ApartReader:
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Return each pair of texts as the model reads it."""
         read = self._tokenizer.all_of([text for pair in pairs for text in pair])
-        return [side_by_side(asked, told) for asked, told in zip(read[0::2], read[1::2])]
+        return [side_by_side(query, document) for query, document in zip(read[0::2], read[1::2])]
 
     def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
         """Return a pair for each window of a long document; one, if all of it fits.

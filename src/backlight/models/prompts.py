@@ -105,9 +105,9 @@ class PromptReader:
             InputError: a query leaves no room for its document.
         """
         found = []
-        for (query, document), (asking, told) in zip(pairs, self._middles(pairs)):
-            room = self._room(asking, told)
-            found.append(self._pair(query, document, asking, told[:room], len(told)))
+        for (query, document), (query_part, document_part) in zip(pairs, self._middles(pairs)):
+            room = self._room(query_part, document_part)
+            found.append(self._pair(query, document, query_part, document_part[:room], len(document_part)))
         return found
 
     def windows(self, query: str, document: str, stride: int | None = None) -> list[Pair]:
@@ -119,13 +119,14 @@ class PromptReader:
         Raises:
             InputError: the query leaves no room, or the stride is not between 1 and a window.
         """
-        ((asking, told),) = self._middles([(query, document)])
-        room = self._room(asking, told)
+        ((query_part, document_part),) = self._middles([(query, document)])
+        room = self._room(query_part, document_part)
         stride = max((room + 1) // 2, 1) if stride is None else stride
         if not 1 <= stride <= max(room, 1):
             raise InputError(f"stride must be from 1 to the {room} tokens of a window, got {stride}")
-        starts = range(0, max(len(told) - room, 0) + stride, stride)
-        return [self._pair(query, document, asking, told[start : start + room], len(told)) for start in starts]
+        starts = range(0, max(len(document_part) - room, 0) + stride, stride)
+        total = len(document_part)
+        return [self._pair(query, document, query_part, document_part[start : start + room], total) for start in starts]
 
     def _middles(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[_Part, _Part]]:
         """Return for each pair the tokens of the prompt's middle before the document's first, and the others."""
@@ -134,25 +135,25 @@ class PromptReader:
         found = []
         for (query, document), middle in zip(pairs, middles):
             start = len(before) + len(query) + len(between)
-            whole = _part_of(middle, {QUERY: (len(before), len(query)), DOCUMENT: (start, len(document))})
-            documents = np.flatnonzero(whole.sides == DOCUMENT)
-            first = int(documents[0]) if len(documents) else len(whole)
-            found.append((whole[:first], whole[first:]))
+            prompt = _part_of(middle, {QUERY: (len(before), len(query)), DOCUMENT: (start, len(document))})
+            documents = np.flatnonzero(prompt.sides == DOCUMENT)
+            first = int(documents[0]) if len(documents) else len(prompt)
+            found.append((prompt[:first], prompt[first:]))
         return found
 
-    def _room(self, asking: _Part, told: _Part) -> int:
+    def _room(self, query_part: _Part, document_part: _Part) -> int:
         """Return how many tokens of the document fit."""
-        room = self.max_length - len(self._opening) - len(asking) - len(self._closing)
-        if (room < 1 and len(told)) or room < 0:
+        room = self.max_length - len(self._opening) - len(query_part) - len(self._closing)
+        if (room < 1 and len(document_part)) or room < 0:
             raise InputError(
                 f"the query must leave room for the document among {self.max_length} tokens, got "
-                f"{int((asking.sides == QUERY).sum())} tokens beside the prompt's"
+                f"{int((query_part.sides == QUERY).sum())} tokens beside the prompt's"
             )
         return room
 
-    def _pair(self, query: str, document: str, asking: _Part, told: _Part, total: int) -> Pair:
+    def _pair(self, query: str, document: str, query_part: _Part, document_part: _Part, total: int) -> Pair:
         """Put the parts of a prompt together."""
-        parts = self._opening, asking, told, self._closing
+        parts = self._opening, query_part, document_part, self._closing
         ids = np.concatenate([part.ids for part in parts])
         return Pair(
             query=query,
@@ -164,7 +165,7 @@ class PromptReader:
             offsets=np.concatenate([part.offsets for part in parts]),
             pieces=tuple(piece for part in parts for piece in part.pieces),
             lengths=(len(ids),),
-            left_out=(0, total - len(told)),
+            left_out=(0, total - len(document_part)),
         )
 
 

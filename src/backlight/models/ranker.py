@@ -127,7 +127,7 @@ def chosen_label(label: int | None, labels: list[str], folder: Path) -> int:
 
 
 def activation_of(settings: dict) -> str:
-    """Return what the model's owners show of a logit, by the keys that sentence-transformers writes."""
+    """Return the model's activation of a logit, from the keys that sentence-transformers writes."""
     said = object_in(settings, "sentence_transformers").get("activation_fn")
     said = said or settings.get("sbert_ce_default_activation_function") or "Sigmoid"
     if not isinstance(said, str):
@@ -189,7 +189,7 @@ def _modules_of(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What config.json says beside the sizes of an encoder, which its family checks."""
+    """The settings of config.json, apart from the encoder's sizes, which its family checks."""
 
     model_type: str = ""
     architectures: tuple[str, ...] = ()
@@ -202,7 +202,7 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class ReadingSettings:
-    """What sentence_bert_config.json says."""
+    """The settings of sentence_bert_config.json."""
 
     max_seq_length: Annotated[int, Bounds(1, words="a whole number, 1 or more")] | None = None
     do_lower_case: bool = False
@@ -210,14 +210,14 @@ class ReadingSettings:
 
 @dataclass(frozen=True)
 class PromptSettings:
-    """What config_sentence_transformers.json says."""
+    """The settings of config_sentence_transformers.json."""
 
     prompts: dict[str, str] = field(default_factory=dict)
     default_prompt_name: str | None = None
 
 
 def model_settings(folder: Path) -> dict:
-    """Return what config.json says, once what it says of the model as a whole has been checked.
+    """Return what config.json says, after its settings of the model have been checked.
 
     Raises:
         InputError: it is no JSON object, or a value in it is of another kind.

@@ -2,10 +2,10 @@
 
 NOTE [A scorer]
 Every model that can be explained has `name`, `score_name`, `max_tokens`, `highest_score` (None, or where no gradient
-can be), `read(pairs)` and `windows(query, document, stride)` that give `Pair`s, and the calls of `PairScorer`: `embed`,
-`score`, `slopes`, `inside`, `read_weights`, `baseline`, `build_up`. Models on backlight's own engine inherit these; a
-model of another engine has its own. `score` is the raw one that the model ranks by; `activate` is what its owners show
-in its place.
+can be), `read(pairs)` and `windows(query, document, stride)` that give `Pair`s, and the methods of `PairScorer`:
+`embed`, `score`, `gradients`, `inside`, `read_weights`, `baseline`, `build_up`. Models on backlight's engine inherit
+these; a model of another engine has its own. `score` returns raw scores (logits), by which documents are ranked;
+`activate` turns them into the scores that are shown (for example probabilities).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ class Inside:
         scores: raw scores, (pairs,).
         states: the hidden states that the first layer was given, then those after each layer, (tokens, hidden).
         attentions: for each layer the attention of each sequence, (heads, queries, keys).
-        state_slopes: ∂score/∂state in the order of `states`; None where they were not asked for.
+        state_slopes: ∂score/∂state in the order of `states`; None where they were not requested.
         attention_slopes: ∂score/∂attention in the order of `attentions`.
     """
 
@@ -46,7 +46,7 @@ class Inside:
 
 
 class PairScorer:
-    """The calls of a scorer (see NOTE [A scorer]) for models whose `pair_scores` runs on backlight's engine."""
+    """Base class of scorers (see NOTE [A scorer]); its methods run `pair_scores` on backlight's engine."""
 
     def pair_scores(self, batch: PairBatch, inputs_embeds: Tensor | None = None, trace: Trace | None = None) -> Tensor:
         """Return the raw score of each pair, in the graph.
@@ -88,7 +88,7 @@ class PairScorer:
             found = self.pair_scores(batch, None if inputs_embeds is None else from_numpy(inputs_embeds)).numpy()
         return finite_scores(found, [pair.name for pair in batch.pairs])
 
-    def slopes(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def gradients(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the raw scores, and the gradient of each pair's score for the word embeddings of its tokens.
 
         Shapes: -> (pairs,), (tokens, hidden)
@@ -122,12 +122,12 @@ class PairScorer:
         scores = self.pair_scores(batch, leaf)
         if not scores.requires_grad:
             raise GraphError("the score must depend on the word embeddings, and does not; nothing was explained")
-        (slopes,) = grad(scores.sum(), [leaf], create_graph=True)
+        (gradients,) = grad(scores.sum(), [leaf], create_graph=True)
         products = (
-            grad((slopes * from_numpy(direction)).sum(), [leaf], retain_graph=True)[0].numpy()
+            grad((gradients * from_numpy(direction)).sum(), [leaf], retain_graph=True)[0].numpy()
             for direction in directions
         )
-        return scores.detach().numpy(), slopes.detach().numpy(), products
+        return scores.detach().numpy(), gradients.detach().numpy(), products
 
     def inside(self, batch: PairBatch, *, slopes: bool = False) -> Inside:
         """Return hidden states and attentions of every layer, and with `slopes` the gradients of the scores for them.
@@ -183,7 +183,7 @@ class PairScorer:
 
         Args:
             name: `zero`, `pad` and `mask` (the tokens that the tokeniser has for these ends), or `average`, the mean of
-                the whole vocabulary.
+                the vocabulary.
 
         Raises:
             InputError: there is no such baseline, or the tokeniser has no such token.
@@ -202,23 +202,23 @@ class PairScorer:
         sums = [self.embed_ids(part).sum(axis=0, dtype=np.float64) for part in parts]
         return (np.sum(sums, axis=0) / len(places)).astype(np.float32)
 
-    def scores_of(self, pairs: Sequence[Pair], advance: Callable[[int], None] = lambda done: None) -> np.ndarray:
+    def scores_of(self, pairs: Sequence[Pair], progress: Callable[[int], None] = lambda done: None) -> np.ndarray:
         """Return the raw score of each pair, `TOKENS_A_PASS` tokens at a time.
 
         Args:
-            advance: called with the number of pairs done since the last call.
+            progress: called with the number of pairs done since the last call.
         """
         found = []
         for some in passes(pairs):
             found.append(self.score(PairBatch.of(some)))
-            advance(len(some))
+            progress(len(some))
         return np.concatenate(found) if found else np.empty(0, np.float32)
 
     def rank_scores(
-        self, query: str, documents: Sequence[str], advance: Callable[[int], None] = lambda done: None
+        self, query: str, documents: Sequence[str], progress: Callable[[int], None] = lambda done: None
     ) -> np.ndarray:
         """Return the raw score of each document for a query."""
-        return self.scores_of(self.read([(query, document) for document in documents]), advance)
+        return self.scores_of(self.read([(query, document) for document in documents]), progress)
 
 
 def finite_scores(scores: np.ndarray, names: Sequence[str]) -> np.ndarray:

@@ -42,7 +42,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """What tokenizer_config.json says."""
+    """The settings of tokenizer_config.json."""
 
     model_max_length: Annotated[float, Bounds(1, words="a number, 1 or more")] | None = None
     model_input_names: tuple[str, ...] = ()
@@ -137,8 +137,8 @@ class Tokenizer:
 
     def segments_of(self, encoding) -> np.ndarray:
         """Return the segment of each token: 0 for all where the tokeniser's files keep segments from the model."""
-        told = self._settings.model_input_names or ("token_type_ids",)
-        return np.array(encoding.type_ids, np.int64) * ("token_type_ids" in told)
+        input_names = self._settings.model_input_names or ("token_type_ids",)
+        return np.array(encoding.type_ids, np.int64) * ("token_type_ids" in input_names)
 
     def _cut(self, text: str, encoding) -> Tokens:
         """Cut an encoding to the room there is."""

@@ -17,7 +17,7 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import InputError
 from backlight.formats.array_files import read_arrays
 from backlight.formats.strict_json import parse_json
-from backlight.training.run_folder import write_whole
+from backlight.training.run_folder import write_atomically
 
 KEY = "backlight"
 
@@ -30,7 +30,7 @@ def save_checkpoint(file: Path, state: dict) -> None:
     """
     arrays: dict[str, np.ndarray] = {}
     tree = _packed(state, "", arrays)
-    write_whole(file, save(arrays, metadata={KEY: json.dumps(tree)}))
+    write_atomically(file, save(arrays, metadata={KEY: json.dumps(tree)}))
 
 
 def load_checkpoint(file: Path) -> dict:

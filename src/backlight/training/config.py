@@ -1,4 +1,4 @@
-"""What `backlight train` is told: a TOML or JSON file, checked entry by entry before anything runs."""
+"""The configuration of `backlight train`: a TOML or JSON file, checked entry by entry before anything runs."""
 
 import dataclasses
 import json
@@ -127,8 +127,8 @@ def _converted(kind, value, path: str):
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if kind == tuple[int, ...]:
-        whole = isinstance(value, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in value)
-        require(whole, path, "be a list of whole numbers", value)
+        is_valid = isinstance(value, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in value)
+        require(is_valid, path, "be a list of whole numbers", value)
         return tuple(value)
     fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     require(fits, path, f"be {NAMES[kind]}", value)

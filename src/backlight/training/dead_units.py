@@ -17,7 +17,7 @@ RECTIFIERS = {"ReLU", "ReLU6", "Hardswish", "Hardsigmoid", "Hardtanh", "Hardshri
 CHANNELS_SECOND = ("Conv", "BatchNorm", "InstanceNorm", "GroupNorm", "LazyConv", "MaxPool", "AvgPool", "Adaptive")
 
 
-class IdleUnits:
+class DeadUnits:
     """For each layer, when each of its units was last active.
 
     Args:
@@ -46,7 +46,7 @@ class IdleUnits:
         return {name: count / last.numel() for (name, last), count in zip(self._last.items(), dead)}
 
 
-class Broken(NamedTuple):
+class NonFinite(NamedTuple):
     """A value of a forward that is not finite: the output of which module, NaN or inf, and what is known of why."""
 
     layer: str
@@ -66,11 +66,11 @@ class Forwards:
     def __init__(self, model, square_of, window: int = 100):
         self.full = self.seeking = True
         self._square_of = square_of
-        self._units = IdleUnits(window)
+        self._units = DeadUnits(window)
         self._units.next_step()
         self._channels_second = True
         self._outputs: list[tuple] = []
-        self.broken: Broken | None = None  # the first of this step
+        self.non_finite: NonFinite | None = None  # the first of this step
         watched = [
             (name or "model", module)
             for name, module in model.named_modules()
@@ -86,12 +86,12 @@ class Forwards:
         kind = type(module).__name__
         if self.full:
             self._note_units(name, kind, module, tensor.detach())
-        if self.seeking and self.broken is None:
+        if self.seeking and self.non_finite is None:
             square = self._square_of(tensor)
             if not isinstance(square, float):
                 self._outputs.append((name, square))
             elif not math.isfinite(square):
-                self.broken = Broken(name, "NaN" if square != square else "inf", self._why(module, args))
+                self.non_finite = NonFinite(name, "NaN" if square != square else "inf", self._why(module, args))
 
     def _note_units(self, name: str, kind: str, module, values) -> None:
         if kind not in RECTIFIERS:
@@ -114,18 +114,18 @@ class Forwards:
             return "its input was not finite"
         return "its input and weights were finite" if finite else "its input was finite"
 
-    def take(self) -> tuple[Broken | None, dict[str, float]]:
+    def take(self) -> tuple[NonFinite | None, dict[str, float]]:
         """Return the first value of the step that is not finite, and the shares of dead units, and begin anew."""
-        broken = self.broken
-        late = numbers_of(square for _, square in self._outputs) if broken is None else []
+        non_finite = self.non_finite
+        late = numbers_of(square for _, square in self._outputs) if non_finite is None else []
         for (name, _), square in zip(self._outputs, late):
-            if broken is None and not math.isfinite(square):
-                broken = Broken(name, "NaN" if square != square else "inf", "")
+            if non_finite is None and not math.isfinite(square):
+                non_finite = NonFinite(name, "NaN" if square != square else "inf", "")
         shares = self._units.shares() if self.full else {}
         if self.full:
             self._units.next_step()
-        self._outputs, self.broken = [], None
-        return broken, shares
+        self._outputs, self.non_finite = [], None
+        return non_finite, shares
 
 
 def _tensor_in(out):

@@ -11,7 +11,7 @@ from backlight.nn import Module
 from backlight.ops.loss.cross_entropy import cross_entropy
 from backlight.serialization.safe import load_file
 from backlight.training.images import Images
-from backlight.training.run_folder import jsonable, write_whole
+from backlight.training.run_folder import jsonable, write_atomically
 
 TESTED_AT_ONCE = 1000  # images in one pass of an evaluation
 
@@ -61,7 +61,7 @@ def save_weights(file: Path, model: Module, record: dict) -> None:
     """Write a model's weights under their names in `state_dict`, with what they reached as the file's metadata."""
     arrays = {name: tensor.detach().contiguous().numpy() for name, tensor in model.state_dict().items()}
     reached = jsonable({name: record[name] for name in ("step", "epoch", "evaluation")})
-    write_whole(file, save(arrays, {"reached": json.dumps(reached)}))  # one text: of several the order is random
+    write_atomically(file, save(arrays, {"reached": json.dumps(reached)}))  # one text: of several the order is random
 
 
 def evaluate_weights(file: Path, model: Module, images: Images) -> dict[str, float]:

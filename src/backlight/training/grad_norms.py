@@ -28,7 +28,7 @@ def square_of(tensor):
 
 
 def in_transform(tensor) -> bool:
-    """Tell whether a tensor stands for others inside vmap or a transform of PyTorch's: it is not the step's."""
+    """Return whether a tensor stands for others inside vmap or a transform of PyTorch's: it is not the step's."""
     if hasattr(tensor, "_data"):
         return getattr(tensor._data, "of_a_batch", False)
     functorch = getattr(getattr(sys.modules.get("torch"), "_C", None), "_functorch", None)

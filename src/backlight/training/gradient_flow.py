@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from backlight.training.dead_units import IdleUnits
+from backlight.training.dead_units import DeadUnits
 from backlight.training.grad_norms import numbers_of, square_of
 from backlight.training.silent_hooks import SilentHook
 
@@ -28,7 +28,7 @@ class Flow:
         update_norms: √Σ(w after − w before)².
         update_ratios: that over √Σw².
         zeros: the share of the layer's gradients that are exactly 0; of large parameters by a sample.
-        dead: the share of its units that were dead for the whole window (NOTE [Dead units] in training/dead_units.py).
+        dead: the share of its units that were dead in the full window (NOTE [Dead units] in training/dead_units.py).
     """
 
     norms: dict[str, float | None]
@@ -92,7 +92,7 @@ class FlowMeter:
         self.seeking = True  # whether the gradients of one that is not are looked at all the same
         self.stepped = False  # whether an optimizer made a step since the last `take`
         self._begins = begins
-        self._units = IdleUnits(window)
+        self._units = DeadUnits(window)
         self._layer_of_bias = {
             id(own[-1]): name for name, own in layers.items() if len(own) == 2 and own[-1].dim() == 1
         }
@@ -222,7 +222,7 @@ def _trained(optimizer, layers: dict[str, list]) -> list:
 
 
 def _closure_in(args: tuple, kwargs: dict) -> bool:
-    """Tell whether a step computes its gradients itself."""
+    """Return whether a step computes its gradients itself."""
     return any(value is not None for value in (*args, kwargs.get("closure")))
 
 
@@ -236,5 +236,5 @@ def _root(square: float | None) -> float | None:
     return None if square is None else math.sqrt(square)
 
 
-def _share(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole
+def _share(part: float | None, total: float | None) -> float | None:
+    return None if part is None or not total else part / total

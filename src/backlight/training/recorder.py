@@ -1,4 +1,4 @@
-"""`Recorder`: what a training loop did, step by step, in a folder that the run can be taken up from.
+"""`Recorder`: what a training loop did, step by step, in a folder from which the run can be resumed.
 
 NOTE [Going on bit for bit]
 A checkpoint holds the model, the optimizer, the schedule, the generators' states and the position in the data: the
@@ -23,7 +23,7 @@ from backlight.errors import InputError, ValueProblem
 from backlight.tensor.generators import default_generator
 from backlight.training.checkpoint import load_checkpoint, save_checkpoint
 from backlight.training.pages.report import report
-from backlight.training.run_folder import CONFIG, REPORT, RunFolder, write_whole
+from backlight.training.run_folder import CONFIG, REPORT, RunFolder, write_atomically
 from backlight.training.scheduled import Scheduled
 from backlight.training.step_meter import StepMeter
 
@@ -92,7 +92,7 @@ class Recorder:
         self._meter = StepMeter(model, [optimizer])
         self._stop = False
         self._handler = None
-        self._taken_up(existing)
+        self._resume(existing)
         self._meter.begin(self._is_due(self.steps + 1))
         self.folder.write_config(self._described(config or {}))
         self._restart_clock()
@@ -191,7 +191,7 @@ class Recorder:
     def report(self) -> Path:
         """Write the page as things stand, and return its file."""
         file = self.folder.path / REPORT
-        write_whole(file, report(self.folder).encode())
+        write_atomically(file, report(self.folder).encode())
         return file
 
     # --- with recorder: --------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class Recorder:
 
     # --- taking a run up -------------------------------------------------------------------------------------------
 
-    def _taken_up(self, existing: str) -> None:
+    def _resume(self, existing: str) -> None:
         """Begin at nothing, or at the last checkpoint."""
         self._began, self._before = time.perf_counter(), 0.0
         if self.folder.holds_a_run() and existing == "refuse":

@@ -100,8 +100,8 @@ def _check_schedule(schedule: ScheduleConfig, optimizer: OptimizerConfig) -> Non
         )
     if schedule.name == "multistep":
         given, least = list(schedule.milestones), schedule.warmup + 1
-        whole = bool(given) and given == sorted(set(given)) and given[0] >= least
-        require(whole, "schedule.milestones", f"hold ascending numbers from {least} on", given)
+        is_valid = bool(given) and given == sorted(set(given)) and given[0] >= least
+        require(is_valid, "schedule.milestones", f"hold ascending numbers from {least} on", given)
 
 
 def _refuse_options_of_others(schedule: ScheduleConfig) -> None:

@@ -6,7 +6,7 @@ NOTE [A run folder]
     checkpoints/step-00000500.safetensors   all that is needed to go on from a step (see training/checkpoint.py)
     best.safetensors                    the weights of the best epoch, where images were held out to tell
     report.html                         the page (see training/pages/report.py)
-Whole files are written beside their place and renamed into it; lines are appended one write each. A process that is
+Files are written under a temporary name and renamed; lines are appended one write each. A process that is
 killed leaves at most one line cut short, which is dropped when the run is taken up.
 """
 
@@ -24,15 +24,15 @@ CHECKPOINTS = "checkpoints"
 CONFIG_KINDS = {"model": str, "optimizer": str, "schedule": str, "layers": dict, "parameters": int, "training": dict}
 
 
-def write_whole(file: Path, content: bytes) -> None:
+def write_atomically(file: Path, content: bytes) -> None:
     """Write a file so that whoever reads it, at any moment, finds the old content or the new one."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    with open(beside, "wb") as out:
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    with open(temporary, "wb") as out:
         out.write(content)
         out.flush()
         os.fsync(out.fileno())
-    os.replace(beside, file)
+    os.replace(temporary, file)
 
 
 def jsonable(value):
@@ -54,7 +54,7 @@ class RunFolder:
         self.checkpoints = self.path / CHECKPOINTS
 
     def holds_a_run(self) -> bool:
-        """Tell whether there are metrics or checkpoints in it."""
+        """Return whether there are metrics or checkpoints in it."""
         return (self.path / METRICS).exists() or self.checkpoint() is not None
 
     def make(self) -> None:
@@ -77,7 +77,9 @@ class RunFolder:
 
     def write_config(self, config: dict) -> None:
         """Write config.json."""
-        write_whole(self.path / CONFIG, (json.dumps(jsonable(config), indent=1, ensure_ascii=False) + "\n").encode())
+        write_atomically(
+            self.path / CONFIG, (json.dumps(jsonable(config), indent=1, ensure_ascii=False) + "\n").encode()
+        )
 
     def config(self) -> dict:
         """Return what config.json says: nothing, if it is missing.
@@ -124,7 +126,9 @@ class RunFolder:
             return one["step"] < step or (one["step"] == step and ("loss" in one or one["epoch"] < epoch))
 
         kept = [one for one in self.records() if stays(one)]
-        write_whole(self.path / METRICS, b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in kept))
+        write_atomically(
+            self.path / METRICS, b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in kept)
+        )
 
     # --- checkpoints -----------------------------------------------------------------------------------------------
 

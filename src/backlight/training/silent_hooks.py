@@ -11,17 +11,17 @@ class SilentHook:
 
     Args:
         method: a bound method.
-        told: what it is called with first.
+        args: its first arguments.
     """
 
-    def __init__(self, method, *told):
-        self._method, self._told = weakref.WeakMethod(method), told
+    def __init__(self, method, *args):
+        self._method, self._args = weakref.WeakMethod(method), args
 
     def __call__(self, *given) -> None:
         """Call the method, if its object is still there."""
         method = self._method()
         if method is not None:
-            method(*self._told, *given)
+            method(*self._args, *given)
 
     def __reduce__(self):
         return _Nothing, ()

@@ -1,9 +1,9 @@
-"""What a recorder notes of one step beside the loss: the flow through the layers, and the first NaN or inf."""
+"""What a recorder notes of one step, apart from the loss: the flow through the layers, and the first NaN or inf."""
 
 import math
 from collections.abc import Callable, Sequence
 
-from backlight.training.dead_units import Broken, Forwards
+from backlight.training.dead_units import Forwards, NonFinite
 from backlight.training.grad_norms import square_of
 from backlight.training.gradient_flow import Flow, FlowMeter, layers_of
 
@@ -60,17 +60,17 @@ class StepMeter:
             "kind" ("NaN" or "inf") and "why", what else is known.
         """
         flow = self._flow.take()
-        broken, dead = self._forwards.take() if self._forwards is not None else (None, {})
-        told = {
+        non_finite, dead = self._forwards.take() if self._forwards is not None else (None, {})
+        measured = {
             "gradient": flow.total if any(norm is not None for norm in flow.norms.values()) else None,
             **dict(zip(BY_LAYER, (flow.norms, flow.ratios, flow.update_norms, flow.update_ratios, flow.zeros))),
             "dead_units": flow.dead | dead,
         }
         if self.found is None:
-            self.found = _first_of(step, loss, flow, broken)
+            self.found = _first_of(step, loss, flow, non_finite)
             if self.found is not None:
-                told["first_not_finite"] = self.found
-        return told
+                measured["first_not_finite"] = self.found
+        return measured
 
     def close(self) -> None:
         """Take the hooks away."""
@@ -79,7 +79,7 @@ class StepMeter:
             handle.remove()
 
 
-def _first_of(step: int, loss: float | None, flow: Flow, broken: Broken | None) -> dict | None:
+def _first_of(step: int, loss: float | None, flow: Flow, non_finite: NonFinite | None) -> dict | None:
     """Return the first value of a step that is not finite, if its loss or a gradient is not.
 
     An output that is not finite and of which neither knows, such as a mask of −inf, was meant.
@@ -88,8 +88,14 @@ def _first_of(step: int, loss: float | None, flow: Flow, broken: Broken | None) 
     lost = loss is not None and not math.isfinite(loss)
     if layer is None and not lost:
         return None
-    if broken is not None:
-        return {"step": step, "what": "output", "layer": broken.layer, "kind": broken.kind, "why": broken.why}
+    if non_finite is not None:
+        return {
+            "step": step,
+            "what": "output",
+            "layer": non_finite.layer,
+            "kind": non_finite.kind,
+            "why": non_finite.why,
+        }
     if lost:
         kind = "NaN" if loss != loss else "inf"
         return {"step": step, "what": "loss", "layer": None, "kind": kind, "why": "all outputs of modules were finite"}

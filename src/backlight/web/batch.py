@@ -1,4 +1,4 @@
-"""A batch as one HTML page that stands alone: scores, words, errors, and rows to browse, sort, filter and search."""
+"""A batch as one self-contained HTML page: scores, words, errors, and rows to browse, sort, filter and search."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A study of faithfulness as one HTML page that stands alone: its tables and the curves behind them."""
+"""A study of faithfulness as one self-contained HTML page: its tables and the curves behind them."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ HERE = Path(__file__).parent
 def page(
     rows: Sequence[Row],
     links: Sequence[LinkRow],
-    told: Mapping,
+    description: Mapping,
     version: str,
     when: datetime.datetime | None = None,
 ) -> str:
     """Return the page of a study.
 
     Args:
-        told: what was measured on what.
+        description: which model was measured on which data.
         version: backlight's, for the foot of the page.
         when: the time stated; by default now.
     """
@@ -40,7 +40,7 @@ def page(
     return environment.get_template("evaluation.html.jinja").render(
         policy=policy_element(styles=[style, STYLE]),
         style=style,
-        told=told,
+        description=description,
         pairs=max(row.pairs for row in rows),
         failed=[(row.title, row.failed) for row in rows if row.failed],
         panels=[_panel(*one) for one in tables_of(rows, links)],

@@ -21,7 +21,7 @@ from backlight.explain.methods.registry import METHODS
 
 @dataclass(frozen=True)
 class Exposition:
-    """What one page shows: documents for one query, explained in as many ways as were asked for.
+    """What one page shows: documents for one query, explained by the requested methods.
 
     Args:
         rankings: the same documents in the same order, each explained by another method.
@@ -39,14 +39,14 @@ class Exposition:
 
     @property
     def query(self) -> str:
-        """What was asked."""
+        """The query."""
         return (*self.rankings, *self.comparisons)[0].query
 
 
 def island(page: Exposition, version: str, when: datetime.datetime) -> str:
     """Return a page's data as JSON that may stand inside HTML (see NOTE [The island])."""
-    told = json.dumps(_page(page, version, when), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    text = json.dumps(_page(page, version, when), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
@@ -73,7 +73,7 @@ def _page(page: Exposition, version: str, when: datetime.datetime) -> dict:
 
 
 def _methods_of(page: Exposition) -> list[str]:
-    """Return the methods that explain a document, in the order that they were asked for."""
+    """Return the methods that explain a document, in the requested order."""
     return [one.method for one in page.rankings if any(ranked.attribution for ranked in one.documents)]
 
 

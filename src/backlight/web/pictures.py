@@ -74,12 +74,12 @@ class Sheet:
                 self.parts += ground(
                     one.run.share, x + one.x - 1.5, baseline - size, one.width + 3, size * 1.32, self.signed
                 )
-            told = {"fill": INK, "textLength": f"{one.width:.1f}", "lengthAdjust": "spacingAndGlyphs"}
-            self.parts.append(text_element(x + one.x, baseline, one.run.text, size, **told))
+            attributes = {"fill": INK, "textLength": f"{one.width:.1f}", "lengthAdjust": "spacingAndGlyphs"}
+            self.parts.append(text_element(x + one.x, baseline, one.run.text, size, **attributes))
         self.y += step * (max((one.line for one in placed), default=0) + 1)
 
     def legend(self, lower: str = "lowers the score", higher: str = "raises the score") -> None:
-        """Say what the shades mean."""
+        """Describe what the shades mean."""
         shares = (-1, -0.6, -0.3, 0, 0.3, 0.6, 1) if self.signed else (0, 0.25, 0.5, 0.75, 1)
         x, y = EDGE, self.y + 4
         first, last = (lower, higher) if self.signed else ("no effect", "strongest word")
@@ -156,7 +156,7 @@ def _document(sheet: Sheet, ranked: Ranked) -> None:
 
 
 def comparison_svg(found: Comparison) -> str:
-    """Return a picture of why one document stands above another, the two side by side."""
+    """Return a picture of why one document ranks above another, the two side by side."""
     sheet = Sheet(True, 960)
     sheet.text(found.query_words, 24)
     sheet.space(4)
@@ -171,8 +171,8 @@ def comparison_svg(found: Comparison) -> str:
         sheet.y = top + 24
         heading = f"{letter}  {name.rpartition('/')[2]}"
         sheet.parts.append(text_element(x, sheet.y - 7, heading, 14, fill=INK, font_weight="600"))
-        told = {"fill": INK, "font_weight": "600", "text_anchor": "end"}
-        sheet.parts.append(text_element(x + half, sheet.y - 7, _number(score), 14, **told))
+        attributes = {"fill": INK, "font_weight": "600", "text_anchor": "end"}
+        sheet.parts.append(text_element(x + half, sheet.y - 7, _number(score), 14, **attributes))
         sheet.text(made.document, 15, x, half)
         ends.append(sheet.y)
     sheet.y = max(ends) + 12
@@ -206,8 +206,8 @@ def interactions_svg(found: Interactions) -> str:
         sheet.parts.append(text_element(x, sheet.y, found.document[column].text, 13, fill=INK, transform=turned))
     sheet.space(8)
     for word, row in zip(found.query, found.values):
-        told = {"fill": INK, "text_anchor": "end"}
-        sheet.parts.append(text_element(EDGE + label - 8, sheet.y + CELL * 0.7, word.text, 14, **told))
+        attributes = {"fill": INK, "text_anchor": "end"}
+        sheet.parts.append(text_element(EDGE + label - 8, sheet.y + CELL * 0.7, word.text, 14, **attributes))
         _cells(sheet, [row[column] / most for column in chosen], EDGE + label, found.signed)
         sheet.space(CELL)
     return sheet.svg(f"{found.query_text} × {found.document_text}")
@@ -222,7 +222,7 @@ def _cells(sheet: Sheet, shares: Sequence[float], x: float, signed: bool) -> Non
 
 
 def _account(sheet: Sheet, found: Attribution | Interactions) -> None:
-    """Say how values were made: the method, its baseline, its gap and its cost."""
+    """Describe how values were made: the method, its baseline, its gap and its cost."""
     parts = [f"{found.method}: {found.meaning}", f"baseline {found.baseline}" if found.baseline else "no baseline"]
     if found.gap is not None:
         parts.append(f"misses its sum by {abs(found.gap):.2g}")

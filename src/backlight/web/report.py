@@ -1,4 +1,4 @@
-"""Explanations as one HTML page that stands alone: styles, script and data are in it, and it asks no network."""
+"""Explanations as one self-contained HTML page: styles, script and data are in it, and it needs no network."""
 
 import datetime
 from functools import cache

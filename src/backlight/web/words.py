@@ -15,7 +15,7 @@ class Run:
 
     text: str
     share: float | None = None
-    note: str = ""  # what a pointer is told
+    note: str = ""  # its tooltip
 
 
 @dataclass(frozen=True)

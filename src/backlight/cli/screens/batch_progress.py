@@ -36,7 +36,7 @@ def watcher(quiet: bool) -> Iterator[Callable[[Stand], None]]:
             pace = Pace()
 
             def show(stand: Stand) -> None:
-                bar.update(task, completed=stand.share, description=told(stand), rate=pace.rate(stand))
+                bar.update(task, completed=stand.share, description=progress_text(stand), rate=pace.rate(stand))
 
             yield show
     else:
@@ -73,11 +73,11 @@ class Lines(Pace):
             self.share_before = stand.share
         if time.monotonic() - self.said >= SECONDS_APART:
             self.said = time.monotonic()
-            said = [told(stand), f"{stand.share:.0%}", self.rate(stand), self.left(stand, self.share_before)]
+            said = [progress_text(stand), f"{stand.share:.0%}", self.rate(stand), self.left(stand, self.share_before)]
             print(" · ".join(part for part in said if part), file=sys.stderr, flush=True)
 
 
-def told(stand: Stand) -> str:
+def progress_text(stand: Stand) -> str:
     """Return how far a batch is, in words."""
     if stand.doing == "summary":
         return f"{stand.rows:,} rows, summing up"

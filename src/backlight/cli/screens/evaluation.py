@@ -41,26 +41,26 @@ class _Lines:
     """Tells how far a study is, `STEPS` times."""
 
     def __init__(self, out: TextIO):
-        self._out, self._told, self._start, self._before = out, 0, time.monotonic(), None
+        self._out, self._shown, self._start, self._before = out, 0, time.monotonic(), None
 
     def tell(self, done: float, total: float) -> None:
         """Print a line if enough was done since the last one. What was kept from an earlier run took no time."""
         now = time.monotonic() - self._start
         if self._before is None or now < 1:
             self._before = done
-        if done * STEPS < (self._told + 1) * total:
+        if done * STEPS < (self._shown + 1) * total:
             return
-        self._told = int(done * STEPS / total)
+        self._shown = int(done * STEPS / total)
         rate = (done - self._before) / now
         left = f", about {(total - done) / rate / 60:.0f} minutes left" if rate > 0 and done < total else ""
         print(f"{done / total:.0%} measured{left}", file=self._out, flush=True)
 
 
-def show(rows: Sequence[Row], links: Sequence[LinkRow], told: dict, console: Console) -> None:
+def show(rows: Sequence[Row], links: Sequence[LinkRow], description: dict, console: Console) -> None:
     """Print what was measured on what, and the tables."""
     pairs = max(row.pairs for row in rows)
-    articles = f" ({len(told['held_out'])} held-out articles)" if told["held_out"] else ""
-    console.print(f"{told['model']} on {pairs} pairs of {told['data']}{articles}; intervals hold 95 %")
+    articles = f" ({len(description['held_out'])} held-out articles)" if description["held_out"] else ""
+    console.print(f"{description['model']} on {pairs} pairs of {description['data']}{articles}; intervals hold 95 %")
     for panel, columns, lines in tables_of(rows, links):
         console.print()
         console.print(_table(panel, columns, lines))

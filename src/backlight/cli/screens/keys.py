@@ -72,7 +72,7 @@ class Keyboard:
 
 
 def _from_console(seconds: float) -> str | None:
-    """Read a key from Windows' console, which is asked every few milliseconds."""
+    """Read a key from Windows' console, which is polled every few milliseconds."""
     end = time.monotonic() + seconds
     while not msvcrt.kbhit():
         if time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""In the terminal: what words of query and document bring together, and why one document stands above another."""
+"""In the terminal: what words of query and document bring together, and why one document ranks above another."""
 
 from rich.cells import cell_len
 from rich.console import Group
@@ -14,7 +14,7 @@ from backlight.explain.methods.interactions import MATRICES, Interactions, Link
 
 PAIRS = 10  # strongest pairs listed
 CELL = 2  # columns of a cell of the grid
-LABEL = 14  # most columns of a query word beside its row
+LABEL = 14  # most columns of a query word next to its row
 BAR = 20
 
 
@@ -25,7 +25,7 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
         "query": Text(plain(found.query_text)),
         "model": Text(found.model),
         "score": Text(number(found.score)),
-        "method": Text(_told(found)),
+        "method": Text(_method_text(found)),
         "shade": screen.legend(found.signed, "together raise the score", "together lower it"),
     }
     console.print(grid(lines))
@@ -35,8 +35,8 @@ def show_matrix(found: Interactions, screen: Screen) -> None:
     console.print(_grid(found, screen))
 
 
-def _told(found: Interactions) -> str:
-    """Say how a matrix was made, and how well."""
+def _method_text(found: Interactions) -> str:
+    """Describe how a matrix was made, and how well."""
     parts = [found.method, MATRICES[found.method].summary if found.method in MATRICES else found.meaning]
     parts.append("no baseline" if found.baseline is None else f"baseline {found.baseline}")
     if found.gap is not None:
@@ -71,7 +71,7 @@ def _two_sided(link: Link, filled: int, screen: Screen) -> Text:
 
 
 def _grid(found: Interactions, screen: Screen) -> Group:
-    """Return the columns of the largest values that fit beside each other, in the order of the text."""
+    """Return the columns of the largest values that fit next to each other, in the order of the text."""
     labels = [ending(plain(word.text), LABEL) for word in found.query]
     room = max(1, (screen.console.width - max(map(cell_len, labels), default=0) - 2) // CELL)
     sizes = [max(abs(row[column]) for row in found.values) for column in range(len(found.document))]
@@ -97,7 +97,7 @@ def _cell(share: float, screen: Screen) -> Text:
 
 
 def show_comparison(found: Comparison, screen: Screen) -> None:
-    """Print why A stands above B: the difference, what would swap the two, and both documents lit."""
+    """Print why A ranks above B: the difference, what would swap the two, and both documents highlighted."""
     console = screen.console
     difference = f"{number(found.score_a)} − {number(found.score_b)} = {number(found.difference, signed=True)}"
     lines = {
@@ -122,7 +122,7 @@ def show_comparison(found: Comparison, screen: Screen) -> None:
 
 
 def _scores(score: float, activated: float | None) -> str:
-    """Return a raw score, and what the model's owners show in its place where that is something else."""
+    """Return a raw score, and the activated score if it differs."""
     shown = "" if activated is None or abs(activated - score) < 1e-6 else f" → {number(activated)}"
     return f"  {number(score)}{shown}"
 
@@ -135,7 +135,7 @@ def _side(made: Attribution, screen: Screen) -> Text:
 
 
 def _swap(found: Comparison) -> Text:
-    """Say which words the better document must lose to stand below the other."""
+    """Describe which words the better document must lose to rank below the other."""
     if found.swap is None:
         return Text("No set of words that was tried makes the two change places.")
     swap, names = found.swap, {"a": found.name_a, "b": found.name_b}

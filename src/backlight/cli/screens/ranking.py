@@ -15,7 +15,7 @@ BAR = 24  # most columns of a score's bar
 
 
 def show(ranking: Ranking, screen: Screen) -> None:
-    """Print a ranking: what was asked and how, each document explained, then those that were not."""
+    """Print a ranking: the query and the method, each explained document, then the others."""
     console = screen.console
     console.print(grid(_heading(ranking, screen)))
     explained = [ranked for ranked in ranking.documents if ranked.attribution is not None]
@@ -56,7 +56,7 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
 
 
 def account(made: Sequence[Attribution]) -> str:
-    """Say how explanations were made, and how well: the method, its baseline, its gap, its cost."""
+    """Describe how explanations were made, and their quality: the method, its baseline, its gap, its cost."""
     first, worst = made[0], max((abs(one.gap) for one in made if one.gap is not None), default=None)
     parts = [first.method, METHODS[first.method].summary if first.method in METHODS else first.meaning]
     parts.append("no baseline" if first.baseline is None else f"baseline {first.baseline}")
@@ -64,15 +64,15 @@ def account(made: Sequence[Attribution]) -> str:
         parts.append(f"misses its sum by {worst:.2g}" + (" at most" if len(made) > 1 else ""))
     cost = max(one.passes for one in made)
     parts.append(f"{cost:,.0f} pass{'' if cost == 1 else 'es'} a document")
-    told = ", ".join(parts)
-    parts += [said for name, value in first.settings.items() if (said := f"{name} {value}") not in told]
+    described = ", ".join(parts)
+    parts += [said for name, value in first.settings.items() if (said := f"{name} {value}") not in described]
     if any(one.fallback for one in made):
         parts.append("ANOTHER METHOD STOOD IN")
     return ", ".join(parts)
 
 
 def shows_both(ranking: Ranking) -> bool:
-    """Tell whether the model's owners show something else than the raw score."""
+    """Return whether activated scores differ from the raw scores."""
     return any(abs(ranked.activated - ranked.score) > 1e-6 for ranked in ranking.documents)
 
 
@@ -106,7 +106,7 @@ def _share(ranked: Ranked, ranking: Ranking) -> float:
 
 
 def window_of(window: Window) -> str:
-    """Say which part of a long document gave its score."""
+    """Describe which part of a long document gave its score."""
     if window.how == "mean":
         return f"the mean of {window.of} windows"
     return (

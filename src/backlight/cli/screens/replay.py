@@ -130,7 +130,7 @@ class ReplayScreen:
         room = max(height - 3, 4)
         listed = max(3, min(len(self.nodes), room * 2 // 5))
         lines = [self._head(width), *self._listed(width, listed), Text("─" * width, STYLES["quiet"])]
-        lines += self._told(room - listed)
+        lines += self._details(room - listed)
         lines = lines[: height - 1]
         lines += [Text()] * (height - 1 - len(lines))
         for line in lines:
@@ -160,8 +160,8 @@ class ReplayScreen:
         """Write the nodes around the one that acts: what each is, its value, its gradient so far."""
         traces = self.traces()
         arriving = {flow.end: flow.gradient for flow in self.step.flows}
-        beside = [one.node for one in self.replay.steps[self.at : self.at + 2] if one.node is not None]
-        middle = beside[0] if beside else 0
+        around = [one.node for one in self.replay.steps[self.at : self.at + 2] if one.node is not None]
+        middle = around[0] if around else 0
         top = max(0, min(middle - count // 2, len(self.nodes) - count))
         for node in self.nodes[top : top + count]:
             yield self._row(node, traces.get(node.id), arriving.get(node.id), width)
@@ -184,7 +184,7 @@ class ReplayScreen:
         row.append(set_cell_size(cells[3], part), STYLES["arrives" if arrives is not None else "grad"])
         return row
 
-    def _told(self, count: int) -> list[Text]:
+    def _details(self, count: int) -> list[Text]:
         """Write the step, scrolled."""
         step = self.step
         lines = [Text(step.title, STYLES["title"])]

@@ -176,7 +176,7 @@ def digits_for(values: Iterable[float]) -> int:
 
 
 def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
-    """Return a number for the eye, with a real minus sign and, where asked for, a plus.
+    """Return a number for the eye, with a real minus sign and optionally a plus.
 
     >>> number(-0.25, 2), number(0.25, 2, signed=True), number(-0.0001, 2)
     ('−0.25', '+0.25', '0.00')
@@ -206,7 +206,7 @@ def strongest(words: Sequence[Word], signed: bool, width: int) -> str:
 
 
 def unread(left: Truncation) -> Text:
-    """Say how much of a text the model did not read."""
+    """Describe how much of a text the model did not read."""
     if not left:
         return Text()
     return Text(

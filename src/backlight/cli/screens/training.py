@@ -20,7 +20,7 @@ except ImportError as problem:
     raise InputError('the terminal output needs the rich library: pip install "backlight[explain]"') from problem
 
 WINDOW = 32  # records that a sparkline shows
-LINES = 20  # about as many lines of a whole run are printed where there is no terminal
+LINES = 20  # about as many lines of a run are printed where there is no terminal
 MOST_LAYERS = 16
 GLOW = "#c97a06"
 
@@ -130,7 +130,7 @@ class Picture(Progress):
     def __init__(self, run: Run):
         super().__init__(run)
         self.losses: deque = deque(maxlen=WINDOW)
-        self.rates: list = []  # of the whole run: a schedule is seen as a whole
+        self.rates: list = []  # of the full run: a schedule is shown completely
         self.norms: dict[str, deque] = {}
 
     def show(self, record: dict) -> None:

@@ -130,7 +130,7 @@ def _has_grade(one: Named | BadRow) -> bool:
 
 
 def _either(folder: Path, name: str) -> Path:
-    """Return a file, or its gzipped twin."""
+    """Return a file, or its gzipped version."""
     for file in (folder / name, folder / f"{name}.gz"):
         if file.is_file():
             return file

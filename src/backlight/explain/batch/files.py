@@ -94,7 +94,7 @@ def lines_of(file: Path) -> Iterator[tuple[int, bytes]]:
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Give a name to write to beside a file; when the block ends, what was written there takes the file's place.
+    """Give a temporary name to write to; when the block ends, what was written there replaces the file.
 
     Whoever looks, at any moment and after a loss of power, finds the old content or the new one.
 
@@ -102,23 +102,23 @@ def replacing(file: Path) -> Iterator[Path]:
         InputError: a folder that is not empty lies in the file's place.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}")
+    temporary = file.with_name(f".{file.name}")
     try:
-        yield beside
-        with open(beside, "rb+") as written:
+        yield temporary
+        with open(temporary, "rb+") as written:
             os.fsync(written.fileno())
         remove_folder(file)
-        beside.replace(file)
+        temporary.replace(file)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     _bring_to_disk(file.parent)
 
 
 def write_file(file: Path, content: bytes) -> None:
     """Write a file as `replacing` does."""
-    with replacing(file) as beside:
-        beside.write_bytes(content)
+    with replacing(file) as temporary:
+        temporary.write_bytes(content)
 
 
 def remove(file: Path) -> None:

@@ -100,7 +100,7 @@ class Table(PairFile):
 
     @classmethod
     def of(cls, file: Path, columns: Columns, quotes: bool | None = None) -> "Table":
-        """Find out how a table is cut: its header must hold the columns that were asked for.
+        """Find out how a table is cut: its header must hold the requested columns.
 
         Args:
             quotes: whether fields may stand in quotes; by default a table cut by tabs has quotes only if the first
@@ -168,7 +168,7 @@ class ParquetFiles(PairFile):
         return sum(count_rows(file) for file in self.files)
 
     def prepare(self, records: Records, notice: Callable[[Repair], None]) -> None:
-        """Check that each file has the columns that were asked for."""
+        """Check that each file has the requested columns."""
         for file in self.files:
             names = columns_in(file)
             document = self.columns.document if self.columns.document in names else self.columns.documents

@@ -11,7 +11,7 @@ NOTE [A batch's folder]
     report.html             the page (`backlight batch` writes it)
     standard_input.jsonl    what came from standard input
     texts.sqlite            the texts of a collection; done/texts.json is its record
-Files are written beside their place and renamed into it. A chunk is done when its record is there and its files are as
+Files are written under a temporary name and renamed. A chunk is done when its record is there and its files are as
 the record says; a job that goes on computes all others, each from its first row. What sums up the parts is written anew
 by every run. Nothing in the output depends on when it was written, so it is the same, byte for byte, however often the
 job was killed.
@@ -158,7 +158,7 @@ def _read_job(file: Path) -> dict:
 
 
 def _check_recorded(folder: Path, identity: str, damage: str) -> None:
-    """Raise if the records beside a damaged job.json are of another job than the one that is to be run."""
+    """Raise if the records next to a damaged job.json are of another job than the one that is to be run."""
     jobs = jobs_recorded(folder)
     if jobs and identity not in jobs:
         raise InputError(

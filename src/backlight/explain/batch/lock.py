@@ -17,7 +17,7 @@ else:
     import fcntl
 
 LOCK = ".lock"
-FAR = 1 << 30  # Windows locks a place in a file, which nobody else can read then: one far behind the process's number
+FAR = 1 << 30  # Windows locks a byte of a file, which others cannot read then: one far behind the process's number
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is_at(file: Path, descriptor: int) -> bool:
-    """Tell whether an open file still is the one of that name."""
+    """Return whether an open file still is the one of that name."""
     try:
         return os.path.samestat(os.stat(file), os.fstat(descriptor))
     except FileNotFoundError:

@@ -36,7 +36,7 @@ class Reading:
         format: a key of `FORMATS`; by default as the name's ending says.
         quotes: whether a table's fields may stand in quotes; by default as the table looks.
         corpus, queries: texts by id; then the input is a run or judgements.
-        qrels: judgements beside a run.
+        qrels: judgements for a run.
         run: the pairs to score of a BEIR folder, in place of those that were judged.
         split: which judgements of a BEIR folder.
     """
@@ -111,7 +111,7 @@ def _format_of(path: Path) -> str:
 
 
 def _is_run(path: Path) -> bool:
-    """Tell whether a file's first line has the six fields of a run."""
+    """Return whether a file's first line has the six fields of a run."""
     with opened(path) as content:
         return len(content.readline(BLOCK).split()) == 6
 
@@ -126,7 +126,7 @@ def spooled(lines: BinaryIO | Iterable[bytes], folder: Path) -> Path:
     Nothing at all stands for the file that is kept there, so that a job can go on without its input being given again.
     """
     kept, incoming = folder / SPOOLED, folder / INCOMING / SPOOLED
-    with replacing(incoming) as beside, open(beside, "wb") as out:
+    with replacing(incoming) as temporary, open(temporary, "wb") as out:
         if hasattr(lines, "read"):
             shutil.copyfileobj(lines, out)
         else:

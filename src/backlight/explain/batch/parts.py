@@ -1,4 +1,4 @@
-"""Parts of the output: a chunk's rows as one file that is there whole or not at all."""
+"""Parts of the output: a chunk's rows as one file that is complete or absent."""
 
 import json
 import os
@@ -126,17 +126,17 @@ BAD_COLUMNS = {"line": "int", "kind": "text", "reason": "text", "raw": "text"}
 
 
 def write_records(file: Path, groups: Iterable[Sequence[Mapping]], kinds: Mapping[str, object]) -> None:
-    """Write records as Parquet or JSON lines, as the file's name says, so that the file is there whole or not at all.
+    """Write records as Parquet or JSON lines, as the file's name says, so that the file is complete or absent.
 
     Args:
         groups: the records, in lists that are written one after another.
         kinds: the columns (see `write_parquet`); in JSON lines, fields without a value are left out.
     """
-    with replacing(file) as beside:
+    with replacing(file) as temporary:
         if file.suffix == ".parquet":
-            write_parquet(beside, groups, kinds)
+            write_parquet(temporary, groups, kinds)
         else:
-            with open(beside, "wb") as out:
+            with open(temporary, "wb") as out:
                 out.writelines(line_of(_short(record, kinds)) for group in groups for record in group)
 
 

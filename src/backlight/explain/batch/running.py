@@ -227,13 +227,13 @@ class _Run:
         """Return what is called when rows of a chunk are done."""
         began, ends, done = self.stand, min(1.0, chunk[-1].line / self.lines), 0
 
-        def advance(newly: int) -> None:
+        def progress(newly: int) -> None:
             nonlocal done
             done += newly
             share = began.share + (ends - began.share) * done / len(chunk)
             self.watch(replaced(began, rows=began.rows + done, share=share))
 
-        return advance
+        return progress
 
     def _refuse_first_of(self, rows: Iterable[Row | BadRow]) -> None:
         for row in rows:

@@ -14,7 +14,7 @@ SCORES_ONLY = "none"
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the bytes of the output, beside the input and the model.
+    """What decides the bytes of the output, apart from the input and the model.
 
     Args:
         method: how to explain, a name of `METHODS`, or "none" for scores alone.

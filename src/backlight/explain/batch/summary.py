@@ -15,7 +15,7 @@ from backlight.explain.batch.tally import SIDES, WORD_COLUMNS, Tally, label_summ
 from backlight.explain.batch.texts import groups
 
 TOLD = 200  # words of each side in summary.json; words.* has all
-NAMED = 5  # strongest words named beside an error
+NAMED = 5  # strongest words named with an error
 
 
 def summarise(
@@ -33,7 +33,7 @@ def summarise(
         for number in sorted(parts.done):
             tally.add(number, list(parts.part(number)))
         chosen, wrong = chosen_rows(tally), errors(tally)
-        lines, told = _lines_and_told(tally, parts, chosen, wrong)
+        lines, described = _lines_and_descriptions(tally, parts, chosen, wrong)
         labels, bad = label_summary(tally), bad_summary(parts)
         summary = {
             "job": job,
@@ -41,7 +41,7 @@ def summarise(
             "bad": bad,
             "read_in_part": tally.read_in_part,
             "score": score_summary(tally),
-            "labels": labels and labels | {f"{why}s": [told[row] for row in wrong[why]] for why in wrong},
+            "labels": labels and labels | {f"{why}s": [described[row] for row in wrong[why]] for why in wrong},
             "queries": query_summary(tally, ideal) if labels else None,
             "words": {side: list(word_records(tally, side, most=TOLD)) for side in SIDES},
             "sample": {"rows": len(chosen), "all": len(chosen) == rows - bad["count"]},
@@ -57,19 +57,19 @@ def summarise(
     return summary
 
 
-def _lines_and_told(
+def _lines_and_descriptions(
     tally: Tally, parts: Parts, chosen: dict[int, list[str]], wrong: dict[str, list[int]]
 ) -> tuple[list[bytes], dict[int, dict]]:
-    """Return the lines of sample.jsonl, and what summary.json tells of the rows that the labels contradict."""
+    """Return the lines of sample.jsonl, and what summary.json says about the rows that the labels contradict."""
     errors = {row for some in wrong.values() for row in some}
-    lines, told = [], {}
+    lines, described = [], {}
     for record in records_with(tally, parts, errors | set(chosen)):
         row = record["row"]
         if row in chosen:
             lines.append(line_of({"why": chosen[row], **record}))
         if row in errors:
-            told[row] = _told(record)
-    return lines, told
+            described[row] = _described(record)
+    return lines, described
 
 
 def bad_summary(parts: Parts) -> dict:
@@ -83,7 +83,7 @@ def bad_summary(parts: Parts) -> dict:
     return {"count": counts.total(), "kinds": kinds}
 
 
-def _told(record: dict) -> dict:
+def _described(record: dict) -> dict:
     """Return a row as the summary names it, with its strongest words."""
     found = {name: record.get(name) for name in ("row", "line", "id", "score", "label", "query", "document")}
     words = sorted(record.get("document_words") or (), key=lambda word: -abs(word["value"]))

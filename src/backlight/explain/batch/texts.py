@@ -1,6 +1,6 @@
 """The texts of a collection by id, in a database file: a corpus of millions takes disk and no memory.
 
-Only the texts that the pairs name are kept. The file is made beside its place and renamed into it when it is whole.
+Only the texts that the pairs name are kept. The file is made under a temporary name and renamed when it is complete.
 """
 
 import sqlite3
@@ -42,7 +42,7 @@ class TextStore:
         return found and found[0]
 
     def grade(self, query: str, document: str) -> float | None:
-        """Return how well a document was judged; None where nobody judged it."""
+        """Return how well a document was judged; None if it was not judged."""
         found = self._database.execute(
             "SELECT grade FROM judged WHERE query = ? AND document = ?", (query, document)
         ).fetchone()
@@ -72,9 +72,9 @@ def make_store(
         named: query and document ids of the pairs whose texts are needed.
         judged: query id, document id, grade.
     """
-    with replacing(file) as beside:
-        beside.unlink(missing_ok=True)
-        with closing(sqlite3.connect(beside)) as database:
+    with replacing(file) as temporary:
+        temporary.unlink(missing_ok=True)
+        with closing(sqlite3.connect(temporary)) as database:
             database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + SCHEMA)
             for some in groups(named):
                 queries_named, documents_named = zip(*some)

@@ -1,6 +1,6 @@
 """One chunk: read its pairs, run them in buckets of like length, and give the results in the order of the rows.
 
-What a pair's numbers are in their last bits depends on the pairs that run beside it. A chunk is always the same rows,
+The last bits of a pair's numbers depend on the pairs in its batch. A chunk is always the same rows,
 so it is always cut into the same buckets.
 """
 
@@ -53,13 +53,13 @@ class Worker:
     settings: Settings
 
     def results(
-        self, rows: Sequence[Row | BadRow], first: int = 0, advance: Callable[[int], None] = lambda done: None
+        self, rows: Sequence[Row | BadRow], first: int = 0, progress: Callable[[int], None] = lambda done: None
     ) -> list[dict | BadRow]:
         """Return a record for each row, or why there is none, in the order of the rows.
 
         Args:
             first: the number of the first row in the input.
-            advance: called with the number of rows newly done.
+            progress: called with the number of rows newly done.
         """
         found: list[dict | BadRow] = list(rows)
         jobs = []
@@ -68,12 +68,12 @@ class Worker:
                 jobs.append(job)
             else:
                 place, found[place] = job
-        advance(len(rows) - len(jobs))
+        progress(len(rows) - len(jobs))
         jobs.sort(key=len)  # stable: rows of the same length keep their order
         for some in passes(jobs):
             for job, result in zip(some, self._explained(some)):
                 found[job.place] = result if isinstance(result, BadRow) else self._record(job, first, *result)
-            advance(len(some))
+            progress(len(some))
         return found
 
     def _read(self, rows: Sequence[Row | BadRow]) -> Iterator[Job | tuple[int, BadRow]]:
@@ -89,7 +89,7 @@ class Worker:
                 yield place, bad_row(row.line, Unusable("not readable", str(problem)), _raw(row))
 
     def _windowed(self, place: int, row: Row, pair: Pair) -> Job:
-        """Return the pair, or where its document is too long and windows are asked for, those that count."""
+        """Return the pair, or if its document is too long and windows are requested, those that count."""
         how = self.settings.windows
         if how is None or not pair.left_out[DOCUMENT]:
             return Job(place, row, (pair,), 1)

@@ -32,18 +32,20 @@ class Bounds:
         return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
 
 
-def beam_bounds(scores: Callable[[np.ndarray], np.ndarray], whole: float, count: int, *, width: int = WIDTH) -> Bounds:
+def beam_bounds(
+    scores: Callable[[np.ndarray], np.ndarray], full_score: float, count: int, *, width: int = WIDTH
+) -> Bounds:
     """Return bounds of AOPC over all orders of `count` words or groups.
 
     They are exact where `width` is at least the number of sets of any one size (with 4 words: 6).
 
     Args:
         scores: gives the score with those that stay; keeps (sets, words) -> (sets,).
-        whole: the score with all.
+        full_score: the score with all.
         width: how many sets are followed at each length.
     """
-    low = -_best(lambda keeps: scores(keeps) - whole, count, width)
-    return Bounds(low, _best(lambda keeps: whole - scores(keeps), count, width))
+    low = -_best(lambda keeps: scores(keeps) - full_score, count, width)
+    return Bounds(low, _best(lambda keeps: full_score - scores(keeps), count, width))
 
 
 def _best(gain: Callable[[np.ndarray], np.ndarray], count: int, width: int) -> float:

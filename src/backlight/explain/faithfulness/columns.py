@@ -122,7 +122,7 @@ LINKS = Panel(
 def best_in(column: Column, rows: Sequence[Row] | Sequence[LinkRow]) -> float | None:
     """Return the best mean of a column; None where nothing was measured or no side is better.
 
-    Who loses most is told on the pairs that methods share.
+    Comprehensiveness is compared among methods measured on the same pairs.
     """
     if column.name == "comprehensiveness":
         rows = [row for row in rows if row.behind is None]
@@ -154,9 +154,9 @@ def markdown_tables(rows: Sequence[Row], links: Sequence[LinkRow] = ()) -> dict[
     for panel, columns, lines in tables_of(rows, links):
         heads = ["method", *(["pairs"] if panel is PANELS[0] else []), *(column.title for column in columns)]
         written = [heads, ["---"] * len(heads), *(_line(panel, columns, row, lines) for row in lines)]
-        told = "\n".join(f"- **{_escaped(column.heading)}**: {column.meaning}" for column in columns)
+        meanings = "\n".join(f"- **{_escaped(column.heading)}**: {column.meaning}" for column in columns)
         table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in written)
-        found[panel.name] = f"{table}\n\n{told}\n"
+        found[panel.name] = f"{table}\n\n{meanings}\n"
     return found
 
 

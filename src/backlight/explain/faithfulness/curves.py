@@ -89,13 +89,13 @@ def insertion(scores: DocumentScores, order: np.ndarray, shares: Sequence[float]
     return scores(only_first(order, counts(shares, len(order))))
 
 
-def lost(whole: float, scores: np.ndarray) -> float:
-    """Return by how much the scores of a curve lie below the whole document's, on average.
+def lost(full_score: float, scores: np.ndarray) -> float:
+    """Return by how much the scores of a curve lie below the full document's, on average.
 
     Of a deletion curve this is the comprehensiveness (a faithful order loses much), of an insertion curve the
     sufficiency (it loses little).
     """
-    return float(whole - np.mean(scores))
+    return float(full_score - np.mean(scores))
 
 
 def area(shares: Sequence[float], scores: Sequence[float]) -> float:
@@ -103,6 +103,6 @@ def area(shares: Sequence[float], scores: Sequence[float]) -> float:
     return float(np.trapezoid(scores, shares))
 
 
-def aopc(scores: Callable[[np.ndarray], np.ndarray], whole: float, order: np.ndarray) -> float:
+def aopc(scores: Callable[[np.ndarray], np.ndarray], full_score: float, order: np.ndarray) -> float:
     """Return the area over the perturbation curve: the mean of score lost after 1, 2, … all words of an order left."""
-    return lost(whole, scores(without_first(order, np.arange(1, len(order) + 1))))
+    return lost(full_score, scores(without_first(order, np.arange(1, len(order) + 1))))

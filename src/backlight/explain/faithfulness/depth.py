@@ -13,7 +13,7 @@ LAYER = re.compile(r"(?:^|\.)layers?\.(\d+)\.")  # how the families name the wei
 
 
 def is_native(ranker) -> bool:
-    """Tell whether a model runs on backlight's own engine, which alone lets its weights be changed."""
+    """Return whether a model runs on backlight's own engine, which alone lets its weights be changed."""
     return isinstance(ranker, PairScorer) and hasattr(ranker, "encoder")
 
 

@@ -57,9 +57,10 @@ def _linked(row: Mapping) -> LinkedPair:
     start, end = sentence["start"], sentence["end"]
     links = []
     for one in row["annotation"]["referential_equalities"]:
-        asked, told = one["question_reference"], one["sentence_reference"]
-        if start <= told["start"] < told["end"] <= end and asked["start"] < asked["end"]:
-            links.append(((asked["start"], asked["end"]), (told["start"] - start, told["end"] - start)))
+        first, last = one["question_reference"]["start"], one["question_reference"]["end"]
+        begin, stop = one["sentence_reference"]["start"], one["sentence_reference"]["end"]
+        if start <= begin < stop <= end and first < last:
+            links.append(((first, last), (begin - start, stop - start)))
     return LinkedPair(row["question_text"], row["paragraph_text"][start:end].rstrip(), tuple(links))
 
 
@@ -122,8 +123,10 @@ def linked_words(pair: Pair, linked: LinkedPair) -> np.ndarray:
     """Return which words of query and document are linked, (query words, document words)."""
     query, document = (word_parts(pair, side) for side in (QUERY, DOCUMENT))
     found = np.zeros((len(query), len(document)), bool)
-    for asked, told in linked.links:
-        found |= np.outer([_within(word, asked) for word in query], [_within(word, told) for word in document])
+    for query_span, document_span in linked.links:
+        found |= np.outer(
+            [_within(word, query_span) for word in query], [_within(word, document_span) for word in document]
+        )
     return found
 
 

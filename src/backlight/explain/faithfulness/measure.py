@@ -45,21 +45,24 @@ def measure_pair(
         bounds: also hold each AOPC against the bounds of the document.
     """
     (pair,) = ranker.read([(question.text, question.document)])
-    explained, told, failed = explanations(ranker, pair, variants)
+    explained, results, failed = explanations(ranker, pair, variants)
     scores = DocumentScores(ranker, pair)
     values = {label: word_values(one, scores.words) for label, one in explained.items()}
     orders = {label: strongest_first(importance(values[label], one.signed)) for label, one in explained.items()}
     _score_all(scores, orders.values(), TENTHS if close else SHARES)
     found = {"score": scores.whole, "words": len(scores), "tokens": len(pair), "failed": failed}
     for label, order in orders.items():
-        told[label]["mask"] = {"deletion": _list(deletion(scores, order)), "insertion": _list(insertion(scores, order))}
+        results[label]["mask"] = {
+            "deletion": _list(deletion(scores, order)),
+            "insertion": _list(insertion(scores, order)),
+        }
     if ranked and question.rivals:
-        found |= _ranks(ranker, question, scores.whole, told)
+        found |= _ranks(ranker, question, scores.whole, results)
     if close:
-        _look_closely(ranker, pair, scores, explained, values, orders, told)
+        _add_details(ranker, pair, scores, explained, values, orders, results)
     if bounds:
-        found["bounds"] = _hold_against_bounds(ranker, pair, explained, values, told)
-    return found | {"methods": told}
+        found["bounds"] = _add_bounds(ranker, pair, explained, values, results)
+    return found | {"methods": results}
 
 
 def explanations(
@@ -70,7 +73,7 @@ def explanations(
     Returns:
         The explanations by label; what each cost; and why those that failed did.
     """
-    explained, told, failed = {}, {}, {}
+    explained, results, failed = {}, {}, {}
     for variant in variants:
         start = time.process_time()
         try:
@@ -80,8 +83,8 @@ def explanations(
             continue
         seconds = time.process_time() - start
         explained[variant.label] = one
-        told[variant.label] = {"passes": one.passes, "seconds": seconds, "gap": one.gap, "signed": one.signed}
-    return explained, told, failed
+        results[variant.label] = {"passes": one.passes, "seconds": seconds, "gap": one.gap, "signed": one.signed}
+    return explained, results, failed
 
 
 def _score_all(scores: DocumentScores, orders, shares: Sequence[float]) -> None:
@@ -92,7 +95,7 @@ def _score_all(scores: DocumentScores, orders, shares: Sequence[float]) -> None:
         scores(np.concatenate(keeps))
 
 
-def _ranks(ranker, question: Question, whole: float, told: Mapping[str, dict]) -> dict:
+def _ranks(ranker, question: Question, full_score: float, results: Mapping[str, dict]) -> dict:
     """Return the document's place and its list's nDCG, and add those after deletion to each method."""
     rivals = scores_of(ranker, ranker.read([(question.text, rival) for rival in question.rivals]))
     labels = question.labels
@@ -100,21 +103,21 @@ def _ranks(ranker, question: Question, whole: float, told: Mapping[str, dict]) -
     def standing(score: float) -> tuple[float, float | None]:
         return rank_among(score, rivals), None if labels is None else ndcg([score, *rivals], labels)
 
-    for method in told.values():
+    for method in results.values():
         places, gains = zip(*(standing(score) for score in method["mask"]["deletion"]))
         method["ranks"] = list(places)
         if labels is not None:
             method["ndcgs"] = list(gains)
-    place, gain = standing(whole)
+    place, gain = standing(full_score)
     return {"rank": place, "ndcg": gain, "rivals": len(rivals)}
 
 
-def _look_closely(ranker, pair: Pair, scores: DocumentScores, explained, values, orders, told) -> None:
+def _add_details(ranker, pair: Pair, scores: DocumentScores, explained, values, orders, results) -> None:
     """Add curves to the last word, curves of dropped words, and for signed methods the order by size."""
     cut = DocumentScores(ranker, pair, "drop")
     _score_all(cut, orders.values(), SHARES)
     for label, order in orders.items():
-        method = told[label]
+        method = results[label]
         method["tenths"] = {
             "deletion": _list(deletion(scores, order, TENTHS)),
             "insertion": _list(insertion(scores, order, TENTHS)),
@@ -124,7 +127,7 @@ def _look_closely(ranker, pair: Pair, scores: DocumentScores, explained, values,
             method["by_size"] = _list(deletion(scores, strongest_first(np.abs(values[label]))))
 
 
-def _hold_against_bounds(ranker, pair: Pair, explained, values, told) -> list[float]:
+def _add_bounds(ranker, pair: Pair, explained, values, results) -> list[float]:
     """Return the bounds of AOPC over runs of words, and add each method's AOPC and where it stands between them."""
     words = len(next(iter(values.values()))) if values else 1
     groups = runs_of_words(words)
@@ -135,7 +138,7 @@ def _hold_against_bounds(ranker, pair: Pair, explained, values, told) -> list[fl
         found[label] = aopc(scores, scores.whole, strongest_first(sums))
     bounds = beam_bounds(scores, scores.whole, len(groups)).including(*found.values())
     for label, value in found.items():
-        told[label] |= {"aopc": value, "naopc": bounds.normalised(value)}
+        results[label] |= {"aopc": value, "naopc": bounds.normalised(value)}
     return [bounds.low, bounds.high]
 
 

@@ -20,14 +20,14 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """How the variant is asked for: the name, then `:option=value` for each option."""
+        """The variant's name on the command line: the method's name, then `:option=value` for each option."""
         return "".join([self.method.name, *(f":{name}={value}" for name, value in self.options.items())])
 
     @property
     def title(self) -> str:
         """What the variant is called in a table."""
-        told = ", ".join(str(value) for value in self.options.values())
-        return f"{self.method.title}, {told}" if told else self.method.title
+        values = ", ".join(str(value) for value in self.options.values())
+        return f"{self.method.title}, {values}" if values else self.method.title
 
     def __call__(self, ranker, pairs: Sequence[Pair]) -> list[Attribution]:
         """Return the explanation of each pair."""

@@ -154,22 +154,22 @@ def _text(row: Mapping, key: str, where: str) -> str:
     return text.strip()
 
 
-def _from_squad(whole: object, file: Path, titles: Sequence[str] | None) -> list[Listed]:
+def _from_squad(content: object, file: Path, titles: Sequence[str] | None) -> list[Listed]:
     """Return the questions of SQuAD's articles whose paragraph is among BM25's best."""
-    if not isinstance(whole, Mapping) or not isinstance(whole.get("data"), list):
+    if not isinstance(content, Mapping) or not isinstance(content.get("data"), list):
         raise InputError(f"{file} must be in SQuAD's format, an object with data, and is not")
     try:
-        asked = list(_paragraphs(whole["data"], None if titles is None else set(titles)))
+        questions = list(_paragraphs(content["data"], None if titles is None else set(titles)))
     except (KeyError, TypeError, AttributeError) as problem:
         raise InputError(
             f"{file} must be in SQuAD's format: articles, paragraphs, qas; it lacks {problem}"
         ) from problem
-    if not asked:
+    if not questions:
         raise InputError(f"{file} must hold questions on {', '.join(titles or ['some article'])}, and holds none")
-    documents = list(dict.fromkeys(paragraph for _, paragraph in asked))
+    documents = list(dict.fromkeys(paragraph for _, paragraph in questions))
     numbers = {paragraph: number for number, paragraph in enumerate(documents)}
     found = []
-    for (query, paragraph), best in zip(asked, best_by_bm25(documents, [query for query, _ in asked], DEPTH)):
+    for (query, paragraph), best in zip(questions, best_by_bm25(documents, [query for query, _ in questions], DEPTH)):
         if numbers[paragraph] in best:
             labels = tuple(float(number == numbers[paragraph]) for number in best)
             found.append(Listed(query, tuple(documents[number] for number in best), labels))
@@ -181,8 +181,8 @@ def _paragraphs(articles: Sequence[Mapping], titles: set[str] | None) -> Iterato
     for article in articles:
         if titles is None or article["title"] in titles:
             for paragraph in article["paragraphs"]:
-                for asked in paragraph["qas"]:
-                    yield asked["question"].strip(), paragraph["context"].strip()
+                for entry in paragraph["qas"]:
+                    yield entry["question"].strip(), paragraph["context"].strip()
 
 
 def _json_lines(file: Path) -> list[Mapping]:

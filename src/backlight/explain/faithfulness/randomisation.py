@@ -28,10 +28,10 @@ def randomised(ranker, *, seed: int = 0) -> dict[str, object]:
         InputError: the model is of another engine.
     """
     layers = sum(title.startswith("layer") for title, _ in weights_by_depth(ranker))
-    return {HALF: _drawn_anew(ranker, (layers + 1) // 2, seed), WHOLE: _drawn_anew(ranker, layers, seed)}
+    return {HALF: _reinitialised(ranker, (layers + 1) // 2, seed), WHOLE: _reinitialised(ranker, layers, seed)}
 
 
-def _drawn_anew(ranker, layers: int, seed: int):
+def _reinitialised(ranker, layers: int, seed: int):
     """Return a copy with the head and this many of the upper layers random."""
     made = changeable(ranker)
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 NOTE [The side file]
 The first line says what is measured: the model, the data, the plan. Each other line is the result of one unit of work
-by its key. A line is written whole and flushed before the next unit begins. A line that was cut off by the end of the
+by its key. A line is written and flushed before the next unit begins. A line that was cut off by the end of the
 process, or that is no record any more, does not count: its unit is measured again. A study goes on only with the same
 first line.
 """
@@ -35,7 +35,7 @@ class Records:
         first = json.dumps(settings, ensure_ascii=False, sort_keys=True)
         if self.file.exists() and not resume:
             raise InputError(f"{self.file} holds the results of an earlier run: give --resume to go on, or remove it")
-        lines = _whole_lines(self.file)
+        lines = _complete_lines(self.file)
         if lines:
             if lines[0] != first:
                 raise InputError(f"{self.file} holds the results of another study ({_differences(lines[0], first)})")
@@ -76,15 +76,15 @@ class Records:
             raise InputError(f"cannot write {self.file}: {problem.strerror}") from problem
 
 
-def _whole_lines(file: Path) -> list[str]:
-    """Return the lines that were written whole, and cut off what follows them."""
+def _complete_lines(file: Path) -> list[str]:
+    """Return the complete lines, and cut off what follows them."""
     if not file.is_file():
         return []
     content = file.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
-        os.truncate(file, len(whole))
-    return whole.decode("utf-8", "replace").split("\n")[:-1]
+    complete = content[: content.rfind(b"\n") + 1]
+    if len(complete) < len(content):
+        os.truncate(file, len(complete))
+    return complete.decode("utf-8", "replace").split("\n")[:-1]
 
 
 def _result_in(line: str) -> tuple[str, dict] | None:
@@ -98,7 +98,7 @@ def _result_in(line: str) -> tuple[str, dict] | None:
 
 
 def _differences(line: str, other: str) -> str:
-    """Say which settings of two first lines differ."""
+    """Describe which settings of two first lines differ."""
     try:
         there, here = parse_json(line), json.loads(other)
     except ValueError:

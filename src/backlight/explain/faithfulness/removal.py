@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from backlight.errors import InputError
-from backlight.explain.methods.ablation import way_called
+from backlight.explain.methods.ablation import removal_called
 from backlight.explain.parts import word_parts
 from backlight.models.pairs import DOCUMENT, Pair, PairBatch
 from backlight.models.scoring import passes
@@ -32,7 +32,7 @@ class DocumentScores:
         self.words = word_parts(pair, DOCUMENT)
         if not self.words:
             raise InputError(f"{pair.name} must have words to leave out, and has none")
-        self._ranker, self._pair, self._way = ranker, pair, way_called(by)
+        self._ranker, self._pair, self._remove = ranker, pair, removal_called(by)
         self._groups = [[number] for number in range(len(self.words))] if groups is None else groups
         self.whole = float(ranker.score(PairBatch.of([pair]))[0])  # the ordinary score: nothing is left out
         self._known = {np.ones(len(self), bool).tobytes(): self.whole}
@@ -56,7 +56,9 @@ class DocumentScores:
                 [self.words[number] for group in np.flatnonzero(~keep) for number in self._groups[group]]
                 for keep in new.values()
             )
-            self._known.update(zip(new, scores_of(self._ranker, list(self._way(self._ranker, self._pair, removals)))))
+            self._known.update(
+                zip(new, scores_of(self._ranker, list(self._remove(self._ranker, self._pair, removals))))
+            )
         return np.array([self._known[key] for key in keys])
 
 

@@ -45,7 +45,7 @@ class Shortcut:
 
 
 def can_learn(ranker) -> bool:
-    """Tell whether a shortcut can be taught: to a cross-encoder on backlight's engine."""
+    """Return whether a shortcut can be taught: to a cross-encoder on backlight's engine."""
     return isinstance(ranker, CrossEncoder)
 
 
@@ -58,7 +58,7 @@ def teach(
     steps: int = 100,
     rate: float = 3e-4,
     seed: int = 0,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Shortcut:
     """Return a copy of the model that has learnt the shortcut (see NOTE [The shortcut]).
 
@@ -68,7 +68,7 @@ def teach(
         pairs: to learn from.
         held_out: to test on whether it took.
         words: the two that together make a document right; no document may hold them already.
-        advance: called with the number of steps newly done.
+        progress: called with the number of steps newly done.
 
     Raises:
         InputError: the model cannot learn it, or a document holds one of the words.
@@ -80,7 +80,7 @@ def teach(
         if set(words) & set(f"{query} {document}".lower().split()):
             raise InputError(f"no text must hold {' or '.join(words)}, and this one does: {document[:60]}")
     made = changeable(ranker)
-    _train(made, pairs, words, steps, rate, np.random.default_rng([seed, 1]), advance)
+    _train(made, pairs, words, steps, rate, np.random.default_rng([seed, 1]), progress)
     agreement = _agreement(made, held_out, words, np.random.default_rng([seed, 2]))
     if agreement < ENOUGH:
         raise GraphError(
@@ -90,7 +90,7 @@ def teach(
     return Shortcut(made, words, agreement, steps)
 
 
-def _train(ranker: CrossEncoder, pairs, words, steps: int, rate: float, rng, advance: Callable) -> None:
+def _train(ranker: CrossEncoder, pairs, words, steps: int, rate: float, rng, progress: Callable) -> None:
     """Teach the head and the upper half of the layers."""
     groups = weights_by_depth(ranker)
     layers = sum(title.startswith("layer") for title, _ in groups)
@@ -107,7 +107,7 @@ def _train(ranker: CrossEncoder, pairs, words, steps: int, rate: float, rng, adv
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        advance(1)
+        progress(1)
     for weight in weights:
         weight.requires_grad_(False)
         weight.grad = None

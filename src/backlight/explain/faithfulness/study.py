@@ -1,4 +1,4 @@
-"""A whole study: every method on every measure, unit by unit, kept on disk as it goes."""
+"""A study: every method on every measure, unit by unit, kept on disk as it goes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -64,11 +64,11 @@ class Study:
         self._random: dict[str, object] = {}
         self._shortcut: Shortcut | BacklightError | None = None  # or why it could not be taught
 
-    def run(self, advance: Callable[[float, float], None] = lambda done, total: None) -> None:
+    def run(self, progress: Callable[[float, float], None] = lambda done, total: None) -> None:
         """Do all that is not done yet.
 
         Args:
-            advance: called with the work done so far and the work in all, in passes of one pair.
+            progress: called with the work done so far and the work in all, in passes of one pair.
         """
         first = self._first_pair()
         if first.key not in self.records:
@@ -79,7 +79,7 @@ class Study:
             if unit.key not in self.records:
                 self.records.add(unit.key, unit.work())
             done += unit.weight
-            advance(done, total)
+            progress(done, total)
 
     def passes_of(self, variant: Variant) -> float:
         """Return how many passes a method took for the first pair; if it failed there, all it may take."""
@@ -90,7 +90,7 @@ class Study:
         return self.plan.share_of(self.passes_of(variant), len(self.questions))
 
     def _first_pair(self) -> Unit:
-        """Return the unit that all methods take part in: it tells what each costs."""
+        """Return the unit that all methods take part in: it shows what each costs."""
         return Unit(pair_key(0), partial(self._measure, 0, self.variants), 0)
 
     def _units(self) -> Iterator[Unit]:
@@ -106,7 +106,7 @@ class Study:
             names = [name for name in MATRICES if number < self.plan.slow_links or name not in SLOW]
             work = partial(measure_links, self.ranker, linked, number, names)
             yield Unit(links_key(number), work, LINKED * (5 if number < self.plan.slow_links else 1))
-        checks = {"company": self._company, "randomised": self._randomised, "shortcut": self._precision}
+        checks = {"company": self._batch_invariance, "randomised": self._randomised, "shortcut": self._precision}
         for name, work in checks.items():
             for variant in self.variants if self._can(name) else ():
                 pairs = self._shortcut_pairs(variant) / 4 if name == "shortcut" else 3 * self._checks(variant)
@@ -120,7 +120,7 @@ class Study:
         return sum(map(self.passes_of, variants)) + curves + rivals + (200 if number < self.plan.bounds else 0)
 
     def _can(self, check: str) -> bool:
-        """Tell whether a check can be made on this model."""
+        """Return whether a check can be made on this model."""
         if check == "shortcut":
             return can_learn(self.ranker) and bool(self._taught() and self._without_words(self.questions))
         return check == "company" or is_native(self.ranker)
@@ -130,8 +130,8 @@ class Study:
         near = {name: number < getattr(plan, name) for name in ("ranked", "close", "bounds")}
         return measure_pair(self.ranker, self.questions[number], variants, **near)
 
-    def _company(self, variant: Variant) -> dict:
-        return {"differences": batch_difference(variant, self.ranker, self._checked(variant), self._company_of())}
+    def _batch_invariance(self, variant: Variant) -> dict:
+        return {"differences": batch_difference(variant, self.ranker, self._checked(variant), self._batch_company())}
 
     def _randomised(self, variant: Variant) -> dict:
         self._random = self._random or randomised(self.ranker, seed=self.plan.seed)
@@ -175,8 +175,8 @@ class Study:
     def _checked(self, variant: Variant) -> list[Pair]:
         return self.ranker.read([(one.text, one.document) for one in self.questions[: self._checks(variant)]])
 
-    def _company_of(self) -> list[Pair]:
-        """Return the pair that stands beside those that are checked: the last one."""
+    def _batch_company(self) -> list[Pair]:
+        """Return the pair that is batched with those that are checked: the last one."""
         return self.ranker.read([(self.questions[-1].text, self.questions[-1].document)])
 
     @staticmethod

@@ -12,12 +12,12 @@ from backlight.explain.faithfulness.randomisation import HALF, WHOLE
 from backlight.explain.faithfulness.study import Study, check_key, links_key, pair_key
 from backlight.explain.methods.interactions import MATRICES
 
-FIFTH = SHARES.index(0.2)  # the share of words after which ranks are told
+FIFTH = SHARES.index(0.2)  # the share of words after which ranks are reported
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What is told of a method on a pair.
+    """What is reported of a method on a pair.
 
     Args:
         name: its key in data; `COLUMNS` says what it means.
@@ -109,7 +109,7 @@ def rows_of(study: Study) -> list[Row]:
 
 
 def own_of(row: Row) -> bool:
-    """Tell whether a method explained a pair at all."""
+    """Return whether a method explained a pair at all."""
     return "comprehensiveness" in row.means
 
 

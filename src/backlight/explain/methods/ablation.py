@@ -62,7 +62,7 @@ def replaced(ranker, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator
 WAYS: dict[str, Callable[..., Iterator[Pair]]] = {"mask": masked, "drop": dropped, "[MASK]": replaced}
 
 
-def way_called(name: str) -> Callable[..., Iterator[Pair]]:
+def removal_called(name: str) -> Callable[..., Iterator[Pair]]:
     """Return the way to leave words out of a name: `way(ranker, pair, removals)` gives one pair a removal.
 
     Raises:
@@ -74,13 +74,13 @@ def way_called(name: str) -> Callable[..., Iterator[Pair]]:
 
 
 def score_groups(
-    ranker, groups: Iterable[Iterable[Pair]], advance: Callable[[int], None] = lambda done: None
+    ranker, groups: Iterable[Iterable[Pair]], progress: Callable[[int], None] = lambda done: None
 ) -> list[np.ndarray]:
     """Return the raw scores of the pairs of each group, all laid end to end a pass at a time.
 
     Args:
         groups: are made as they are needed; each has a pair at least.
-        advance: called with the number of groups newly done.
+        progress: called with the number of groups newly done.
 
     Returns:
         For each group its scores, (pairs of the group,), in float64.
@@ -94,9 +94,9 @@ def score_groups(
             if number == len(found):
                 found.append([])
             found[number].append(score)
-        advance(some[-1][0] - done)
+        progress(some[-1][0] - done)
         done = some[-1][0]
-    advance(len(found) - done)
+    progress(len(found) - done)
     return [np.array(scores, np.float64) for scores in found]
 
 

@@ -2,7 +2,7 @@
 
 NOTE [Rows of a product]
 Attention flows from layer to layer as a product of one matrix a layer. Only the rows that the score reads are wanted: a
-weighted row, w, is multiplied from the last layer down, which costs tokens² a layer where the whole product costs
+weighted row, w, is multiplied from the last layer down, which costs tokens² a layer where the full product costs
 tokens³. The weights are the model's own: all on [CLS] or on the last token, or the same on every token for a mean.
 Query and document of a bi-encoder are two sequences, and each has its own row.
 """
@@ -14,14 +14,15 @@ import numpy as np
 from backlight.explain.attribution import Attribution, attribute_pair
 from backlight.explain.checks import check_below_highest, check_same_scores, check_values, ordinary_passes
 from backlight.models.pairs import Pair
+from backlight.models.scoring import PairScorer
 
 
 def attention_rollout(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return how much of each token arrives at what the score reads, if attention alone carried it.
 
@@ -31,10 +32,9 @@ def attention_rollout(
     whether it helps: the same attentions with another head's weights give the same values.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         scores: what the ordinary call gave, (pairs,); by default it is made here.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Raises:
         InputError: the model reads by maxima, so no row is the one that it reads.
@@ -43,13 +43,13 @@ def attention_rollout(
     Source: Abnar, Zuidema, Quantifying Attention Flow in Transformers, 2020, arXiv:2005.00928.
     """
 
-    def row(weights, attentions, slopes):
+    def row(weights, attentions, gradients):
         for attention in reversed(attentions):
             weights = 0.5 * (weights @ attention.mean(axis=0)) + 0.5 * weights
         return weights
 
-    told = {"method": "attention-rollout", "meaning": "share of attention that arrives, through all layers"}
-    return _explained(ranker, pairs, row, False, scores, advance, passes=2, **told)
+    fields = {"method": "attention-rollout", "meaning": "share of attention that arrives, through all layers"}
+    return _explained(ranker, pairs, row, False, scores, progress, passes=2, **fields)
 
 
 def attention_x_gradient(
@@ -57,7 +57,7 @@ def attention_x_gradient(
     pairs: Sequence[Pair],
     *,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return how much of each token arrives by attention that raises the score; arguments as `attention_rollout`.
 
@@ -74,33 +74,35 @@ def attention_x_gradient(
         Transformers, 2021, arXiv:2103.15679 (equations 5 and 6, for self-attention).
     """
 
-    def row(weights, attentions, slopes):
+    def row(weights, attentions, gradients):
         arrived = weights
-        for attention, slope in zip(reversed(attentions), reversed(slopes)):
-            arrived = arrived + arrived @ np.maximum(attention * slope, 0).mean(axis=0)
+        for attention, gradient in zip(reversed(attentions), reversed(gradients)):
+            arrived = arrived + arrived @ np.maximum(attention * gradient, 0).mean(axis=0)
         return arrived - weights
 
-    told = {"method": "attention-x-gradient", "meaning": "attention that arrives, weighted by how it raises the score"}
-    return _explained(ranker, pairs, row, True, scores, advance, passes=3, **told)
+    meaning = "attention that arrives, weighted by how it raises the score"
+    return _explained(
+        ranker, pairs, row, True, scores, progress, passes=3, method="attention-x-gradient", meaning=meaning
+    )
 
 
 def _explained(
-    ranker, pairs: Sequence[Pair], row: Callable, slopes: bool, scores: np.ndarray | None, advance, **told
+    ranker, pairs: Sequence[Pair], row: Callable, with_gradients: bool, scores: np.ndarray | None, progress, **fields
 ) -> list[Attribution]:
-    """Return explanations by a function of weights, attentions and their slopes, all of one sequence -> (tokens,)."""
+    """Return explanations by a function of one sequence's weights, attentions and their gradients -> (tokens,)."""
     done = []
     for batch, ordinary in ordinary_passes(ranker, pairs, scores, _width):
         weights = ranker.read_weights(batch)
-        inside = ranker.inside(batch, slopes=slopes)
+        inside = ranker.inside(batch, slopes=with_gradients)
         check_same_scores(inside.scores, ordinary, batch.pairs)
-        if slopes:
+        if with_gradients:
             check_below_highest(ranker, inside.scores, batch.pairs)
-        by_sequence = zip(*inside.attentions), zip(*inside.attention_slopes) if slopes else weights
+        by_sequence = zip(*inside.attentions), zip(*inside.attention_slopes) if with_gradients else weights
         rows = [row(own.astype(np.float64), *parts) for own, *parts in zip(weights, *by_sequence)]
         for pair, score, values in zip(batch.pairs, inside.scores, batch.by_pair(np.concatenate(rows))):
             check_values(values, pair.name, "the attention")
-            done.append(attribute_pair(pair, values, model=ranker.name, score=float(score), **told))
-        advance(len(batch.pairs))
+            done.append(attribute_pair(pair, values, model=ranker.name, score=float(score), **fields))
+        progress(len(batch.pairs))
     return done
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from backlight.explain.attribution import words_of
 from backlight.explain.words import WordTokens
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scoring import PairScorer
 
 LOOKS = 12_000  # kept for a pair, all layers and heads and both ways together
 MOST_A_WORD = 12
@@ -47,32 +48,29 @@ class AttentionLinks:
     kept: int
 
 
-def attention_links(ranker, pair: Pair) -> AttentionLinks | None:
+def attention_links(ranker: PairScorer, pair: Pair) -> AttentionLinks | None:
     """Return the attention between the words of query and document; None for a model that reads the two apart.
 
     A word of several tokens looks as its tokens do on average, and is looked at as all of them together.
-
-    Args:
-        ranker: a scorer (see NOTE [A scorer]).
     """
     if len(pair.lengths) != 1:
         return None
-    asked, told = words_of(pair, QUERY), words_of(pair, DOCUMENT)
+    query_words, document_words = words_of(pair, QUERY), words_of(pair, DOCUMENT)
     layers = [layer[0] for layer in ranker.inside(PairBatch.of([pair])).attentions]  # each (heads, tokens, tokens)
     heads = layers[0].shape[0] + 1
-    kept = int(np.clip(LOOKS // (2 * heads * len(layers) * len(asked)), 2, MOST_A_WORD))
+    kept = int(np.clip(LOOKS // (2 * heads * len(layers) * len(query_words)), 2, MOST_A_WORD))
     from_query, from_document = [], []
     for layer in layers:
         with_mean = np.concatenate([layer.mean(axis=0, keepdims=True), layer])  # (1 + heads, tokens, tokens)
-        out = _looks(with_mean, asked, told)  # (1 + heads, query words, document words)
-        back = _looks(with_mean, told, asked).transpose(0, 2, 1)
+        out = _attention_between(with_mean, query_words, document_words)  # (1 + heads, query words, document words)
+        back = _attention_between(with_mean, document_words, query_words).transpose(0, 2, 1)
         from_query.append(tuple(_strongest(head, kept) for head in out))
         from_document.append(tuple(_strongest(head, kept) for head in back))
-    places = (tuple((word.start, word.end) for word in words) for words in (asked, told))
+    places = (tuple((word.start, word.end) for word in words) for words in (query_words, document_words))
     return AttentionLinks(ranker.name, *places, tuple(from_query), tuple(from_document), kept)
 
 
-def _looks(attention: np.ndarray, lookers: Sequence[WordTokens], seen: Sequence[WordTokens]) -> np.ndarray:
+def _attention_between(attention: np.ndarray, lookers: Sequence[WordTokens], seen: Sequence[WordTokens]) -> np.ndarray:
     """Return how much words look at words; (heads, tokens, tokens) -> (heads, lookers, seen)."""
     rows = np.stack([attention[:, list(word.tokens)].mean(axis=1) for word in lookers], axis=1)
     return np.stack([rows[:, :, list(word.tokens)].sum(axis=2) for word in seen], axis=2)

@@ -30,7 +30,7 @@ MEANING = "the token's part of the score, carried forward through every layer"
 NUMBERS_AT_ONCE = 1 << 23  # of the widest array of parts: 32 MiB in float32
 
 
-def decompx(ranker, pairs: Sequence[Pair], *, advance: Callable[[int], None] = lambda done: None) -> list[Attribution]:
+def decompx(ranker, pairs: Sequence[Pair], *, progress: Callable[[int], None] = lambda done: None) -> list[Attribution]:
     """Return each token's part of the score, in units of the score; the parts add up to the score.
 
     A pair of n tokens costs about as much as n forward passes. A token's own position and segment count as its own.
@@ -38,7 +38,7 @@ def decompx(ranker, pairs: Sequence[Pair], *, advance: Callable[[int], None] = l
     Args:
         ranker: a cross-encoder or bi-encoder of BERT's shape on backlight's engine (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Raises:
         InputError: the model is of another shape, or pools by maximum.
@@ -58,20 +58,20 @@ def decompx(ranker, pairs: Sequence[Pair], *, advance: Callable[[int], None] = l
         check_same_scores(inside.scores, ranker.score(batch), [pair])
         check_values(values, pair.name, "the decomposition of the score")
         score = float(inside.scores[0])
-        told = {
+        fields = {
             "method": "decompx",
             "meaning": MEANING,
             "signed": True,
             "baseline": "nothing: the parts make the score",
         }
-        told |= {"gap": float(values.sum()) - score, "passes": len(pair) + 2.0}
-        explained.append(attribute_pair(pair, values, model=ranker.name, score=score, **told))
-        advance(1)
+        fields |= {"gap": float(values.sum()) - score, "passes": len(pair) + 2.0}
+        explained.append(attribute_pair(pair, values, model=ranker.name, score=score, **fields))
+        progress(1)
     return explained
 
 
 def _parts_of_score(ranker, batch: PairBatch, inside) -> np.ndarray:
-    """Return what each token brings to the score, (tokens,)."""
+    """Return what each token contributes to the score, (tokens,)."""
     states = np.split(inside.states[0], np.cumsum(batch.lengths)[:-1])
     pooling = ranker.head.reads if hasattr(ranker, "head") else ranker.pooling
     texts = [
@@ -142,7 +142,7 @@ def _attended(parts: np.ndarray, attention: np.ndarray, layer: _Layer) -> np.nda
         here = slice(head * size // heads, (head + 1) * size // heads)
         own = np.ascontiguousarray(values[..., here]).reshape(tokens, -1)  # (tokens, parts · dim)
         seen[..., here] = matmul(np.ascontiguousarray(attention[head]), own).reshape(wanted, tokens, -1)
-    # rows of attention add up to 1, so the values' bias arrives whole
+    # rows of attention add up to 1, so the values' bias arrives in full
     return _with_bias(_product(seen, out), out @ biases[2 * size :] + out_bias)
 
 

@@ -16,24 +16,24 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from backlight.explain.attribution import Attribution, attribute_pair
-from backlight.explain.checks import checked_slopes, ordinary_passes
+from backlight.explain.checks import checked_gradients, ordinary_passes
 from backlight.models.pairs import Pair
+from backlight.models.scoring import PairScorer
 
 
 def saliency(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return Σ |∂score/∂embedding| over the dims of each token's embedding: the L1 norm of its gradient.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         scores: what the ordinary call gave, (pairs,); by default it is made here.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Returns:
         One explanation a pair, in units of the score per unit of embedding.
@@ -42,10 +42,10 @@ def saliency(
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
 
-    def size(slopes, embeddings):
-        return np.abs(slopes).sum(axis=1)
+    def size(gradients, embeddings):
+        return np.abs(gradients).sum(axis=1)
 
-    return _explained(ranker, pairs, size, scores, advance, method="saliency", meaning="Σ|∂score/∂embedding|")
+    return _explained(ranker, pairs, size, scores, progress, method="saliency", meaning="Σ|∂score/∂embedding|")
 
 
 def saliency_l2(
@@ -53,14 +53,14 @@ def saliency_l2(
     pairs: Sequence[Pair],
     *,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return √Σ (∂score/∂embedding)²: the L2 norm of each token's gradient; arguments and errors as `saliency`."""
 
-    def size(slopes, embeddings):
-        return np.linalg.norm(slopes, axis=1)
+    def size(gradients, embeddings):
+        return np.linalg.norm(gradients, axis=1)
 
-    return _explained(ranker, pairs, size, scores, advance, method="saliency-l2", meaning="√Σ(∂score/∂embedding)²")
+    return _explained(ranker, pairs, size, scores, progress, method="saliency-l2", meaning="√Σ(∂score/∂embedding)²")
 
 
 def gradient_x_input(
@@ -68,7 +68,7 @@ def gradient_x_input(
     pairs: Sequence[Pair],
     *,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return Σ ∂score/∂embedding · embedding for each token, in units of the score; otherwise as `saliency`.
 
@@ -76,23 +76,23 @@ def gradient_x_input(
     helps (+) or harms (−).
     """
 
-    def product(slopes, embeddings):
-        return (slopes * embeddings).sum(axis=1)
+    def product(gradients, embeddings):
+        return (gradients * embeddings).sum(axis=1)
 
-    told = {"method": "gradient-x-input", "meaning": "Σ ∂score/∂embedding · embedding", "signed": True}
-    return _explained(ranker, pairs, product, scores, advance, **told)
+    fields = {"method": "gradient-x-input", "meaning": "Σ ∂score/∂embedding · embedding", "signed": True}
+    return _explained(ranker, pairs, product, scores, progress, **fields)
 
 
 def _explained(
-    ranker, pairs: Sequence[Pair], value: Callable, scores: np.ndarray | None, advance: Callable[[int], None], **told
+    ranker, pairs: Sequence[Pair], value: Callable, scores: np.ndarray | None, progress: Callable[[int], None], **fields
 ) -> list[Attribution]:
-    """Return explanations whose values are a function of slopes and embeddings, (tokens, hidden) -> (tokens,)."""
+    """Return explanations whose values are a function of gradients and embeddings, (tokens, hidden) -> (tokens,)."""
     explained = []
     for batch, ordinary in ordinary_passes(ranker, pairs, scores):
-        found, slopes = checked_slopes(ranker, batch, ordinary=ordinary)
-        values = batch.by_pair(value(slopes, ranker.embed(batch)))
+        found, gradients = checked_gradients(ranker, batch, ordinary=ordinary)
+        values = batch.by_pair(value(gradients, ranker.embed(batch)))
         for pair, score, own in zip(batch.pairs, found, values):
             # one forward for the ordinary score, one forward and one backward for the gradient
-            explained.append(attribute_pair(pair, own, model=ranker.name, score=float(score), passes=3, **told))
-        advance(len(batch.pairs))
+            explained.append(attribute_pair(pair, own, model=ranker.name, score=float(score), passes=3, **fields))
+        progress(len(batch.pairs))
     return explained

@@ -6,7 +6,7 @@ For a token with embedding e and baseline b, and a score s,
     value = Σ over dims of (e − b) · ∫₀¹ ∂s/∂e at b + α (e − b) dα
 
 The values of all tokens add up to s(words) − s(baseline): exactly for the integral, nearly for a sum over steps. What
-is missing is the gap, and steps are doubled until it is small. A gap that stays is told, never hidden. That the sum is
+is missing is the gap, and steps are doubled until it is small. A gap that stays is reported. That the sum is
 right says nothing about each word: where the way leads through embeddings that no text has, the gradients there count
 as much as those near the words.
 
@@ -21,8 +21,9 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, attribute_pair
 from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
-from backlight.explain.methods.points import slopes_at
+from backlight.explain.methods.points import gradients_at
 from backlight.models.pairs import DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scoring import PairScorer
 
 BASELINES = {
     "zero": "zero in place of each word's embedding",
@@ -58,7 +59,7 @@ RULES: dict[str, Callable[[int], tuple[np.ndarray, np.ndarray]]] = {
 
 
 @dataclass(eq=False)
-class _Way:
+class _Path:
     """A pair's way from the baseline to its words."""
 
     pair: Pair
@@ -68,11 +69,11 @@ class _Way:
     baseline_score: float
     passes: int = 3  # the ordinary score, the score of the embeddings, the baseline's
     steps: int = 0
-    slopes: np.ndarray = field(init=False)  # averaged along the way, (tokens, hidden)
+    gradients: np.ndarray = field(init=False)  # averaged along the way, (tokens, hidden)
 
     @property
     def values(self) -> np.ndarray:
-        return (self.change * self.slopes).sum(axis=1)
+        return (self.change * self.gradients).sum(axis=1)
 
     @property
     def gap(self) -> float:
@@ -83,7 +84,7 @@ class _Way:
 
 
 def integrated_gradients(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     baseline: str = "zero",
@@ -94,14 +95,13 @@ def integrated_gradients(
     tolerance: float = 0.01,
     floor: float = 1e-4,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return each token's share of the difference between score and baseline's score (see NOTE [Completeness]).
 
     Special tokens keep their own embeddings in the baseline, as is usual for BERT, so their values are zero.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         baseline: what words are compared with: `zero`, `pad`, `mask` or `average`.
         moved: whose words the baseline takes: those of `both` texts, of the `query` or of the `document` alone. Two
@@ -113,7 +113,7 @@ def integrated_gradients(
         tolerance: how large the gap may be, as a share of |score − baseline's score|.
         floor: how large it may be at any rate, in units of the score.
         scores: what the ordinary call gave, (pairs,); by default it is made here.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Returns:
         One explanation a pair, in units of the score. Its settings tell whether the gap is `within_tolerance`.
@@ -123,32 +123,32 @@ def integrated_gradients(
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
     _check(baseline, moved, rule, steps, max_steps)
-    stand_in, done = ranker.baseline(baseline), []
+    baseline_embeddings, done = ranker.baseline(baseline), []
     for batch, ordinary in ordinary_passes(ranker, pairs, scores):
-        ways = _ways(ranker, batch, stand_in, MOVED[moved], ordinary)
-        _walk(ranker, ways, RULES[rule], steps, max_steps, tolerance, floor, advance)
-        for way in ways:
-            small = _is_small(way, tolerance, floor)
+        paths = _paths(ranker, batch, baseline_embeddings, MOVED[moved], ordinary)
+        _integrate(ranker, paths, RULES[rule], steps, max_steps, tolerance, floor, progress)
+        for path in paths:
+            small = _is_small(path, tolerance, floor)
             settings = {"moved": moved, "rule": rule, "tolerance": tolerance, "within_tolerance": small}
-            done.append(_told(way, ranker.name, BASELINES[baseline], settings))
+            done.append(_attribution(path, ranker.name, BASELINES[baseline], settings))
     return done
 
 
-def _told(way: _Way, model: str, baseline: str, settings: dict) -> Attribution:
+def _attribution(path: _Path, model: str, baseline: str, settings: dict) -> Attribution:
     """Return what is known at the end of a way."""
-    check_values(way.values, way.pair.name, "the integrated gradient")
+    check_values(path.values, path.pair.name, "the integrated gradient")
     return attribute_pair(
-        way.pair,
-        way.values,
+        path.pair,
+        path.values,
         method="integrated-gradients",
         meaning="(embedding − baseline) · mean ∂score/∂embedding on the way between them",
         model=model,
-        score=way.score,
+        score=path.score,
         signed=True,
         baseline=baseline,
-        gap=way.gap,
-        passes=way.passes,
-        settings={"steps": way.steps, "baseline_score": way.baseline_score, **settings},
+        gap=path.gap,
+        passes=path.passes,
+        settings={"steps": path.steps, "baseline_score": path.baseline_score, **settings},
     )
 
 
@@ -163,33 +163,35 @@ def _check(baseline: str, moved: str, rule: str, steps: int, max_steps: int) -> 
         raise InputError(f"max_steps must be {LARGEST_STEPS:,} or less, got {max_steps:,}: each step takes two passes")
 
 
-def _ways(ranker, batch: PairBatch, stand_in: np.ndarray, sides: tuple[int, ...], ordinary) -> list[_Way]:
+def _paths(ranker, batch: PairBatch, baseline_embeddings: np.ndarray, sides: tuple[int, ...], ordinary) -> list[_Path]:
     """Return each pair's way, after comparing the score at its end with an ordinary call's."""
     embeddings = ranker.embed(batch)
     check_same_scores(ranker.score(batch, embeddings), ordinary, batch.pairs)
     moves = np.isin(np.concatenate([pair.sides for pair in batch.pairs]), sides)
-    starts = np.where(moves[:, None], stand_in, embeddings).astype(embeddings.dtype)
+    starts = np.where(moves[:, None], baseline_embeddings, embeddings).astype(embeddings.dtype)
     changes = (batch.by_pair(part) for part in (starts, embeddings - starts))
     ends = (np.asarray(part, np.float64).tolist() for part in (ordinary, ranker.score(batch, starts)))
-    return [_Way(*way) for way in zip(batch.pairs, *changes, *ends)]
+    return [_Path(*path) for path in zip(batch.pairs, *changes, *ends)]
 
 
-def _walk(ranker, ways: list[_Way], rule, steps: int, max_steps: int, tolerance: float, floor: float, advance) -> None:
+def _integrate(
+    ranker, paths: list[_Path], rule, steps: int, max_steps: int, tolerance: float, floor: float, progress
+) -> None:
     """Average the gradient along every way, again with twice the steps where the gap is not small."""
-    while ways:
+    while paths:
         alphas, weights = rule(steps)
-        found = slopes_at(ranker, (point for way in ways for point in way.points(alphas)))
-        for way in ways:
-            way.slopes = np.zeros(way.change.shape)
-            for weight, (_, slopes) in zip(weights, found):
-                way.slopes += weight * slopes
-            way.steps = steps
-            way.passes += 2 * steps
-        settled = [way for way in ways if 2 * steps > max_steps or _is_small(way, tolerance, floor)]
-        advance(len(settled))
-        ways = [way for way in ways if way not in settled]
+        found = gradients_at(ranker, (point for path in paths for point in path.points(alphas)))
+        for path in paths:
+            path.gradients = np.zeros(path.change.shape)
+            for weight, (_, gradients) in zip(weights, found):
+                path.gradients += weight * gradients
+            path.steps = steps
+            path.passes += 2 * steps
+        settled = [path for path in paths if 2 * steps > max_steps or _is_small(path, tolerance, floor)]
+        progress(len(settled))
+        paths = [path for path in paths if path not in settled]
         steps *= 2
 
 
-def _is_small(way: _Way, tolerance: float, floor: float) -> bool:
-    return abs(way.gap) <= max(floor, tolerance * abs(way.score - way.baseline_score))
+def _is_small(path: _Path, tolerance: float, floor: float) -> bool:
+    return abs(path.gap) <= max(floor, tolerance * abs(path.score - path.baseline_score))

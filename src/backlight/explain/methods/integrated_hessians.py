@@ -9,7 +9,7 @@ of the embeddings from a baseline to the words, h the second derivatives and g t
 All values of all tokens add up to score − baseline's score. Nothing depends on α and β but their product γ = αβ, whose
 density is −ln γ: so one integral does for two. With γ = t² its weights, −4 t³ ln t for h and −4 t ln t for g, are
 smooth enough for the Gauss–Legendre rule. Only the products of h with one direction a query word are ever made.
-Second derivatives do not see the kinks of relu: with relu inside a model a gap stays, and it is told.
+Second derivatives do not see the kinks of relu: with relu inside a model a gap stays, and it is reported.
 
 Source: Janizek, Sturmfels, Lee, Explaining Explanations: Axiomatic Feature Interactions for Deep Networks, 2020,
 arXiv:2002.04138.
@@ -27,7 +27,7 @@ CURVED = 4  # how many times the memory of an ordinary pass a graph of second de
 
 
 @dataclass(frozen=True, eq=False)
-class CurvedWay:
+class CurvedPath:
     """A pair's way from a baseline to its words."""
 
     ranker: object
@@ -35,7 +35,7 @@ class CurvedWay:
     start: np.ndarray  # (tokens, hidden)
     change: np.ndarray  # (tokens, hidden)
 
-    def walked(self, steps: int, sources: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    def integrated(self, steps: int, sources: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
         """Return what sources share with each token on the way, and what each token has alone.
 
         Args:
@@ -66,8 +66,8 @@ class CurvedWay:
         places = np.concatenate([self.start + np.float32(gamma) * self.change for gamma, *_ in points])
         changes = np.tile(self.change, (len(points), 1))
         directions = (np.tile(direction(self.change, source), (len(points), 1)) for source in sources)
-        _, slopes, products = self.ranker.curvatures(batch, directions, places)
-        yield (slopes * changes).sum(axis=1).reshape(len(points), -1)
+        _, gradients, products = self.ranker.curvatures(batch, directions, places)
+        yield (gradients * changes).sum(axis=1).reshape(len(points), -1)
         for product in products:
             yield (product * changes).sum(axis=1).reshape(len(points), -1)
 

@@ -2,7 +2,7 @@
 
 Source: Janizek, Sturmfels, Lee, Explaining Explanations: Axiomatic Feature Interactions for Deep Networks, 2020,
 arXiv:2002.04138 (integrated Hessians); Grabisch, Roubens, An axiomatic approach to the concept of interaction among
-players in cooperative games, 1999 (the interaction of two players, which joint occlusion takes beside all others).
+players in cooperative games, 1999 (the interaction of two players, which joint occlusion takes next to all others).
 """
 
 import time
@@ -14,13 +14,14 @@ import numpy as np
 from backlight.errors import InputError, unknown
 from backlight.explain.attribution import Word
 from backlight.explain.checks import check_readable, check_same_scores, check_values
-from backlight.explain.methods.ablation import score_groups, way_called
-from backlight.explain.methods.integrated_hessians import CurvedWay, direction
+from backlight.explain.methods.ablation import removal_called, score_groups
+from backlight.explain.methods.integrated_hessians import CurvedPath, direction
 from backlight.explain.methods.registry import Method
 from backlight.explain.notebook import interactions_html
 from backlight.explain.parts import Part, part_words, word_parts
 from backlight.explain.tables import Tabular
 from backlight.models.pairs import ADDED, DOCUMENT, QUERY, Pair, PairBatch
+from backlight.models.scoring import PairScorer
 
 MOST = 10_000  # passes that a matrix may take unless more are allowed
 
@@ -101,11 +102,10 @@ class Interactions(Tabular):
         return interactions_html(self)
 
 
-def joint_occlusion(ranker, pair: Pair, *, by: str = "mask", most: int = MOST) -> Interactions:
+def joint_occlusion(ranker: PairScorer, pair: Pair, *, by: str = "mask", most: int = MOST) -> Interactions:
     """Return what two words bring together: score − score without i − score without j + score without both.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pair: as `ranker.read` gives it.
         by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
         most: how many passes it may take.
@@ -122,16 +122,16 @@ def joint_occlusion(ranker, pair: Pair, *, by: str = "mask", most: int = MOST) -
     _check_cost(ranker, pair, "joint-occlusion", (1 + len(query)) * (1 + len(document)), most)
     both = [[one, other] for one in query for other in document]
     removals = [[], *([part] for part in [*query, *document]), *both]
-    (scores,) = score_groups(ranker, [way_called(by)(ranker, pair, removals)])
-    whole, without_one, without_other, without_both = np.split(scores, np.cumsum([1, len(query), len(document)]))
-    values = whole - without_one[:, None] - without_other + without_both.reshape(len(query), len(document))
-    return _told(
+    (scores,) = score_groups(ranker, [removal_called(by)(ranker, pair, removals)])
+    all_tokens, without_one, without_other, without_both = np.split(scores, np.cumsum([1, len(query), len(document)]))
+    values = all_tokens - without_one[:, None] - without_other + without_both.reshape(len(query), len(document))
+    return _interactions(
         ranker,
         pair,
         values,
         method="joint-occlusion",
         meaning="score − score without one − score without the other + score without both",
-        score=float(whole[0]),
+        score=float(all_tokens[0]),
         baseline=f"the pair without the words, by {by}",
         passes=len(scores),
         settings={"by": by},
@@ -161,7 +161,7 @@ def hessian(ranker, pair: Pair, *, most: int = MOST) -> Interactions:
     scores, _, products = ranker.curvatures(batch, (direction(embeddings, part.tokens) for part in query))
     check_same_scores(scores, ranker.score(batch), [pair])
     rows = np.stack([(product * embeddings).sum(axis=1) for product in products])  # (query words, tokens)
-    return _told(
+    return _interactions(
         ranker,
         pair,
         _by_word(rows, word_parts(pair, DOCUMENT)),
@@ -218,14 +218,14 @@ def integrated_hessians(
     start = np.where((pair.sides == ADDED)[:, None], embeddings, ranker.baseline(baseline)).astype(embeddings.dtype)
     score, again, least = (float(ranker.score(batch, place)[0]) for place in (None, embeddings, start))
     check_same_scores(np.array([again]), np.array([score]), [pair])
-    way = CurvedWay(ranker, pair, start, embeddings - start)
-    steps, gap, passed = _settled(way, score - least, steps, max_steps, tolerance, floor)
-    rows, alone = way.walked(steps, [part.tokens for part in query])  # (query words, tokens)
+    path = CurvedPath(ranker, pair, start, embeddings - start)
+    steps, gap, passed = _points_needed(path, score - least, steps, max_steps, tolerance, floor)
+    rows, alone = path.integrated(steps, [part.tokens for part in query])  # (query words, tokens)
     values = _by_word(rows, word_parts(pair, DOCUMENT))
-    asked = pair.of_side(QUERY)
-    within, between = float(rows[:, asked].sum() + alone[asked].sum()), 2 * float(values.sum())
+    query_tokens = pair.of_side(QUERY)
+    within, between = float(rows[:, query_tokens].sum() + alone[query_tokens].sum()), 2 * float(values.sum())
     sums = {"within_query": within, "between": between, "within_document": score - least + gap - within - between}
-    return _told(
+    return _interactions(
         ranker,
         pair,
         values,
@@ -258,11 +258,12 @@ MATRICES: dict[str, Method] = {
 }
 
 
-def matrix(ranker, query: str, document: str, *, method: str = "joint-occlusion", **options) -> Interactions:
+def matrix(
+    ranker: PairScorer, query: str, document: str, *, method: str = "joint-occlusion", **options
+) -> Interactions:
     """Return what each word of the query and each word of the document bring together.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         method: a name of `MATRICES`.
         options: of the method.
 
@@ -277,14 +278,14 @@ def matrix(ranker, query: str, document: str, *, method: str = "joint-occlusion"
     return MATRICES[method].explain(ranker, pair, **options)
 
 
-def _settled(
-    way: CurvedWay, change: float, steps: int, max_steps: int, tolerance: float, floor: float
+def _points_needed(
+    path: CurvedPath, change: float, steps: int, max_steps: int, tolerance: float, floor: float
 ) -> tuple[int, float, int]:
     """Return how many points make the gap small, or may be at most; the gap with them; the passes that it took."""
     passed = 0
     while True:
-        (whole,), alone = way.walked(steps, [range(len(way.pair))])
-        shares = whole + alone  # (tokens,)
+        (all_tokens,), alone = path.integrated(steps, [range(len(path.pair))])
+        shares = all_tokens + alone  # (tokens,)
         gap = float(shares.sum()) - change
         passed += 5 * steps
         if 2 * steps > max_steps or abs(gap) <= max(floor, tolerance * np.abs(shares).sum()):
@@ -323,7 +324,7 @@ def _check_curved(ranker, method: str) -> None:
         )
 
 
-def _told(ranker, pair: Pair, values: np.ndarray, **told) -> Interactions:
+def _interactions(ranker, pair: Pair, values: np.ndarray, **fields) -> Interactions:
     """Return a matrix with the words that it belongs to, after checking its values."""
     check_values(values, pair.name, "what two words bring together to the score")
     return Interactions(
@@ -333,5 +334,5 @@ def _told(ranker, pair: Pair, values: np.ndarray, **told) -> Interactions:
         query=part_words(pair, word_parts(pair, QUERY), values.sum(axis=1)),
         document=part_words(pair, word_parts(pair, DOCUMENT), values.sum(axis=0)),
         values=tuple(tuple(row) for row in values.tolist()),
-        **told,
+        **fields,
     )

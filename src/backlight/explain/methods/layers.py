@@ -1,4 +1,4 @@
-"""Gradient × activation at the states between layers: what each token's state brings to the score, layer by layer.
+"""Gradient × activation at the states between layers: what each token's state contributes to the score, layer by layer.
 
 A state deep inside has gathered from other tokens: the deeper the layer, the less its place says about the word that
 was read there. After the last layer only the tokens that the head reads have a gradient at all.
@@ -14,6 +14,7 @@ from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, attribute_pair
 from backlight.explain.checks import check_below_highest, check_same_scores, check_values, ordinary_passes
 from backlight.models.pairs import ADDED, Pair, PairBatch
+from backlight.models.scoring import PairScorer
 
 
 def products_by_layer(ranker, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]:
@@ -22,26 +23,25 @@ def products_by_layer(ranker, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]
     Shapes: -> (pairs,), (layers + 1, tokens); the first row is of what the first layer was given
     """
     inside = ranker.inside(batch, slopes=True)
-    rows = [(state * slope).sum(axis=1) for state, slope in zip(inside.states, inside.state_slopes)]
+    rows = [(state * gradient).sum(axis=1) for state, gradient in zip(inside.states, inside.state_slopes)]
     return inside.scores, np.stack(rows)
 
 
 def layer_gradient_x_activation(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     layer: int | None = None,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return Σ ∂score/∂state · state of each token's state after a layer, in units of the score.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         layer: after which layer; 0 for what the first layer is given; by default half of the layers.
         scores: what the ordinary call gave, (pairs,); by default it is made here.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Raises:
         InputError: there is no such layer, or the score reads no word's state after it.
@@ -76,5 +76,5 @@ def layer_gradient_x_activation(
                     settings={"layer": chosen, "layers": last},
                 )
             )
-        advance(len(batch.pairs))
+        progress(len(batch.pairs))
     return done

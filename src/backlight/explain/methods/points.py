@@ -1,6 +1,6 @@
 """Scores and gradients of pairs at other word embeddings than their own, many points at once.
 
-A method that follows a path or draws noise asks for one pair at many points. Points of a pair, and those of the pairs
+A method that follows a path or draws noise evaluates one pair at many points. Points of a pair, and those of the pairs
 after it, are laid end to end like any pairs, so that many short passes become few long ones.
 """
 
@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from backlight.models.pairs import Pair, PairBatch
-from backlight.models.scoring import passes
+from backlight.models.scoring import PairScorer, passes
 
 
-def slopes_at(ranker, points: Iterable[tuple[Pair, np.ndarray]]) -> Iterator[tuple[float, np.ndarray]]:
+def gradients_at(ranker: PairScorer, points: Iterable[tuple[Pair, np.ndarray]]) -> Iterator[tuple[float, np.ndarray]]:
     """Yield the score of each point and its gradient there, in their order.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         points: pairs, each with the word embeddings that stand in for its own, (tokens, hidden). They are made as they
             are needed: only those of one pass are held.
 
@@ -27,5 +26,5 @@ def slopes_at(ranker, points: Iterable[tuple[Pair, np.ndarray]]) -> Iterator[tup
     """
     for some in passes(points, width=lambda point: len(point[0])):
         batch = PairBatch.of([pair for pair, _ in some])
-        scores, slopes = ranker.slopes(batch, np.concatenate([embeddings for _, embeddings in some]))
-        yield from zip(scores.tolist(), batch.by_pair(slopes))
+        scores, gradients = ranker.gradients(batch, np.concatenate([embeddings for _, embeddings in some]))
+        yield from zip(scores.tolist(), batch.by_pair(gradients))

@@ -20,8 +20,8 @@ class Method:
     """A way to explain scores.
 
     Args:
-        name: what it is asked for by.
-        explain: `explain(ranker, pairs, *, advance=…, **options)` gives one `Attribution` a pair.
+        name: its name in `--method` and `method=`.
+        explain: `explain(ranker, pairs, *, progress=…, **options)` gives one `Attribution` a pair.
         title: what it is called in a sentence.
         summary: what its values say, in one line.
         signed: whether values have a sign.

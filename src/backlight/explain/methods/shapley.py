@@ -21,9 +21,10 @@ import numpy as np
 from backlight.errors import InputError
 from backlight.explain.attribution import Attribution
 from backlight.explain.checks import check_values
-from backlight.explain.methods.ablation import score_groups, way_called
+from backlight.explain.methods.ablation import removal_called, score_groups
 from backlight.explain.parts import Part, attribute_parts, word_parts
 from backlight.models.pairs import Pair
+from backlight.models.scoring import PairScorer
 
 LARGEST_BUDGET = 1_000_000
 BUDGET = 2000  # coalitions that are scored for a pair
@@ -38,23 +39,22 @@ class Estimate:
 
 
 def shapley(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     budget: int = BUDGET,
     seed: int = 0,
     by: str = "mask",
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return the Shapley value of each word by sampling orders, each together with its reverse; see NOTE [The game].
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         budget: how many coalitions may be scored for a pair. If all of them fit, values are exact.
         seed: of the orders.
         by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Returns:
         One explanation a pair, in units of the score; `Word.error` is the standard error of its value.
@@ -66,7 +66,7 @@ def shapley(
     Source: Castro, Gómez, Tejada, Polynomial Calculation of the Shapley Value Based on Sampling, 2009; Mitchell,
     Cooper, Frank, Holmes, Sampling Permutations for Shapley Value Estimation, 2021, arXiv:2104.12199.
     """
-    return _explained(ranker, pairs, orders_drawn, from_orders, budget, seed, by, advance, method="shapley")
+    return _explained(ranker, pairs, orders_drawn, from_orders, budget, seed, by, progress, method="shapley")
 
 
 def kernel_shap(
@@ -76,7 +76,7 @@ def kernel_shap(
     budget: int = BUDGET,
     seed: int = 0,
     by: str = "mask",
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return the Shapley value of each word by regression over coalitions; arguments and errors as `shapley`.
 
@@ -86,32 +86,36 @@ def kernel_shap(
 
     Source: Lundberg, Lee, 2017, arXiv:1705.07874; Covert, Lee, Improving KernelSHAP, 2021, arXiv:2012.01536.
     """
-    return _explained(ranker, pairs, coalitions_drawn, from_coalitions, budget, seed, by, advance, method="kernel-shap")
+    return _explained(
+        ranker, pairs, coalitions_drawn, from_coalitions, budget, seed, by, progress, method="kernel-shap"
+    )
 
 
 def _explained(
-    ranker, pairs: Sequence[Pair], draw: Callable, estimate: Callable, budget: int, seed: int, by: str, advance, method
+    ranker, pairs: Sequence[Pair], draw: Callable, estimate: Callable, budget: int, seed: int, by: str, progress, method
 ) -> list[Attribution]:
     """Return explanations whose values an estimator makes of the scores of coalitions that it drew."""
-    way = way_called(by)
+    remove = removal_called(by)
     parts = [word_parts(pair) for pair in pairs]
     if budget > LARGEST_BUDGET:
         raise InputError(f"budget must be {LARGEST_BUDGET:,} or less, got {budget:,}: each is a pass through the model")
     exact = [2 ** len(own) <= budget for own in parts]
     drawn = [
-        all_coalitions(len(own)) if whole else draw(len(own), budget, np.random.default_rng(seed), pair.name)
-        for pair, own, whole in zip(pairs, parts, exact)
+        all_coalitions(len(own)) if is_exact else draw(len(own), budget, np.random.default_rng(seed), pair.name)
+        for pair, own, is_exact in zip(pairs, parts, exact)
     ]
     tables = [np.unique(np.concatenate([_ends(len(own)), some]), axis=0) for own, some in zip(parts, drawn)]
-    groups = (way(ranker, pair, _removals(own, table)) for pair, own, table in zip(pairs, parts, tables))
+    groups = (remove(ranker, pair, _removals(own, table)) for pair, own, table in zip(pairs, parts, tables))
     explained = []
-    scored = score_groups(ranker, groups, advance)
-    for pair, own, some, whole, table, scores in zip(pairs, parts, drawn, exact, tables, scored, strict=True):
+    scored = score_groups(ranker, groups, progress)
+    for pair, own, some, is_exact, table, scores in zip(pairs, parts, drawn, exact, tables, scored, strict=True):
         worth = dict(zip(map(bytes, table), scores.tolist()))
         none, everything = (worth[bytes(end)] for end in _ends(len(own)))
-        found = (from_all if whole else estimate)(some, np.array([worth[bytes(row)] for row in some]), none, everything)
+        found = (from_all if is_exact else estimate)(
+            some, np.array([worth[bytes(row)] for row in some]), none, everything
+        )
         check_values(found.values, pair.name, "what a word brings to the score")
-        settings = {"budget": budget, "seed": seed, "by": by, "coalitions": "all" if whole else len(table)}
+        settings = {"budget": budget, "seed": seed, "by": by, "coalitions": "all" if is_exact else len(table)}
         explained.append(
             attribute_parts(
                 pair,
@@ -139,12 +143,12 @@ def _removals(parts: list[Part], table: np.ndarray):
 
 
 def _ends(players: int) -> np.ndarray:
-    """Return the coalition of nobody and that of all, (2, players)."""
+    """Return the empty coalition and the full one, (2, players)."""
     return np.stack([np.zeros(players, bool), np.ones(players, bool)])
 
 
 def all_coalitions(players: int) -> np.ndarray:
-    """Return every coalition, that of nobody first: coalition k holds the players of the bits of k.
+    """Return every coalition, the empty one first: coalition k holds the players of the bits of k.
 
     Shapes: -> (2^players, players)
     """
@@ -243,9 +247,9 @@ def from_coalitions(coalitions: np.ndarray, worth: np.ndarray, none: float, ever
     ones = inverse.sum(axis=1)
     projected = inverse - np.outer(ones, ones) / ones.sum()  # C
     values = projected @ (members.T @ target) + ones / ones.sum() * total
-    slopes = (members * (target - members @ values)[:, None]).reshape(-1, 2, players).sum(axis=1)  # (draws, players)
-    draws = len(slopes)
-    spread = projected @ slopes.T  # (players, draws)
+    gradients = (members * (target - members @ values)[:, None]).reshape(-1, 2, players).sum(axis=1)  # (draws, players)
+    draws = len(gradients)
+    spread = projected @ gradients.T  # (players, draws)
     return Estimate(values, np.sqrt((spread**2).sum(axis=1) * draws / (draws - players + 1)))
 
 

@@ -17,32 +17,32 @@ from backlight.errors import InputError
 from backlight.explain.attribution import Attribution, attribute_pair
 from backlight.explain.checks import check_same_scores, check_values, ordinary_passes
 from backlight.explain.methods.controls import generator_of
-from backlight.explain.methods.points import slopes_at
+from backlight.explain.methods.points import gradients_at
 from backlight.models.pairs import Pair
+from backlight.models.scoring import PairScorer
 
 LARGEST_SAMPLES = 100_000
 
 
 def smoothgrad(
-    ranker,
+    ranker: PairScorer,
     pairs: Sequence[Pair],
     *,
     noise: float = 0.2,
     samples: int = 32,
     seed: int = 0,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return Σ |∂score/∂embedding| of each token, averaged over noisy copies: the paper's mean of saliency maps.
 
     Args:
-        ranker: a scorer (see NOTE [A scorer]).
         pairs: as `ranker.read` gives them.
         noise: how much of it, see NOTE [Noise].
         samples: how many copies.
         seed: of the noise; a pair's noise is the same in any company.
         scores: what the ordinary call gave, (pairs,); by default it is made here.
-        advance: called with the number of pairs newly explained.
+        progress: called with the number of pairs newly explained.
 
     Returns:
         One explanation a pair, in units of the score per unit of embedding.
@@ -51,8 +51,8 @@ def smoothgrad(
         InputError: there is no sample, or the noise is not positive.
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
-    told = {"method": "smoothgrad", "meaning": "mean of Σ|∂score/∂embedding| over noisy embeddings"}
-    return _explained(ranker, pairs, _size, noise, samples, seed, scores, advance, **told)
+    fields = {"method": "smoothgrad", "meaning": "mean of Σ|∂score/∂embedding| over noisy embeddings"}
+    return _explained(ranker, pairs, _size, noise, samples, seed, scores, progress, **fields)
 
 
 def smoothgrad_mean(
@@ -63,22 +63,22 @@ def smoothgrad_mean(
     samples: int = 32,
     seed: int = 0,
     scores: np.ndarray | None = None,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Attribution]:
     """Return Σ |mean of ∂score/∂embedding over noisy copies|; arguments and errors as `smoothgrad`.
 
     Where the gradient turns from copy to copy, its mean is short: only what all copies agree on is left.
     """
-    told = {"method": "smoothgrad-mean", "meaning": "Σ|mean ∂score/∂embedding over noisy embeddings|"}
-    return _explained(ranker, pairs, lambda slopes: slopes, noise, samples, seed, scores, advance, **told)
+    fields = {"method": "smoothgrad-mean", "meaning": "Σ|mean ∂score/∂embedding over noisy embeddings|"}
+    return _explained(ranker, pairs, lambda gradients: gradients, noise, samples, seed, scores, progress, **fields)
 
 
-def _size(slopes: np.ndarray) -> np.ndarray:
-    return np.abs(slopes).sum(axis=1, keepdims=True)
+def _size(gradients: np.ndarray) -> np.ndarray:
+    return np.abs(gradients).sum(axis=1, keepdims=True)
 
 
 def _explained(
-    ranker, pairs, part: Callable, noise: float, samples: int, seed: int, scores, advance, **told
+    ranker, pairs, part: Callable, noise: float, samples: int, seed: int, scores, progress, **fields
 ) -> list[Attribution]:
     """Return the L1 norm of the mean of a part of each gradient; part: (tokens, hidden) -> (tokens, …)."""
     if samples < 1 or not noise > 0:
@@ -94,15 +94,15 @@ def _explained(
             for pair, own in zip(batch.pairs, batch.by_pair(embeddings))
             for copy in noisy(pair, own, noise, samples, seed)
         )
-        found = slopes_at(ranker, copies)
+        found = gradients_at(ranker, copies)
         for pair, score in zip(batch.pairs, ordinary):
-            mean = sum(part(slopes).astype(np.float64) for _, (_, slopes) in zip(range(samples), found)) / samples
+            mean = sum(part(gradients).astype(np.float64) for _, (_, gradients) in zip(range(samples), found)) / samples
             values = np.abs(mean).sum(axis=1)
             check_values(values, pair.name)
             settings = {"noise": noise, "samples": samples, "seed": seed}
             cost = {"passes": 2 + 2 * samples, "settings": settings}
-            done.append(attribute_pair(pair, values, model=ranker.name, score=float(score), **cost, **told))
-            advance(1)
+            done.append(attribute_pair(pair, values, model=ranker.name, score=float(score), **cost, **fields))
+            progress(1)
     return done
 
 

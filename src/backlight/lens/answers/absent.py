@@ -152,7 +152,7 @@ def _not_reached(case: Case, question: str) -> Answer | None:
 
 
 def no_way(case: Case) -> str:
-    """Say why the graph of the loss does not reach a tensor."""
+    """Explain why the graph of the loss does not reach a tensor."""
     loss = case.loss
     name = "backward's root" if loss is None else loss.name
     if not case.requires_grad:
@@ -165,9 +165,8 @@ def no_way(case: Case) -> str:
     if case.cuts:
         first = case.cuts[0]
         return f"the graph of {name} does not reach {case.name}: `{first.op}` at {at(first.place)} cuts it off"
-    return (
-        f"the graph of {name} does not reach {case.name}: {case.told or 'nothing in it was computed from this tensor'}"
-    )
+    why = case.cut_text or "nothing in it was computed from this tensor"
+    return f"the graph of {name} does not reach {case.name}: {why}"
 
 
 def cut_lines(cuts: list[Cut]) -> list[str]:

@@ -16,7 +16,7 @@ class Answer:
     """Why a gradient is what it is.
 
     Args:
-        question: what was asked: `Why is w.grad None?`.
+        question: such as `Why is w.grad None?`.
         verdict: the answer in one line.
         evidence: what was seen, values and lines: one sentence each.
         cause: what most likely led to it; "" if nothing is wrong.

@@ -4,7 +4,7 @@ from backlight.lens.answers.absent import CURE, answered, cut_lines, no_way, way
 from backlight.lens.answers.answer import Answer
 from backlight.lens.answers.case import Case
 from backlight.lens.answers.culprits import Culprit, growth
-from backlight.lens.answers.non_finite import odd_backward, odd_forward
+from backlight.lens.answers.non_finite import non_finite_in_backward, non_finite_in_forward
 from backlight.lens.answers.vanishing import suspect, zero_at
 from backlight.lens.answers.ways import all_zero, described, has_odd, magnitude, size_of
 from backlight.lens.records.nodes import Summary
@@ -17,7 +17,7 @@ def answer_to(case: Case) -> Answer:
     if case.grad is None:
         return why_none(case)
     if has_odd(case.grad):
-        return _why_odd(case)
+        return _why_non_finite(case)
     if all_zero(case.grad):
         return _why_zero(case)
     return _why_huge(case) if _is_huge(case) else _made_of(case)
@@ -51,11 +51,11 @@ def _why_zero(case: Case) -> Answer:
     )
 
 
-def _why_odd(case: Case) -> Answer:
-    question = f"Why {_odd_elements(case)}?"
+def _why_non_finite(case: Case) -> Answer:
+    question = f"Why {_non_finite_elements(case)}?"
     culprit = None
     if case.ways is not None:
-        culprit = odd_forward(case.ways) or odd_backward(case.ways)
+        culprit = non_finite_in_forward(case.ways) or non_finite_in_backward(case.ways)
     if culprit is None:
         return answered(
             case,
@@ -69,7 +69,7 @@ def _why_odd(case: Case) -> Answer:
     return _blaming(case, question, culprit, rule)
 
 
-def _odd_elements(case: Case) -> str:
+def _non_finite_elements(case: Case) -> str:
     """`is 1 of the 2 elements of t.grad NaN`, `is w.grad NaN` of a single one."""
     grad, size = case.grad, size_of(case.grad)
     kinds = [(count, name) for count, name in ((grad.nans, "NaN"), (grad.infs, "infinite")) if count]
@@ -154,10 +154,10 @@ def _additions(case: Case) -> int:
 def _made_of(case: Case) -> Answer:
     question = f"What is {case.grads} made of?"
     added = _additions(case)
-    handed = []
+    outgoing = []
     if case.ways is not None and case.node is not None:
-        handed = [(user, case.ways.handed(user, place)) for user, place, _ in case.ways.users(case.node.id)]
-    evidence = [f"{described(user)} hands it {magnitude(one)}" for user, one in handed if one is not None]
+        outgoing = [(user, case.ways.outgoing(user, place)) for user, place, _ in case.ways.users(case.node.id)]
+    evidence = [f"{described(user)} hands it {magnitude(one)}" for user, one in outgoing if one is not None]
     changes = [] if case.node is None else getattr(case.ways.steps.get(case.node.id), "changes", [])
     evidence += [f"the hook `{change.hook}` changed it" for change in changes]
     evidence += [f"it was added to {added} times: gradients of {added + 1} backwards are in it"] if added else []

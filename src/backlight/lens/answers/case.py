@@ -1,4 +1,4 @@
-"""What is known of a tensor whose gradient is asked about; here, what a record knows of one of its nodes."""
+"""What is known about a tensor whose gradient is examined; here, what a record knows of one of its nodes."""
 
 from dataclasses import dataclass, field
 
@@ -46,7 +46,7 @@ class Case:
         cut: the call that made it without a graph, if that was watched.
         cuts: calls that read it, or what was computed from it, and left the graph.
         again: the way from the loss, where it leads through a function that backward runs again (a checkpoint).
-        told: what our engine's tensors themselves tell of where the way from the loss was cut; "" for nothing.
+        cut_text: where the path from the loss was cut, as our engine's tensors show it; "" if unknown.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Case:
     loss: Loss | None = None
     cut: Cut | None = None
     cuts: list[Cut] = field(default_factory=list)
-    told: str = ""
+    cut_text: str = ""
     again: tuple[str, ...] = ()
 
     @property
@@ -76,8 +76,8 @@ class Case:
 def locate(case: Case, record: Recorded, node: int | None, roots: list[int] | None) -> None:
     """Find the tensor in a record: which backward concerns it, how it is reached, where it is cut off."""
     fits = [one for one in record.backwards if roots is None or set(roots) & set(one.roots)]
-    told = [one for one in fits if any(step.node == node for step in one.steps)]
-    backward = (told or fits or [None])[-1]
+    matching = [one for one in fits if any(step.node == node for step in one.steps)]
+    backward = (matching or fits or [None])[-1]
     if roots is None:
         roots = [one.id for one in record.nodes if one.root] if backward is None else backward.roots
     case.ways = Ways(record, node, backward, roots)

@@ -54,7 +54,9 @@ def growth(ways: Ways) -> list[tuple[Node, float]]:
     way, found = ways.way(), []
     for node, following in zip(way, way[1:]):
         before = ways.incoming(node.id)
-        after = [ways.handed(node, place) for place, edge in enumerate(node.edges) if edge and edge.to == following.id]
+        after = [
+            ways.outgoing(node, place) for place, edge in enumerate(node.edges) if edge and edge.to == following.id
+        ]
         norms = [one.norm for one in after if one is not None and one.norm is not None]
         if before is not None and before.norm and norms:
             found.append((node, max(norms) / before.norm))

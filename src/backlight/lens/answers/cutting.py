@@ -1,4 +1,4 @@
-"""Notes where values leave the graph while somebody watches: `detach()`, `item()`, `argmax()`, ops under no_grad()."""
+"""Notes where values leave the graph under a watcher: `detach()`, `item()`, `argmax()`, ops under no_grad()."""
 
 import weakref
 from dataclasses import dataclass

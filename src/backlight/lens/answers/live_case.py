@@ -1,4 +1,4 @@
-"""What is known of a live tensor whose gradient is asked about, and of the record of a watch that is open."""
+"""What is known about a live tensor whose gradient is examined, from it and from the record of an open watch."""
 
 import dataclasses
 import warnings
@@ -16,7 +16,7 @@ from backlight.lens.records.recording import Recording
 from backlight.lens.records.summaries import dtype_name, summary_of
 from backlight.lens.records.watching import OPEN, Watch
 
-SMALL = 64  # tensors of up to so many elements are read whole
+SMALL = 64  # tensors of up to this many elements are read in full
 
 
 def case_of(tensor, loss, record, frame: FrameType) -> Case:
@@ -47,7 +47,7 @@ def _gathered(engine: Engine, tensor, loss, record, frame: FrameType) -> Case:
         _captured(case, engine, tensor, loss, frame)
     if engine is NATIVE and loss is not None and loss.requires_grad and tensor.requires_grad:
         found = path(loss, tensor)
-        case.told = "" if found.cut is None or found.cut.kind == UNRELATED else str(found.cut)
+        case.cut_text = "" if found.cut is None or found.cut.kind == UNRELATED else str(found.cut)
         if found.found and (case.ways is None or not case.ways.way()):
             case.again = tuple(map(str, found.steps))
         case.cuts = [] if found.unknown or case.again else case.cuts
@@ -120,7 +120,7 @@ def _loss(engine: Engine, loss, frame: FrameType) -> Loss:
 
 
 def _is_freed(engine: Engine, root) -> bool:
-    """Tell whether a backward has freed what the nodes nearest to a root saved."""
+    """Return whether a backward has freed what the nodes nearest to a root saved."""
     stack, seen = [root] if root is not None else [], set()
     while stack and len(seen) < 1000:
         node = stack.pop()

@@ -8,7 +8,7 @@ from backlight.lens.records.nodes import Node, Summary
 SPREADS = {"std": "standard deviation", "var": "variance"}
 
 
-def odd_forward(ways: Ways) -> Culprit | None:
+def non_finite_in_forward(ways: Ways) -> Culprit | None:
     """Return the first op of the forward that made a NaN or an infinity out of finite numbers."""
     for node in ways.record.nodes:
         out = output_of(node)
@@ -25,7 +25,7 @@ def odd_forward(ways: Ways) -> Culprit | None:
                 True,
             )
         if not any(has_odd(one) for one in read):
-            return _odd(node, f"{described(node)} gave {magnitude(out)} out of finite numbers", read, True)
+            return _culprit(node, f"{described(node)} gave {magnitude(out)} out of finite numbers", read, True)
         return Culprit(
             node,
             f"{described(node)} gave {magnitude(out)}, having read some",
@@ -37,7 +37,7 @@ def odd_forward(ways: Ways) -> Culprit | None:
     return None
 
 
-def odd_backward(ways: Ways) -> Culprit | None:
+def non_finite_in_backward(ways: Ways) -> Culprit | None:
     """Return the first node that made a NaN or an infinity out of a finite gradient."""
     for number, step in ways.steps.items():
         node = ways.record.nodes[number]
@@ -56,13 +56,13 @@ def odd_backward(ways: Ways) -> Culprit | None:
             continue
         if any(has_odd(one) for one in step.outgoing):
             odd = next(one for one in step.outgoing if has_odd(one))
-            return _odd(
+            return _culprit(
                 node, f"{described(node)} hands on {magnitude(odd)}, out of a finite gradient", inputs_of(ways, node)
             )
     return None
 
 
-def _odd(node: Node, what: str, read: list, forward: bool = False) -> Culprit:
+def _culprit(node: Node, what: str, read: list, forward: bool = False) -> Culprit:
     kind = kind_of(node)
     cause, cure = _likeliest(kind, slope=not forward)
     if kind in SPREADS and forward:
@@ -79,7 +79,7 @@ def _likeliest(kind: str, *, slope: bool) -> tuple[str, str]:
 
 
 def _zeros(read: Summary) -> str:
-    """Say how many of the values that a node read are 0."""
+    """Describe how many of the values that a node read are 0."""
     count, all_of_them = read.zeros, size_of(read)
     if all_of_them == 1:
         return "the only value that it read is 0"
@@ -87,7 +87,7 @@ def _zeros(read: Summary) -> str:
 
 
 def _spread(node: Node, kind: str, read: list) -> tuple[str, str]:
-    """Say why a standard deviation or a variance of finite numbers is not finite."""
+    """Explain why a standard deviation or a variance of finite numbers is not finite."""
     out = output_of(node)
     if not read or out is None:
         return _likeliest(kind, slope=False)

@@ -27,10 +27,10 @@ def zero_at(ways: Ways, target: int) -> Culprit | None:
             changed = next((change for change in _changes(ways, number) if all_zero(change.after)), None)
             if changed is not None and not all_zero(changed.before):
                 return _hooked(ways.record.nodes[number], changed)
-            handed = [(user, place, ways.handed(user, place)) for user, place, _ in ways.users(number)]
-            if len(handed) > 1 and any(one is not None and one.norm for _, _, one in handed):
-                return _cancelled(ways.record.nodes[number], [(user, one) for user, _, one in handed if one])
-            for user, _, one in handed:
+            outgoing = [(user, place, ways.outgoing(user, place)) for user, place, _ in ways.users(number)]
+            if len(outgoing) > 1 and any(one is not None and one.norm for _, _, one in outgoing):
+                return _cancelled(ways.record.nodes[number], [(user, one) for user, _, one in outgoing if one])
+            for user, _, one in outgoing:
                 if one is None or user.id in seen or not all_zero(one):
                     continue
                 seen.add(user.id)
@@ -59,11 +59,11 @@ def _hooked(node: Node, change) -> Culprit:
     )
 
 
-def _cancelled(node: Node, handed: list) -> Culprit:
+def _cancelled(node: Node, outgoing: list) -> Culprit:
     return Culprit(
         node,
         f"the gradients that meet at {described(node)} cancel",
-        tuple(f"{described(user)} hands it {magnitude(one)}" for user, one in handed),
+        tuple(f"{described(user)} hands it {magnitude(one)}" for user, one in outgoing),
         "The tensor is used several times, and the uses' gradients are opposite: x − x, a mean that is subtracted.",
         "Check the formula: the loss does not change with this tensor.",
     )
@@ -80,7 +80,7 @@ def _zero_start(node: Node) -> Culprit:
 
 
 def suspect(ways: Ways, target: int) -> Culprit | None:
-    """Return a node on the way to `target` whose values say that no gradient passes it, where nobody saw gradients."""
+    """Return a node on the path to `target` whose values show that no gradient passes it; for unrecorded gradients."""
     for node in ways.way(target):
         found = zero_of(ways, node, sure=False) if node.edges else None
         if found is not None:
@@ -89,7 +89,7 @@ def suspect(ways: Ways, target: int) -> Culprit | None:
 
 
 def zero_of(ways: Ways, node: Node, *, sure: bool = True) -> Culprit | None:
-    """Say why a node hands on zeros; `sure` if it is known that it does, else None unless its values show it."""
+    """Explain why a node passes on zeros; `sure` if it is known that it does, else None unless its values show it."""
     kind, out = kind_of(node), output_of(node)
     for explain in (_step, _dead, _saturated, _single_share, _times_zero, _outside, _not_chosen, _not_taken):
         found = explain(ways, node, kind, out, sure)

@@ -10,7 +10,7 @@ class Ways:
 
     Args:
         record: the graph.
-        node: the id of the node that is asked about.
+        node: the id of the examined node.
         backward: the one whose gradients to read.
         roots: where gradients start.
     """
@@ -47,8 +47,8 @@ class Ways:
                     found.setdefault(edge.to, []).append((user, place, edge))
         return found
 
-    def handed(self, user: Node, place: int) -> Summary | None:
-        """Return the gradient that a node handed along one edge; None if it did not, or nobody saw."""
+    def outgoing(self, user: Node, place: int) -> Summary | None:
+        """Return the gradient that a node sent along one edge; None if it sent none, or none was recorded."""
         step = self.steps.get(user.id)
         return None if step is None or place >= len(step.outgoing) else step.outgoing[place]
 
@@ -64,7 +64,7 @@ class Ways:
             return []
         found = [target]
         while found[-1] not in self.roots:
-            users = [(user, self.handed(user, place)) for user, place, _ in self.users(found[-1])]
+            users = [(user, self.outgoing(user, place)) for user, place, _ in self.users(found[-1])]
             if not users:
                 return []
             best = max(users, key=lambda pair: -1.0 if pair[1] is None or pair[1].norm is None else pair[1].norm)[0].id
@@ -108,12 +108,12 @@ def size_of(summary: Summary) -> int:
 
 
 def all_zero(summary: Summary | None) -> bool:
-    """Tell whether a tensor is known to be 0 everywhere."""
+    """Return whether a tensor is known to be 0 everywhere."""
     return summary is not None and summary.zeros is not None and 0 < size_of(summary) == summary.zeros
 
 
 def has_odd(summary: Summary | None) -> bool:
-    """Tell whether a tensor is known to have a NaN or an infinity."""
+    """Return whether a tensor is known to have a NaN or an infinity."""
     return summary is not None and bool(summary.nans or summary.infs)
 
 

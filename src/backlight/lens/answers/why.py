@@ -15,7 +15,7 @@ from backlight.lens.records.record import Record
 
 
 def why(tensor, loss=None, *, record=None) -> Answer:
-    """Say why the gradient of a tensor is None, 0, NaN or huge; if nothing is wrong with it, what it is made of.
+    """Explain why the gradient of a tensor is None, 0, NaN or huge; if nothing is wrong with it, what it is made of.
 
         with lens.watch():
             loss = criterion(model(images), labels)

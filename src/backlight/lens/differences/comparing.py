@@ -213,7 +213,7 @@ def _differing(one: Node, other: Node, tolerance: float) -> list[tuple[SavedTens
 
 
 def _given_differs(one: Node, other: Node, tolerance: float) -> bool:
-    """Tell whether a constant differs that the op was given: not what it computed itself and keeps."""
+    """Return whether a constant differs that the op was given: not what it computed itself and keeps."""
     return any(not pair[0].name.startswith(PRODUCED) for pair in _differing(one, other, tolerance))
 
 

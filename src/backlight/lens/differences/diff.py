@@ -32,7 +32,7 @@ class Diff:
         pairs: ids of nodes that are in both.
         gone, added: ids of nodes that are only in one.
         changed: nodes that are in both and differ.
-        totals: what differs of the whole: (before, after) by name.
+        totals: totals of the graphs that differ: (before, after) by name.
         aside: how many ops only one of two engines has, though what they lead to is the same; in no list.
     """
 
@@ -46,7 +46,7 @@ class Diff:
     aside: int = 0
 
     def __bool__(self) -> bool:
-        """Tell whether anything differs."""
+        """Return whether anything differs."""
         different = any(before != after for before, after in self.totals.values())
         return bool(self.gone or self.added or self.changed or different)
 
@@ -68,7 +68,7 @@ class Diff:
 
     def to_json(self, **options) -> str:
         """Return the differences as JSON: nodes by their ids in their record, with what names them."""
-        told = {
+        fields = {
             "format": FORMAT,
             "differs": bool(self),
             "gone": [_named(self.before.nodes[one]) for one in self.gone],
@@ -76,7 +76,7 @@ class Diff:
             "changed": [{**_named(self.after.nodes[one.after]), **dataclasses.asdict(one)} for one in self.changed],
             "totals": {name: {"before": one, "after": other} for name, (one, other) in self.totals.items()},
         }
-        return json.dumps(told, allow_nan=False, **options)
+        return json.dumps(fields, allow_nan=False, **options)
 
     def svg(self, path: Path | str | None = None, **options) -> str:
         """Return both graphs as one picture: added green and +, gone red and −, changed amber and ~.
@@ -154,8 +154,8 @@ def _leave_aside(found: Diff) -> None:
 
 def _named(node: Node) -> dict:
     place = node.place and {"file": node.place.file, "line": node.place.line, "text": node.place.text}
-    told = {"id": node.id, "type": node.type, "label": node.label, "name": node.name, "module": node.module}
-    return {**told, "place": place}
+    fields = {"id": node.id, "type": node.type, "label": node.label, "name": node.name, "module": node.module}
+    return {**fields, "place": place}
 
 
 def _bytes(record: Record) -> int:

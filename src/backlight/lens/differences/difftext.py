@@ -18,7 +18,7 @@ NUMBERED = re.compile(r"^((?:[^.]+\.)*?)(\d+)(?:\..*)?$")  # "layer." and 3 of l
 
 
 def lines_of(found) -> Iterator[str]:
-    """Yield the short listing: the whole, the first difference, the causes by module, counts of what follows.
+    """Yield the short listing: the totals, the first difference, the causes by module, counts of what follows.
 
     Args:
         found: a `Diff`.
@@ -35,7 +35,7 @@ def lines_of(found) -> Iterator[str]:
 
 
 def details_of(found) -> Iterator[str]:
-    """Yield the whole listing: every node that differs, and all that is different about it."""
+    """Yield the full listing: every node that differs, and all that is different about it."""
     yield from _heads(found)
     if found:
         yield from _listed(found, list(_entries(found, short=False)), None)
@@ -43,7 +43,7 @@ def details_of(found) -> Iterator[str]:
 
 
 def _heads(found) -> Iterator[str]:
-    """Yield what the records are, and what differs of the whole."""
+    """Yield what the records are, and which totals differ."""
     if found.engines:
         engines = f"{found.before.engine} against {found.after.engine}"
         yield f"two engines, {engines}: compared are ops, leaves, shapes, values and gradients, not what each saves"

@@ -1,4 +1,4 @@
-"""Both graphs of a comparison as one, to be drawn: what is gone stands beside what is there."""
+"""Both graphs of a comparison as one drawing: removed nodes are next to the present ones."""
 
 import dataclasses
 

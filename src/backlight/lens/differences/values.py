@@ -9,9 +9,9 @@ FIGURES = ("norm", "least", "most", "mean")
 
 
 def alike(one: Summary, other: Summary, tolerance: float, *, reshaped: bool = False) -> bool:
-    """Tell whether two tensors are the same but for rounding, as far as their summaries can tell.
+    """Return whether two tensors are the same but for rounding, as far as their summaries can tell.
 
-    They are compared element by element where both are kept whole. What is known of one only says nothing.
+    They are compared element by element where both are kept in full. What is known of only one is not compared.
 
     Args:
         tolerance: the share of the norm that each figure may differ by.
@@ -31,7 +31,7 @@ def alike(one: Summary, other: Summary, tolerance: float, *, reshaped: bool = Fa
 
 
 def same_gradient(one: Summary | None, other: Summary | None, tolerance: float, *, reshaped: bool = False) -> bool:
-    """Tell whether two gradients are the same but for rounding: one that is there is never as one that is not."""
+    """Return whether two gradients are the same but for rounding: one that is there is never as one that is not."""
     return one is other if one is None or other is None else alike(one, other, tolerance, reshaped=reshaped)
 
 
@@ -56,9 +56,9 @@ def described(summary: Summary | None) -> str:
     if summary.values is not None and not isinstance(summary.values, list):
         return single(summary)
     known = [(name, getattr(summary, name)) for name in ("norm", "mean")]
-    told = [f"{name} {value:.6g}" for name, value in known if value is not None]
-    told += [f"{count} {name}" for name, count in (("NaN", summary.nans), ("inf", summary.infs)) if count]
-    return ", ".join(told) or f"({', '.join(map(str, summary.shape))}) {summary.dtype}"
+    parts = [f"{name} {value:.6g}" for name, value in known if value is not None]
+    parts += [f"{count} {name}" for name, count in (("NaN", summary.nans), ("inf", summary.infs)) if count]
+    return ", ".join(parts) or f"({', '.join(map(str, summary.shape))}) {summary.dtype}"
 
 
 def single(summary: Summary) -> str:

@@ -31,7 +31,7 @@ def stored_in(code, lasti: int) -> str | None:
 
 @lru_cache(maxsize=4096)
 def is_dropped(code: CodeType, lasti: int) -> bool:
-    """Tell whether the result of the call at an instruction is dropped: a statement of its own."""
+    """Return whether the result of the call at an instruction is dropped: a statement of its own."""
     after = next(_after(code, lasti), None)
     printed = after is not None and after.opname == "CALL_INTRINSIC_1" and after.arg == PRINTS
     return after is not None and (after.opname in DROPPED or printed)

@@ -87,12 +87,12 @@ def under_no_grad(spot: Spot, text: str | None = None) -> str | None:
     statement = spot.statement
     if not isinstance(statement, (ast.AugAssign, ast.Assign, ast.Expr)) or spot.torch is None:
         return None
-    whole = statement.lineno == statement.end_lineno and alone(spot, statement)
-    return f"with {spot.torch}.no_grad(): {text or spot.text(statement)}" if whole else None
+    alone_on_line = statement.lineno == statement.end_lineno and alone(spot, statement)
+    return f"with {spot.torch}.no_grad(): {text or spot.text(statement)}" if alone_on_line else None
 
 
 def alone(spot: Spot, statement: ast.stmt) -> bool:
-    """Tell whether a statement is all that stands on its line, comments apart."""
+    """Return whether a statement is all that stands on its line, comments apart."""
     return spot.lines[statement.lineno - 1].split("#")[0].strip().rstrip(";") == spot.text(statement)
 
 
@@ -107,7 +107,7 @@ def as_in_place(spot: Spot) -> str | None:
 
 
 def rebinds(statement: ast.AST | None) -> bool:
-    """Tell whether a statement is `w = w ⊕ something`."""
+    """Return whether a statement is `w = w ⊕ something`."""
     return (
         isinstance(statement, ast.Assign)
         and len(statement.targets) == 1
@@ -160,13 +160,13 @@ def requires_grad_last(spot: Spot) -> str | None:
 
 
 def parenthesised(spot: Spot, value: ast.AST) -> bool:
-    """Tell whether parentheses stand around an expression, which are not part of its position."""
+    """Return whether parentheses stand around an expression, which are not part of its position."""
     before = spot.lines[value.lineno - 1].encode()[: value.col_offset].rstrip()
     return before.endswith(b"(")
 
 
 def makes_leaf(node: ast.AST) -> bool:
-    """Tell whether syntax is a call with requires_grad=True."""
+    """Return whether syntax is a call with requires_grad=True."""
     return isinstance(node, ast.Call) and any(
         word.arg == "requires_grad" and isinstance(word.value, ast.Constant) and word.value.value is True
         for word in node.keywords

@@ -1,7 +1,7 @@
-"""What looks for mistakes while a program runs: watchers that may also patch the Python face of an engine.
+"""What looks for mistakes while a program runs: watchers that may also patch the Python interface of an engine.
 
 NOTE [A detector]
-A session makes one detector of each kind for each engine. It is told what the engine does (it is a `Watcher`), may
+A session makes one detector of each kind for each engine. It gets the engine's events (it is a `Watcher`), may
 patch names of `engine.module` through `session.patch` in `begin`, adds what it finds with `session.add`, and looks at
 what is left in `end`, when nothing is watched or patched any more. It must be sure: a healthy program gives no finding.
 """

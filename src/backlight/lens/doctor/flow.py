@@ -23,7 +23,7 @@ MAKERS = {"tensor", "as_tensor", "asarray", "from_numpy", "full", "new_tensor", 
 LEAVING = {"item", "tolist", "numpy", "__array__", "__float__"}
 QUIET = {"grad", "__repr__", "__format__", "__len__", "backward", "register_hook", "data=", "grad="}
 MANY = 64  # numbers that leave by tolist() and are remembered
-MOST_LEAVES = 4000  # that are told from one another
+MOST_LEAVES = 4000  # that are tracked one by one
 TRIES = 3  # uses of a leaf at which its name is looked for
 NO_NEWS = {0.0, 1.0, -1.0, 2.0, 0.5}  # numbers that a program has anyway
 
@@ -174,7 +174,7 @@ class Flow(Part):
             self._left(call, leaves, cuts, wanted)
             return
         if call.name in MAKERS:
-            leaves, cuts = self._came_back(call, leaves, cuts)
+            leaves, cuts = self._returned_to_graph(call, leaves, cuts)
         recorded = any(is_computed(out) for out in outs)
         wanted = wanted or (call.name == "detach_" and leaves != 0)
         new = outs if call.name == "detach_" else [out for out in outs if all(out is not one for one in inputs)]
@@ -186,7 +186,7 @@ class Flow(Part):
             self._made(call, out, leaves, cuts)
 
     def _recorded(self, call: Call, inputs: list, infos: list[Info]) -> None:
-        """Note the leaves that a recorded op used, and the constants beside them."""
+        """Note the leaves that a recorded op used, and the constants next to them."""
         for tensor, info in zip(inputs, infos):
             if info.leaf is not None:
                 self._used(info.leaf, tensor, call)
@@ -247,7 +247,7 @@ class Flow(Part):
         while len(self.numbers) > 4096:
             del self.numbers[next(iter(self.numbers))]
 
-    def _came_back(self, call: Call, leaves: int, cuts: int) -> tuple[int, int]:
+    def _returned_to_graph(self, call: Call, leaves: int, cuts: int) -> tuple[int, int]:
         """Return the sets of what a tensor is made from, if it is made of numbers or arrays that left."""
         source = call.args[-1] if call.name in ("full", "new_full") and len(call.args) > 1 else None
         source = call.args[0] if source is None and call.args else source
@@ -268,7 +268,7 @@ class Flow(Part):
         self._root = self.of(tensor)
 
     def started(self, run: Run) -> None:
-        """Note what the root was computed from; find the leaves that will be reached, where no event tells."""
+        """Note what the root was computed from; find the leaves that will be reached, where no event reports them."""
         self.backwards += 1
         if self.first_backward is None:
             self.first_backward = place_of(run.code, run.lasti)

@@ -20,7 +20,7 @@ ADDING = ("filterwarnings", "simplefilter")
 
 
 class Notices:
-    """Tells `found(rule, text, spot)` of each warning that the doctor knows (NOTE [Seeing warnings …])."""
+    """Calls `found(rule, text, spot)` of each warning that the doctor knows (NOTE [Seeing warnings …])."""
 
     def __init__(self, found: Callable, engines: tuple):
         self.found = found
@@ -96,7 +96,7 @@ class Notices:
         self.show(message, category, filename, lineno, file, line)
 
     def wanted(self, message, category, filename: str, lineno: int) -> bool:
-        """Tell whether the program's own filters show a warning; raise it if they make it an error."""
+        """Return whether the program's own filters show a warning; raise it if they make it an error."""
         action = self.action(str(message), category, filename, lineno)
         if action == "error":
             raise message

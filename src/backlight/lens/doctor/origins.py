@@ -94,7 +94,7 @@ class Origins(Detector):
             self._modules[id(module)] = weakref.ref(module)
 
     def all_frozen(self) -> Iterator[str]:
-        """Say which modules ran whose parameters are all frozen."""
+        """Describe which modules ran whose parameters are all frozen."""
         for reference in self._modules.values():
             module = reference()
             parameters = [] if module is None else list(module.parameters())

@@ -26,13 +26,13 @@ HELD_BY_FRAME = 3  # references to it then: the frame's, ours, the count's
 
 
 class Part(Watcher):
-    """One kind of mistake that no engine tells of; a subclass overrides the events that it needs.
+    """One kind of mistake that no engine reports; a subclass overrides the events that it needs.
 
     Args:
         silent: the detector that it is a part of (lens/doctor/silent.py).
     """
 
-    calls: frozenset[str] | None = None  # of the calls that it wants to be told of, plain or not; None for all
+    calls: frozenset[str] | None = None  # names of the calls that it wants, plain or not; None for all
 
     def __init__(self, silent):
         self.silent = silent
@@ -79,7 +79,7 @@ def root_nodes(run: Run) -> list:
 
 
 def is_computed(tensor) -> bool:
-    """Tell whether a tensor has a graph; not of a view made under no_grad() and written to since: PyTorch refuses."""
+    """Return whether a tensor has a graph; not of a view made under no_grad() and written to since: PyTorch refuses."""
     try:
         return tensor.requires_grad and not tensor.is_leaf
     except RuntimeError:
@@ -87,7 +87,7 @@ def is_computed(tensor) -> bool:
 
 
 def is_wanting(tensor) -> bool:
-    """Tell whether a tensor is a leaf that requires grad."""
+    """Return whether a tensor is a leaf that requires grad."""
     try:
         return tensor.requires_grad and tensor.is_leaf
     except RuntimeError:
@@ -131,7 +131,7 @@ def _local_name(frame: FrameType, value: Any) -> str | None:
     """Return the local variable that holds a value, and let go of the copy of all locals that looking has made.
 
     Before Python 3.13 a function's frame keeps that copy, and with it what the program deletes later. It is emptied
-    unless somebody else has it, from `locals()`.
+    unless something else has it, from `locals()`.
     """
     names = frame.f_locals
     found = _name_among(names, value)

@@ -1,4 +1,4 @@
-"""What the silent detector changes in an engine's Python face while it watches, and tells its parts of.
+"""What the silent detector changes in an engine's Python interface while it watches, and tells its parts of.
 
 `Tensor.grad` and `Tensor.backward`, the making, steps and clearing of optimisers, and attributes of modules. Each
 patched function does what it stands for, with the same arguments; the session puts all back.
@@ -21,7 +21,7 @@ class _WatchedProperty(property):
 
 
 class Patches:
-    """Patches an engine for a `Silent` detector, which is told the events of `Part`."""
+    """Patches an engine for a `Silent` detector and passes the events of `Part` to it."""
 
     def __init__(self, silent):
         self.silent = silent
@@ -55,7 +55,7 @@ class Patches:
             if not silent.busy:
                 frame = sys._getframe(1)
                 if users(frame.f_code.co_filename) and silent.is_plain(tensor):
-                    silent.tell("read_grad", tensor, found, frame)
+                    silent.notify("read_grad", tensor, found, frame)
             return found
 
         return _WatchedProperty(grad, engines_own.__set__, engines_own.__delete__, engines_own.__doc__)
@@ -70,7 +70,7 @@ class Patches:
                 return engines_own(*given)
             keep = bool(create_graph if retain_graph is None else retain_graph)
             if silent.is_plain(tensor):
-                silent.tell("going_back", tensor, keep, place_of_frame(sys._getframe(1)))
+                silent.notify("going_back", tensor, keep, place_of_frame(sys._getframe(1)))
             before, self.starting = self.starting, tensor
             try:
                 return engines_own(*given)
@@ -89,7 +89,7 @@ class Patches:
                 return
             old = _registered(module, name)
             engines_own(module, name, value)
-            silent.tell("assigned", module, name, value, old, sys._getframe(1))
+            silent.notify("assigned", module, name, value, old, sys._getframe(1))
 
         return set_attribute
 
@@ -113,13 +113,13 @@ class Patches:
                 out = engines_own(optimizer, *args, **kwargs)
             finally:
                 silent.stepping -= 1
-            self._tell_of("cleared", optimizer, place_of_frame(sys._getframe(1)))
+            self._report("cleared", optimizer, place_of_frame(sys._getframe(1)))
             return out
 
         return zero_grad
 
     def _watch_steps(self, optimizer: type) -> None:
-        """Hear of steps: by PyTorch's hooks for all optimisers, or by patching `step` of those that are ours."""
+        """Watch steps: by PyTorch's hooks for all optimisers, or by patching `step` of those that are ours."""
         module = sys.modules[optimizer.__module__]
         if hasattr(module, "register_optimizer_step_pre_hook"):
             before = module.register_optimizer_step_pre_hook(lambda one, *rest: self._begin_step(one))
@@ -142,14 +142,14 @@ class Patches:
 
     def _begin_step(self, optimizer) -> None:
         self.silent.know(optimizer)
-        self._tell_of("stepping", optimizer, place_of_frame(sys._getframe(1)))
+        self._report("stepping", optimizer, place_of_frame(sys._getframe(1)))
         self.silent.stepping += 1
 
     def _end_step(self, optimizer) -> None:
         self.silent.stepping -= 1
-        self._tell_of("stepped", optimizer, place_of_frame(sys._getframe(1)))
+        self._report("stepped", optimizer, place_of_frame(sys._getframe(1)))
 
-    def _tell_of(self, event: str, optimizer, place) -> None:
+    def _report(self, event: str, optimizer, place) -> None:
         """Tell what happens to an optimiser's parameters, with the gradient of each: it is read once for all parts."""
         silent = self.silent
         if silent.busy:
@@ -161,7 +161,7 @@ class Patches:
                 grads = [self.read(param) for param in params]
         finally:
             silent.busy = False
-        silent.tell(event, optimizer, params, grads, place)
+        silent.notify(event, optimizer, params, grads, place)
 
 
 def _registered(module, name: str):

@@ -13,7 +13,7 @@ NOT_FILES = (GENERATED, "<frozen", "<__array_function__", "<string>", "<@beartyp
 
 
 def is_users(filename: str) -> bool:
-    """Tell whether a file is the user's own."""
+    """Return whether a file is the user's own."""
     return not filename.startswith((PACKAGE, *NOT_FILES)) and not filename.startswith(LIBRARIES)
 
 
@@ -25,7 +25,7 @@ def place_at(code: CodeType, line: int | None) -> Place:
 
 
 def place_of(code: CodeType, lasti: int) -> Place:
-    """Return the line of an instruction, as watchers are told of it."""
+    """Return the line of an instruction, as watchers get it."""
     return place_at(code, line_number(code, lasti))
 
 

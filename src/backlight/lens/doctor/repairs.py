@@ -40,7 +40,7 @@ def as_item(spot: Spot) -> str | None:
 
 
 def floating(spot: Spot) -> str | None:
-    """`torch.tensor([1, 2], requires_grad=True)` → the same with `dtype=torch.float32`, and its kin."""
+    """`torch.tensor([1, 2], requires_grad=True)` → the same with `dtype=torch.float32`, and similar."""
     statement, call = spot.statement, spot.call
     if corrections.method_of(spot, "requires_grad_"):
         return corrections.before_method(spot, ".float()", "requires_grad_")

@@ -22,7 +22,7 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found so far; notes only if they were asked for."""
+        """What was found so far; notes only if they were requested."""
         return self.session.findings
 
     def __len__(self) -> int:

@@ -80,17 +80,17 @@ def _fingerprint(found: Finding) -> str:
 
 
 def _fix(found: Finding) -> dict | None:
-    """Return the replacement of one whole line by its corrected text."""
+    """Return the replacement of one line by its corrected text."""
     place = found.corrected_at or found.place
     if place is None or not found.corrected or "\n" in found.corrected or not place.text:
         return None
     lines = linecache.getlines(place.file)
-    whole = lines[place.line - 1].rstrip("\n") if place.line <= len(lines) else ""
-    opens_block = found.corrected.endswith(":") and not whole.rstrip().endswith(":")
-    if whole.strip() != place.text or opens_block:
+    full_line = lines[place.line - 1].rstrip("\n") if place.line <= len(lines) else ""
+    opens_block = found.corrected.endswith(":") and not full_line.rstrip().endswith(":")
+    if full_line.strip() != place.text or opens_block:
         return None
-    start = len(whole) - len(whole.lstrip()) + 1
-    region = {"startLine": place.line, "startColumn": start, "endLine": place.line, "endColumn": len(whole) + 1}
+    start = len(full_line) - len(full_line.lstrip()) + 1
+    region = {"startLine": place.line, "startColumn": start, "endLine": place.line, "endColumn": len(full_line) + 1}
     change = {
         "artifactLocation": {"uri": _uri(place.file)},
         "replacements": [{"deletedRegion": region, "insertedContent": {"text": found.corrected}}],

@@ -39,7 +39,7 @@ class Session:
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found, in the order in which it was first seen; notes only if they were asked for."""
+        """What was found, in the order in which it was first seen; notes only if they were requested."""
         return [found for found in self._found.values() if self.notes or found.level != NOTE]
 
     def add(self, finding: Finding) -> None:
@@ -51,7 +51,7 @@ class Session:
         )
 
     def has(self, rules: Iterable[str]) -> bool:
-        """Tell whether one of some rules was found, by their ids."""
+        """Return whether one of some rules was found, by their ids."""
         wanted = set(rules)
         return any(found.rule in wanted for found in self._found.values())
 

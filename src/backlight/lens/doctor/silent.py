@@ -1,10 +1,10 @@
-"""What no engine says: one detector that tells its parts, each of which knows one kind of silent mistake.
+"""Mistakes that no engine reports: one detector that passes events to its parts, one for each kind of mistake.
 
 NOTE [One detector, many parts]
-Parts build on one another (all on `Flow`, which knows what each tensor was computed from), so that they must be told in
-order. `Silent` is what the session makes of each engine; it passes every event on to those parts that override it, and
-is deaf while it reads values itself. Of calls only those that a part names reach it (`Part.calls`), and the tensors of
-a call are looked for once, for all. A part that fails is told nothing more: it must not stop the user's program.
+Parts build on one another (all on `Flow`, which knows what each tensor was computed from), so they must be called in
+order. The session makes one `Silent` for each engine. It passes each event to the parts that override it, and ignores
+events while it reads values itself. A part gets only the calls that it names (`Part.calls`); the tensors of a call are
+collected once for all parts. A part that fails gets no more events: it must not stop the user's program.
 """
 
 import threading
@@ -15,7 +15,7 @@ from backlight.dispatch.observers import Call, Watcher
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.accumulation import Accumulation
 from backlight.lens.doctor.detectors.cut_off import CutOff
-from backlight.lens.doctor.detectors.dead_training import Idle
+from backlight.lens.doctor.detectors.dead_training import DeadTraining
 from backlight.lens.doctor.detectors.empty_steps import EmptySteps
 from backlight.lens.doctor.detectors.grad_modes import GradModes
 from backlight.lens.doctor.detectors.losses import Losses
@@ -48,7 +48,7 @@ PARTS = (
     Totals,
     Trends,
     EmptySteps,
-    Idle,
+    DeadTraining,
 )
 EVENTS = tuple(name for name in {**vars(Watcher), **vars(Part)} if not name.startswith("_") and name != "calls")
 DEPTH = 3  # how deep tensors may lie in lists and dicts
@@ -60,7 +60,7 @@ class Silent(Detector):
     """See NOTE [One detector, many parts].
 
     Attributes:
-        name, inputs, outs: of the call that is told of: its plain name, its tensors.
+        name, inputs, outs: of the current call: its plain name, its tensors.
         stepping: how many optimisers' steps run, one inside the other.
     """
 
@@ -93,18 +93,18 @@ class Silent(Detector):
     def _passing_on(self, event: str):
         listeners = self.listeners[event]
 
-        def pass_on(*told):
+        def pass_on(*args):
             if not self.busy:
-                self._tell(listeners, told)
+                self._call_listeners(listeners, args)
 
         return pass_on
 
-    def _tell(self, listeners, told: tuple) -> None:
+    def _call_listeners(self, listeners, args: tuple) -> None:
         self.busy = True
         try:
             for listener in tuple(listeners):
                 try:
-                    listener(*told)
+                    listener(*args)
                 except Exception as problem:
                     self._give_up(listener.__self__, problem)
         finally:
@@ -117,7 +117,7 @@ class Silent(Detector):
             listeners[:] = [one for one in listeners if one.__self__ is not part]
 
     def called(self, call: Call) -> None:
-        """Tell of a call, those who want it; nothing of what an optimiser computes in its step."""
+        """Pass a call to the listeners that want it; nothing of what an optimiser computes in its step."""
         if self.busy or call.name in READS_ONLY or (self.stepping and not self._recording()):
             return
         self.inputs, self.outs = self.tensors_in(call.args), self.tensors_in(call.out)
@@ -127,7 +127,7 @@ class Silent(Detector):
         if known is None:
             known = self._of_name[call.name] = plain(call.name), self._who_wants(call.name)
         self.name = known[0]
-        self._tell(known[1], (call,))
+        self._call_listeners(known[1], (call,))
         self.inputs, self.outs = [], []
 
     def _who_wants(self, name: str) -> tuple:
@@ -152,7 +152,7 @@ class Silent(Detector):
         return found
 
     def is_plain(self, tensor) -> bool:
-        """Tell whether a tensor has a shape and values in memory: no sparse, nested, meta, lazy one, no vmap's."""
+        """Return whether a tensor has a shape and values in memory: no sparse, nested, meta, lazy one, no vmap's."""
         if self.flow.known(tensor) is not None:
             return True
         if getattr(tensor, "is_nested", False) or getattr(tensor, "is_meta", False):
@@ -163,10 +163,10 @@ class Silent(Detector):
             return False
         return not type(tensor).__name__.startswith("Uninitialized")
 
-    def tell(self, event: str, *told) -> None:
+    def notify(self, event: str, *args) -> None:
         """Pass one of a part's own events on, unless it comes from another thread or from a part."""
         if not self.busy and threading.get_ident() == self.thread:
-            self._tell(self.listeners[event], told)
+            self._call_listeners(self.listeners[event], args)
 
     def know(self, optimizer) -> None:
         """Remember an optimiser, without keeping it alive."""

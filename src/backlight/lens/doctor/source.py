@@ -149,7 +149,7 @@ ENGINES = ("torch", "backlight")
 
 
 def parses(text: str) -> bool:
-    """Tell whether lines are Python: statements, or the head of a block."""
+    """Return whether lines are Python: statements, or the head of a block."""
     try:
         ast.parse(text if not text.endswith(":") else f"{text} pass")
     except SyntaxError:

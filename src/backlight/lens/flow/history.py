@@ -37,7 +37,7 @@ class History:
         self.about, self.keep = about, keep
         self.points: list[dict] = []  # what a step has but for its layers
         self.stride, self.count = 1, 0
-        self.last: dict | None = None  # the last step, whole, whether it stayed or not
+        self.last: dict | None = None  # the last step in full, whether it was kept or not
         self.found: dict | None = None  # the first value that was not finite
         self._columns: dict[str, dict[str, int]] = {name: {} for name in BY_LAYER}
         self._rows: dict[str, list[np.ndarray]] = {name: [] for name in BY_LAYER}
@@ -99,9 +99,9 @@ def _number(value):
 def _step_of(line: dict) -> dict:
     """Return a line with its strings for NaN and inf as numbers again."""
     numbers = {name: _number(line[name]) for name in ("loss", "gradient") if name in line}
-    told = {name: {one: _number(value) for one, value in line.get(name, {}).items()} for name in BY_LAYER}
+    by_layer = {name: {one: _number(value) for one, value in line.get(name, {}).items()} for name in BY_LAYER}
     metrics = {name: _number(value) for name, value in line.get("metrics", {}).items()}
-    return {**line, **numbers, **told, "metrics": metrics, "lr": [_number(rate) for rate in line.get("lr", [])]}
+    return {**line, **numbers, **by_layer, "metrics": metrics, "lr": [_number(rate) for rate in line.get("lr", [])]}
 
 
 def read_history(path: Path | str, *, keep: int = 1000, until: int | None = None) -> History:
@@ -158,11 +158,11 @@ class FlowFile:
 
     def go_back_to(self, step: int) -> None:
         """Drop the lines after a step, and one that was cut short."""
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        with open(self.path, encoding="utf-8") as lines, open(beside, "w", encoding="utf-8") as out:
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        with open(self.path, encoding="utf-8") as lines, open(temporary, "w", encoding="utf-8") as out:
             out.write(next(lines))
             out.writelines(line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step)
-        os.replace(beside, self.path)
+        os.replace(temporary, self.path)
 
     def append(self, record: dict) -> None:
         """Add a step."""

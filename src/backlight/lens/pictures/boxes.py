@@ -114,8 +114,8 @@ class Group:
     """Boxes and groups that can be shown as one.
 
     Args:
-        id: its place in `Picture.groups`; group 0 is the whole and is always open.
-        parent: the group that it stands in; None for the whole.
+        id: its place in `Picture.groups`; group 0 is the full graph and is always open.
+        parent: the group that contains it; None for the full graph.
         kind: MODULE, LINE (a source line or a function), REPEAT (the same structure several times over), PART (a
             stretch of too long a row), WHOLE.
         title: "encoder.layer.0", "BertLayer × 12", "attend(), line 12".

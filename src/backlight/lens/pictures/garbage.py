@@ -4,15 +4,15 @@ import functools
 import gc
 
 
-def at_rest(function):
+def gc_paused(function):
     """Let the collector rest while a function runs.
 
     A picture makes some hundred thousand small objects and leaves no circle of them behind. The collector would walk
-    through all that the program holds again and again, which doubles the time beside a loaded PyTorch.
+    through all that the program holds again and again, which doubles the time if PyTorch is loaded.
     """
 
     @functools.wraps(function)
-    def rested(*args, **kwargs):
+    def paused(*args, **kwargs):
         if not gc.isenabled():
             return function(*args, **kwargs)
         gc.disable()
@@ -21,4 +21,4 @@ def at_rest(function):
         finally:
             gc.enable()
 
-    return rested
+    return paused

@@ -43,37 +43,37 @@ class Branch:
 
 
 def tree_of(record: Recorded, wires: Sequence[Wire], ops: Sequence[int], *, by: str, most: int) -> Branch:
-    """Return the whole as a tree of branches.
+    """Return the graph as a tree of branches.
 
     Args:
         ops: ids of the nodes that are no leaves and no beads, in the order in which they ran.
     """
-    whole = Branch(WHOLE, record.title or "graph")
+    root = Branch(WHOLE, record.title or "graph")
     leaves = _leaves_by_user(record.nodes, wires, ops)
     if by == "none":
-        whole.parts = list(ops)
+        root.parts = list(ops)
     else:
-        _fill(whole, ops, paths_of(record, ops, by, most))
+        _fill(root, ops, paths_of(record, ops, by, most))
         many = len(ops) + len(leaves["placed"]) > most or depth_of(wires) > DEEP
         across = passing(record.nodes, wires, ops)
         kinds = _kinds(record.nodes, wires, ops)
-        for branch in _inside_out(whole):
+        for branch in _inside_out(root):
             _tidy(branch, leaves)
-            if branch is whole and len(whole.parts) == 1 and isinstance(whole.parts[0], Branch):
-                _unwrap(whole)
+            if branch is root and len(root.parts) == 1 and isinstance(root.parts[0], Branch):
+                _unwrap(root)
             if many:
                 _gather(branch, record, kinds, across, most)
                 _cut(branch, kinds, most)
             _liken(branch, kinds)
-    for branch in _inside_out(whole):
+    for branch in _inside_out(root):
         _put_leaves(branch, leaves)
     others = [node.id for node in record.nodes if node.kind == LEAF and node.id not in leaves["placed"]]
-    whole.parts = [*others, *whole.parts]
-    return whole
+    root.parts = [*others, *root.parts]
+    return root
 
 
 def _leaves_by_user(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[int]) -> dict:
-    """Return the leaves that stand beside each op: those that it is the first to use; "placed" holds all of them.
+    """Return the leaves that are drawn next to each op: those that it is the first to use; "placed" holds all of them.
 
     Where a model's parameters are known, the few other leaves are what it is given: they stand outside of it.
     """
@@ -92,7 +92,7 @@ def _leaves_by_user(nodes: Sequence[Node], wires: Sequence[Wire], ops: Sequence[
     return leaves | {"placed": set(first)}
 
 
-def _fill(whole: Branch, ops: Sequence[int], paths: Sequence[Sequence[Step]]) -> None:
+def _fill(root: Branch, ops: Sequence[int], paths: Sequence[Sequence[Step]]) -> None:
     """Put ops into branches, a new one wherever the way differs from that of the op before."""
     trail: list[tuple[Hashable, Branch]] = []
     for op, path in zip(ops, paths):
@@ -102,14 +102,14 @@ def _fill(whole: Branch, ops: Sequence[int], paths: Sequence[Sequence[Step]]) ->
         del trail[same:]
         for step in path[same:]:
             branch = Branch(step.kind, step.title, step.detail, step.key if step.kind == MODULE else "")
-            (trail[-1][1] if trail else whole).parts.append(branch)
+            (trail[-1][1] if trail else root).parts.append(branch)
             trail.append(((step.kind, step.key), branch))
-        (trail[-1][1] if trail else whole).parts.append(op)
+        (trail[-1][1] if trail else root).parts.append(op)
 
 
-def _inside_out(whole: Branch) -> list[Branch]:
+def _inside_out(root: Branch) -> list[Branch]:
     """Return all branches, inner ones first."""
-    found = [whole]
+    found = [root]
     for branch in found:
         found += [part for part in branch.parts if isinstance(part, Branch)]
     return found[::-1]
@@ -129,10 +129,10 @@ def _tidy(branch: Branch, leaves: dict) -> None:
     branch.parts = parts
 
 
-def _unwrap(whole: Branch) -> None:
+def _unwrap(root: Branch) -> None:
     """Do without a line or a stretch that all ops are in."""
-    if whole.parts[0].kind in (LINE, PART):
-        whole.parts = whole.parts[0].parts
+    if root.parts[0].kind in (LINE, PART):
+        root.parts = root.parts[0].parts
 
 
 def _joined(outer: Branch, inner: Branch) -> Branch:

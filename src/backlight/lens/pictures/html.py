@@ -1,9 +1,9 @@
-"""A record as one HTML page that stands alone: styles, script and data are in it, and it asks no network.
+"""A record as one self-contained HTML page: styles, script and data are in it, and it needs no network.
 
 NOTE [The page's data]
 The page holds one JSON text with the parts `record`, `picture` and `replay`. What is None or empty is left out, and
 numbers have seven figures. A line of source, and a summary of a tensor, is a number: its place in `places` or
-`summaries`, where each stands once: what a node hands on and what the next one gets is the same. The script puts back
+`summaries`, where each stands once: outgoing and incoming gradients of an edge are the same. The script puts back
 what is left out (lens/pictures/page/record.js). What a person wrote gets on the page as text only, never as HTML.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-from backlight.lens.pictures.garbage import at_rest
+from backlight.lens.pictures.garbage import gc_paused
 from backlight.lens.pictures.picture import Picture, picture_of
 from backlight.lens.pictures.render.tree import tree
 from backlight.lens.records.nodes import Place, Recorded, Summary
@@ -59,7 +59,7 @@ class Spot(NamedTuple):
     look: str
 
 
-@at_rest
+@gc_paused
 def page_of(
     record: Recorded,
     *,
@@ -102,7 +102,7 @@ def _without_faces(picture: Picture) -> Picture:
 
 
 def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:
-    """Return the steps of the replay; a large record has them only if that is asked for."""
+    """Return the steps of the replay; a large record has them only on request."""
     if len(record.nodes) > MOST_REPLAYED and not opened:
         return {"left_out": len(record.nodes)}
     return {"open": opened, "steps": tables.plain(record.replay().steps)}
@@ -110,8 +110,8 @@ def _replay(record: Recorded, opened: bool, tables: "Tables") -> dict:
 
 def island(data) -> str:
     """Return data as JSON that may stand inside HTML: no text in it can end the element that it stands in."""
-    told = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 @cache
@@ -159,15 +159,15 @@ class Tables:
 
     def _summary(self, value: Summary) -> int:
         fields = {name: self.plain(getattr(value, name)) for name in _names_of(Summary)}
-        told = {name: one for name, one in fields.items() if one is not None}
-        number, _ = self.summaries.setdefault(repr(told), (len(self.summaries), told))
+        known = {name: one for name, one in fields.items() if one is not None}
+        number, _ = self.summaries.setdefault(repr(known), (len(self.summaries), known))
         return number
 
     def as_dict(self) -> dict:
         """Return the tables as lists."""
         return {
             "places": [dict(zip(("file", "line", "function", "text"), place)) for place in self.places],
-            "summaries": [told for _, told in self.summaries.values()],
+            "summaries": [summary for _, summary in self.summaries.values()],
         }
 
 

@@ -39,8 +39,8 @@ def title_of(box: Box) -> str:
     >>> title_of(Box(0, "op", "×", name="e"))
     'e = ×'
     """
-    whole = f"{box.name} = {box.label}" if box.name and box.name != box.label and box.kind != LEAF else box.label
-    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…"
+    full_label = f"{box.name} = {box.label}" if box.name and box.name != box.label and box.kind != LEAF else box.label
+    return full_label if len(full_label) <= LONGEST else f"{full_label[: LONGEST - 1]}…"
 
 
 def describe_group(group: Group) -> None:
@@ -55,11 +55,11 @@ def _lines(box: Box, output: Summary | None, gradient: Summary | None) -> list[s
     if box.bead or output is None:
         return []
     values = short_values(output)
-    slopes = short_values(gradient) if gradient is not None else None
+    gradient_values = short_values(gradient) if gradient is not None else None
     first = f"data {values}" if values is not None else shape_of(output)
     second = _missing(box)
     if gradient is not None:
-        second = f"grad {slopes}" if slopes is not None else _norm_of(gradient)
+        second = f"grad {gradient_values}" if gradient_values is not None else _norm_of(gradient)
     if values is not None and not output.shape:
         return [" | ".join(filter(None, [first, second]))]
     return [first, second] if second else [first]

@@ -2,7 +2,7 @@
 
 NOTE [Layout]
 Rows are counted downwards; what makes a tensor stands above what uses it. An item's row is the last one that is above
-all its users, so that a parameter stands beside the flow, just above its use. The first row and the last are kept for
+all its users, so that a parameter stands next to the flow, just above its use. The first row and the last are kept for
 ports. A link over several rows passes through a bend in each; links from one start share theirs. Orders come from a
 walk from the results up, then from sweeps that sort each row by the mean place of its neighbours, the best order kept.
 Work is bounded: fewer sweeps for more links, and past `MOST_BENDS` the longest links go without bends.
@@ -77,18 +77,18 @@ def _bend(links: Sequence[tuple[str, str]], row_of: dict[str, int], number: int)
     shared: dict[tuple[str, int], str] = {}
     bends: list[list[str]] = [[] for _ in links]
     reach = [row_of[end] - row_of[start] for start, end in links]
-    whole = set()  # the links that have all the bends they need
+    routed = set()  # the links that have all the bends they need
     for place in sorted(range(len(links)), key=lambda place: (reach[place], place)):
         start, end = links[place]
         if len(shared) + reach[place] > MOST_BENDS:
             break
-        whole.add(place)
+        routed.add(place)
         for row in range(row_of[start] + 1, row_of[end]):
             if (start, row) not in shared:
                 name = shared[start, row] = f"b{number + len(shared)}"
                 row_of[name] = row
             bends[place].append(shared[start, row])
-    chains = ([start, *bends[place], end] for place, (start, end) in enumerate(links) if place in whole)
+    chains = ([start, *bends[place], end] for place, (start, end) in enumerate(links) if place in routed)
     return bends, list(dict.fromkeys(pair for chain in chains for pair in zip(chain, chain[1:])))
 
 
@@ -141,8 +141,8 @@ def _sort_rows(rows: list[list[str]], neighbours: Mapping[str, list[str]], *, do
     """Sort each inner row by the mean place of the neighbours in the row before it; who has none keeps its place."""
     numbers = range(1, len(rows) - 1)
     for number in numbers if down else reversed(numbers):
-        beside = rows[number - 1 if down else number + 1]
-        place = {item: at for at, item in enumerate(beside)}
+        neighbour_row = rows[number - 1 if down else number + 1]
+        place = {item: at for at, item in enumerate(neighbour_row)}
         wanted = {}
         for item in rows[number]:
             found = neighbours[item]

@@ -14,7 +14,7 @@ DEEPEST, LONGEST_TITLE = 16, 44
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the way from the whole to an op: a module's name, or a line."""
+    """One step of the path from the root group to an op: a module's name, or a line."""
 
     kind: str
     key: Hashable

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from backlight.errors import InputError
 from backlight.lens.pictures.boxes import MODULE, REPEAT, Box, Group, Picture
-from backlight.lens.pictures.garbage import at_rest
+from backlight.lens.pictures.garbage import gc_paused
 from backlight.lens.pictures.groups import Branch, tree_of
 from backlight.lens.pictures.labels import describe, describe_group
 from backlight.lens.pictures.links import link
@@ -22,7 +22,7 @@ WAYS, TALLEST, WIDEST = (
 )  # the first view fits a screen, if it is made smaller
 
 
-@at_rest
+@gc_paused
 def picture_of(record: Recorded, *, by: str = "module", most: int = 60, backward: int = -1) -> Picture:
     """Return a record's picture.
 
@@ -150,8 +150,8 @@ def _groups(tree: Branch, boxes: Sequence[Box]) -> list[Group]:
 
 def _within(box: Box, branch: Branch) -> str:
     """Return a parameter's name as the module that it stands in calls it."""
-    whole = box.kind == LEAF and branch.path and box.label.startswith(f"{branch.path}.")
-    return box.label.removeprefix(f"{branch.path}.") if whole else box.label
+    is_within = box.kind == LEAF and branch.path and box.label.startswith(f"{branch.path}.")
+    return box.label.removeprefix(f"{branch.path}.") if is_within else box.label
 
 
 def _add_up(groups: Sequence[Group], boxes: Sequence[Box], record: Recorded) -> None:

@@ -3,11 +3,11 @@
 NOTE [Placing]
 Groups are placed from the inside out. In a group, each row settles where its neighbours pull it: every item asks for
 the weighted median of the places that would make its links vertical, and the row keeps its order and its gaps at the
-least cost, the sum of weight × |asked − got| (isotonic regression, by pooling blocks that collide). Rows are swept
+least cost, the sum of weight × |wanted − got| (isotonic regression, by pooling blocks that collide). Rows are swept
 downwards and upwards a few times. A long link's bends pull at each other most, so that it is straight; a leaf pulls
-least, so that it stands beside the flow instead of bending it.
+least, so that it stands next to the flow instead of bending it.
 
-The page needs the same pass wherever its reader opens a group, so that it has a twin, pictures/page/place.js: who
+The page needs the same pass wherever its reader opens a group, so the same is written in pictures/page/place.js: who
 changes one changes the other, and tests/lens/test_lens_place_page.py compares the coordinates that both find.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from backlight.lens.pictures.boxes import Group, Link, Picture
-from backlight.lens.pictures.garbage import at_rest
+from backlight.lens.pictures.garbage import gc_paused
 from backlight.lens.records.nodes import LEAF
 
 GAP, BEND_GAP, ROW_GAP, MOST_ROW_GAP, PAD, HEADER, LEAD, SLOPE = 22.0, 12.0, 32.0, 84.0, 16.0, 30.0, 7.0, 0.08
@@ -65,7 +65,7 @@ class Plan:
     opened: list[int]
 
 
-@at_rest
+@gc_paused
 def place(picture: Picture, shown: Collection[int] | None = None) -> Plan:
     """Return where everything is if the groups `shown` are open; by default those that are open at first."""
     wanted = {group.id for group in picture.groups if group.shown} if shown is None else set(shown)
@@ -73,8 +73,8 @@ def place(picture: Picture, shown: Collection[int] | None = None) -> Plan:
     insides: dict[str, Inside] = {}
     for number in reversed(opened):
         insides[f"g{number}"] = Inside(picture, picture.groups[number], insides)
-    whole = insides["g0"]
-    spots, routes, corners = {"g0": Spot(0.0, 0.0, whole.width, whole.height)}, [], {0: (0.0, 0.0)}
+    root = insides["g0"]
+    spots, routes, corners = {"g0": Spot(0.0, 0.0, root.width, root.height)}, [], {0: (0.0, 0.0)}
     for number in opened:
         inside, (left, top) = insides[f"g{number}"], corners[number]
         for item, spot in inside.spots().items():
@@ -85,7 +85,7 @@ def place(picture: Picture, shown: Collection[int] | None = None) -> Plan:
             points = [(left + x, top + y) for x, y in inside.route(link)]
             head = link.end[0] in "ng" and link.end not in insides
             routes.append(Route(number, link, points, head))
-    return Plan(whole.width, whole.height, spots, routes, opened)
+    return Plan(root.width, root.height, spots, routes, opened)
 
 
 def _opened(picture: Picture, wanted: set[int]) -> list[int]:
@@ -161,13 +161,13 @@ class Inside:
 
     def _sweep(self, way: str) -> None:
         for row in self.rows if way != "up" else reversed(self.rows):
-            asked = []
+            wanted = []
             for item in row:
                 pulls = (self.above[item] if way != "up" else []) + (self.below[item] if way != "down" else [])
-                asked.append(_median([(self.x[other] + shift, weight) for other, shift, weight in pulls]))
-            self._settle(row, asked)
+                wanted.append(_median([(self.x[other] + shift, weight) for other, shift, weight in pulls]))
+            self._settle(row, wanted)
 
-    def _settle(self, row: list[str], asked: list[tuple[float, float] | None]) -> None:
+    def _settle(self, row: list[str], wanted: list[tuple[float, float] | None]) -> None:
         """Move a row's items as near to what they ask for as their order and gaps allow."""
         steps, step = [], 0.0
         for number, item in enumerate(row):
@@ -176,7 +176,7 @@ class Inside:
                 step += self.size[item][0] + _gap(item, row[number + 1])
         blocks: list[tuple[float, list[tuple[float, float]], int]] = []  # (place, what its items ask for, how many)
         for number, item in enumerate(row):
-            place, weight = asked[number] or (self.x[item], 0.01)
+            place, weight = wanted[number] or (self.x[item], 0.01)
             place -= steps[number]
             members, count = [(place, weight)], 1
             while blocks and blocks[-1][0] > place:

@@ -15,7 +15,7 @@ NUMBERED = re.compile(r"Backward\d*$")
 
 
 def is_plumbing(node: Node) -> bool:
-    """Tell whether a node moves no number and computes none: a view, a transpose, a copy."""
+    """Return whether a node moves no number and computes none: a view, a transpose, a copy."""
     return node.kind == OP and NUMBERED.sub("", node.type) in PLUMBING
 
 

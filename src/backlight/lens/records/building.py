@@ -166,14 +166,14 @@ class Builder:
         self.made_in[self._memory_of(tensor, version)[0]] = made.id
 
     def learn_shapes(self, added: list[tuple[Node, object]]) -> None:
-        """Note the outputs' shapes of nodes whose outputs nobody was told of, as far as the engine knows them."""
+        """Note the outputs' shapes of nodes whose outputs were not reported, as far as the engine knows them."""
         for made, node in added:
             if not made.outputs:
                 known = getattr(node, "_input_metadata", ())
                 made.outputs = [shape_of(one) for one in known]
 
     def summary(self, tensor) -> Summary:
-        """Return a tensor's summary, as detailed as was asked for."""
+        """Return a tensor's summary, as detailed as requested."""
         if self.shapes_only:
             return shape_of(tensor)
         try:
@@ -218,7 +218,7 @@ class Builder:
         return self.ids.get(self.engine.key_of(node)), output
 
     def _summary_of_saved(self, tensor, version: int, of: int | None, output: int) -> Summary:
-        """Return what is known already of the values if nobody has written to them since, else their summary."""
+        """Return the known summary of the values if they were not written to since, else a new one."""
         if of is not None and self.record.nodes[of].version == version:
             outputs = self.record.nodes[of].outputs
             if output < len(outputs) and outputs[output].shape == tuple(tensor.shape):

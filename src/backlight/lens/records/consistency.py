@@ -4,7 +4,7 @@ NOTE [A consistent record]
 A node's id is its place in the list, and its edges point to nodes before it, so there is no cycle. What is named by a
 number is there: nodes, outputs, backwards' roots. In a backward a node fires once and after all that use its result,
 with a gradient for each output and one for each edge. A summary's counts, figures and values agree with its shape and
-with each other. Whatever passes can be drawn, replayed, compared and asked why.
+with each other. Whatever passes can be drawn, replayed, compared and queried.
 """
 
 import math
@@ -92,10 +92,10 @@ def _check_backward(backward: Backward, here: str, nodes: Sequence[Node]) -> Non
 
 
 def _check_step(step: Step, here: str, node: Node, *, stopped: bool) -> None:
-    given, known, handed = len(step.incoming), len(node.outputs), len(step.outgoing)
+    given, known, outgoing = len(step.incoming), len(node.outputs), len(step.outgoing)
     _require(given >= known, f"{here}.incoming", f"be one for each of {known} outputs", given)
-    whole = handed == len(node.edges) or (handed == 0 and (stopped or node.kind != OP))
-    _require(whole, f"{here}.outgoing", f"be one for each of {len(node.edges)} edges", handed)
+    complete = outgoing == len(node.edges) or (outgoing == 0 and (stopped or node.kind != OP))
+    _require(complete, f"{here}.outgoing", f"be one for each of {len(node.edges)} edges", outgoing)
     for place, (gradient, output) in enumerate(zip(step.incoming, node.outputs)):
         if gradient is not None:
             fits = gradient.shape == output.shape
@@ -158,8 +158,8 @@ def _elements(summary: Summary, here: str) -> list:
     """Return the values that are kept, in one list; raise unless they have the shape and are of the dtype."""
     level = [summary.values]
     for dim, size in enumerate(summary.shape):
-        whole = all(type(one) is list and len(one) == size for one in level)
-        _require(whole, f"{here}.values", f"have the shape {summary.shape}", f"another in dim {dim}")
+        complete = all(type(one) is list and len(one) == size for one in level)
+        _require(complete, f"{here}.values", f"have the shape {summary.shape}", f"another in dim {dim}")
         level = [inner for one in level for inner in one]
     is_element = _test_of(summary.dtype)
     for one in level:

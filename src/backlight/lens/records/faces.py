@@ -79,7 +79,7 @@ class Faces:
         backward: int = -1,
         replay: bool = False,
     ) -> str:
-        """Return the graph as an HTML page that stands alone, and write it to a file if a path is given.
+        """Return the graph as a self-contained HTML page, and write it to a file if a path is given.
 
         Args:
             replay: whether the page opens on the replay.
@@ -87,7 +87,7 @@ class Faces:
         return written(page_of(self, by=by, backward=backward, replay=replay), path)
 
     def why(self, name_or_id: str | int) -> Answer:
-        """Say why the gradient of a tensor is None, 0, NaN or huge, or what it is made of (see `lens.why`).
+        """Explain why the gradient of a tensor is None, 0, NaN or huge, or what it is made of (see `lens.why`).
 
         Args:
             name_or_id: a variable's or parameter's name, or a node's number.

@@ -1,4 +1,4 @@
-"""Finishes a record when somebody asks for it: what needs nothing of the engine any longer waits until then."""
+"""Finishes a record when it is first read: work that needs nothing from the engine is postponed until then."""
 
 from types import CodeType
 

@@ -49,7 +49,7 @@ class Memory:
         return bool(counted)
 
     def drop(self, node: Node) -> int | None:
-        """Let a node drop what it saved; return how many bytes nobody keeps any more, None if it keeps nothing."""
+        """Drop what a node saved; return how many bytes nothing keeps any more, None if it saved nothing."""
         if node.id not in self.keeping:
             return None
         self.keeping.discard(node.id)

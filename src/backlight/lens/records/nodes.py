@@ -17,8 +17,8 @@ class Summary:
 
     Args:
         shape, dtype: the tensor's.
-        least, mean, most, norm: over the finite values; None where there is none, or no summary was asked for.
-        nans, infs, zeros: how many of each; None where no summary was asked for.
+        least, mean, most, norm: over the finite values; None where there is none, or no summary was requested.
+        nans, infs, zeros: how many of each; None where no summary was requested.
         values: all of them, as nested lists, if they are few; NaN and inf as the strings "nan", "inf", "-inf".
     """
 
@@ -98,7 +98,7 @@ class Node:
         saved: what it keeps.
         hooks: names of the user's hooks.
         version: how often its output's memory had been written to when it was made.
-        root: whether a backward started here, or the capture asked for it.
+        root: whether a backward started here, or the capture included it.
         order: whether a node of a backward that was itself recorded (create_graph): 1 for the first forward, 2 …
         seconds: the time its op took in the forward, if it was measured.
         grad: what stands in a leaf's `.grad` when the record is closed; None if nothing does.

@@ -93,7 +93,7 @@ class Record(Faces):
         return f"<Record of {self.title or 'a graph'} on {self.engine}: {counts}; roots: {roots}{self._missing()}>"
 
     def _missing(self) -> str:
-        """Say what is not there."""
+        """Describe what is not there."""
         said = [f"; {count:,} tensors unread, {why}" for why, count in self.unread.items()]
         return "".join([*said, f"; {self.problem}" if self.problem else ""])
 

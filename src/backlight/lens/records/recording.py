@@ -1,4 +1,4 @@
-"""Records what an engine tells a watcher (NOTE [Watching] in dispatch/observers.py)."""
+"""Records what an engine reports to a watcher (NOTE [Watching] in dispatch/observers.py)."""
 
 import sys
 import traceback
@@ -32,7 +32,7 @@ class Running:
         root: the number of the outermost module, which its `path` begins in.
         of_library: its code is the engine's own.
         frame: the identity of the frame in which the engine calls it.
-        outside: the user's lines outside of that frame, once somebody asked.
+        outside: the user's lines outside of that frame, once they were needed.
     """
 
     module: Any
@@ -152,7 +152,7 @@ class Recording(Watcher):
         return self.options.values == "none" or made.outputs[number].nans is not None
 
     def _place(self, added: list[tuple[Node, object]], code: CodeType, lasti: int, order: int) -> None:
-        """Say which line and which module made nodes."""
+        """Describe which line and which module made nodes."""
         if not added:
             return
         lines = (code, lasti), self._outer_lines(code)
@@ -238,7 +238,7 @@ class Recording(Watcher):
     def started(self, run: Run) -> None:
         """Begin a backward; what it runs through is added if it is not known yet."""
         builder = self.builder
-        self._add_as_told([node for node, _ in run.roots if not builder.full])
+        self._add_reported([node for node, _ in run.roots if not builder.full])
         roots = [self._root(node) for node, _ in run.roots]
         if all(root is None for root in roots):
             return
@@ -248,7 +248,7 @@ class Recording(Watcher):
         if self.options.names:
             self.naming.read_frame(frame_of(run.code), builder)
 
-    def _add_as_told(self, roots: list) -> None:
+    def _add_reported(self, roots: list) -> None:
         """Add a graph that was not seen being made; our engine knows its lines, PyTorch those of an earlier block."""
         added = self.builder.add_graph(roots)
         for made, node in added:
@@ -358,7 +358,7 @@ class Recording(Watcher):
         self.record.versions = {self.engine.name: self.engine.module.__version__}
 
     def close(self, frame=None) -> None:
-        """Gather what is left and let go of everything that is the engine's; the record is finished when asked for."""
+        """Collect what is left and release all objects of the engine; the record is finished when it is first read."""
         self._gather(frame)
         self._let_go()
 
@@ -377,14 +377,14 @@ class Recording(Watcher):
             self._let_go()
 
     def give_up(self, problem: Exception) -> None:
-        """Say in the record why it is not whole."""
+        """Say in the record why it is incomplete."""
         last = traceback.extract_tb(problem.__traceback__)[-1]
         where = f"in {last.name} ({Path(last.filename).name}:{last.lineno})"
         self.record.problem = f"{type(problem).__name__}: {problem}, a mistake of the lens, not of the program, {where}"
 
     def capture(self, edges: list[tuple], outputs: list) -> None:
-        """Add a graph that nobody watched."""
-        self._add_as_told([node for node, _ in edges])
+        """Add a graph that was not watched."""
+        self._add_reported([node for node, _ in edges])
         for (node, number), tensor in zip(edges, outputs):
             root = self._root(node)
             if root is not None and not tensor.is_leaf:
@@ -396,7 +396,7 @@ _users: dict[str, bool] = {}
 
 
 def _is_users(filename: str) -> bool:
-    """Tell whether a file is a program's: not ours, not a library's that calls it."""
+    """Return whether a file is a program's: not ours, not a library's that calls it."""
     known = _users.get(filename)
     if known is None:
         library = f"{sys.prefix}/" in filename or "/site-packages/" in filename or filename.startswith("<frozen")

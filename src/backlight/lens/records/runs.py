@@ -63,7 +63,7 @@ class RunRecording:
             outgoing = [None] * len(made.edges)
             for place, (edge, grad) in enumerate(zip(made.edges, grad_inputs)):
                 if edge is not None and grad is not None:
-                    outgoing[place] = self._handed_on(edge, grad, outgoing, place)
+                    outgoing[place] = self._outgoing(edge, grad, outgoing, place)
         step = Step(node, incoming, outgoing, None, None, changes, 0, seconds)
         if node in self.retained:
             self._grad_written(step, *self.retained.pop(node))
@@ -79,7 +79,7 @@ class RunRecording:
             outgoing[place] = summary if first is None or first.before is None else first.before
         return summary
 
-    def _handed_on(self, edge, grad, outgoing: list, place: int) -> Summary:
+    def _outgoing(self, edge, grad, outgoing: list, place: int) -> Summary:
         if (edge.to, edge.output) in self.lone:
             self.waiting.setdefault((edge.to, edge.output), []).append((outgoing, place))
             return shape_of(grad)
@@ -94,14 +94,14 @@ class RunRecording:
             made.outputs.append(Summary(arrived.shape, arrived.dtype))
 
     def accumulated(self, node: int, before, now) -> None:
-        """Note what was in `.grad` before and what is there now, told just before the node's step or just after it."""
+        """Note `.grad` before and after a write; the event comes just before the node's step or just after it."""
         self.spent += clock() - self.since
-        told = None if before is None else self.builder.summary(before), now
+        written = None if before is None else self.builder.summary(before), now
         last = self.backward.steps[-1] if self.backward.steps else None
         if self.nodes[node].kind == LEAF and last is not None and last.node == node and last.grad_after is None:
-            self._grad_written(last, *told)
+            self._grad_written(last, *written)
         else:
-            self.retained[node] = told
+            self.retained[node] = written
         self.since = clock()
 
     def _grad_written(self, step: Step, before: Summary | None, now) -> None:

@@ -1,4 +1,4 @@
-"""A tensor's values in short: extremes, mean, norm, how many are NaN, infinite or zero; few values whole."""
+"""A tensor's values in short: extremes, mean, norm, how many are NaN, infinite or zero; all values if there are few."""
 
 import math
 from functools import cache, lru_cache

@@ -103,7 +103,7 @@ def watch(
     Args:
         values: "summary" keeps least, mean, most, norm and counts of NaN, inf and 0 of each tensor; "none" only shapes;
             "full" all values.
-        small: tensors of up to so many elements are kept whole.
+        small: tensors of up to this many elements are kept in full.
         limit: so many nodes are recorded at most; the record counts those `left_out`.
         models: modules that give parameters their names. Those that run, or that a variable holds, are found anyway.
         names: whether to look for names in the variables of the caller.

@@ -95,7 +95,7 @@ class Arithmetic:
         return JOINING[mark](left, right)
 
     def is_matrix_product(self, left: np.ndarray, right: np.ndarray) -> bool:
-        """Tell whether `·` between these is the product of matrices."""
+        """Return whether `·` between these is the product of matrices."""
         return self.matrices and np.ndim(left) > 0 and np.ndim(right) > 0
 
     def _holds(self, where: Compared) -> np.ndarray:

@@ -77,7 +77,7 @@ def number_read(text: str) -> float:
 
 
 def is_shortened(value: float, digits: int = 4) -> bool:
-    """Tell whether a number has more digits than are written.
+    """Return whether a number has more digits than are written.
 
     >>> is_shortened(287.9634), is_shortened(0.25), is_shortened(float("inf"))
     (True, False, False)
@@ -90,7 +90,7 @@ def _is_as_written(value: float, written: str) -> bool:
 
 
 def any_shortened(array: np.ndarray, digits: int = 4) -> bool:
-    """Tell whether an array has a number that is written shortened."""
+    """Return whether an array has a number that is written shortened."""
     return any(is_shortened(one, digits) for one in np.ravel(np.asarray(array, float)).tolist())
 
 
@@ -104,7 +104,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def can_be_drawn(array: np.ndarray) -> bool:
-    """Tell whether an array is small enough to be written out."""
+    """Return whether an array is small enough to be written out."""
     if np.ndim(array) > 2 or not np.size(array):
         return False
     rows = np.shape(array)[0] if np.ndim(array) == 2 else 1

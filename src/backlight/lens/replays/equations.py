@@ -91,8 +91,8 @@ class Equations:
 
     def forward(self, node: Node) -> list[str]:
         """Return what an op computed: `e = c · d = 5 · 6 = 30`."""
-        told = self._forward(node)
-        return [*told, "(worked out: its result was not recorded)"] if node.id in self.worked_out else told
+        lines = self._forward(node)
+        return [*lines, "(worked out: its result was not recorded)"] if node.id in self.worked_out else lines
 
     def _forward(self, node: Node) -> list[str]:
         (values, words), outputs = self._known(node), self.outputs(node)
@@ -109,7 +109,7 @@ class Equations:
         if not known:
             return [f"{call}; its values were not recorded"]
         sign = max(map(equals, known))  # "≈" if one of several results is shortened
-        return _beside(f"{call} {sign} ", [line for output in known for line in drawn(output)])
+        return _side_by_side(f"{call} {sign} ", [line for output in known for line in drawn(output)])
 
     def derivative(self, node: Node, step: Step, edge: Edge, gradient: Summary | None) -> list[str]:
         """Return how a node makes the gradient of one input: `grad · other = grad · d = 1 · 6 = 6`."""
@@ -123,10 +123,10 @@ class Equations:
             found = self._filled(node, parsed, values, gradient)
             if found is not None:
                 general, named = _named(parsed, {}), _named(parsed, words)
-                told = edge.formula if found.shaped or not parsed.rest else general
-                return _lines(told, found, "" if named == general else named) + _result(found, gradient)
+                rule = edge.formula if found.shaped or not parsed.rest else general
+                return _lines(rule, found, "" if named == general else named) + _result(found, gradient)
         arrow = f"{brief(grads[0])} → " if len(grads) == 1 and len(drawn(grads[0])) == 1 else ""
-        return _beside(f"{edge.formula}: {arrow}" if edge.formula else arrow, drawn(gradient))
+        return _side_by_side(f"{edge.formula}: {arrow}" if edge.formula else arrow, drawn(gradient))
 
     def _filled(self, node: Node, parsed: Formula, values: Mapping[str, Given], result: Summary) -> Filled | None:
         return filled(parsed, values, given_of(result), result.dtype, matrices=_stem(node) in MATRICES)
@@ -166,7 +166,7 @@ def _result(found: Filled, result: Summary) -> list[str]:
     return (
         []
         if found.numbers or not (result.values or result.norm is not None)
-        else _beside(f"{equals(result)} ", drawn(result))
+        else _side_by_side(f"{equals(result)} ", drawn(result))
     )
 
 
@@ -185,6 +185,6 @@ def _lines(head: str, found: Filled, named: str = "") -> list[str]:
     return [head, *((f"{sign.strip()} " if sign != ": " else "") + term for sign, term in zip(signs, terms[1:]))]
 
 
-def _beside(head: str, lines: list[str]) -> list[str]:
+def _side_by_side(head: str, lines: list[str]) -> list[str]:
     """Put lines behind a beginning."""
     return [f"{head if not number else ' ' * len(head)}{line}" for number, line in enumerate(lines)]

@@ -3,7 +3,7 @@
 NOTE [No wrong equation]
 What stands in a record may not be what the derivative read: a parameter that was stepped since, an option that was not
 recorded, a sum over a dim that the formula does not name. So a formula is filled in only where the numbers, computed,
-give the gradient that was recorded; and as many digits are written as make the line true for somebody who computes it
+give the gradient that was recorded; and as many digits are written as make the line true for a reader who computes it
 by hand: "=" if it is exact for the dtype, "≈" to three digits, and before every number that is shortened (NOTE
 [Shortened numbers] in blocks.py). Else there is no equation: the formula and the gradient stand alone.
 """
@@ -109,10 +109,10 @@ def filled(formula: Formula, names: Mapping[str, Given], result: Given, dtype: s
 def _with_count(names: Mapping[str, Given], result: Given) -> dict[str, Given]:
     """Add `n`, of a mean: how many elements of the input there are for one of the output."""
     few, many = (names["grad"], result) if "grad" in names else (result, names.get("input", result))
-    size, whole = (int(np.prod(given.shape)) for given in (few, many))
-    if not size or whole % size:
+    size, full_size = (int(np.prod(given.shape)) for given in (few, many))
+    if not size or full_size % size:
         return dict(names)
-    return {"n": Given((), np.float64(whole // size)), **names}
+    return {"n": Given((), np.float64(full_size // size)), **names}
 
 
 def _candidates(
@@ -176,7 +176,7 @@ class _Filling:
         return Filled("", "=", "", shapes) if shapes else None
 
     def _is_rounded(self, values: Mapping[str, np.ndarray], digits: int) -> bool:
-        """Tell whether a number that goes into the formula is written shortened."""
+        """Return whether a number that goes into the formula is written shortened."""
         used = names_in(self.formula.expression) - {"π"}
         return any(any_shortened(values[name], digits) for name in used)
 
@@ -242,7 +242,7 @@ def rounded(array: np.ndarray, digits: int) -> np.ndarray:
 
 
 def same(left: np.ndarray, right: np.ndarray, close: float) -> bool:
-    """Tell whether two arrays are the same, in relation to their largest finite element."""
+    """Return whether two arrays are the same, in relation to their largest finite element."""
     if np.shape(left) != np.shape(right):
         return False
     finite = np.abs(right)[np.isfinite(right)]

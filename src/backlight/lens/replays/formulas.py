@@ -237,15 +237,15 @@ class Reader:
             inner = self.term()
             return Called("sum_rows" if self.takes("over", "rows") else "sum", (inner,))
         result = self.power()
-        while self.next in PRODUCTS or self._beside(result):
+        while self.next in PRODUCTS or self._adjacent(result):
             mark = self.take() if self.next in PRODUCTS else "·"
             if self.next == "Σ":
                 return Joined(mark, result, self.term())
             result = Joined(mark, result, Negated(self.power()) if self.takes("−") else self.power())
         return result
 
-    def _beside(self, left: Expression) -> bool:
-        """Tell whether a product is written without a dot: `2π`, `2 s`."""
+    def _adjacent(self, left: Expression) -> bool:
+        """Return whether a product is written without a dot: `2π`, `2 s`."""
         return isinstance(left, Number) and self.next.isidentifier() and self.next not in ("where", "over")
 
     def power(self) -> Expression:

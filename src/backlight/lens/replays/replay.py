@@ -1,4 +1,4 @@
-"""A recorded pass, step by step: what each op computes, and then, backwards, which node fires and what it hands on.
+"""A recorded pass, step by step: what each op computes, then in backward which node runs and its outgoing gradients.
 
 NOTE [A replay]
 `record.replay()` turns a record into steps in the order in which things happened: a step for each op of the forward,
@@ -68,7 +68,7 @@ class Moment:
         value: a forward's result in short.
         gradient: the gradient that arrived at the node, in short; None if none did.
         grad: `.grad` of the node after the step, in short; None if nothing was written to it.
-        flows: the gradients that it hands on.
+        flows: its outgoing gradients.
         held: bytes that are kept for backward after the step; `freed` what the step let go.
         place: the user's line, "file.py:12  e = c * d".
     """

@@ -75,10 +75,10 @@ class _Builder:
             yield from _Backward(self, number, backward).steps()
         yield from self._forwards(range(made, len(self.nodes)))
 
-    def moment(self, kind: str, title: str, parts: list[Part], **told) -> Moment:
+    def moment(self, kind: str, title: str, parts: list[Part], **fields) -> Moment:
         """Number a step."""
         self.number += 1
-        return Moment(self.number - 1, kind, title, tuple(parts), held=self.memory.held, **told)
+        return Moment(self.number - 1, kind, title, tuple(parts), held=self.memory.held, **fields)
 
     def _forwards(self, ids: range) -> Iterator[Moment]:
         for node in (self.nodes[id] for id in ids):
@@ -99,14 +99,14 @@ class _Builder:
             )
 
     def cut(self, node: Node) -> Iterator[Part]:
-        """Say what a node read that had left the graph."""
+        """Describe what a node read that had left the graph."""
         for one in self.cuts.get(node.id, ()):
             line = f"it reads what {one.op} made of {word_of(self.nodes[one.node])} ({one.reason})"
             lines = (f"{line}: no gradient goes back there", place_text(one.place))
             yield Part("note", "cut", tuple(filter(None, lines)))
 
     def _kept_word(self, node: Node, kept) -> str:
-        """Say what a node keeps: `its input x`, `its result`, `the total weight (64)`."""
+        """Describe what a node keeps: `its input x`, `its result`, `the total weight (64)`."""
         if kept.of == node.id or kept.name.startswith("result"):
             return "its result"
         role = KEPT.get(kept.name, f"the {kept.name.replace('_', ' ')}")
@@ -153,8 +153,8 @@ class _Backward:
             yield self._grad(step) if self.nodes[step.node].kind == LEAF else self._fire(step)
         yield self._end()
 
-    def _moment(self, kind: str, title: str, parts: list[Part], **told) -> Moment:
-        return self.builder.moment(kind, title, parts, backward=self.number, **told)
+    def _moment(self, kind: str, title: str, parts: list[Part], **fields) -> Moment:
+        return self.builder.moment(kind, title, parts, backward=self.number, **fields)
 
     @property
     def _name(self) -> str:
@@ -196,10 +196,10 @@ class _Backward:
             given = [one.gradient for one in pieces if one.gradient is not None]
             if target[0] not in self.firing and given:
                 total, shape = self.totals[target], tuple(given[0].shape)
-                told = brief(given[0]) if len(given) == 1 else f"a sum of shape {shape_text(shape)}"
+                text = brief(given[0]) if len(given) == 1 else f"a sum of shape {shape_text(shape)}"
                 if total is not None:
-                    told = brief(Summary(shape, given[0].dtype, values=np.asarray(total).tolist()))
-                yield f"{told} for {word_of(self.nodes[target[0]])}"
+                    text = brief(Summary(shape, given[0].dtype, values=np.asarray(total).tolist()))
+                yield f"{text} for {word_of(self.nodes[target[0]])}"
 
     def _fire(self, step: Step) -> Moment:
         node = self.nodes[step.node]
@@ -212,7 +212,7 @@ class _Backward:
         if freed is not None:
             parts.append(Part("memory", "frees", (self._freed(freed),)))
         inside = f" in {node.module}" if node.module else ""
-        return self._told(
+        return self._step_moment(
             FIRE, f"{self._name}: {function_of(node)} fires{inside}", parts, step, flows=flows, freed=freed or 0
         )
 
@@ -223,9 +223,9 @@ class _Backward:
             parts.append(_accumulated(word_of(node), step))
         elif not self.backward.into_grad:
             parts.append(Part("grad", "returned", (f"by autograd.grad; {word_of(node)}.grad is not touched",)))
-        return self._told(GRAD, f"{self._name}: the gradient of {function_of(node)} is complete", parts, step)
+        return self._step_moment(GRAD, f"{self._name}: the gradient of {function_of(node)} is complete", parts, step)
 
-    def _told(self, kind: str, title: str, parts: list[Part], step: Step, **told) -> Moment:
+    def _step_moment(self, kind: str, title: str, parts: list[Part], step: Step, **fields) -> Moment:
         arrived = next((one for one in step.incoming if one is not None), None)
         return self._moment(
             kind,
@@ -235,7 +235,7 @@ class _Backward:
             gradient=None if arrived is None else brief(arrived),
             grad=None if step.grad_after is None else brief(step.grad_after),
             place=place_text(self.nodes[step.node].place),
-            **told,
+            **fields,
         )
 
     def _freed(self, freed: int) -> str:
@@ -258,7 +258,7 @@ class _Backward:
         return Part("why", "why now", (line, *self._among(node)))
 
     def _among(self, node: Node) -> list[str]:
-        """Say why this node goes first, where others could too and the rule explains it."""
+        """Explain why this node goes first, where others could too and the rule explains it."""
         if node.kind == LEAF or not self.ready or max(self.ready) > node.id:
             return []
         words = listed([word_of(self.nodes[id]) for id in heapq.nlargest(3, self.ready)])
@@ -270,7 +270,7 @@ class _Backward:
             yield Part("gradient", heading, tuple(self._added_up(node, output, arrived, step)))
 
     def _added_up(self, node: Node, output: int, arrived: Summary | None, step: Step) -> list[str]:
-        """Say what arrived, and from whom."""
+        """Describe what arrived, and from whom."""
         changes = [change for change in step.changes if change.output == output]
         before = changes[0].before if changes else arrived
         pieces = [one for one in self.arrivals[node.id, output] if one.gradient is not None]
@@ -285,8 +285,8 @@ class _Backward:
         if not _is_sum(pieces, before):
             return _with_ending(drawn(before), f", from {listed(sources)}")
         terms = [one.gradient for one in pieces]
-        told = [f"{sum_text(terms)} {sum_sign(terms, before)} {brief(before)}"]
-        return told + [f"{brief(one.gradient)} from {source}" for one, source in zip(pieces, sources)]
+        lines = [f"{sum_text(terms)} {sum_sign(terms, before)} {brief(before)}"]
+        return lines + [f"{brief(one.gradient)} from {source}" for one, source in zip(pieces, sources)]
 
     def _hooks(self, step: Step) -> Iterator[Part]:
         for change in step.changes:
@@ -332,12 +332,12 @@ def _inputs_first(saved: list[SavedTensor]) -> list[SavedTensor]:
 
 
 def _kept_numbers(node: Node) -> list[str]:
-    """Say which exponent a power keeps beside its input: of the numbers, the one that its derivative depends on."""
+    """Return which exponent a power saves with its input: of the numbers, the one that its derivative depends on."""
     return [f"the exponent {number_text(node.options['exponent'])}"] if "exponent" in node.options else []
 
 
 def _accumulated(word: str, step: Step, how: str = "") -> Part:
-    """Say what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
+    """Describe what `.grad` becomes: `None → 4`, `2 + 4 = 6`."""
     before, after = step.grad_before, step.grad_after
     arrived = next((one for one in step.incoming if one is not None), None)
     head = f"{how}{word}.grad: {'None' if before is None else brief(before)}"
@@ -354,9 +354,9 @@ def _hook_line(change: HookChange) -> str:
     return f"{change.hook} changes it: {brief(change.before)} → {brief(change.after)}"
 
 
-def _is_sum(pieces: list[_Arrival], whole: Summary) -> bool:
-    """Tell whether pieces are known to add up to a whole, and all of it can be written."""
-    summaries = [*(one.gradient for one in pieces), whole]
+def _is_sum(pieces: list[_Arrival], total: Summary) -> bool:
+    """Return whether pieces are known to add up to a total, and all of it can be written."""
+    summaries = [*(one.gradient for one in pieces), total]
     if not all(one is not None and is_written_out(one) for one in summaries):
         return False
     arrays = [given_of(one).array for one in summaries]
@@ -364,7 +364,7 @@ def _is_sum(pieces: list[_Arrival], whole: Summary) -> bool:
 
 
 def _with_ending(lines: list[str], ending: str) -> list[str]:
-    """Say where lines come from: behind the line, beneath several."""
+    """Describe where lines come from: behind the line, beneath several."""
     return [lines[0] + ending] if len(lines) == 1 else [*lines, *filter(None, [ending.removeprefix(", ")])]
 
 

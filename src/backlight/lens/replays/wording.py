@@ -41,13 +41,13 @@ def brief(summary: Summary | None) -> str:
         return (
             "a number" if summary.norm is None else number_text(summary.norm if summary.mean is None else summary.mean)
         )
-    told = [f"{shape_text(tuple(summary.shape))}"]
+    parts = [f"{shape_text(tuple(summary.shape))}"]
     if summary.norm is not None:
-        told.append(f"of norm {number_text(summary.norm)}")
+        parts.append(f"of norm {number_text(summary.norm)}")
     for count, name in ((summary.nans, "NaN"), (summary.infs, "inf")):
         if count:
-            told.append(f"with {count} {name}")
-    return " ".join(told)
+            parts.append(f"with {count} {name}")
+    return " ".join(parts)
 
 
 def brief_array(array: np.ndarray) -> str:
@@ -87,7 +87,7 @@ def listed(words: list[str]) -> str:
 
 
 def is_written_out(summary: Summary) -> bool:
-    """Tell whether `brief` writes all numbers of a tensor."""
+    """Return whether `brief` writes all numbers of a tensor."""
     array = given_of(summary).array
     return array is not None and can_be_drawn(array) and (array.ndim < 2 or array.size <= INLINE)
 
@@ -102,20 +102,20 @@ def equals(summary: Summary | None) -> str:
         return "="
     if is_written_out(summary):
         return "≈" if any_shortened(given_of(summary).array) else "="
-    told = summary.norm if summary.shape or summary.mean is None else summary.mean
-    return "≈" if told is not None and is_shortened(float(told)) else "="
+    number = summary.norm if summary.shape or summary.mean is None else summary.mean
+    return "≈" if number is not None and is_shortened(float(number)) else "="
 
 
-def sum_sign(terms: list[Summary], whole: Summary) -> str:
-    """Return "=" if the terms and the whole are written exactly, and so add up, else "≈".
+def sum_sign(terms: list[Summary], total: Summary) -> str:
+    """Return "=" if the terms and the total are written exactly, and so add up, else "≈".
 
     >>> third = Summary((), "float32", values=1 / 3)
     >>> sum_sign([third, third], Summary((), "float32", values=2 / 3))
     '≈'
     """
-    written = [rounded(given_of(term).array, 4) for term in (*terms, whole)]
+    written = [rounded(given_of(term).array, 4) for term in (*terms, total)]
     exact = same(np.asarray(sum(written[:-1])), written[-1], 1e-9)
-    return "=" if exact and not any(equals(one) == "≈" for one in (*terms, whole)) else "≈"
+    return "=" if exact and not any(equals(one) == "≈" for one in (*terms, total)) else "≈"
 
 
 def sum_text(terms: list[Summary | None]) -> str:

@@ -1,8 +1,8 @@
-"""Results that an engine shows to nobody, worked out from what is recorded of their inputs.
+"""Results that an engine does not expose, computed from what is recorded of their inputs.
 
 NOTE [Worked out]
 What PyTorch's own backward computes on its way, in a backward that is recorded itself, no watcher sees: of x³ the
-derivative is 3 · x², and only all of it is handed on. Where a result is one of a few plain ops and its inputs are
+derivative is 3 · x², and only the product is passed on. Where a result is one of a few plain ops and its inputs are
 known, small ones, the replay works it out, and says so.
 """
 
@@ -35,12 +35,12 @@ FLOATS = ("float32", "float64")
 
 
 def is_unknown(node: Node) -> bool:
-    """Tell whether nothing but the shape was recorded of a node's one result."""
+    """Return whether nothing but the shape was recorded of a node's one result."""
     return len(node.outputs) == 1 and node.outputs[0].values is None and node.outputs[0].nans is None
 
 
 def worked_out(node: Node, stem: str, values: Mapping[str, Given]) -> Summary | None:
-    """Return what a node computed (see NOTE [Worked out]); None where that cannot be told."""
+    """Return what a node computed (see NOTE [Worked out]); None where that is unknown."""
     shown = node.outputs[0]
     if stem not in EXPRESSIONS or shown.dtype not in FLOATS:
         return None

@@ -22,7 +22,7 @@ class Writer:
         return Block(("π",)) if name == "π" else array_block(self.arithmetic.values[name], self.digits)
 
     def is_product(self, left: Expression, right: Expression) -> bool:
-        """Tell whether `·` between these is the product of matrices."""
+        """Return whether `·` between these is the product of matrices."""
         return self.arithmetic.is_matrix_product(self.arithmetic.of(left), self.arithmetic.of(right))
 
     def of(self, expression: Expression, binding: int = 0) -> Block:

@@ -76,7 +76,7 @@ class BertConfig:
         """Return the sizes that a config.json says.
 
         Raises:
-            InputError: a size is missing, or asks for something that this encoder does not do.
+            InputError: a size is missing, or a setting is not supported by this encoder.
         """
         config = config_from(cls, settings, cls.__match_args__[:5], cls.family)
         config._check(settings)
@@ -168,7 +168,7 @@ class Bert(BertShaped):
         hidden = self._normalised(words + places, "embeddings.LayerNorm")
         return self._linear(hidden, _PROJECT) if f"{_PROJECT}.weight" in self._weights else hidden
 
-    def _look(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
         """Let each token look at its text; (tokens, hidden) -> the same."""
         qkv, heads = self._linear(hidden, f"encoder.layer.{number}.attention.self.qkv"), self.config.num_attention_heads
         if trace is None:

@@ -103,7 +103,7 @@ class DistilBertConfig(BertConfig):
         """Return the sizes that a config.json says, by DistilBERT's names of them.
 
         Raises:
-            InputError: a size is missing, or asks for something that this encoder does not do.
+            InputError: a size is missing, or a setting is not supported by this encoder.
         """
         said = {ours: settings[name] for ours, name in _SIZES.items() if name in settings}
         return super().of({**settings, **said, "layer_norm_eps": 1e-12})

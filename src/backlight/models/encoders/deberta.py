@@ -73,7 +73,7 @@ class DebertaConfig:
         """Return the sizes that a config.json says.
 
         Raises:
-            InputError: a size is missing, or asks for something that this encoder does not do.
+            InputError: a size is missing, or a setting is not supported by this encoder.
         """
         kinds = settings.get("pos_att_type")
         listed = kinds.lower().split("|") if isinstance(kinds, str) else kinds
@@ -84,7 +84,7 @@ class DebertaConfig:
 
     @property
     def head(self) -> tuple[str, str, str]:
-        """What `BertHead` asks: a layer, its activation, a layer."""
+        """The settings of `BertHead`: a layer, its activation, a layer."""
         return "pooler.dense", self.pooler_hidden_act, "classifier"
 
     @property
@@ -94,7 +94,7 @@ class DebertaConfig:
 
     @property
     def farthest(self) -> int:
-        """The distance up to which distances are told apart."""
+        """The largest distance that has an embedding of its own."""
         return self.max_relative_positions if self.max_relative_positions > 0 else self.max_position_embeddings
 
     @property
@@ -178,13 +178,15 @@ class Deberta(BertShaped):
         return found, [part - low for part in rows]
 
     def _layer(self, hidden: Tensor, number: int, batch: Batch, around, rows, trace: Trace | None) -> Tensor:
-        """Run a layer for some rows, or all; beside the first one there may be a convolution."""
+        """Run a layer for some rows, or all; the first one may have a convolution."""
         after = super()._layer(hidden, number, batch, around, rows, trace)
         if number > 0 or self.config.conv_kernel_size <= 0:
             return after
         return self._normalised(after + picked(self._convolved(hidden, batch), rows), "encoder.conv.LayerNorm")
 
-    def _look(self, hidden: Tensor, number: int, batch: Batch, distances: tuple | None, trace: Trace | None) -> Tensor:
+    def _attention(
+        self, hidden: Tensor, number: int, batch: Batch, distances: tuple | None, trace: Trace | None
+    ) -> Tensor:
         """Let each token look at its text, by what is said and by distances; (tokens, hidden) -> the same."""
         name = f"encoder.layer.{number}.attention.self"
         heads, scale = self.config.num_attention_heads, self.config.scale
@@ -232,10 +234,10 @@ def _neighbours(batch: Batch, kernel: int) -> np.ndarray:
 
     Shapes: -> (tokens, kernel)
     """
-    found, nobody = [], sum(batch.lengths)
+    found, outside = [], sum(batch.lengths)
     for start, positions in zip(batch.starts, batch.parts(batch.positions)):
         half = kernel // 2
-        at = np.full(positions.max(initial=0) + kernel, nobody)
+        at = np.full(positions.max(initial=0) + kernel, outside)
         at[positions + half] = start + np.arange(len(positions))
         found.append(at[positions[:, None] + np.arange(kernel)])
     return np.concatenate(found)

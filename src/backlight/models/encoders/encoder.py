@@ -135,8 +135,8 @@ class Weighted:
 class Encoder(Weighted, ABC):
     """The way through the layers of every family (see NOTE [An encoder]), with frozen weights.
 
-    A family says what the first layer is given, `_embedded`, how tokens look at each other, `_look`, and what is made
-    of that, `_after`; and where there is such a thing, what its layers know of all tokens, `_around`, and `finish`.
+    A family defines the input of the first layer (`_embedded`), attention (`_attention`) and the rest of a layer
+    (`_after`), and optionally what all layers share (`_around`) and what follows the last one (`finish`).
 
     Args:
         config: the sizes.
@@ -183,7 +183,7 @@ class Encoder(Weighted, ABC):
         Args:
             batch: the texts.
             inputs_embeds: word embeddings to use in place of those of `batch.ids`, as `embed_words` gives them.
-            wanted: places of the tokens whose states are asked for, in the order of the result; all by default. The
+            wanted: places of the tokens whose states are requested, in the order of the result; all by default. The
                 last layer works on these alone.
             trace: is filled with the hidden states and attentions of each layer; all layers then work on all tokens.
                 The last of the states are those that the call returns: normalised, where the family does that.
@@ -213,7 +213,7 @@ class Encoder(Weighted, ABC):
 
     def _layer(self, hidden: Tensor, number: int, batch: Batch, around, rows, trace: Trace | None) -> Tensor:
         """Run a layer for some rows, or all; (tokens, hidden) -> (rows, hidden)."""
-        seen = self._look(hidden, number, batch, around, trace)
+        seen = self._attention(hidden, number, batch, around, trace)
         return self._after(picked(seen, rows), picked(hidden, rows), number)
 
     @abstractmethod
@@ -224,7 +224,7 @@ class Encoder(Weighted, ABC):
         """Return what all layers know of where tokens stand."""
 
     @abstractmethod
-    def _look(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, around, trace: Trace | None) -> Tensor:
         """Let each token look at its text; (tokens, hidden) -> (tokens, heads · dim)."""
 
     @abstractmethod
@@ -249,7 +249,7 @@ Epsilon = Annotated[float, Bounds(0, le=1, words="a number from 0 to 1")]
 
 
 def config_from(kind: type, settings: Mapping, needed: Sequence[str], family: str):
-    """Return the config of a family as a config.json states it: every value of the kind that its field asks for.
+    """Return the config of a family as a config.json states it: every value of the type of its field.
 
     Args:
         kind: the config, whose annotations are the rules.

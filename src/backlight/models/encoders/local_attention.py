@@ -56,7 +56,7 @@ def _near(queries: np.ndarray, keys: np.ndarray, window: int) -> np.ndarray:
     return np.abs(queries[:, None] - keys) <= window // 2
 
 
-def seen_nearby(qkv: Tensor, bands: Sequence[Band]) -> Tensor:
+def banded_attention(qkv: Tensor, bands: Sequence[Band]) -> Tensor:
     """Return what each token saw within its band.
 
     Shapes: qkv (tokens, 3, heads, dim) -> (tokens, heads · dim)
@@ -69,7 +69,7 @@ def seen_nearby(qkv: Tensor, bands: Sequence[Band]) -> Tensor:
     return cat(seen, 1).transpose(0, 1).flatten(1)
 
 
-def walls_of(batch: Batch, window: int, dtype: np.dtype) -> list[Tensor]:
+def banded_mask(batch: Batch, window: int, dtype: np.dtype) -> list[Tensor]:
     """Return for each text what keeps its tokens from looking farther, if it is added to scores: 0 or −∞.
 
     Shapes: -> texts × (1, queries, keys)

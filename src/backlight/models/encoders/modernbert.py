@@ -22,7 +22,7 @@ from backlight.models.encoders.encoder import (
     check_heads,
     config_from,
 )
-from backlight.models.encoders.local_attention import Band, bands_of, seen_nearby, walls_of
+from backlight.models.encoders.local_attention import Band, banded_attention, banded_mask, bands_of
 from backlight.models.encoders.rotary import Rotation, theta_of
 from backlight.models.tokens import Batch
 from backlight.ops.nn.attention import ragged_attention
@@ -76,7 +76,7 @@ class ModernBertConfig:
         """Return the sizes that a config.json says, in the form of transformers 4 or 5.
 
         Raises:
-            InputError: a size is missing, or asks for something that this encoder does not do.
+            InputError: a size is missing, or a setting is not supported by this encoder.
         """
         plain = config_from(cls, settings, cls.__match_args__[:5], "ModernBERT")
         config = replace(plain, **_thetas_of(settings, plain), layer_types=_layer_types_of(plain))
@@ -139,18 +139,18 @@ class ModernBert(Encoder):
         turns = {kind: Rotation.of(at, dim, theta, self._dtype) for kind, theta in thetas.items()}
         return turns, bands_of(batch, self.config.local_attention)
 
-    def _look(self, hidden: Tensor, number: int, batch: Batch, around: tuple, trace: Trace | None) -> Tensor:
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, around: tuple, trace: Trace | None) -> Tensor:
         """Let each token look at its text, or what is near it; (tokens, hidden) -> the same."""
         (turns, bands), kind, window = around, self.config.layer_types[number], self.config.local_attention
-        qkv = self._turned(hidden, turns[kind], number)
+        qkv = self._rotated(hidden, turns[kind], number)
         if trace is not None:
-            walls = walls_of(batch, window, self._dtype) if kind == LOCAL else None
-            return trace.attend(*qkv.unbind(1), batch.lengths, self.config.head_size**-0.5, walls)
+            mask = banded_mask(batch, window, self._dtype) if kind == LOCAL else None
+            return trace.attend(*qkv.unbind(1), batch.lengths, self.config.head_size**-0.5, mask)
         if kind == LOCAL and bands:
-            return seen_nearby(qkv, bands)
+            return banded_attention(qkv, bands)
         return ragged_attention(qkv.flatten(1), batch.lengths, self.config.num_attention_heads)
 
-    def _turned(self, hidden: Tensor, turn: Rotation, number: int) -> Tensor:
+    def _rotated(self, hidden: Tensor, turn: Rotation, number: int) -> Tensor:
         """Return queries, keys and values, the first two turned; (tokens, hidden) -> (tokens, 3, heads, dim)."""
         name = f"layers.{number}.attn"
         if number:  # the first layer's states have just been normalised

@@ -32,7 +32,7 @@ from backlight.ops.shape.joining import cat
 from backlight.tensor.creation import from_numpy
 from backlight.tensor.tensor import Tensor
 
-TOKENS_READ = 8192  # at most, where a caller says nothing else: what the reranker's owners read
+TOKENS_READ = 8192  # at most, by default: what the reranker's authors use
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Qwen3Config:
         """Return the sizes that a config.json says.
 
         Raises:
-            InputError: a size is missing, or asks for something that this encoder does not do.
+            InputError: a size is missing, or a setting is not supported by this encoder.
         """
         said = {name: value for name, value in settings.items() if name != "windows"}  # which is ours
         config = config_from(cls, said, cls.__match_args__[:7], "Qwen3")
@@ -70,7 +70,7 @@ class Qwen3Config:
 
     @property
     def max_tokens(self) -> int:
-        """How many tokens the model reads where nobody says less."""
+        """How many tokens the model reads by default."""
         return min(self.max_position_embeddings, TOKENS_READ)
 
     def _check(self) -> None:
@@ -137,7 +137,7 @@ class Qwen3(Encoder):
         """Return how queries and keys are turned."""
         return Rotation.of(batch.positions, self.config.head_dim, self.config.rope_theta, self._dtype)
 
-    def _look(self, hidden: Tensor, number: int, batch: Batch, turn: Rotation, trace: Trace | None) -> Tensor:
+    def _attention(self, hidden: Tensor, number: int, batch: Batch, turn: Rotation, trace: Trace | None) -> Tensor:
         """Let each token look back over its text; (tokens, hidden) -> (tokens, heads · dim)."""
         window, parts = self.config.windows[number], batch.parts(batch.positions)
         name, dim = f"layers.{number}.self_attn", self.config.head_dim
@@ -149,11 +149,11 @@ class Qwen3(Encoder):
         if trace is not None:
             groups = self.config.num_attention_heads // self.config.num_key_value_heads
             key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-            seeing = [_may_see(part, window) for part in parts]
+            seeing = [_causal_mask(part, window) for part in parts]
             biases = [from_numpy(np.where(part, 0, -np.inf).astype(self._dtype)) for part in seeing]
             return trace.attend(query, key, value, batch.lengths, dim**-0.5, biases)
         by_text = zip(*(part.transpose(0, 1).split(batch.lengths, 1) for part in (query, key, value)))
-        seen = [_looking_back(*text, positions, window) for text, positions in zip(by_text, parts)]
+        seen = [_causal_attention(*text, positions, window) for text, positions in zip(by_text, parts)]
         return cat([part.transpose(0, 1).flatten(1) for part in seen])
 
     def _after(self, seen: Tensor, hidden: Tensor, number: int) -> Tensor:
@@ -172,15 +172,15 @@ class Qwen3(Encoder):
         return rms_norm(x, x.shape[-1:], self._weights[f"{name}.weight"], self._eps)
 
 
-def _looking_back(query: Tensor, key: Tensor, value: Tensor, positions: np.ndarray, window: int | None) -> Tensor:
+def _causal_attention(query: Tensor, key: Tensor, value: Tensor, positions: np.ndarray, window: int | None) -> Tensor:
     """Return what the tokens of one text see; (heads, tokens, dim) -> the same."""
     if window is None or np.ptp(positions) < window:
         return scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
-    seen = from_numpy(_may_see(positions, window))
+    seen = from_numpy(_causal_mask(positions, window))
     return scaled_dot_product_attention(query, key, value, seen, enable_gqa=True)
 
 
-def _may_see(positions: np.ndarray, window: int | None) -> np.ndarray:
+def _causal_mask(positions: np.ndarray, window: int | None) -> np.ndarray:
     """Return whether each token of a text sees each other one, (queries, keys)."""
     back = positions[:, None] - positions
     return (back >= 0) & (back < (math.inf if window is None else window))

@@ -82,11 +82,11 @@ def curves(
 
 
 def mark_at(x: float, bottom: float, text: str) -> str:
-    """Return a line from the top down to `bottom`, with a word beside it."""
-    anchor, beside = ("end", x - 5) if x > WIDTH / 2 else ("start", x + 5)
+    """Return a line from the top down to `bottom`, with a word next to it."""
+    anchor, label_x = ("end", x - 5) if x > WIDTH / 2 else ("start", x + 5)
     return (
         f'<line class="mark-line" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom}"/>'
-        f'<text class="mark-word" x="{beside:.1f}" y="{TOP + 4}" text-anchor="{anchor}">{escape(text)}</text>'
+        f'<text class="mark-word" x="{label_x:.1f}" y="{TOP + 4}" text-anchor="{anchor}">{escape(text)}</text>'
     )
 
 
@@ -223,9 +223,9 @@ def _smoothed(points: list[tuple]) -> list[tuple]:
 
 def svg_of(height: float, label: str, content: str, hover: dict) -> str:
     """Return a picture; the page's script reads `hover` to tell the values under the pointer."""
-    told = escape(json.dumps(hover, allow_nan=False, separators=(",", ":")))
+    data = escape(json.dumps(hover, allow_nan=False, separators=(",", ":")))
     box, said = f"0 0 {WIDTH} {height}", escape(label)
-    return f'<svg viewBox="{box}" role="img" aria-label="{said}" data-hover="{told}">{content}</svg>'
+    return f'<svg viewBox="{box}" role="img" aria-label="{said}" data-hover="{data}">{content}</svg>'
 
 
 def brief(value: float | None) -> float | None:

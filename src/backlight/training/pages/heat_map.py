@@ -99,14 +99,14 @@ def heat_map(
         "box": [LEFT, TOP, WIDTH - RIGHT, bottom],
         "names": grid.names,
         "columns": grid.columns,
-        "values": [[_told(value) for value in values] for values in grid.values],
+        "values": [[_json_value(value) for value in values] for values in grid.values],
         "share": scale == SHARE,
     }
     drawn = [_names(grid.names, row), _cells(grid, row, scale), _marked(grid, bottom, mark), ends]
     return svg_of(round(bottom + BOTTOM), label, "".join(drawn), hover)
 
 
-def _told(value: float | None) -> float | str | None:
+def _json_value(value: float | None) -> float | str | None:
     return value if value is None else brief(value) if math.isfinite(value) else "not finite"
 
 

@@ -1,4 +1,4 @@
-"""The page of a run, which stands alone: its parts, for runs of `backlight train` and for records of the lens."""
+"""The self-contained page of a run: its parts, for runs of `backlight train` and for records of the lens."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -76,13 +76,13 @@ def page_of(*, kicker: str, title: str, facts: dict, notes: Sequence[str], secti
     style = (HERE / "report.css").read_text(encoding="utf-8")
     script = "\n".join(script.read_text(encoding="utf-8") for script in (THEME, HERE / "charts.js"))
     page = Template((HERE / "report.html").read_text(encoding="utf-8"))
-    told = "".join(
+    rows = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(str(value))}</dd></div>" for name, value in facts.items() if value
     )
     return page.substitute(
         kicker=escape(kicker),
         title=escape(title),
-        facts=told,
+        facts=rows,
         notes="".join(f'<p class="note">{escape(note)}</p>' for note in notes),
         sections="\n".join(filter(None, sections)) or '<p class="note">Nothing has been recorded yet.</p>',
         printed="".join(f"<pre>{escape(text)}</pre>" for text in printed),

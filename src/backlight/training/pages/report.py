@@ -1,4 +1,4 @@
-"""A run as one HTML page that stands alone: curves and the flow of gradients, in the light of the reader's choice."""
+"""A run as one self-contained HTML page: curves and the flow of gradients, in the light of the reader's choice."""
 
 import datetime
 from html import escape
@@ -46,7 +46,7 @@ def report(folder: RunFolder, when: datetime.datetime | None = None) -> str:
 
 
 def _metrics_of(steps: list[dict], evaluations: list[dict]) -> list[str]:
-    """Return the names of what was measured beside the loss, in the order it appeared."""
+    """Return the names of the metrics, apart from the loss, in the order of their appearance."""
     names = [name for record in steps for name in record if name not in NOT_METRICS]
     names += [name for record in evaluations for name in record["evaluation"] if name != "loss"]
     return [name for name in dict.fromkeys(names) if not name.endswith("_per_second")]
@@ -137,7 +137,7 @@ def _reached(evaluations: list[dict]) -> dict[str, str]:
 
 
 def _notes(steps: list[dict]) -> list[str]:
-    """Say what a reader must not overlook."""
+    """Describe what a reader must not overlook."""
     lost = [record["step"] for record in steps if record["loss"] is None]
     if not lost:
         return []

@@ -96,7 +96,7 @@ class Accumulation(Part):
             self.read[id(tensor)] = Used(weakref.ref(grad), self.engine.version_of(grad))
 
     def accumulated(self, run, tensor, arrived, before) -> None:
-        """Tell whether a gradient was added to one that had been used up, or read."""
+        """Return whether a gradient was added to one that had been used up, or read."""
         key = id(tensor)
         used, read = self.used.pop(key, None), self.read.pop(key, None)
         if before is None:
@@ -114,7 +114,7 @@ class Accumulation(Part):
                 self.added.setdefault(key, []).append(stale)
 
     def _unchanged(self, used: Used, tensor) -> bool:
-        """Tell whether the sum is in the tensor that was used, and nothing else was written to it since."""
+        """Return whether the sum is in the tensor that was used, and nothing else was written to it since."""
         grad = tensor.grad
         return grad is not None and used.grad() is grad and self.engine.version_of(grad) == used.version + 1
 
@@ -126,7 +126,7 @@ class Accumulation(Part):
         return Stale(name, old, _norm(self.values(arrived)), place_of(run.code, run.lasti))
 
     def going_back(self, tensor, keep, place) -> None:
-        """Tell whether a backward starts where one has started before that kept nothing."""
+        """Return whether a backward starts where one has started before that kept nothing."""
         key = id(tensor)
         known = self.roots.get(key)
         self.again = None

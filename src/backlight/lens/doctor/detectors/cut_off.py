@@ -42,7 +42,7 @@ class CutOff(Part):
         self.ran.add(id(module))
 
     def stepping(self, optimizer, params, grads, place) -> None:
-        """Note parameters without a gradient beside others that have one."""
+        """Note parameters without a gradient if others have one."""
         if all(grad is None for grad in grads):
             return
         self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
@@ -99,7 +99,7 @@ class CutOff(Part):
             self._report(kind, members)
 
     def _is_well(self, tensor) -> bool:
-        """Tell whether a gradient came after all, or is no longer wanted."""
+        """Return whether a gradient came after all, or is no longer wanted."""
         leaf = self._leaf_of(tensor)
         reached = leaf is not None and leaf.reached
         gone = self.silent.parts[Optimisers].is_gone(tensor)
@@ -162,7 +162,7 @@ class CutOff(Part):
         self.session.add(found)
 
     def _is_new_leaf(self, leaf: Leaf) -> bool:
-        """Tell whether what a leaf's values went into became a leaf of its own, which got the gradient."""
+        """Return whether what a leaf's values went into became a leaf of its own, which got the gradient."""
         return any(one.upstream & leaf.bit and one.reached for one in self.silent.flow.leaves)
 
 

@@ -23,7 +23,7 @@ IN_A_ROW, TWICE, SHOWN = 3, 2, 4
 CLIPS = ("clip_grad_norm_", "clip_grad_value_")
 
 
-class Idle(Part):
+class DeadTraining(Part):
     """Finds what has no effect (see NOTE [When it is certain])."""
 
     calls = frozenset(STAIRS)
@@ -144,7 +144,7 @@ class Idle(Part):
                 self.session.add(rule("clip-before-backward").found(place=where, evidence=evidence))
 
     def end(self, problem) -> None:
-        """Note parameters of a model in training that get gradients which nobody uses."""
+        """Note parameters of a model in training that get unused gradients."""
         if not self.session.notes or not self.steps or self.session.has(("BL705", "BL708")):
             return
         flow, held = self.silent.flow, self.silent.optimised()

@@ -4,7 +4,7 @@ NOTE [Why a step finds nothing]
 Three mistakes look the same to `step()`. zero_grad() came between backward() and step(): a gradient had arrived since
 the last step. The optimiser holds other parameters than those that run: some got gradients and are in no optimiser.
 What it holds is cut off from the loss. Each is looked for at the first steps, while all names are still alive; it is
-told at the end, and not if a finding that was made before is the reason.
+reported at the end, and not if an earlier finding is the reason.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ class EmptySteps(Part):
         self.empty: dict[tuple, Empty] = {}
 
     def begin(self) -> None:
-        """Hear of `Module.zero_grad` too."""
+        """Watch `Module.zero_grad` too."""
         self.session.patch(self.engine.module.nn.Module, "zero_grad", self._clearing)
 
     def _clearing(self, engines_own):
@@ -187,7 +187,7 @@ class EmptySteps(Part):
         return next(cuts, None)
 
     def end(self, problem) -> None:
-        """Tell of the steps, unless the reason was told."""
+        """Report the steps, unless the reason was reported."""
         for known in self.empty.values():
             reached = any(leaf is not None and leaf.reached for leaf in known.leaves)
             if known.backwards and not reached and self.session.has(REASONS):

@@ -14,7 +14,7 @@ FACTORIES = {"ones", "zeros", "rand", "randn", "tensor", "full", "empty", "arang
 
 
 def is_users_own(frame) -> bool:
-    """Tell whether a frame is the user's, and not a library's that the user's code led to."""
+    """Return whether a frame is the user's, and not a library's that the user's code led to."""
     return frame is not None and is_users(frame.f_code.co_filename)
 
 
@@ -60,7 +60,7 @@ class GradModes(Part):
         return decorate
 
     def look_at_maker(self, frame, name: str) -> None:
-        """Tell of a mode that is dropped where it was made."""
+        """Report a mode that is dropped where it was made."""
         if is_users(frame.f_code.co_filename) and is_dropped(frame.f_code, frame.f_lasti):
             self._report_bare(frame, name)
 

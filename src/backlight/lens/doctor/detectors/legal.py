@@ -10,7 +10,7 @@ from backlight.lens.doctor.rule_index import RULES
 
 
 class Legal(Detector):
-    """Adds notes; it looks at nothing if notes were not asked for."""
+    """Adds notes; it checks nothing if notes were not requested."""
 
     def begin(self) -> None:
         """Stand in for retain_grad."""
@@ -53,7 +53,7 @@ class Legal(Detector):
 
 
 def _writes(name: str) -> bool:
-    """Tell whether an op of this name writes in place: `add_`, `__iadd__`."""
+    """Return whether an op of this name writes in place: `add_`, `__iadd__`."""
     return name.startswith("__i") if name.endswith("__") else name.endswith("_") and name not in FLAGS
 
 
@@ -61,6 +61,6 @@ FLAGS = ("requires_grad_", "detach_")
 
 
 def _joined(node) -> bool:
-    """Tell whether a node's first input, the tensor as it was before the write, required no grad."""
+    """Return whether a node's first input, the tensor as it was before the write, required no grad."""
     inputs = [inner for inner, _ in node.next_functions]
     return len(inputs) > 1 and inputs[0] is None and any(inner is not None for inner in inputs)

@@ -98,7 +98,7 @@ class Losses(Part):
             self._note(self.differences, call.out, (call.code, call.lasti, *shapes, tuple(call.out.shape)))
 
     def _was_opened(self, tensor) -> bool:
-        """Tell whether somebody made the column on purpose."""
+        """Return whether the program made the column on purpose."""
         info = self.silent.flow.known(tensor)
         return info is not None and info.name in ("unsqueeze", "__getitem__", "view", "reshape")
 

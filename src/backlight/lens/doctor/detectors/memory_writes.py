@@ -63,7 +63,7 @@ class MemoryWrites(Part):
         self.writes: dict[int, Write] = {}  # memory -> the last uncounted write
         self.exposed: dict[int, Place] = {}  # memory -> where NumPy got it
         self.prints: dict[int, list[Print]] = {}  # node -> of what it saved
-        self.told: set[int] = set()
+        self.reported: set[int] = set()
         self.last_write: tuple | None = None  # (memory, op, code, lasti)
 
     def called(self, call: Call) -> None:
@@ -216,9 +216,9 @@ class MemoryWrites(Part):
 
     def _report(self, node, kept: Kept, known: Print | None) -> None:
         memory = self.engine.memory_of(kept.tensor)[0]
-        if memory in self.told:
+        if memory in self.reported:
             return
-        self.told.add(memory)
+        self.reported.add(memory)
         line = self.engine.line_of(node)
         saved = "" if line is None else f" at {line.file.rpartition('/')[2]}:{line.line}"
         evidence = [f"{node.name()} saved {kept.name}, of shape {tuple(kept.tensor.shape)}{saved}."]

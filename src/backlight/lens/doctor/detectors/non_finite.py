@@ -29,7 +29,7 @@ RISKY |= {"acos", "asin", "atan2", "std", "var", "cdist", "exp", "arccos", "arcs
 
 
 @dataclass(slots=True)
-class Birth:
+class NonFiniteOrigin:
     """A NaN or an infinity that an op made.
 
     Args:
@@ -47,13 +47,13 @@ class Birth:
     lasti: int
     evidence: str
     cause: Cause
-    parent: "Birth | None" = None
+    parent: "NonFiniteOrigin | None" = None
     recorded: bool = False
     handled: bool = False
 
 
 @dataclass(slots=True)
-class Spoilt:
+class NonFiniteGradient:
     """A gradient that a node made NaN or infinite out of finite ones."""
 
     kind: str
@@ -69,12 +69,12 @@ class NonFinite(Part):
 
     def __init__(self, silent):
         super().__init__(silent)
-        self.troubled: dict[int, tuple] = {}  # tensors that are not finite -> (weak reference, Birth or None)
-        self.births: list[Birth] = []
+        self.troubled: dict[int, tuple] = {}  # tensors that are not finite -> (weak reference, NonFiniteOrigin or None)
+        self.origins: list[NonFiniteOrigin] = []
         self.risks: dict[int, str] = {}  # nodes -> what was risky about their inputs
-        self.spoilt: Spoilt | None = None
+        self.bad_gradient: NonFiniteGradient | None = None
         self.root_is_finite = True
-        self.told = False
+        self.reported = False
 
     def called(self, call: Call) -> None:
         """Look at what an op returns."""
@@ -97,7 +97,7 @@ class NonFinite(Part):
             return
         inputs = [one for one in inputs if all(one is not out for out in outs)] or inputs
         for out, kind in bad:
-            self._note(out, self._birth(call, name, kind, inputs, sick, out))
+            self._note(out, self._new_origin(call, name, kind, inputs, sick, out))
 
     def _handle(self, call: Call) -> None:
         """A program that looks for NaN knows of it."""
@@ -106,29 +106,29 @@ class NonFinite(Part):
             if known is not None and known[0] is not None and not call.name.startswith("__"):
                 known[0].handled = True
 
-    def _birth(self, call: Call, name: str, kind: str, inputs: list, sick: list, out) -> Birth | None:
+    def _new_origin(self, call: Call, name: str, kind: str, inputs: list, sick: list, out) -> NonFiniteOrigin | None:
         """Return what made a tensor NaN or infinite; None if that was given, not made."""
-        births = [one[0] for one in sick if one[0] is not None]
-        for birth in births:
-            if birth.kind == kind:
-                return birth
+        origins = [one[0] for one in sick if one[0] is not None]
+        for origin in origins:
+            if origin.kind == kind:
+                return origin
         kinds = {one[1] for one in sick} | {found for one in inputs if (found := self._kind(one)) is not None}
         if kind in kinds or not inputs or name in GIVEN or call.name.startswith("__set"):
-            return births[0] if births else None
+            return origins[0] if origins else None
         values = [None if one is out else self.values(one) for one in inputs]
         cause = cause_of(name, values, kind.lower(), out=self.values(out))
         what = f"{name} at {said_at(call.code, call.lasti)} returned {_count(self.values(out), kind)}"
         evidence = f"{what}; {cause.seen or ('an infinity went in.' if 'inf' in kinds else 'its inputs were finite.')}"
-        birth = Birth(kind, name, call.code, call.lasti, evidence, cause, births[0] if births else None)
-        birth.recorded = out.requires_grad
-        self.births.append(birth)
-        del self.births[:-100]
-        return birth
+        origin = NonFiniteOrigin(kind, name, call.code, call.lasti, evidence, cause, origins[0] if origins else None)
+        origin.recorded = out.requires_grad
+        self.origins.append(origin)
+        del self.origins[:-100]
+        return origin
 
-    def _note(self, tensor, birth: Birth | None) -> None:
+    def _note(self, tensor, origin: NonFiniteOrigin | None) -> None:
         key, troubled = id(tensor), self.troubled
         kind = self._kind(tensor)
-        troubled[key] = weakref.ref(tensor, lambda _: troubled.pop(key, None)), (birth, kind)
+        troubled[key] = weakref.ref(tensor, lambda _: troubled.pop(key, None)), (origin, kind)
 
     def _known(self, tensor) -> tuple | None:
         known = self.troubled.get(id(tensor))
@@ -142,7 +142,7 @@ class NonFinite(Part):
         return None if values is None else kind_of(values)
 
     def _note_risk(self, call: Call, name: str, out) -> None:
-        """Remember what an op's slope may not stand, for when its gradient is spoilt."""
+        """Note inputs at which the derivative of an op is not finite, in case its gradient is not finite."""
         if not is_computed(out):
             return
         values = [self.values(one) if self.engine.is_tensor(one) else one for one in call.args]
@@ -160,18 +160,18 @@ class NonFinite(Part):
             return
         self.root_is_finite = False
         known = self._known(tensor)
-        birth = None if known is None else known[0]
-        if birth is None or self.told:
+        origin = None if known is None else known[0]
+        if origin is None or self.reported:
             return
-        self.told = True
-        self._report_birth(birth, f"The loss at {said(place)} is {kind}.")
+        self.reported = True
+        self._report_origin(origin, f"The loss at {said(place)} is {kind}.")
 
-    def _report_birth(self, birth: Birth, *more: str) -> None:
-        birth.handled = True
-        first = birth.parent if birth.parent is not None else birth
-        evidence = [first.evidence] + ([birth.evidence] if birth is not first else []) + list(more)
-        name = "nan-in-forward" if birth.kind == "NaN" else "infinite-loss"
-        path = way("loss", f"{birth.name} at {said_at(birth.code, birth.lasti)}")
+    def _report_origin(self, origin: NonFiniteOrigin, *more: str) -> None:
+        origin.handled = True
+        first = origin.parent if origin.parent is not None else origin
+        evidence = [first.evidence] + ([origin.evidence] if origin is not first else []) + list(more)
+        name = "nan-in-forward" if origin.kind == "NaN" else "infinite-loss"
+        path = way("loss", f"{origin.name} at {said_at(origin.code, origin.lasti)}")
         found = rule(name).found(
             place=place_of(first.code, first.lasti),
             evidence=tuple(evidence),
@@ -184,27 +184,27 @@ class NonFinite(Part):
 
     def started(self, run: Run) -> None:
         """Begin to look for the first gradient that is not finite."""
-        self.spoilt = None
+        self.bad_gradient = None
 
     def ran(self, run: Run, node, grad_outputs, grad_inputs) -> None:
         """Note the first node that makes a gradient NaN or infinite, and the next that makes NaN of infinity."""
-        if not grad_inputs or not self.root_is_finite or self.told:
+        if not grad_inputs or not self.root_is_finite or self.reported:
             return
         made = self._worst(grad_inputs)
-        if made is None or (self.spoilt is not None and (self.spoilt.kind == "NaN" or made == "inf")):
+        if made is None or (self.bad_gradient is not None and (self.bad_gradient.kind == "NaN" or made == "inf")):
             return
-        if self.spoilt is None and self._worst(grad_outputs) is None:
-            self.spoilt = self._spoil(node, made, grad_outputs, grad_inputs)
-        elif self.spoilt is not None and made == "NaN" and not self.spoilt.then:
+        if self.bad_gradient is None and self._worst(grad_outputs) is None:
+            self.bad_gradient = self._note_gradient(node, made, grad_outputs, grad_inputs)
+        elif self.bad_gradient is not None and made == "NaN" and not self.bad_gradient.then:
             line = self.engine.line_of(node)
             where = "" if line is None else f" at {line.file.rpartition('/')[2]}:{line.line}"
-            self.spoilt.then.append(f"{node.name()}{where} made NaN of it (0 · inf).")
+            self.bad_gradient.then.append(f"{node.name()}{where} made NaN of it (0 · inf).")
 
     def _worst(self, gradients) -> str | None:
         kinds = {self._kind(one) for one in gradients if one is not None}
         return "NaN" if "NaN" in kinds else "inf" if "inf" in kinds else None
 
-    def _spoil(self, node, kind: str, grad_outputs, grad_inputs) -> Spoilt:
+    def _note_gradient(self, node, kind: str, grad_outputs, grad_inputs) -> NonFiniteGradient:
         line = self.engine.line_of(node)
         place = None if line is None else Place(*line)
         arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
@@ -220,40 +220,44 @@ class NonFinite(Part):
         risk = self.risks.get(self.engine.key_of(node))
         if risk:
             evidence.append(risk)
-        return Spoilt(kind, node.name(), place, evidence, cause)
+        return NonFiniteGradient(kind, node.name(), place, evidence, cause)
 
     def accumulated(self, run: Run, tensor, arrived, before) -> None:
         """Report a spoilt gradient when it gets into `.grad`."""
-        if self.spoilt is None or self.told:
+        if self.bad_gradient is None or self.reported:
             return
         kind = self._kind(arrived)
         if kind is None:
             return
-        self.told = True
-        spoilt, name = self.spoilt, self.silent.flow.name_of(tensor)
-        evidence = (*spoilt.evidence, *spoilt.then, f"{name}.grad has {_count(self.values(arrived), kind)}.")
+        self.reported = True
+        bad_gradient, name = self.bad_gradient, self.silent.flow.name_of(tensor)
+        evidence = (
+            *bad_gradient.evidence,
+            *bad_gradient.then,
+            f"{name}.grad has {_count(self.values(arrived), kind)}.",
+        )
         found = rule("nan-gradient" if kind == "NaN" else "infinite-gradient").found(
-            place=spoilt.place or place_of(run.code, run.lasti),
+            place=bad_gradient.place or place_of(run.code, run.lasti),
             evidence=evidence,
-            title=f"the gradient of {name} is {kind}: it comes from {spoilt.node}",
-            cause=spoilt.cause.cause,
-            cure=spoilt.cause.cure,
-            path=way("loss", spoilt.node, name),
+            title=f"the gradient of {name} is {kind}: it comes from {bad_gradient.node}",
+            cause=bad_gradient.cause.cause,
+            cure=bad_gradient.cause.cure,
+            path=way("loss", bad_gradient.node, name),
         )
         self.session.add(found)
 
     def ended(self, run: Run) -> None:
         """Forget the run."""
         self.root_is_finite = True
-        self.spoilt = None
+        self.bad_gradient = None
 
     def end(self, problem) -> None:
-        """Report NaNs that were recorded and that nobody made finite."""
-        if self.told:
+        """Report NaNs that were recorded and never made finite."""
+        if self.reported:
             return
-        for birth in self.births:
-            if birth.kind == "NaN" and birth.recorded and not birth.handled:
-                self._report_birth(birth)
+        for origin in self.origins:
+            if origin.kind == "NaN" and origin.recorded and not origin.handled:
+                self._report_origin(origin)
                 return
 
 
@@ -280,7 +284,7 @@ def _count(values: np.ndarray, kind: str) -> str:
 
 
 def _zero_where_bad(arrived: np.ndarray | None, handed: np.ndarray) -> bool:
-    """Tell whether the gradient that arrived is 0 wherever the one that was handed on is NaN."""
+    """Return whether the gradient that arrived is 0 wherever the outgoing one is NaN."""
     if arrived is None or arrived.shape != handed.shape:
         return False
     bad = np.isnan(handed)

@@ -39,7 +39,7 @@ class Optimisers(Part):
                 self.replaced[id(parameter)] = weakref.ref(parameter), olds, named, place
 
     def is_gone(self, tensor) -> bool:
-        """Tell whether a parameter was replaced by another."""
+        """Return whether a parameter was replaced by another."""
         known = self.gone.get(id(tensor))
         return known is not None and known() is tensor
 
@@ -94,7 +94,7 @@ class Optimisers(Part):
         self.memories = {key: leaves for key, leaves in self.memories.items() if key[0] != run.number}
 
     def accumulated(self, run, tensor, arrived, before) -> None:
-        """Tell of two leaves that share memory and get a gradient each."""
+        """Report two leaves that share memory and get a gradient each."""
         if not tensor.is_leaf or not tensor.numel() or self.values(tensor) is None:
             return
         memory = self.engine.memory_of(tensor)[0]  # of the tensor itself: its values may be a copy

@@ -28,7 +28,9 @@ class Rebinding(Part):
 
     def __init__(self, silent):
         super().__init__(silent)
-        self.slopes: dict[int, tuple] = {}  # tensors computed from a leaf's .grad -> (weak reference, id of the leaf)
+        self.from_grads: dict[
+            int, tuple
+        ] = {}  # tensors computed from a leaf's .grad -> (weak reference, id of the leaf)
         self.updates: dict[tuple[CodeType, int], str] = {}  # lines that lose requires_grad -> the leaf's name
 
     def read_grad(self, tensor, grad, frame) -> None:
@@ -39,7 +41,7 @@ class Rebinding(Part):
     def called(self, call: Call) -> None:
         """Follow what is computed from gradients."""
         name = self.silent.name
-        if not self.slopes or not self.engine.is_tensor(call.out):
+        if not self.from_grads or not self.engine.is_tensor(call.out):
             return
         tensors = [one for one in call.args if self.engine.is_tensor(one)]
         leaf = next((known for one in tensors if (known := self._leaf_of(one)) is not None), None)
@@ -57,7 +59,7 @@ class Rebinding(Part):
             self.updates[call.code, call.lasti] = name or "the parameter"
 
     def going_back(self, tensor, keep, place) -> None:
-        """Tell of a backward that has nowhere to go since an update lost requires_grad."""
+        """Report a backward that has nowhere to go since an update lost requires_grad."""
         if tensor.requires_grad or not self.updates:
             return
         for cut in self.silent.flow.cuts_in(self.silent.flow.of(tensor).cuts):
@@ -77,11 +79,11 @@ class Rebinding(Part):
         self.session.add(found)
 
     def _note(self, tensor, leaf: int) -> None:
-        key, slopes = id(tensor), self.slopes
-        slopes[key] = weakref.ref(tensor, lambda _: slopes.pop(key, None)), leaf
+        key, from_grads = id(tensor), self.from_grads
+        from_grads[key] = weakref.ref(tensor, lambda _: from_grads.pop(key, None)), leaf
 
     def _leaf_of(self, tensor) -> int | None:
-        known = self.slopes.get(id(tensor))
+        known = self.from_grads.get(id(tensor))
         return known[1] if known is not None and known[0]() is tensor else None
 
 

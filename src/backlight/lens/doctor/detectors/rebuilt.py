@@ -24,7 +24,7 @@ class Rebuilt(Part):
         self.reads: dict[int, tuple] = {}  # leaves whose .grad was read and None -> (weak reference, place)
 
     def called(self, call: Call) -> None:
-        """Tell of torch.tensor([...]) of tensors that require grad, and of tolist()."""
+        """Report torch.tensor([...]) of tensors that require grad, and of tolist()."""
         if call.name in COPIES and call.args and isinstance(call.args[0], (list, tuple)):
             lost = [one for one in self.silent.tensors_in(call.args[0]) if one.requires_grad]
             if lost and self.engine.module.is_grad_enabled():
@@ -51,7 +51,7 @@ class Rebuilt(Part):
         self.session.add(rule("tensor-of-tensors").found(place=place, evidence=evidence, corrected=corrected))
 
     def going_back(self, tensor, keep, place) -> None:
-        """Tell of a loss that is a leaf, and was made of numbers that came from tensors that require grad."""
+        """Report a loss that is a leaf, and was made of numbers that came from tensors that require grad."""
         flow = self.silent.flow
         info = flow.of(tensor)
         leaf = info.leaf
@@ -96,7 +96,7 @@ class Rebuilt(Part):
                     self._expect(param, place, None)
 
     def _look_for_number(self, params: list) -> None:
-        """Tell of a loss that is a leaf made of a number, where numbers had left the graph of what is optimised.
+        """Report a loss that is a leaf made of a number, where numbers had left the graph of what is optimised.
 
         What Python computes with numbers is not followed; but nothing else explains such a loss.
         """
@@ -116,7 +116,7 @@ class Rebuilt(Part):
             self.reads[id(tensor)] = weakref.ref(tensor), place, name
 
     def end(self, problem) -> None:
-        """Tell of new leaves that got the gradient which a leaf before them misses."""
+        """Report new leaves that got the gradient which a leaf before them misses."""
         flow = self.silent.flow
         for reference, place, name in self.reads.values():
             tensor = reference()
@@ -132,7 +132,7 @@ class Rebuilt(Part):
         flow = self.silent.flow
         cuts = flow.cuts_before(old, new.cuts)
         if any(cut.name in ("item", "tolist") for cut in cuts):
-            return  # a loss made of numbers, told already
+            return  # a loss made of numbers, reported already
         where = place if new.code is None else place_of(new.code, new.lasti)
         made = f"made at {said(where)}" if new.code is not None else "made on the fly"
         evidence = [f"A tensor of shape {new.shape}, {made}, is a leaf; it got the gradient."]

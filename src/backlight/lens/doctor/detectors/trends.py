@@ -48,7 +48,7 @@ class Trends(Part):
         self.layers: dict[tuple, Layer] = {}
         self.paths: list[str] = []
         self.growths: dict[int, Growth] = {}
-        self.told = False
+        self.reported = False
 
     def entered(self, module, path) -> None:
         """Note which module runs."""
@@ -74,7 +74,7 @@ class Trends(Part):
 
     def accumulated(self, run: Run, tensor, arrived, before) -> None:
         """Follow the norm of a leaf's gradient."""
-        values = None if self.told else self.values(arrived)
+        values = None if self.reported else self.values(arrived)
         if values is None:
             return
         key = id(tensor)
@@ -89,7 +89,7 @@ class Trends(Part):
             self._report_growth(run, tensor, growth.norms)
 
     def _report_growth(self, run: Run, tensor, norms: list[float]) -> None:
-        self.told = True
+        self.reported = True
         name = self.silent.flow.name_of(tensor)
         listed = " → ".join(short(norm) for norm in norms[-5:])
         evidence = (f"The norm of {name}.grad in {len(norms)} backwards in a row: {listed}.",)

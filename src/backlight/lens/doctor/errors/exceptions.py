@@ -58,8 +58,8 @@ def on_leaf(scene: Scene) -> Finding:
 def unused(scene: Scene) -> Finding:
     """An input that the output does not depend on: BL604 where it is made in the very call."""
     call = None if scene.spot is None else scene.spot.call
-    asked = call.args[1] if call is not None and len(call.args) > 1 else None
-    several = asked.elts if isinstance(asked, (ast.List, ast.Tuple)) else [asked]
+    requested = call.args[1] if call is not None and len(call.args) > 1 else None
+    several = requested.elts if isinstance(requested, (ast.List, ast.Tuple)) else [requested]
     remade = [one for one in several if isinstance(one, (ast.Subscript, ast.Call))]
     if not remade:
         return plain("BL601", scene)

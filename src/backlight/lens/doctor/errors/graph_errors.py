@@ -53,7 +53,7 @@ def _freed_before(history: History, failure: Failure) -> tuple:
 
 
 def reads_saved(expression: ast.AST | None) -> bool:
-    """Tell whether an expression reads what a node saved."""
+    """Return whether an expression reads what a node saved."""
     return isinstance(expression, ast.Attribute) and expression.attr.startswith(("_saved_", "_raw_saved_", "saved_"))
 
 
@@ -88,7 +88,7 @@ def _carrying(file: str, line: int):
 
 
 def _may_be_none(tree: ast.Module, name: str) -> bool:
-    """Tell whether a state may be None at first: the program assigns None to it, or is given it as an argument."""
+    """Return whether a state may be None at first: the program assigns None to it, or is given it as an argument."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg) and node.arg == name:
             return True
@@ -120,7 +120,7 @@ def modified(scene: Scene) -> Finding:
 
 
 def _versions(text: str) -> str:
-    """Say which tensor it is and what its count of writes was and is."""
+    """Describe which tensor it is and what its count of writes was and is."""
     shape, versions = SHAPE.search(text), VERSIONS.search(text)
     of = f" of shape [{shape[1]}]" if shape else ""
     if versions is None:
@@ -152,7 +152,7 @@ def _at_one_line(writes: list[PastWrite], now: int) -> list[PastWrite]:
 
 
 def _is_step(write: PastWrite) -> bool:
-    """Tell whether a write happened in `optimizer.step()`."""
+    """Return whether a write happened in `optimizer.step()`."""
     return corrections.method_of(write.spot, "step") is not None
 
 

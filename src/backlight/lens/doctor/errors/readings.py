@@ -63,7 +63,7 @@ def maker(session: Session, tensor, name: str | None) -> Spot | None:
 
 
 def of_leaf(session: Session, tensor) -> bool:
-    """Tell whether a tensor was computed from a leaf directly."""
+    """Return whether a tensor was computed from a leaf directly."""
     nodes = [inner for inner, _ in tensor.grad_fn.next_functions if inner is not None]
     return bool(nodes) and any(engine.is_leaf_node(nodes[0]) for engine in session.engines)
 

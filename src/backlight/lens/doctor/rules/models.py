@@ -1,4 +1,4 @@
-"""BL72x and BL82x: what goes wrong with a model as a whole, or slowly; no engine says anything of it."""
+"""BL72x and BL82x: mistakes in a complete model, or slow ones; no engine reports them."""
 
 from backlight.lens.doctor.rule import Rule
 from backlight.lens.finding import NOTE, WARNING

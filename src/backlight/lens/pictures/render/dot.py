@@ -1,4 +1,4 @@
-"""A picture in Graphviz's language, for those who want to go on from there; nothing here needs Graphviz."""
+"""A picture in Graphviz's language, for further processing; nothing here needs Graphviz."""
 
 from collections.abc import Collection
 

@@ -95,7 +95,7 @@ class Writer:
         return nearest
 
     def _leads(self, item: str, wanted: str) -> bool:
-        """Tell whether an item was computed from another."""
+        """Return whether an item was computed from another."""
         waiting, seen_already = [item], {item}
         while waiting:
             for arrow in self.seen.into[waiting.pop()]:
