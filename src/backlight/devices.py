@@ -1,4 +1,4 @@
-"""The `device` object: backlight computes on the CPU, and says so plainly when asked for another."""
+"""The `device` object: backlight computes on the CPU; any other device is refused."""
 
 from backlight.errors import GraphError
 
@@ -67,7 +67,7 @@ _REFUSALS = {
 
 
 def require_cpu(where) -> device:
-    """Return the CPU device, or say that the one asked for is not available here.
+    """Return the CPU device, or raise if the requested one is not available.
 
     Raises:
         RuntimeError: `where` names an accelerator.

@@ -94,7 +94,7 @@ int32 = int = dtype._made("int32", np.int32, INTEGERS, "Int")
 int64 = long = dtype._made("int64", np.int64, INTEGERS, "Long")
 bool = dtype._made("bool", np.bool_, BOOLS, "Bool")
 
-# Names that a script may compare a dtype with; no tensor is of these, and asking for one says so.
+# Names that a script may compare a dtype with; no tensor has these, and requesting one raises.
 complex64 = cfloat = dtype._made("complex64", np.complex64, COMPLEX, "ComplexFloat")
 complex128 = cdouble = dtype._made("complex128", np.complex128, COMPLEX, "ComplexDouble")
 

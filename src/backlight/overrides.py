@@ -105,21 +105,21 @@ Public = FunctionType | BuiltinFunctionType
 
 
 _override_switch = SharedSwitch()
-_held: list[object] = []  # what needs to be asked now: a token for each class that answers, and each mode that is on
+_held: list[object] = []  # a token for each class with `__torch_function__`, and each active mode
 
 
 _makers: set[Public] = set()
 
 
 def answer_while_alive(cls: type) -> None:
-    """Let public functions ask a class of arguments, as long as it is there."""
+    """Have public functions try the `__torch_function__` of a class, as long as the class exists."""
     token = object()
     enable_overrides(token)
     weakref.finalize(cls, disable_overrides, token).atexit = False
 
 
 class asked_about(Block):  # noqa: N801 - used as a function
-    """Let public functions ask all classes of arguments inside the block, types that are no tensors among them."""
+    """Have public functions try all classes of arguments inside the block, also types that are no tensors."""
 
     def _block_state(self) -> object:
         return object()
@@ -132,7 +132,7 @@ class asked_about(Block):  # noqa: N801 - used as a function
 
 
 def enable_overrides(token: object) -> None:
-    """Let public functions ask until `disable_overrides` is called with the same token."""
+    """Have public functions try overrides until `disable_overrides` is called with the same token."""
     with observers.lock:
         if all(one is not token for one in _held):
             _held.append(token)
@@ -140,14 +140,14 @@ def enable_overrides(token: object) -> None:
 
 
 def disable_overrides(token: object) -> None:
-    """Let them ask no longer, if nobody else needs it."""
+    """Stop that, if no other token is held."""
     with observers.lock:
         _held[:] = [one for one in _held if one is not token]
         _override_switch.apply(len(_held) > 0, _apply_overrides)
 
 
 def _apply_overrides() -> None:
-    """Let public functions ask, or no longer; may be repeated where it was interrupted."""
+    """Install or remove the overrides; may be repeated after an interrupt."""
     if _held:
         install_overrides(_overrides())
         if core is not None:
@@ -161,7 +161,7 @@ def _apply_overrides() -> None:
 
 @cache
 def _overrides() -> list[InterceptedFunction]:
-    """Return what stands before public functions that are no ops, and around the backward walk."""
+    """Return the interceptions of public functions that are no ops, and of the backward pass."""
     public = {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
     plain = {one: maker for one, maker in public.items() if type(one) is FunctionType and not _is_op(one)}
     _makers.update(one for one, maker in public.items() if maker)
@@ -174,14 +174,14 @@ def _is_op(function: FunctionType) -> bool:
 
 
 def _override_for_core(function, args: tuple, kwargs: dict):
-    """Ask about a call of a function that takes `out`; None lets it go on."""
+    """Try overrides for a call of a function that takes `out`; None runs the function."""
     found = torch_function.asked(function, args, kwargs, function in _makers)
     return None if found is torch_function.UNHANDLED else found
 
 
 def _namespaces() -> dict[str, object]:
     return {
-        "torch": importlib.import_module("backlight"),  # the front door stands on no floor
+        "torch": importlib.import_module("backlight"),  # the top package is on no floor
         "torch.functional": autograd,
         "torch.nn.functional": functional,
         "torch.nn.init": init,
@@ -195,7 +195,7 @@ def _functions() -> Iterator[tuple[str, str, Public]]:
     """Yield PyTorch's functions: (namespace, name, function); and note how each is called."""
     for space, module in _namespaces().items():
         names = ("grad", "backward") if module is autograd else module.__all__
-        for name in sorted({*names} - {"Reranker"}):  # asking for that class would import it
+        for name in sorted({*names} - {"Reranker"}):  # reading that attribute would import it
             function = getattr(module, name)
             if name[0] != "_" and name not in IGNORED and callable(function) and not isinstance(function, type):
                 yield space, name, _noted(function, f"{space}.{name}")
@@ -278,10 +278,10 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args, 
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:
-    """Let modes and classes answer for the decorated function.
+    """Let modes and classes override the decorated function.
 
     Args:
-        dispatcher: takes the function's arguments and returns those that are asked.
+        dispatcher: takes the function's arguments and returns the relevant ones.
     """
 
     def decorate(function: Callable) -> Callable:
@@ -345,7 +345,7 @@ class TorchFunctionMode(Block):
     """Answers for all public functions inside a `with` block: override `__torch_function__`."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        """Answer a call; what is called in here goes to the modes outside."""
+        """Handle a call; calls made in here go to the outer modes."""
         raise NotImplementedError
 
     def _block_state(self):

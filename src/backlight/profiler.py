@@ -117,7 +117,7 @@ class profile(Block):  # noqa: N801 - PyTorch's name
             "with_flops": with_flops,
             "with_modules": with_modules,
         }
-        measure(**self._options)  # refuses now what is not there
+        measure(**self._options)  # raises now for unknown options
         self.activities = _present(activities)
         self.schedule = schedule or _record_always
         self.on_trace_ready = on_trace_ready
@@ -210,13 +210,13 @@ class profile(Block):  # noqa: N801 - PyTorch's name
 
 
 def _present(activities: Iterable[ProfilerActivity] | None) -> set[ProfilerActivity]:
-    """Return what is to be measured and can be."""
-    requested = supported_activities() if activities is None else set(activities)
-    for one in requested:
+    """Return the activities that are wanted and supported."""
+    wanted = supported_activities() if activities is None else set(activities)
+    for one in wanted:
         if not isinstance(one, ProfilerActivity):
             raise ArgumentError(f"activities must be of ProfilerActivity, got {one!r}")
-    for one in sorted(requested - supported_activities(), key=lambda one: one.value):
+    for one in sorted(wanted - supported_activities(), key=lambda one: one.value):
         warnings.warn(f"{one.name} is not available, disabling {one.name} profiling", UserWarning, stacklevel=3)
-    if ProfilerActivity.CPU not in requested:
+    if ProfilerActivity.CPU not in wanted:
         raise ValueProblem("activities must contain ProfilerActivity.CPU: there is nothing else to measure here")
-    return requested & supported_activities()
+    return wanted & supported_activities()

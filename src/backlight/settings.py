@@ -62,7 +62,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Return what `use_deterministic_algorithms` was told of `warn_only`."""
+    """Return the `warn_only` given to `use_deterministic_algorithms`."""
     return _set["warn only"]
 
 

@@ -187,13 +187,13 @@ def make_tensor(
         )
     if not isinstance(dtype, dtypes.dtype):
         raise ArgumentError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor()")
-    whole = not dtype.is_floating_point
-    if requires_grad and whole:
+    integral = not dtype.is_floating_point
+    if requires_grad and integral:
         raise ValueProblem(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     noncontiguous = noncontiguous and functools.reduce(lambda x, y: x * y, size, 1) > 1
     size = (*size[:-1], 2 * size[-1]) if noncontiguous else size
     low, high = _limits(dtype, low, high)
-    if whole:
+    if integral:
         made = randint(math.ceil(low), math.ceil(high), size, device=device, dtype=dtype)
     else:
         made = _drawn(empty(size, device=device, dtype=dtype), low, high)
@@ -202,7 +202,7 @@ def make_tensor(
     elif memory_format is not None:
         made = made.clone(memory_format=memory_format)
     if exclude_zero:
-        made[made == 0] = 1 if whole else finfo(dtype).tiny
+        made[made == 0] = 1 if integral else finfo(dtype).tiny
     return made.requires_grad_(requires_grad) if requires_grad else made
 
 

@@ -10,7 +10,7 @@ from snippets import always_warning, assert_shows_the_same, run
 
 import backlight
 from backlight.codegen.declaration import TABLE
-from backlight.dispatch.numerical_hazards import PITFALLS, cause_of
+from backlight.dispatch.numerical_hazards import HAZARDS, cause_of
 from backlight.errors import AnomalyError
 from backlight.kernels.reduction.summaries import INFINITE, NAN, oddities
 
@@ -461,7 +461,7 @@ def test_oddities_are_found_in_any_layout(dtype):
 
 def test_every_pitfall_is_looked_at_without_complaint():
     numbers = np.array([-2.0, -1.0, 0.0, 1.0, INF, np.nan])
-    for row in PITFALLS:
+    for row in HAZARDS:
         for op in row.ops.split():
             for kind in ("nan", "inf", "slope"):
                 found = cause_of(op, (numbers, numbers), kind, out=numbers)

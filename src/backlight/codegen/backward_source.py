@@ -37,8 +37,8 @@ def backward_into_source(schema: OpSchema) -> str:
     together = {name for rule in schema.op.rules if len(rule.inputs) > 1 for name in rule.inputs}
     for p in schema.differentiable:
         end, grad = f"e_{p.name}", f"g_{p.name}"
-        asked = f" and {end} is not None" if p.name in together else ""
-        lines += [f"if {grad} is not None{asked}:", "    try:", f"        present = buffers[{end}]"]
+        wanted = f" and {end} is not None" if p.name in together else ""
+        lines += [f"if {grad} is not None{wanted}:", "    try:", f"        present = buffers[{end}]"]
         lines += ["    except KeyError:", f"        add_to_output({end}.node, {end}.number, {grad})", "    else:"]
         lines += ["        if present is None:", f"            buffers[{end}] = {grad}"]
         lines += [f"        elif {end} in owned:", f"            add(present, {grad}, present)", "        else:"]

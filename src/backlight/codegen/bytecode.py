@@ -1,7 +1,7 @@
-"""Translates one-expression forwards and derivatives into programs that the compiled core runs (csrc/programs.h).
+"""Translate one-expression forwards and derivatives into programs that the compiled core runs (csrc/programs.h).
 
-What is elementwise and made of arithmetic, comparisons and the functions in CALLS has a program; options stand at their
-defaults, and conditions on them are decided here. Anything else raises Untranslatable, and stays Python's.
+Elementwise expressions of arithmetic, comparisons and the functions in CALLS have a program; options have their
+defaults, and conditions on them are decided here. Anything else raises Untranslatable, and runs in Python.
 """
 
 import ast
@@ -16,7 +16,7 @@ MOST_CONSTANTS, MOST_SCRATCH, MOST_STEPS, MOST_SOURCES = 8, 8, 24, 8
 
 BINARY = {ast.Add: "ADD", ast.Sub: "SUB", ast.Mult: "MUL", ast.Div: "DIV", ast.BitAnd: "AND", ast.BitOr: "OR"}
 COMPARISONS = {ast.Lt: "LT", ast.LtE: "LE", ast.Gt: "GT", ast.GtE: "GE", ast.Eq: "EQ", ast.NotEq: "NE", ast.Is: "IS"}
-FOLDED = {  # what is done at once with numbers that are known
+FOLDED = {  # constant folding
     "ADD": operator.add,
     "SUB": operator.sub,
     "MUL": operator.mul,
@@ -58,7 +58,7 @@ class Untranslatable(Exception):
 
 
 class Value(NamedTuple):
-    """What a part of an expression is: a number known now, or a register; `truth` if it holds 1 or 0 for a bool."""
+    """The value of a subexpression: a constant, or a register; `truth` if it holds 1 or 0 for a bool."""
 
     register: int = -1
     number: float | int | bool | str | None = None
@@ -66,15 +66,15 @@ class Value(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program as the core is told it, the names of its sources in order, and those of its instructions."""
+    """A program in the core's encoding, with the names of its sources, in order, and of its instructions."""
 
     sources: tuple[str, ...]
     steps: bytes
     constants: tuple[float, ...]
     instructions: tuple[str, ...]
 
-    def told(self) -> tuple:
-        """Return what the core reads."""
+    def encoded(self) -> tuple:
+        """Return the tuple that the core reads."""
         return len(self.sources), self.steps, self.constants
 
 
@@ -82,11 +82,11 @@ def program_of(function, arguments: dict[str, object], instructions: tuple[str, 
     """Translate a function of arrays.
 
     Args:
-        arguments: for each parameter the name of the array that it is, or what it is as an option.
-        instructions: the core's names of what it can do, in order.
+        arguments: for each parameter the name of its array, or the value of the option.
+        instructions: the core's instructions by name, in order.
 
     Raises:
-        Untranslatable: it is no expression, or one that has no program.
+        Untranslatable: it is no expression, or has no program.
     """
     translator = _Translator(instructions)
     given = {
@@ -213,7 +213,7 @@ class _Translator:
         return _number(self.globals.get(node.id))
 
     def _attribute(self, node) -> Value:
-        """Read a dtype: where it is asked for, it tells half types apart, and programs never run on these."""
+        """Read a dtype: rules test it for half types only, on which programs never run."""
         if node.attr == "itemsize":
             return Value(number=4)
         if node.attr == "dtype":

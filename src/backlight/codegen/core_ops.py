@@ -1,7 +1,7 @@
-"""The compiled core's share of the ops: which of them it runs, and what it must know of each (csrc/core_op.c).
+"""The ops that the compiled core runs, and what it must know of each (csrc/core_op.c).
 
 An op whose forward and derivatives are programs (codegen/bytecode.py) is called through an OpFunction, which computes
-and records plain small tensors in C, exactly as the generated Python code would, and calls that for all else.
+and records plain small tensors in C, exactly as the generated Python code would, and calls that code otherwise.
 """
 
 from backlight.codegen.bytecode import Program, Untranslatable, program_of
@@ -24,7 +24,7 @@ GRAD, OUT = -1, -2  # sources of a derivative that are no inputs
 
 
 def start(tensor_class: type) -> None:
-    """Tell the core the classes it works with."""
+    """Give the core the classes and functions that it works with."""
     if core is not None:
         core.core_setup(
             {
@@ -89,7 +89,7 @@ def _in_order(program: Program, names: list[str]) -> tuple:
 
 
 def _derivative(op: Op, name: str, names: list[str], defaults: dict):
-    """Return the derivative for one input: (numbers of its sources, program), or None if it hands the gradient on."""
+    """Return the derivative for one input: (numbers of its sources, program), or None if it is the identity."""
     rule = next(rule for rule in op.rules if name in rule.inputs)
     if len(rule.inputs) > 1 or "xp" in rule.wants:
         raise Untranslatable("a rule for several inputs")
@@ -98,7 +98,7 @@ def _derivative(op: Op, name: str, names: list[str], defaults: dict):
     if program.instructions == ("COPY",) and program.sources == ("grad",):
         return None
     numbers = {"grad": GRAD, "out": OUT, **{one: number for number, one in enumerate(names)}}
-    return tuple(numbers[source] for source in program.sources), program.told()
+    return tuple(numbers[source] for source in program.sources), program.encoded()
 
 
 def _bits(users: list[str] | None, schema: OpSchema) -> int:

@@ -12,14 +12,14 @@ NOTE [Declaring an op]
 * `xp` is the array module. A parameter without annotation is an array, one annotated `Array | None` an array that may
   be missing, `Arrays` a list of arrays; any other annotation marks an option.
 * A derivative's parameters are exactly what the node keeps: `grad`, `out`, an input, an option, `x_shape` (the shape of
-  input x), a value in `keeps`. Beside these it may ask for `ops` (the op table, on whatever kind of value the rule runs
-  on) and `needs` (which of the inputs named in its decorator want a gradient, when it names several).
+  input x), a value in `keeps`. It may also have `ops` (the op table, for the kind of value that the rule runs
+  on) and `needs` (which of the inputs named in its decorator need a gradient, if it names several).
 * A rule is plain expressions: it runs on arrays in an ordinary backward and on tensors under create_graph. A rule that
-  takes `xp` runs on arrays only; its op declares a `composite` too, the same function written in other ops, which
+  takes `xp` runs on arrays only; its op declares a `decomposition` too, the same function written in other ops, which
   create_graph differentiates instead.
-* For forward mode an op may say how its tangents follow (`tangent=`), or declare a rule for them beside the derivative
-  (`@tanh.tangent("input")`): NOTE [Tangent rules] in codegen/pushforward.py. Without, they are derived from the
-  derivative.
+* For forward mode an op may name the form of its Jacobian (`tangent=`), or declare a tangent rule with the derivative
+  (`@tanh.tangent("input")`): NOTE [Tangent rules] in codegen/pushforward.py. Without either, tangents are computed from
+  the derivative.
 * What the decorator returns is the public function. Its code is generated at the first call (see codegen/generate.py).
 """
 
@@ -110,7 +110,7 @@ class Op:
         resting: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
     ):
         self.forward = forward
-        self.name = self.display_name = name or forward.__name__  # what watchers are told it is called
+        self.name = self.display_name = name or forward.__name__  # the name in reports
         self.node_name = node or camel(self.name) + "Backward0"
         self.promote = promote
         self.view = view
@@ -120,7 +120,7 @@ class Op:
         self.returns = returns
         self.symbol = symbol
         self.refuse = refuse
-        self.taken = []  # the dtypes that `refuse` is known to let pass; to hash one would cost more than to compare
+        self.taken = []  # dtypes that `refuse` has accepted; hashing one would cost more than comparing
         self.explain = explain
         self.tangent_form = LINEAR if view else tangent
         self.tangent_with = tangent_with or {}
@@ -219,8 +219,8 @@ def op(forward=None, **options):
             does not take them, else None.
         tangent: "linear", "multilinear" or "symmetric", see NOTE [Tangent rules].
         tangent_with: arguments that the op has instead of its own where it is run on tangents: what makes it linear.
-        resting: inputs, or the output, that gradients are said to depend on though these never change, all gradients
-            or, in a dict, those of the inputs named: NOTE [Resting gradients].
+        resting: inputs, or the output, that gradients depend on with a derivative of 0: all gradients or, in a dict,
+            those of the inputs named: NOTE [Resting gradients].
         explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
     """
     if forward is None:
@@ -252,7 +252,7 @@ def lazy_function(declared: Op, flavour: str) -> FunctionType:
 
 
 def may_be_compiled(declared: Op) -> bool:
-    """Tell, before anything is worked out, whether an op might be one that the core runs (codegen/core_ops.py)."""
+    """Tell cheaply whether the core might run an op (codegen/core_ops.py decides)."""
     if core is None or declared.view or declared.outputs != 1 or declared.keeps:
         return False
     return all(param.kind in (ARRAY, OPTION) for param in declared.params)
@@ -264,7 +264,7 @@ def operator_of(public: FunctionType) -> FunctionType:
 
 
 def build_into(public, declared, flavour):
-    """Replace a stub's code by the generated one; a thread that comes second finds it done."""
+    """Replace a stub's code by the generated code, once for all threads."""
     with _building:
         if public.__code__ is not _stub.__code__:
             return
@@ -272,7 +272,7 @@ def build_into(public, declared, flavour):
         public.__defaults__ = from_source.__defaults__
         public.__kwdefaults__ = from_source.__kwdefaults__
         public.__code__ = from_source.__code__
-        if not may_be_compiled(declared):  # a compiled op reports itself
+        if not may_be_compiled(declared):  # a compiled op is reported by the core
             namespace = public.__globals__
             op_was_built(public, declared, lambda: _generators[0](declared, flavour, namespace, True).__code__)
 

@@ -1,4 +1,4 @@
-"""create_graph through ops whose own backward runs on arrays only: differentiate the same function written in ops."""
+"""create_graph through ops whose backward runs on arrays only: differentiate their decomposition into other ops."""
 
 from backlight.codegen import runtime_support
 from backlight.codegen.declaration import ARRAYS, OPTION
@@ -13,7 +13,7 @@ def gradients_of_decomposition(op, node, grad, edges):
 
     Each input goes through `alias` first, so that a tensor given twice has two gradients.
     """
-    recorded = modes.grad_enabled  # or else the walk runs on tensors for an interpreter to see
+    recorded = modes.grad_enabled  # else the pass runs on tensors for an interpreter only
     with enable_grad():
         arguments, aliases = {}, []
         for param in op.params:

@@ -1,20 +1,20 @@
-"""Forward mode's duals: tensors that carry a tangent a level, and the interpreter that works tangents out op by op.
+"""Forward mode: dual tensors with a tangent for each level, and the interpreter that computes tangents op by op.
 
 NOTE [Duals]
 A dual is an ordinary tensor. `tensor._tangents` maps each level of forward mode that is on to the tensor's tangent, a
 tensor of the same shape, which may itself be a dual of the levels outside. A level is an interpreter (NOTE
-[Interpreters]): it lets the op run below itself, where the levels outside give the output their tangents, then works
-out its own from the inputs' (codegen/pushforward.py), again below itself, so that these are differentiated by the
-levels outside, and by nobody else: d/dx (x · d/dy (x + y)) is right because the inner level's ops are the outer's too,
-and not the other way round. Levels may be nested as deep as one likes.
+[Interpreters]): it runs the op below itself, where the outer levels give the output their tangents, then computes its
+own from the inputs' (codegen/pushforward.py), again below itself, so that these ops are differentiated by the outer
+levels only: d/dx (x · d/dy (x + y)) is right because the inner level's ops are the outer's too, and not the other way
+round. Levels may be nested to any depth.
 
 A tangent lies in memory as its tensor does (`attach` sees to it), so that the tangent of a view is the same view of the
 tangent, and shares its memory. A view that was made before its base got a tangent finds it there (`tangent_of`).
 
-The primal that is unpacked from a dual shows the dual's memory and has no tangent: it, and each view of it, says so by
-None in `_tangents`.
+The primal that is unpacked from a dual shares the dual's memory and has no tangent: it, and each view of it, has None
+in `_tangents`.
 
-At its end a level takes its tangents from all that carry them. A node that saved its own output as an array finds the
+When it ends, a level removes its tangents from all tensors. A node that saved its own output as an array finds the
 tangents for a backward in `node.extra`.
 """
 
@@ -55,48 +55,48 @@ class Level(Interpreter):
         self._given = weakref.WeakValueDictionary()  # id -> Tangents that have one of this level
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Let an op run, and give its output the tangent that follows from those of the inputs."""
+        """Run an op, and give its output the tangent that follows from those of the inputs."""
         if not enabled() or not any(self.has(one) for one in chain(args, kwargs.values())):
             shown = op.view and self._is_primal(args[0] if args else kwargs.get("input"))
             return self._part_of_primal(function, args, kwargs) if shown else UNHANDLED
         out = function(*args, **kwargs)
         if out is not NotImplemented:
             outs = (out,) if isinstance(out, TensorState) else tuple(out)
-            for one, tangent in zip(outs, self.pushed(op, function, args, kwargs, outs)):
+            for one, tangent in zip(outs, self.push_forward(op, function, args, kwargs, outs)):
                 if tangent is not None:
                     self.attach(one, tangent)
         return out
 
-    def pushed(self, op, function, args: tuple, kwargs: dict, outs: tuple) -> list:
+    def push_forward(self, op, function, args: tuple, kwargs: dict, outs: tuple) -> list:
         """Return the tangent of each output of an op, None for those that have none."""
         return tangents_of_outputs(self, op, function, args, kwargs, outs)
 
     def outside(self):
-        """Take this level off the stack within the block."""
+        """Remove this level from the stack within the block."""
         return without(self)
 
     def zeros(self, tensor):
         """Return a tangent of zeros that may be written to."""
         return wrap(np.zeros_like(tensor._data))
 
-    def laid_like(self, tangent, tensor):
+    def match_layout(self, tangent, tensor):
         """Return a tangent whose elements follow each other in memory as its tensor's do: itself, if they do."""
-        return _laid_like(tangent, tensor)
+        return _match_layout(tangent, tensor)
 
     def view_of(self, whole, base, tensor):
-        """Return the view of a base's tangent that a tensor is of the base."""
+        """Return the view of a base's tangent that corresponds to a view of the base."""
         positions = positions_in(base, tensor)  # or its error, if the base is not one piece of memory
         return TENSOR_OPS.as_strided(whole, positions, same_part(writable(whole), writable(base), tensor._data))
 
     def _part_of_primal(self, function, args: tuple, kwargs: dict):
-        """Make a view of an unpacked primal: its base is a dual, and it is not."""
+        """Make a view of an unpacked primal: its base is a dual, the view is not."""
         out = function(*args, **kwargs)
         for one in (out,) if isinstance(out, TensorState) else out:
             self._set_primal(one)
         return out
 
     def _is_primal(self, tensor) -> bool:
-        """Tell whether a tensor was unpacked, so that the tangent of the memory it shows is not its own."""
+        """Tell whether a tensor is an unpacked primal, to which the tangent of its memory does not belong."""
         own = getattr(tensor, "_tangents", None)
         return own is not None and self in own and own[self] is None
 
@@ -140,8 +140,8 @@ class Level(Interpreter):
         tangents = tensor._tangents
         if tangents is None:
             tangents = tensor._tangents = Tangents()
-            _tell_node(tensor, tangents)
-        tangents[self] = self.laid_like(tangent, tensor)
+            _note_in_node(tensor, tangents)
+        tangents[self] = self.match_layout(tangent, tensor)
         self._given[id(tangents)] = tangents
 
     def write(self, target, tangent) -> None:
@@ -162,7 +162,7 @@ class Level(Interpreter):
     def dual(self, primal, tangent):
         """Return an alias of a tensor that carries a tangent; without one where forward mode is off."""
         with without(self):
-            made = _seen_alone(primal)
+            made = _alias(primal)
             if enabled():
                 self.attach(made, tangent)
         return made
@@ -171,19 +171,19 @@ class Level(Interpreter):
         """Return an alias of a tensor without its tangent, and the tangent, or None."""
         tangent = self.tangent_of(tensor) if enabled() else None
         with without(self):
-            primal = _seen_alone(tensor)
+            primal = _alias(tensor)
             if tangent is not None:
                 self._set_primal(primal)
             return primal, tangent
 
     def forget(self) -> None:
-        """Take this level's tangents from all that carry them."""
+        """Remove this level's tangents from all tensors."""
         for tangents in list(self._given.values()):
             tangents.pop(self, None)
 
 
 class level(interpreting):  # noqa: N801 - used as a function
-    """Have a level of forward mode, by default a new one, on within the block, inside all that are on."""
+    """Enter a level of forward mode, by default a new one, inside all levels that are on."""
 
     def __init__(self, of: Level | None = None):
         super().__init__(Level() if of is None else of)
@@ -194,12 +194,12 @@ class level(interpreting):  # noqa: N801 - used as a function
 
 
 def enabled() -> bool:
-    """Tell whether this thread works tangents out: not in inference mode, and not where forward mode is off."""
+    """Tell whether this thread computes tangents: not in inference mode, and not where forward mode is off."""
     return modes.forward and not modes.inference
 
 
 def levels() -> list[Level]:
-    """Return the levels of this thread that ask to be told of writes, the outermost first."""
+    """Return this thread's levels, the outermost first."""
     if not interpreted.blocks or not enabled():
         return []
     return [one for one in local.interpreters if isinstance(one, Level)]
@@ -220,18 +220,18 @@ def copy_tangents(source, target, *, cloned: bool) -> None:
 
 
 def write_tangents(target, result) -> None:
-    """Let a tensor's tangents follow a write to it; `result` holds what was written, None for constants."""
+    """Update a tensor's tangents after a write to it; `result` holds the written values, None for constants."""
     for level in levels():
         level.write(target, None if result is None else level.tangent_of(result))
 
 
-def _seen_alone(tensor):
-    """Return a view of a whole tensor, which has a tangent, or none, of its own."""
+def _alias(tensor):
+    """Return a view of all of a tensor, which has its own tangents."""
     return TENSOR_OPS.view(tensor, tuple(tensor._data.shape))
 
 
-def _tell_node(tensor, tangents: Tangents) -> None:
-    """Let the node that made a tensor know its tangents, if it saved its own output."""
+def _note_in_node(tensor, tangents: Tangents) -> None:
+    """Note a tensor's tangents in the node that made it, if that saved its own output."""
     edge = tensor._edge
     if edge is None or edge is LEAF:
         return
@@ -240,7 +240,7 @@ def _tell_node(tensor, tangents: Tangents) -> None:
         extra_of(node).tangents[number] = tangents
 
 
-def _laid_like(tangent, tensor):
+def _match_layout(tangent, tensor):
     """Return a tangent whose elements follow each other in memory as its tensor's do: itself, if they do."""
     model, data = tensor._data, tangent._data
     if data.__class__ is not ndarray or model.__class__ is not ndarray or data.size < 2:

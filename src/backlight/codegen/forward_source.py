@@ -21,8 +21,8 @@ def function_source(schema: OpSchema, checked: bool = False, called: bool = Fals
     """Return the source of the public function: operands, forward, output, and the node if one is recorded.
 
     Args:
-        checked: let it look for NaN and infinity before it returns (NOTE [Anomalies] in dispatch/anomaly_mode.py).
-        called: let it call the forward, even one that could be written out.
+        checked: check the result for NaN and infinity before returning (NOTE [Anomalies] in dispatch/anomaly_mode.py).
+        called: call the forward, even one that could be inlined.
     """
     op = schema.op
     lines = [f"def generated({signature(op)}):"]
@@ -168,7 +168,7 @@ def _output_lines(schema: OpSchema) -> list[str]:
 
 
 def _check_lines(schema: OpSchema) -> list[str]:
-    """Look at what is returned."""
+    """Check the result for NaN and infinity."""
     given = "".join(f"{p.name}, " for p in schema.op.params)
     if schema.several:
         return ["if any(map(oddities, data)):", f"    odd_op(op, ({given}), {{}}, outs)"]
@@ -186,7 +186,7 @@ def _any_edge(schema: OpSchema) -> str:
 
 
 def _record_lines(schema: OpSchema) -> list[str]:
-    """Make the node: edges, provenance, what it keeps."""
+    """Make the node: edges, provenance, saved values."""
     op = schema.op
     if not op.rules:
         return []
@@ -219,7 +219,7 @@ def _record_lines(schema: OpSchema) -> list[str]:
 
 
 def _stretched(schema: OpSchema) -> str:
-    """Ask whether an input whose gradient is wanted has another shape than the output: a number never has."""
+    """Return the test whether an input that wants a gradient has another shape than the output; numbers never do."""
     return " or ".join(f"e_{p.name} is not None and d_{p.name}.shape != data.shape" for p in schema.differentiable)
 
 

@@ -1,7 +1,7 @@
-"""Turns a declared op into straight-line code: a public function, and a node class with two backward methods.
+"""Turn a declared op into straight-line code: a public function, and a node class with its backward methods.
 
-A loop that interprets the declaration would cost two microseconds an op; what is written here costs a fraction, and
-reads like code by hand. `source_of(op)` shows it.
+A loop that interprets the declaration would cost two microseconds an op; generated code costs a fraction, and reads
+like code by hand. `source_of(op)` shows it.
 """
 
 import linecache
@@ -34,7 +34,7 @@ def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
     """Compile an op's public function in `namespace`, and give the op its node class.
 
     Args:
-        checked: let it end in a look for NaN and infinity (NOTE [Anomalies] in dispatch/anomaly_mode.py).
+        checked: check the result for NaN and infinity (NOTE [Anomalies] in dispatch/anomaly_mode.py).
     """
     schema = OpSchema(op)
     node_class = node_class_of(schema) if op.rules else None
@@ -79,7 +79,7 @@ def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
 
 
 def generate_noting(op: Op, forward):
-    """Return a function like an op's public one, which nobody intercepts and which calls `forward` for the op's own."""
+    """Return a function like an op's public one that is never intercepted, and calls `forward` in place of the op's."""
     namespace = {"__name__": "backlight.ops.generated", "op": op, "flavour": "function"}
     generate(op, "noting", namespace)
     namespace["forward"] = forward

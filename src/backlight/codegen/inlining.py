@@ -1,4 +1,4 @@
-"""Copies one-expression functions into generated code, so that a forward or a rule costs no call.
+"""Inline one-expression functions into generated code, so that a forward or a rule costs no call.
 
 A function whose body is one `return` is found in its file by line, parsed, and its expression rewritten with other
 names. Where the source cannot be read, or the body is longer, the caller calls the function instead.

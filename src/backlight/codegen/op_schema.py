@@ -1,4 +1,4 @@
-"""What a node of an op keeps, worked out from what the op's rules ask for."""
+"""What a node of an op saves, derived from the parameters of the op's rules."""
 
 from backlight.codegen.declaration import ARRAYS, OPTION, Op
 from backlight.codegen.decompositions import parameter_names
@@ -10,11 +10,11 @@ SPECIAL = ("grad", "out", "ops", "needs", "xp")
 NAMES = {
     "input": "self",
     "out": "result",
-}  # what PyTorch calls what a node keeps, but where codegen/saved_attributes.py says more
+}  # PyTorch's names of saved values, except for those in codegen/saved_attributes.py
 
 
 class OpSchema:
-    """What a node of this op keeps, worked out from what its rules ask for."""
+    """What a node of this op saves, derived from the parameters of its rules."""
 
     def __init__(self, op: Op):
         self.op = op
@@ -46,7 +46,7 @@ class OpSchema:
     def users_of(self, param) -> list[str] | None:
         """Return the inputs whose gradients need a saved input, or None if every gradient does.
 
-        It is saved only if one of them is wanted: else a later write to it would be taken for a mistake.
+        It is saved only if one of them is wanted: otherwise a later write to it would raise an error for nothing.
         """
         if self.op.decomposed is not None or any(p.kind == ARRAYS for p in self.differentiable):
             return None
@@ -55,7 +55,7 @@ class OpSchema:
         return None if len(found) == len(self.differentiable) else found
 
     def places_of_users(self) -> dict[str, tuple[int, ...]]:
-        """Return, for each input that is saved only if needed, the places of the edges that need it."""
+        """Return, for each input that is saved only if needed, the indices of the edges that need it."""
         places = {p.name: place for place, p in enumerate(self.differentiable)}
         found = {p.name: self.users_of(p) for p in self.inputs}
         return {name: tuple(places[user] for user in users) for name, users in found.items() if users is not None}
@@ -92,7 +92,7 @@ class OpSchema:
         return tuple(names + (["out", "out_storage"] if self.out else []))
 
     def saved_slots(self) -> tuple[tuple[str, str], ...]:
-        """Names of the slots that hold tensors, and what each holds: inputs by PyTorch's names, then what forward gave.
+        """Names of the slots that hold tensors, with the kind of each: inputs by PyTorch's names, then results.
 
         This is the order in which PyTorch packs them.
         """

@@ -1,7 +1,8 @@
 """Nodes that keep packed tensors, and the interpreter that packs what ops save (NOTE [Packed tensors]).
 
-A node with packed tensors is of a subclass of its class, made once: it has the same slots and name, and runs a copy of
-itself in which all is unpacked. So generated code, and the core's walk of ordinary nodes, know nothing of packing.
+A node with packed tensors has a subclass of its class, made once, with the same slots and name; it runs a copy of
+itself in which everything is unpacked. So generated code, and the core's pass over ordinary nodes, need not know of
+packing.
 """
 
 import sys
@@ -33,7 +34,7 @@ AFTER_FREED = (
 
 
 class PackedNode(Node):
-    """The part of a node with packed tensors that is the same for all."""
+    """The common part of nodes with packed tensors."""
 
     __slots__ = ()
 
@@ -51,9 +52,9 @@ class PackedNode(Node):
         return self.unpacked().backward_graph(grad, edges)
 
     def unpacked(self) -> Node:
-        """Return a copy of the node in which all that was packed is unpacked."""
+        """Return a copy of the node in which everything is unpacked."""
         copy = new(_unpacked_class(self.__class__))
-        copy.be_like(self)
+        copy.copy_from(self)
         for slot, kind in self.saved_slots:
             value = getattr(self, slot)
             if value.__class__ is Packed or (
@@ -78,13 +79,13 @@ def _unpacked_class(packed: type) -> type:
     original = packed.__mro__[2]
     names = [name for one in original.__mro__ for name in getattr(one, "__slots__", ()) if name != "__weakref__"]
     lines = [
-        "def be_like(copy, node):",
+        "def copy_from(copy, node):",
         "    copy.itself = node",
         *(f"    copy.{name} = node.{name}" for name in names),
     ]
     namespace: dict = {}
     exec(compile("\n".join(lines), "<backlight copied node>", "exec", dont_inherit=True), namespace)
-    body = {"__slots__": ("itself",), "__module__": original.__module__, "be_like": namespace["be_like"]}
+    body = {"__slots__": ("itself",), "__module__": original.__module__, "copy_from": namespace["copy_from"]}
     return type(original.__name__, (original,), body)
 
 
@@ -124,7 +125,7 @@ _UNPACK = {TENSOR: _unpack_tensor, LIST: _unpack_list, ARRAY: _unpack_array, OUT
 
 
 class Packing(Interpreter):
-    """Packs what the ops of its block save, unless there is a block within that does."""
+    """Packs what the ops of its block save, unless an inner block does."""
 
     __slots__ = ("hooks",)
 
@@ -132,7 +133,7 @@ class Packing(Interpreter):
         self.hooks = hooks
 
     def op(self, op, function, args: tuple, kwargs: dict):
-        """Run the op, and pack what its node saved; who watches is told of it afterwards."""
+        """Run the op, and pack what its node saved; it is reported to watchers afterwards."""
         if not modes.grad_enabled or innermost_hooks() is not self.hooks:
             return UNHANDLED
         observation = local.observation
@@ -166,7 +167,7 @@ def _is_made(tensor) -> bool:
 
 
 def pack_saved(node: Node, outs, given: set[int], hooks: Hooks) -> None:
-    """Pack all that a node just made saves, in PyTorch's order: inputs by name, then what the forward gave.
+    """Pack all that a new node saves, in PyTorch's order: inputs by name, then the forward's results.
 
     Args:
         outs: the op's outputs.
@@ -198,7 +199,7 @@ def _pack_slots(node: Node, outs, given: set[int], hooks: Hooks) -> None:
 
 
 def put(node: Node, slot: str, packed) -> None:
-    """Put what was packed into a slot."""
+    """Put a packed value into a slot."""
     setattr(node, slot, packed)
     node.__class__ = packed_class(node.__class__)
 
@@ -218,12 +219,12 @@ def _packed_array(value, hooks: Hooks):
 
 
 class SavedTensor:
-    """One tensor that a node saves, as it lies there: what `grad_fn._raw_saved_self` gives.
+    """One tensor that a node saves, packed or not: what `grad_fn._raw_saved_self` returns.
 
     Args:
-        read: gives what is saved: a `Packed` or (tensor, its edge), None for nothing, the error if it was freed.
+        read: returns what is saved: a `Packed` or (tensor, its edge), None for nothing, the error if it was freed.
         write: puts a `Packed` in its place.
-        unpack: gives the tensor.
+        unpack: returns the tensor.
     """
 
     __slots__ = ("_read", "_unpack", "_write")

@@ -1,24 +1,24 @@
 """The tangent of an op's output from those of its inputs: J · t, where the op's derivatives give Jᵀ · grad.
 
 NOTE [Tangent rules]
-For each input that has a tangent the first of these that there is gives its share, and the shares are added:
+For each input with a tangent, the first of these that exists gives its share, and the shares are added:
 
-1. its own rule, declared beside the derivative, whose parameters are those of a derivative with `tangent` for `grad`,
+1. its own rule, declared with the derivative, whose parameters are those of a derivative with `tangent` for `grad`,
    and that returns the tangent of the output, or one for each of several (None where there is none):
 
        @log_softmax.tangent("input")
        def log_softmax_input_tangent(tangent, out, dim, ops):
            return tangent - (ops.exp(out) * tangent).sum(dim, True)
 
-2. what the op says of itself with `@op(tangent=…)`:
+2. what the op declares with `@op(tangent=…)`:
    "linear"         it is linear in its differentiable inputs together: the op itself, run on the tangents (zeros for
-                    inputs that have none). Every view is. What makes it linear (a filling of 0, no bias) is said by
-                    `tangent_with`.
+                    inputs that have none). Every view is. The arguments that make it linear (a filling of 0, no bias)
+                    are in `tangent_with`.
    "multilinear"    it is linear in each of them while the others are fixed: the op itself, with the tangent in place
                     of the input.
    "symmetric"      each input's Jacobian is symmetric, once the inputs are broadcast to one shape, as that of an
                     elementwise op is: the derivative, with the tangent in place of the gradient.
-3. the same function written in other ops, where the op has one (`composed`): these ops' rules.
+3. the op's decomposition, where it has one: the rules of the ops in it.
 4. else J · t comes from the derivative alone: Jᵀ · u is linear in u, so its own derivative for u, weighted by t, is it.
 
 All rules call ops on tensors, so that levels of forward mode outside this one, and backward, differentiate them again.
@@ -48,7 +48,7 @@ def _unsupported(name: str):
     return f"Trying to use forward AD with aten::{name} that does not support it."
 
 
-# Ops without a derivative whose results change with their inputs: what to say, given a call's arguments.
+# Ops without a derivative whose results change with their inputs: the error's text for a call's arguments.
 REFUSED = {
     "floor_divide": lambda given: _unsupported("floor_divide") + " div(…, rounding_mode='floor') has a tangent, 0",
     "geqrf": lambda given: _unwritten("geqrf") + "\n  linalg.qr has a tangent",
@@ -107,7 +107,7 @@ class Call:
         return {name: more[name] if name in more else self.known(name) for name in names}
 
     def known(self, name: str):
-        """Return what a derivative may ask for; inputs are taken to have the output's shape (see "symmetric")."""
+        """Return a parameter of a derivative by name; inputs count as having the output's shape (see "symmetric")."""
         if name in self.values:
             return self.values[name]
         if name == "ops":
@@ -133,7 +133,7 @@ def tangents_of_outputs(level, op, function, args: tuple, kwargs: dict, outs: tu
 
 
 def _shares(call: Call) -> list[tuple]:
-    """Return what the inputs' tangents contribute to the outputs', one tuple an input or group of them."""
+    """Return what the inputs' tangents contribute to the outputs', one tuple for each input or group of them."""
     op, rest, shares = call.op, dict(call.tangents), []
     for name in [name for name in rest if name in op.tangents]:
         shares.append(_by_rule(call, name, rest.pop(name)))
@@ -145,7 +145,7 @@ def _shares(call: Call) -> list[tuple]:
 
 
 def _total(shares: list, out):
-    """Add up what is there, in the shape and the dtype of an output; zeros if nothing is."""
+    """Add up the shares that exist, in the shape and dtype of an output; zeros if none exists."""
     present = [share for share in shares if share is not None]
     if not present:
         return TENSOR_OPS.filling_zeros(out)
@@ -218,7 +218,7 @@ _FORMS = {LINEAR: _linear, MULTILINEAR: _multilinear, SYMMETRIC: _symmetric}
 
 
 def _by_decomposition(call: Call, tangents: dict) -> tuple:
-    """Let the level see the ops that the op is written in."""
+    """Run the decomposition inside the level, so that its ops get tangents."""
     kept = [name for name in call.op.keeps if name in parameter_names(call.op.decomposed)]
     kept = _kept_values(call, kept) if kept else {}
     before = local.interpreters[:]
@@ -268,7 +268,7 @@ def _as_tensor(found):
 
 
 def _recorded(call: Call, tangents: dict, *, attached: bool = False) -> tuple:
-    """Run the op again on twins of its inputs, recorded; return its node and the tangent that belongs to each edge."""
+    """Run the op again, recorded, on aliases of its inputs; return its node and the tangent of each edge."""
     values, given = dict(call.values), []
     for p in call.differentiable:
         value, tangent = values[p.name], tangents.get(p.name)
@@ -285,14 +285,14 @@ def _recorded(call: Call, tangents: dict, *, attached: bool = False) -> tuple:
 
 
 def _differentiable_alias(value, tangent, attached: bool):
-    """Return an input that is differentiated if it has a tangent, by itself or (`attached`) as the input is."""
+    """Return an input, or if it has a tangent an alias to differentiate: a leaf or (`attached`) part of the graph."""
     if value is None or tangent is None:
         return value
     if attached and value._edge is not None:
         return TENSOR_OPS.alias(value)
-    twin = wrap(value._data, LEAF, value._storage)
-    twin._tangents = value._tangents
-    return twin
+    alias = wrap(value._data, LEAF, value._storage)
+    alias._tangents = value._tangents
+    return alias
 
 
 def _arguments_by_name(op, args: tuple, kwargs: dict) -> dict:

@@ -23,7 +23,7 @@ ndarray = np.ndarray
 
 
 class _NotSaved:
-    """Stands on a node for an input that only gradients which nobody wants would need."""
+    """Placeholder for an input that no wanted gradient needs."""
 
     _data = _storage = _edge = _tangents = None
 
@@ -39,14 +39,14 @@ def is_number(value) -> bool:
 
 
 def is_operand(value) -> bool:
-    """Tell whether a Python operator takes a value beside a tensor: a tensor or a number; NumPy takes its arrays."""
+    """Tell whether a Python operator takes a value with a tensor: a tensor or a number; NumPy handles its arrays."""
     return isinstance(value, TensorState) or is_number(value)
 
 
 def coerce(op, flavour, values):
     """Return tensors for the operands of an op: Python numbers become 0-d tensors of the dtype they will have.
 
-    Returns NotImplemented where an operator met a foreign operand.
+    Returns NotImplemented for an operator with a foreign operand.
 
     Raises:
         TypeError: an operand is neither a tensor nor, where the op takes them, a number.
@@ -61,7 +61,9 @@ def coerce(op, flavour, values):
                 _check_bool(op, tensors)
             made[place] = _scalar_tensor(value, tensors, op.promote == "float")
         elif flavour == "operator" and op.rules and isinstance(value, ndarray):
-            return NotImplemented  # NumPy's reflected operator asks __array_ufunc__, and has the result's dtype right
+            return (
+                NotImplemented  # NumPy's reflected operator calls __array_ufunc__, which gets the result's dtype right
+            )
         elif op.promote and tensors and isinstance(value, ndarray):
             made[place] = wrap(value)
         elif flavour == "operator":
@@ -72,14 +74,14 @@ def coerce(op, flavour, values):
 
 
 def _check_bool(op, tensors) -> None:
-    """Raise PyTorch's error where an op does not take True or False beside tensors."""
+    """Raise PyTorch's error if an op does not take True or False with tensors."""
     problem = op.refuse(*[tensor._data.dtype for tensor in tensors], BOOL)
     if problem is not None:
         raise ShapeError(problem) if isinstance(problem, str) else problem
 
 
 def _scalar_tensor(value, tensors, floating: bool = False):
-    """Return a number as a 0-d tensor of the dtype that it has beside these tensors."""
+    """Return a number as a 0-d tensor of the dtype that it has as an operand with these tensors."""
     first = tensors[0]._data
     if len(tensors) == 1 and first.dtype.kind == "f" and not isinstance(value, np.generic):
         kind = first.dtype
@@ -91,7 +93,7 @@ def _scalar_tensor(value, tensors, floating: bool = False):
 
 
 def number_operand(tensor, value):
-    """Return a Python number as the 0-d tensor that it stands for beside a tensor (see NOTE [0-d data])."""
+    """Return a Python number as a 0-d tensor, as the other operand of a tensor (see NOTE [0-d data])."""
     data = getattr(tensor, "_data", None)
     if data is None:
         return value
@@ -104,7 +106,7 @@ def number_operand(tensor, value):
 
 
 def float_operand(tensor, value):
-    """The same as `number_operand`, for an op that computes with floats whatever it is given."""
+    """The same as `number_operand`, for an op that always computes with floats."""
     data = getattr(tensor, "_data", None)
     kind = None if data is None else data.dtype.kind
     if kind is None or kind == "f":
@@ -149,7 +151,7 @@ def refused(op, problem: Exception | None, arrays) -> Exception | None:
 
 
 def check_dtypes(op, arrays) -> None:
-    """Raise PyTorch's error for dtypes that an op does not take; those that it does are asked about only once."""
+    """Raise PyTorch's error for dtypes that an op does not take; accepted dtypes are remembered."""
     problem = refused(op, None, arrays)
     if problem is not None:
         raise problem
@@ -158,7 +160,7 @@ def check_dtypes(op, arrays) -> None:
 
 
 def unify(op, arrays):
-    """Return the arrays in their common dtype (a float one where the op asks for it), None where one is missing."""
+    """Return the arrays in their common dtype (a float one if the op requires it), None for missing ones."""
     present = [array for array in arrays if array is not None]
     if op.refuse is not None and (problem := refused(op, None, present)) is not None:
         raise problem
@@ -172,7 +174,7 @@ def unify(op, arrays):
 
 
 def restoration(data, tensors):
-    """Return, for each input, the (shape, dtype) that its gradient must be brought back to, or None if none must.
+    """Return, for each input, the (shape, dtype) to restore its gradient to, or None if no gradient needs it.
 
     Where one input differs from the result, the gradients of the others may come out in another dtype as well; and a
     bfloat16 gradient may always, since NumPy widens it wherever a rule multiplies by a Python number.
@@ -232,7 +234,7 @@ def _summed_tensor(grad, shape: tuple):
 
 
 def quietly(forward, *args, **kwargs):
-    """Run a forward again, for a caller who turned NumPy's floating point warnings into errors."""
+    """Run a forward again without warnings, for a caller who turned NumPy's floating point warnings into errors."""
     with silent_floats(), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return forward(np, *args, **kwargs)
@@ -249,19 +251,19 @@ def explained(explain, arrays, problem: Exception) -> Exception:
 
 def broadcast_problem(problem: Exception, arrays) -> Exception:
     """Return PyTorch's error for shapes that do not broadcast, or the problem itself if they do."""
-    whole, *others = [array.shape for array in arrays if array is not None]
+    common, *others = [array.shape for array in arrays if array is not None]
     for shape in others:
-        dims = max(len(whole), len(shape))
-        left, right = [(1,) * (dims - len(one)) + one for one in (whole, shape)]
+        dims = max(len(common), len(shape))
+        left, right = [(1,) * (dims - len(one)) + one for one in (common, shape)]
         for dim in reversed(range(dims)):
             if left[dim] != right[dim] and 1 not in (left[dim], right[dim]):
                 return ShapeError(
                     f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) at "
-                    f"non-singleton dimension {dim}; the shapes are {list(whole)} and {list(shape)}: "
+                    f"non-singleton dimension {dim}; the shapes are {list(common)} and {list(shape)}: "
                     "make the sizes equal or one of them 1 (see unsqueeze and expand)"
                 )
-        whole = tuple(b if a == 1 else a for a, b in zip(left, right))
-    return as_storage_error(problem, whole)
+        common = tuple(b if a == 1 else a for a, b in zip(left, right))
+    return as_storage_error(problem, common)
 
 
 def check_saved(node, slot: str):
@@ -317,12 +319,12 @@ def constant(value):
 
 
 def still_attached(tensor, edge):
-    """Return a saved input as the part of the graph that it was: it may have been detached in place since."""
+    """Return a saved input attached to the graph as it was: it may have been detached in place since."""
     if tensor._edge is not None or edge is None or edge.is_end:
         return tensor
-    twin = wrap(tensor._data, edge, tensor._storage)
-    twin._tangents = tensor._tangents
-    return twin
+    alias = wrap(tensor._data, edge, tensor._storage)
+    alias._tangents = tensor._tangents
+    return alias
 
 
 def check_saved_list(node, slot: str):

@@ -1,10 +1,10 @@
 """Histories of tensors that were written to: of the base of a view, of the base's other views.
 
 NOTE [Writing to a view]
-When a view is written to, its base changes too. The base's new history is a CopySlices: it hands what is in the slice
-to the node of the write, which it keeps inside, and what is outside to the base as it was. Every live view of the base
+When a view is written to, its base changes too. The base's new history is a CopySlices: it passes the gradient of the
+slice to the node of the write, which it keeps inside, and the rest to the base as it was. Every live view of the base
 then gets a new history that starts at the base (AsStridedBackward0), as PyTorch does lazily and we do at once, since
-views that live through a recorded write are rare.
+live views during a recorded write are rare.
 """
 
 import weakref
@@ -26,9 +26,9 @@ set_edge = TensorState._edge.__set__
 
 
 def edge_of_values(tensor):
-    """Return the edge of a tensor's values before a write: for a view, straight from its base, past the views between.
+    """Return the edge of a tensor's values before a write: for a view, directly from its base, not through other views.
 
-    So PyTorch does: hooks of those views belong to what they were, not to what is written.
+    PyTorch does so too: hooks of those views belong to their old values, not to the written ones.
     """
     if tensor._view is None or tensor._edge is None:
         return tensor._edge
@@ -38,12 +38,12 @@ def edge_of_values(tensor):
 
 
 def rewrite_history(target, result, before=None, ends: int = 2) -> None:
-    """Let `target` continue the history of `result`, and with it its base and the other views of that."""
+    """Give `target` the history of `result`, and update its base and the base's other views."""
     tuple(rewritten_history(target, result, before, ends))
 
 
 def rewritten_history(target, result, before=None, ends: int = 2) -> Iterator:
-    """Return an iterator that does what `rewrite_history` does when it is run to its end; no signal comes meanwhile.
+    """Return an iterator that does what `rewrite_history` does; run in C, it is not interrupted by signals.
 
     Args:
         before: the edge by which the node of the write leads to what a view showed before.
@@ -60,7 +60,7 @@ def rewritten_history(target, result, before=None, ends: int = 2) -> Iterator:
 
 
 def _new_edges(target, edge, before, ends: int) -> list[tuple]:
-    """Return each tensor whose edge changes, and its new one, when what `edge` leads to is written into `target`."""
+    """Return each tensor whose edge changes, with the new edge, when the values of `edge` are written into `target`."""
     if target._view is None:
         base, found = target, [(target, edge)]
         if not target._views:
@@ -80,14 +80,14 @@ def _new_edges(target, edge, before, ends: int) -> list[tuple]:
 
 
 def _move_retained_gradient(tensor, edge) -> Iterator:
-    """Let a tensor retain the gradient for its new value; no longer that for the old one, once the iterator is run."""
+    """Retain the gradient of a tensor's new value, and stop retaining the old one's once the iterator is run."""
     node, number = node_and_number(tensor._edge)
     retain_gradient(tensor, edge)
     return map(node.extra.retained.pop, (number,), (None,)) if node.extra is not None else iter(())
 
 
 class CopySlices(Node):
-    """Stands behind a base of which a view was written to: see NOTE [Writing to a view].
+    """The node of a base of which a view was written to: see NOTE [Writing to a view].
 
     Its edges are those of the write's node, but for the first, which leads to the base as it was.
     """
@@ -95,7 +95,7 @@ class CopySlices(Node):
     __slots__ = ("inner", "positions", "shape")
 
     def __getattr__(self, name: str):
-        """Find what is saved, and shown of it, at the node of the write."""
+        """Look up saved values in the node of the write."""
         inner = self.inner
         if inner is None or not name.startswith(("_saved", "_raw_saved")):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -139,8 +139,8 @@ class CopySlices(Node):
             inner.free()
 
 
-class Passing:
-    """Stands in a CopySlices for a write that is not one node that leads to the view first: all passes to its edge."""
+class PassThrough:
+    """Replaces the inner node of a CopySlices if the write is not one node whose first edge is the view's."""
 
     __slots__ = ("edges",)
 
@@ -159,8 +159,8 @@ class Passing:
         """Nothing is kept."""
 
 
-class _Inside:
-    """Gives the edge of an output that was written into a view, to its node, which saved it, inside a CopySlices."""
+class _SliceEdge:
+    """The `output_edge` of a node inside a CopySlices, which saved its own output."""
 
     __slots__ = ("node",)
 
@@ -172,7 +172,7 @@ class _Inside:
 
 
 def copy_slices(base, positions: np.ndarray, edge, before, ends: int) -> CopySlices:
-    """Return the node that stands behind a base after a write to the elements at flat positions.
+    """Return the node of a base after a write to the elements at flat positions.
 
     Args:
         edge: that of what was written.
@@ -180,11 +180,11 @@ def copy_slices(base, positions: np.ndarray, edge, before, ends: int) -> CopySli
         ends: how many edges a node would have that was not recorded.
     """
     alone = edge is not None and edge.__class__ is not Output and not edge.is_end and edge.outputs == 1
-    inner = edge if alone and edge.edges and edge.edges[0] is before else Passing(edge, ends)
+    inner = edge if alone and edge.edges and edge.edges[0] is before else PassThrough(edge, ends)
     node = CopySlices()
     node.inner, node.positions, node.shape = inner, positions, base._data.shape
     if inner is edge:
-        extra_of(inner).output_edge = _Inside(node)
+        extra_of(inner).output_edge = _SliceEdge(node)
     node.edges = (edge_of(base), *inner.edges[1:])
     node.sequence, node.extra = next_sequence(), None
     node.code, node.lasti = user_place()

@@ -1,10 +1,10 @@
-"""Gradients that do not change with the inputs they were computed from, and are said to depend on them all the same.
+"""Gradients whose derivative with respect to the inputs is 0, but that are part of the graph all the same.
 
 NOTE [Resting gradients]
-relu's gradient depends on its input, with a slope of 0 wherever there is one. Under create_graph such a gradient is
+relu's gradient depends on its input, with a derivative of 0 wherever it has one. Under create_graph such a gradient is
 part of the graph, as in PyTorch, so that a second backward gives zeros instead of an error. Ops declare it
-(`resting=("input",)`, or ("out",) if that is what its node saves, and it is elementwise); only a backward under
-create_graph asks, and only where a gradient would have no history.
+(`resting=("input",)`, or ("out",) if its node saves that and it is elementwise). It is used only under create_graph,
+and only where a gradient would have no history.
 """
 
 import numpy as np
@@ -30,10 +30,10 @@ class RestingBackward0(Node):
 
 
 def resting(found, edges, table):
-    """Return gradients that belong to the graph: those without history depend on some inputs, with a slope of 0.
+    """Return gradients that belong to the graph: those without history depend on some inputs, with a derivative of 0.
 
     Args:
-        table: for each gradient, for each input whether it is one of those.
+        table: for each gradient and each input, whether the gradient depends on it.
     """
     if not modes.grad_enabled or not any(_has_none(one) for one in found):
         return found

@@ -1,4 +1,4 @@
-"""A node's turn in anomaly mode, where the compiled walk does not take it: run, looked at, freed."""
+"""Run a node in anomaly mode, in the Python pass: run it, check its gradients, free it."""
 
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.forward_traceback import note_parents
@@ -13,34 +13,38 @@ odd_node = function_later("backlight.dispatch.anomaly_report", "odd_node")
 odd_op = function_later("backlight.dispatch.anomaly_report", "odd_op")
 
 
-def checked_gradients(walk, node, grad, edges):
-    """Return a node's gradients, looked at after its hooks, as PyTorch does, and before it is freed.
+def checked_gradients(backward_pass, node, grad, edges):
+    """Return a node's gradients, checked after its hooks, as PyTorch does, and before it is freed.
 
     Args:
-        walk: the engine's, which remembers the node that first made an infinity of a finite gradient.
+        backward_pass: remembers the node that first made an infinity of a finite gradient.
 
     Raises:
-        AnomalyError: they hold what is looked for.
+        AnomalyError: they contain NaN, or infinity if that is checked.
     """
     since = next_sequence()
-    grads = node.backward_graph(grad, edges) if walk.graph else node.backward(grad, edges, True)
-    if walk.graph:
+    grads = node.backward_graph(grad, edges) if backward_pass.graph else node.backward(grad, edges, True)
+    if backward_pass.graph:
         note_parents(node, grads, since)
     if node.extra is not None and node.extra.posthooks:
-        grads = after(node, grads, grad, walk.graph, walk.observed)
-    found = _oddities_of(grads)
+        grads = after(node, grads, grad, backward_pass.graph, backward_pass.observed)
+    found = _nonfinite_in(grads)
     if found & anomaly.wanted:
-        odd_node(walk.roots, node, grad, grads, walk.first_infinite)
-    if found and walk.first_infinite is None and not _oddities_of(grad if isinstance(grad, (list, tuple)) else (grad,)):
-        walk.first_infinite = node
-    if not walk.keep:
+        odd_node(backward_pass.roots, node, grad, grads, backward_pass.first_infinite)
+    if (
+        found
+        and backward_pass.first_infinite is None
+        and not _nonfinite_in(grad if isinstance(grad, (list, tuple)) else (grad,))
+    ):
+        backward_pass.first_infinite = node
+    if not backward_pass.keep:
         node.free()
-    if walk.observed is not None:
-        walk.observed.ran(node, grad, grads, not walk.keep)
+    if backward_pass.observed is not None:
+        backward_pass.observed.ran(node, grad, grads, not backward_pass.keep)
     return grads
 
 
-def _oddities_of(grads) -> int:
+def _nonfinite_in(grads) -> int:
     found = 0
     for one in grads:
         if one is not None:

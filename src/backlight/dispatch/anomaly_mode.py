@@ -1,11 +1,11 @@
-"""What anomaly mode looks for, and the switches for it.
+"""Anomaly mode: its settings and its switches.
 
 NOTE [Anomalies]
-While the mode is on, in all threads as in PyTorch, each node's gradients are looked at when it has run, and its saved
-tensors are dropped only after that: the compiled walk does so itself. With `forward=True` ops are looked at, too: their
-functions get code that ends in a look at what they return (`checked` in codegen/generate.py), and the compiled core
-tests a C global. While it is off nothing of this costs anything. A look is one pass over the numbers (`oddities`); what
-was found is examined in dispatch/anomaly_report.py. Views are not looked at: their numbers were.
+While the mode is on, in all threads as in PyTorch, each node's gradients are checked when it has run, and its saved
+tensors are dropped only after that: the compiled pass does so itself. With `forward=True` ops are checked, too: their
+functions get code that ends in a check of what they return (`checked` in codegen/generate.py), and the compiled core
+tests a C global. While it is off all this costs nothing. A check is one pass over the numbers (`oddities`);
+dispatch/anomaly_report.py explains what it finds. Views are not checked: their numbers were.
 """
 
 import warnings
@@ -19,13 +19,13 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 
 
 class _Anomaly:
-    """What is looked for, in all threads, as in PyTorch."""
+    """What is checked, in all threads, as in PyTorch."""
 
     enabled = False
     check_nan = True
     check_inf = False
     forward = False
-    applied = 0  # what the listener was given last; None while it is called
+    applied = 0  # the listener's last argument; None while it is called
     wanted = None  # of gradients: None while the mode is off, else NAN, INFINITE, both or 0
 
     def settings(self) -> tuple[bool, bool, bool, bool]:
@@ -33,7 +33,7 @@ class _Anomaly:
         return self.enabled, self.check_nan, self.check_inf, self.forward
 
     def set(self, enabled: bool, check_nan: bool, check_inf: bool, forward: bool) -> None:
-        """Switch, and tell those who look at ops."""
+        """Switch, and update the check of ops."""
         # all are converted first: one that is neither true nor false changes nothing
         enabled, check_nan, check_inf, forward = map(bool, (enabled, check_nan, check_inf, forward))
         self.enabled, self.check_nan, self.check_inf, self.forward = enabled, check_nan, check_inf, forward
@@ -46,7 +46,7 @@ class _Anomaly:
 
     @property
     def wanted_of_ops(self) -> int:
-        """What is looked for in what ops return: NAN, INFINITE, both or 0."""
+        """What the results of ops are checked for: NAN, INFINITE, both or 0."""
         return self.wanted or 0 if self.forward else 0
 
 
@@ -60,11 +60,11 @@ def listener(function):
     return function
 
 
-runs: list[CodeType] = []  # the code of the engine's backward, by which a forward inside it is known
+runs: list[CodeType] = []  # the code of the engine's backward, to recognise ops inside it
 
 
 def running(function):
-    """Declare the function that runs a backward: what ops return inside it is not looked at, its gradients are."""
+    """Declare the function that runs a backward: inside it gradients are checked, not the results of ops."""
     runs.append(function.__code__)
     return function
 

@@ -1,4 +1,4 @@
-"""What anomaly mode says when it has found a NaN or an infinity: in the exception, its fields and its notes."""
+"""The error of anomaly mode for a NaN or an infinity: its text, its fields and its notes."""
 
 import sys
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ from backlight.errors import AnomalyError
 from backlight.kernels.reduction.summaries import INFINITE, NAN, oddities
 
 SHOWN_OF_A_WAY = 12
-# They put numbers where the program says, given ones too: what is odd in their results was odd before.
+# They only move numbers, or place given ones: NaN in their results was there before.
 PLACING = {"masked_fill", "where", "fill", "pad", "cat", "stack", "copy", "clone", "gather", "index_select", "index"}
 PLACING |= {"put", "take", "scatter", "masked_scatter", "index_fill", "index_copy", "constant_pad_nd"}
 PLACING |= {"flip", "roll", "tile", "repeat", "repeat_interleave", "sort", "contiguous", "tril", "triu", "diag_embed"}
 PLACING |= {"masked_select", "nonzero", "embedding", "select_scatter", "slice_scatter", "diagonal_scatter", "getitem"}
-# They hand no gradient to what they do not choose.
+# They give no gradient to elements that they do not choose.
 CHOOSING = {"where", "masked_fill", "masked_scatter", "masked_select", "clamp", "clamp_min", "clamp_max", "maximum"}
 CHOOSING |= {
     "minimum",
@@ -58,7 +58,7 @@ NAMES = {NAN: "nan", INFINITE: "inf"}
 
 
 def odd_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite: Node | None) -> None:
-    """Raise, since a node returned what is looked for.
+    """Raise, since a node returned NaN or infinity.
 
     Args:
         roots: where the backward began.
@@ -105,7 +105,7 @@ def odd_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite:
 
 
 def _why(node, arrived, returned, spoilt, inside, path, first_infinite) -> tuple[Cause, str]:
-    """Return the cause of an odd gradient, and a sentence on where it began."""
+    """Return the cause of a gradient that is not finite, and a sentence on where it began."""
     if inside:
         spoiler = spoiler_of(node)
         read, out = _known_of(spoiler)
@@ -133,7 +133,7 @@ def _why(node, arrived, returned, spoilt, inside, path, first_infinite) -> tuple
 
 
 def _known_of(node: Node) -> tuple[list, np.ndarray | None]:
-    """Return what a node's op read, in order, None where that was not kept, and what it returned."""
+    """Return the inputs of a node's op in order, None if not saved, and its result."""
     known = {name: data for name, data, _ in saved_by(node)}
     op = getattr(node, "op", None)
     if op is None:
@@ -144,13 +144,13 @@ def _known_of(node: Node) -> tuple[list, np.ndarray | None]:
 
 
 def _in_order(op, inputs: dict) -> list:
-    """Return an op's inputs as the table of pitfalls counts them: of a power the base first."""
+    """Return an op's inputs in the order of the table of hazards: for a power the base first."""
     values = [plain(one) if isinstance(one, TensorState) else one for one in inputs.values()]
     return values[::-1] if op.name == "pow_of_number" else values
 
 
 def _chooser(arrived, returned: np.ndarray, path: Sequence[Node]) -> Node | None:
-    """Return the node that chose a value away whose gradient is odd: what arrived was 0 there."""
+    """Return the node that discarded a value whose gradient is not finite: the incoming gradient was 0 there."""
     grad = arrived[0] if len(arrived) == 1 else None
     if grad is None or grad.shape != returned.shape:
         return None

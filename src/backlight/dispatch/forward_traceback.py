@@ -14,7 +14,7 @@ _parents: weakref.WeakKeyDictionary[Node, Node] = weakref.WeakKeyDictionary()
 
 
 def note_parents(node: Node, grads: Sequence, since: int) -> None:
-    """Remember which node the nodes that a recorded backward made were made for: those since a sequence number."""
+    """Note the node for which a recorded backward made other nodes: those since a sequence number."""
     waiting = [grad._edge for grad in grads if isinstance(grad, TensorState) and grad._edge is not None]
     while waiting:
         made = node_and_number(waiting.pop())[0]
@@ -24,14 +24,14 @@ def note_parents(node: Node, grads: Sequence, since: int) -> None:
 
 
 def warn_of(node: Node) -> list[str]:
-    """Say which line of the forward made the node that failed, as PyTorch does in anomaly mode.
+    """Warn with the line of the forward that made the node that failed, as PyTorch does in anomaly mode.
 
     Returns:
-        What was said: of the node, then of the nodes that it was made for, by a backward that was recorded.
+        The texts: for the node, then for the nodes that it was made for by a recorded backward.
     """
     text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{_traceback(node)}"
     warnings.warn(text, UserWarning, stacklevel=2)
-    told = [text]
+    texts = [text]
     parent = _parents.get(node)
     while parent is not None:
         text = (
@@ -39,9 +39,9 @@ def warn_of(node: Node) -> list[str]:
             f"previous calculation:\n{_traceback(parent)}"
         )
         warnings.warn(text, UserWarning, stacklevel=2)
-        told.append(text.strip())
+        texts.append(text.strip())
         parent = _parents.get(parent)
-    return [one.rstrip("\n") for one in told]
+    return [one.rstrip("\n") for one in texts]
 
 
 def _traceback(node: Node) -> str:
@@ -54,9 +54,9 @@ def say_where(problem: Exception, node) -> None:
     """Add to an exception which node was running and which line made it."""
     known = any("raised while running" in note for note in getattr(problem, "__notes__", ()))
     if anomaly.enabled:
-        told = warn_of(node)
+        texts = warn_of(node)
         if not known:
-            for text in told[isinstance(problem, AnomalyError) :]:  # which says where its node was made
+            for text in texts[isinstance(problem, AnomalyError) :]:  # which says where its node was made
                 problem.add_note(text)
     if not known and not isinstance(problem, AnomalyError):
         problem.add_note(f"raised while running {node.name()}, made at {node.where}")

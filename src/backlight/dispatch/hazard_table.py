@@ -1,9 +1,9 @@
-"""The table of pitfalls: which ops give NaN and infinity, or hand them on, and what to do.
+"""The table of numerical hazards: which ops give NaN and infinity, or pass them on, and what to do.
 
 NOTE [A pitfall]
-A row tells of some ops, and of their values or of their slopes (the gradients that they hand on). Its looks say what is
-special about the numbers when it applies: `x` and `y` stand for an op's first two inputs, `out` for its result. What a
-node did not keep cannot be looked at. The first row that is seen to apply is the answer; else the first that might.
+A row is about some ops, and about their values or their slopes (their gradients). Its looks are conditions on the
+numbers: `x` and `y` are an op's first two inputs, `out` is its result. Values that were not saved cannot be tested.
+The first row whose condition holds is the answer; else the first whose condition could not be tested.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ LARGE = 1e18  # the square of more overflows float32
 
 
 class Look(NamedTuple):
-    """What is special: `is_so` gives, for the number that its first parameter stands for, where it is the case."""
+    """A condition: `is_so` returns for which elements of its first parameter it holds; `words` describe them."""
 
     words: str
     is_so: Callable
 
 
-class Pitfall(NamedTuple):
-    """A row (NOTE [A pitfall]): ops, of what of them, why, what to do, how to see it."""
+class Hazard(NamedTuple):
+    """A row (NOTE [A pitfall]): ops, values or slopes, the cause, the cure, conditions."""
 
     ops: str
     of: str
@@ -42,134 +42,134 @@ UNMASKED = "leave at least one score of each row unmasked, or zero such rows wit
 SOFTMAXES = "softmax log_softmax safe_softmax scaled_dot_product_attention logsumexp"
 MASKED = "every score of a row is -inf: 0 / 0"
 
-PITFALLS = (
-    Pitfall(
+HAZARDS = (
+    Hazard(
         "sqrt",
         VALUE,
         "the square root of a negative number is NaN",
         "clamp x from below: torch.sqrt(x.clamp_min(0))",
         (Look("sqrt of", lambda x: x < 0),),
     ),
-    Pitfall(
+    Hazard(
         "sqrt",
         SLOPE,
         "the square root of 0 has an infinite slope, and 0 · inf is NaN",
         AWAY_FROM_0,
         (Look("sqrt of", lambda x: x == 0), Look("the root is", lambda out: out == 0)),
     ),
-    Pitfall(
+    Hazard(
         "rsqrt",
         "",
         "1 / sqrt(x) is infinite at 0 and NaN below",
         "add a small number inside: torch.rsqrt(x + 1e-12)",
         (Look("rsqrt of", lambda x: x <= 0), Look("rsqrt is", lambda out: ~np.isfinite(out))),
     ),
-    Pitfall(
+    Hazard(
         "log log2 log10",
         VALUE,
         "the logarithm of 0 is -inf, and of a negative number NaN",
         LOGS,
         (Look("log of", lambda x: x <= 0),),
     ),
-    Pitfall(
+    Hazard(
         "log log2 log10",
         SLOPE,
         "the slope of a logarithm, 1/x, is infinite at 0, and 0 · inf is NaN",
         LOGS,
         (Look("log of", lambda x: x == 0), Look("log of", lambda x: ~np.isfinite(x))),
     ),
-    Pitfall(
+    Hazard(
         "log1p",
         "",
         "log1p is -inf at -1, where its slope is infinite, and NaN below",
         "clamp its input above -1",
         (Look("log1p of", lambda x: x <= -1),),
     ),
-    Pitfall(
+    Hazard(
         "xlogy",
         "",
         "the slope of x · log(y) is infinite where y is 0",
         "clamp y from below (y.clamp_min(1e-12))",
         (Look("xlogy with y", lambda y: y <= 0),),
     ),
-    Pitfall(
+    Hazard(
         "div true_divide",
         VALUE,
         "a division by 0",
         DIVISOR,
         (Look("division by", lambda y: y == 0),),
     ),
-    Pitfall(
+    Hazard(
         "div true_divide",
         SLOPE,
         "a division by 0: the slopes 1/y and -x/y² are infinite there",
         DIVISOR,
         (Look("division by", lambda y: y == 0),),
     ),
-    Pitfall(
+    Hazard(
         "reciprocal",
         "",
         "a division by 0",
         "keep x away from 0: 1 / (x + 1e-12), or x.clamp_min(1e-12)",
         (Look("division by", lambda x: x == 0), Look("reciprocal is", lambda out: np.isinf(out))),
     ),
-    Pitfall(
+    Hazard(
         "fmod remainder",
         "",
         "the remainder of a division by 0 is NaN",
         "keep the divisor away from 0",
         (Look("remainder by", lambda y: y == 0),),
     ),
-    Pitfall(
+    Hazard(
         "pow",
         VALUE,
         "a negative number has no real power with such an exponent",
         "clamp the base from below",
         (Look("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y))),),
     ),
-    Pitfall(
+    Hazard(
         "pow",
         VALUE,
         "a negative power of 0 is infinite",
         BASE,
         (Look("base of pow:", lambda x, y: (x == 0) & (y < 0)),),
     ),
-    Pitfall(
+    Hazard(
         "pow",
         SLOPE,
         "a power with an exponent below 1 has an infinite slope at 0, and 0 · inf is NaN",
         BASE,
         (Look("base of pow:", lambda x, y: (x == 0) & (y < 1)),),
     ),
-    Pitfall(
+    Hazard(
         "pow",
         SLOPE,
         "a negative number has no real power with such an exponent",
         "clamp the base from below",
         (Look("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y))),),
     ),
-    Pitfall(
+    Hazard(
         "pow",
         "",
         "a power with an infinite slope at 0 (an exponent below 1), of a negative base, or too large for the dtype",
         f"{BASE}, or the exponent small",
         (Look("base of pow:", lambda x: x <= 0), Look("base of pow:", lambda x: np.abs(x) > LARGE)),
     ),
-    Pitfall(
+    Hazard(
         "norm linalg_vector_norm vector_norm renorm",
         SLOPE,
         "the length of a zero vector has no slope: it is 0 / 0 there",
         "use torch.sqrt((x ** 2).sum() + 1e-12), or the squared length",
         (Look("the length is", lambda out: out == 0),),
     ),
-    Pitfall(
+    Hazard(
         "cdist pairwise_distance dist",
         SLOPE,
         "the distance of equal points has no slope",
         "add a small number, or use squared distances",
         (Look("the distance is", lambda out: out == 0),),
     ),
-    Pitfall(
+    Hazard(
         "exp exp2 expm1 sinh cosh",
         "",
         "exp overflows: above about 88 in float32, 709 in float64, 11 in float16",
@@ -180,107 +180,107 @@ PITFALLS = (
             Look("exp of", lambda x: x > 88),
         ),
     ),
-    Pitfall(
+    Hazard(
         "acos asin arccos arcsin",
         VALUE,
         "arccos and arcsin are NaN outside of [-1, 1]",
         "clamp the input to [-1 + 1e-6, 1 - 1e-6]",
         (Look("arccos or arcsin of", lambda x: np.abs(x) > 1),),
     ),
-    Pitfall(
+    Hazard(
         "acos asin arccos arcsin",
         SLOPE,
         "arccos and arcsin have an infinite slope at ±1, and are NaN outside",
         "clamp the input to [-1 + 1e-6, 1 - 1e-6]",
         (Look("arccos or arcsin of", lambda x: np.abs(x) >= 1),),
     ),
-    Pitfall(
+    Hazard(
         "acosh",
         "",
         "acosh is NaN below 1, and its slope is infinite at 1",
         "clamp the input above 1",
         (Look("acosh of", lambda x: x <= 1),),
     ),
-    Pitfall(
+    Hazard(
         "atanh logit",
         "",
         "it is infinite at the ends of its range and NaN outside",
         "clamp the input inside, by 1e-6",
         (Look("it read", lambda x: np.abs(2 * x - 1) >= 1), Look("it read", lambda x: np.abs(x) >= 1)),
     ),
-    Pitfall(
+    Hazard(
         "atan2 hypot",
         SLOPE,
         "at (0, 0) it has no slope: 0 / 0",
         "keep the two arguments from being 0 at once",
         (Look("both arguments are", lambda x, y: (x == 0) & (y == 0)), Look("the result is", lambda out: out == 0)),
     ),
-    Pitfall(
+    Hazard(
         "std",
         SLOPE,
         "the standard deviation of equal numbers has an infinite slope",
         "use sqrt(var + 1e-12)",
         (Look("the standard deviation is", lambda out: out == 0),),
     ),
-    Pitfall(
+    Hazard(
         "std var",
         VALUE,
         "the squares of the numbers are too large for their dtype",
         "normalise the numbers before",
         (Look("it read", lambda x: np.abs(x) > LARGE),),
     ),
-    Pitfall(
+    Hazard(
         "std var std_mean var_mean",
         VALUE,
         "a standard deviation or variance divides by the number of values less the "
         "correction (1 by default), and the correction is not smaller than that number",
         "use correction=0 (unbiased=False), or take it over more values",
     ),
-    Pitfall(
+    Hazard(
         SOFTMAXES,
         VALUE,
         MASKED,
         UNMASKED,
         (Look("a score is", lambda x: np.isneginf(x)),),
     ),
-    Pitfall(
+    Hazard(
         SOFTMAXES,
         VALUE,
         "a score is infinite: inf - inf",
         "look at the scores: a division by 0, or an overflow",
         (Look("a score is", lambda x: np.isposinf(x)),),
     ),
-    Pitfall(SOFTMAXES, SLOPE, MASKED, UNMASKED, (Look("its result is", lambda out: ~np.isfinite(out)),)),
-    Pitfall(SOFTMAXES, "", MASKED, UNMASKED),
-    Pitfall(
+    Hazard(SOFTMAXES, SLOPE, MASKED, UNMASKED, (Look("its result is", lambda out: ~np.isfinite(out)),)),
+    Hazard(SOFTMAXES, "", MASKED, UNMASKED),
+    Hazard(
         "binary_cross_entropy",
         "",
         "the logarithm of a probability that is exactly 0 or 1",
         "use binary_cross_entropy_with_logits",
         (Look("a probability is", lambda x: (x <= 0) | (x >= 1)),),
     ),
-    Pitfall(
+    Hazard(
         "mean nanmean",
         VALUE,
         "the mean of no numbers at all",
         "look whether the selection is empty before taking its mean",
         (Look("", lambda x: np.ones((), bool) & (x.size == 0)),),
     ),
-    Pitfall(
+    Hazard(
         "mul matmul mm bmm linear addmm",
         SLOPE,
         "the slope of a product is the other factor, which is not finite",
         FACTOR,
         (Look("a factor is", lambda x: ~np.isfinite(x)), Look("a factor is", lambda y: ~np.isfinite(y))),
     ),
-    Pitfall(
+    Hazard(
         "to to_copy half",
         VALUE,
         "numbers are too large for the smaller dtype: float16 ends at 65504",
         "scale them down before, or use bfloat16, whose range is float32's",
         (Look("it read", lambda x: np.abs(x) > 65504),),
     ),
-    Pitfall(
+    Hazard(
         "linalg_eigh linalg_svd svd",
         SLOPE,
         "two eigenvalues or singular values are equal, or a singular value is 0: the slopes of their vectors divide by "

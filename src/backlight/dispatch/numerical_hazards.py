@@ -1,6 +1,6 @@
-"""Why ops give NaN and infinity, and what to do: anomaly mode, the doctor and the answers read one table for it.
+"""Why ops give NaN and infinity, and what to do, for anomaly mode, the doctor and the answers.
 
-The table is `PITFALLS` in `dispatch/hazard_table.py` (NOTE [A pitfall]).
+The table is `HAZARDS` in `dispatch/hazard_table.py` (NOTE [A pitfall]).
 """
 
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backlight.dispatch.hazard_table import PITFALLS, SLOPE, VALUE, Look, Pitfall
+from backlight.dispatch.hazard_table import HAZARDS, SLOPE, VALUE, Hazard, Look
 from backlight.kernels.state_blocks import silent_floats
 
 
 class Cause(NamedTuple):
-    """Why, what to do, and a sentence of evidence ("" if nothing special was seen)."""
+    """The cause, the cure, and a sentence of evidence ("" if there is none)."""
 
     cause: str
     cure: str
@@ -40,8 +40,8 @@ OTHERWISE = Cause(
     "look at the values that went in: a smaller learning rate, clipped gradients or normalised inputs keep them finite",
 )
 
-_BY_OP: dict[str, list[Pitfall]] = {}
-for _row in PITFALLS:
+_BY_OP: dict[str, list[Hazard]] = {}
+for _row in HAZARDS:
     for _name in _row.ops.split():
         _BY_OP.setdefault(_name, []).append(_row)
 
@@ -51,10 +51,10 @@ def cause_of(name: str, values: Sequence, kind: str, chosen_away: bool = False, 
 
     Args:
         name: the forward op's.
-        values: what went in: arrays, numbers, None for what is not known.
+        values: the inputs: arrays, numbers, None for unknown ones.
         kind: "nan" or "inf" (in any case) for values, "slope" for a gradient.
-        chosen_away: of a gradient: what arrived was 0 there, since the value was chosen away afterwards.
-        out: what the op returned, if that is known.
+        chosen_away: of a gradient: the incoming one was 0 there, since a later op discarded the value.
+        out: the op's result, if known.
     """
     if kind == SLOPE and chosen_away:
         return WHERE
@@ -74,7 +74,7 @@ def cause_of(name: str, values: Sequence, kind: str, chosen_away: bool = False, 
     return possible or _in_general([one for one in values if _array([one], 0) is not None], kind)
 
 
-def pitfall_of(name: str, slope: bool) -> Cause:
+def hazard_of(name: str, slope: bool) -> Cause:
     """Return the likeliest cause for an op of which no numbers are known."""
     return cause_of(name, (), SLOPE if slope else "nan")
 

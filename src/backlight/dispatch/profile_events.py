@@ -73,7 +73,7 @@ class FunctionEvent:
 
 @dataclass(eq=False, repr=False)
 class FunctionEventAvg:
-    """All events of one name, and of the same input shapes if these were asked for."""
+    """All events of one name, and of the same input shapes if grouped by these."""
 
     key: str
     input_shapes: list
@@ -219,8 +219,8 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _share(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.2f}%" if whole else "NaN"
+def _share(part: float, total: float) -> str:
+    return f"{100 * part / total:.2f}%" if total else "NaN"
 
 
 def _time(microseconds: float) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-# What tells our ops of one name apart by their arguments, as PyTorch's overloads are.
+# Suffixes that distinguish ops of one name by their arguments, like PyTorch's overloads.
 OVERLOAD = re.compile(
     r"_(all|dims?|(?:of_|to_)?numbers?|(?:to_)?tensors?|decimals|rounded|with_bias|without_bias|of_means|of_stds)$"
 )

@@ -1,9 +1,9 @@
-"""How a gradient that has arrived gets into a tensor's `.grad`: stolen, copied or added.
+"""Accumulate a gradient into a tensor's `.grad`: stolen, copied or added, as PyTorch's AccumulateGrad does.
 
 NOTE [Stealing]
-A gradient becomes `.grad` as it is if nothing else can reach its memory, which its reference count tells: the array
+A gradient becomes `.grad` as it is if nothing else can reach its memory, as its reference count shows: the array
 is held by one local variable and nothing else. Another edge's buffer, a hook's tensor, the tensor that the user passed
-to backward each count one more, and then the array is copied. A view is always copied: its base belongs to somebody.
+to backward each count one more, and then the array is copied. A view is always copied: its base has another owner.
 """
 
 import sys
@@ -27,12 +27,12 @@ def _count_of_a_local() -> int:
     return sys.getrefcount(array)
 
 
-# Held at the place of the check by one local and the check itself: 2 in CPython 3.11; other versions count otherwise.
+# The count of an array held by one local variable and the check: 2 in CPython 3.11; other versions count differently.
 HELD_BY_ONE_LOCAL = _count_of_a_local()
 
 
 def may_be_stolen(grad: ndarray, references: int) -> bool:
-    """Tell whether `.grad` may take this array as it is, given its reference count where it is a local's alone."""
+    """Tell whether `.grad` may take this array as it is, given its reference count where only one local holds it."""
     return references <= HELD_BY_ONE_LOCAL and grad.base is None and grad.flags.c_contiguous
 
 
@@ -40,8 +40,8 @@ def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
     """Add a gradient to `tensor.grad`; the first one is copied unless it may be stolen.
 
     Raises:
-        RuntimeError: what is there was made in inference mode, where this backward does not run, or the tensor is no
-            leaf any more.
+        RuntimeError: the present gradient was made in inference mode, which is off now, or the tensor is no leaf any
+            more.
     """
     if tensor._edge is not LEAF:
         refuse_moved(tensor)
@@ -49,7 +49,7 @@ def add_to_grad(tensor, grad, graph: bool, *, steal: bool) -> None:
 
 
 def refuse_moved(leaf) -> None:
-    """Raise RuntimeError if a tensor that was a leaf when it was used is the result of an op by now."""
+    """Raise RuntimeError if a tensor that was a leaf when it was used is now the result of an op."""
     if leaf._edge is not LEAF and leaf._edge is not None:
         raise GraphError(
             "leaf variable has been moved into the graph interior: after it was used, requires_grad_(False) and a "
@@ -58,7 +58,7 @@ def refuse_moved(leaf) -> None:
 
 
 def _add(tensor, grad, graph: bool, *, steal: bool) -> None:
-    if graph and not modes.grad_enabled:  # the walk ran on tensors for an interpreter to see; `.grad` is as ever
+    if graph and not modes.grad_enabled:  # the pass ran on tensors for an interpreter only
         grad, graph = grad._data, False
     with _accumulating:
         present = tensor._grad
@@ -83,7 +83,7 @@ def _add(tensor, grad, graph: bool, *, steal: bool) -> None:
 
 
 def renew_grad(tensor, grad, graph: bool) -> None:
-    """Add a gradient to the `.grad` of a tensor that is no leaf: a new tensor, since somebody may hold the old one."""
+    """Add a gradient to the `.grad` of a tensor that is no leaf: a new tensor, since the old one may be referenced."""
     with _accumulating:
         present = tensor._grad
         if graph or present is None:

@@ -1,4 +1,4 @@
-"""How hooks are called while a backward runs: what each sees, what it may answer, and in which order.
+"""Call hooks during a backward: their arguments, their return values, their order.
 
 NOTE [Order of hooks]
 For one node: hooks of its output tensors, then gradients that `retain_grad` keeps, then the node's prehooks, then the
@@ -36,13 +36,13 @@ def keep_gradient(tensor, keep: bool = True) -> None:
 
 
 def retain_gradient(tensor, edge) -> None:
-    """Let the node at an edge that a tensor has, or will have, keep the gradient that it is given there."""
+    """Have the node at an edge that a tensor has, or will have, retain the tensor's gradient."""
     node, number = node_and_number(edge)
     extra_of(node).retained[number] = weakref.ref(tensor)
 
 
 def before_capture(node, grad, graph: bool, observed=None):
-    """Run the hooks of a node's output tensors, and keep gradients that were asked to be kept."""
+    """Run the hooks of a node's output tensors, and store the gradients to retain."""
     extra = node.extra
     for number, hook in list(extra.tensor_hooks.values()):
         if node.outputs == 1:
@@ -63,16 +63,16 @@ def before_capture(node, grad, graph: bool, observed=None):
 
 
 def before(node, grad, graph: bool, observed=None):
-    """Run all that comes before a node: see NOTE [Order of hooks]."""
+    """Run all hooks that come before a node: see NOTE [Order of hooks]."""
     grad = before_capture(node, grad, graph, observed)
     return call_prehooks(node, grad, graph, observed) if node.extra.prehooks else grad
 
 
 def call_tensor_hooks(hooks, grad, graph: bool, observed=None, node=None, number: int = 0):
-    """Let each hook see the gradient, None where none came, and replace it.
+    """Call each hook with the gradient, or None if none arrived; it may replace it.
 
     Args:
-        node, number: of what it is the gradient, for who watches.
+        node, number: the output whose gradient it is, for observers.
     """
     for hook in list(hooks):
         seen = grad if graph or grad is None else wrap(grad)
@@ -87,7 +87,7 @@ def call_tensor_hooks(hooks, grad, graph: bool, observed=None, node=None, number
 
 
 def check_answer(hook, answer, seen) -> None:
-    """Raise unless a hook's answer can stand for the gradient that it saw."""
+    """Raise unless a hook's return value can replace the gradient that it was called with."""
     if not isinstance(answer, TensorState):
         raise ArgumentError(
             f"expected Variable, but hook returned '{type(answer).__name__}'; "
@@ -111,12 +111,12 @@ def check_answer(hook, answer, seen) -> None:
 
 
 def _seen(grads, graph: bool) -> tuple:
-    """Return gradients as a node's hook sees them: tensors."""
+    """Return gradients as a node's hook gets them: tensors."""
     return tuple(grads) if graph else tuple(None if grad is None else wrap(grad) for grad in grads)
 
 
 def _answered(hook, answer, seen: tuple, graph: bool) -> list:
-    """Return what a node's hook answered in the form that the walk carries."""
+    """Return what a node's hook returned in the form that the pass carries."""
     if not isinstance(answer, tuple):
         raise ArgumentError(
             f"expected tuple, but hook returned '{type(answer).__name__}'; return a tuple of {len(seen)}, or None to "
@@ -134,7 +134,7 @@ def _answered(hook, answer, seen: tuple, graph: bool) -> list:
 
 
 def call_prehooks(node, grad, graph: bool, observed=None):
-    """Let each prehook see the gradients of a node's outputs and replace them."""
+    """Call each prehook with the gradients of a node's outputs; it may replace them."""
     for hook in list(node.extra.prehooks.values()):
         seen = _seen((grad,) if node.outputs == 1 else grad or (None,) * node.outputs, graph)
         if observed is None:
@@ -148,7 +148,7 @@ def call_prehooks(node, grad, graph: bool, observed=None):
 
 
 def call_post_accumulate_hooks(leaf) -> None:
-    """Tell each hook that the leaf's `.grad` was written."""
+    """Call each hook after the leaf's `.grad` was written."""
     for hook in list(leaf._post_accumulate_hooks.values()):
         answer = hook(leaf)
         if answer is None or answer is leaf:
@@ -159,7 +159,7 @@ def call_post_accumulate_hooks(leaf) -> None:
 
 
 def after(node, grads, grad, graph: bool, observed=None):
-    """Run posthooks: each sees (grad_inputs, grad_outputs) and may return other grad_inputs."""
+    """Run posthooks: each gets (grad_inputs, grad_outputs) and may return other grad_inputs."""
     outputs = _seen((grad,) if node.outputs == 1 else grad or (None,) * node.outputs, graph)
     for hook in list(node.extra.posthooks.values()):
         seen = _seen(grads, graph)

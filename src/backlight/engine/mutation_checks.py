@@ -1,15 +1,15 @@
-"""What a transformed function may write to: what it was given and what it makes, not what it captured.
+"""Refuse in-place writes to captured tensors inside transforms: only arguments and new tensors may be written to.
 
 NOTE [Captured tensors]
 `grad(f)(x)` calls f inside a `Transform`. A write in place to a tensor that was there before, and is no argument, would
 be lost for the gradient, or outlive the call: PyTorch refuses it, and so do we. To tell such a tensor from a new one,
-all that is made while a transform is open is stamped: `storage.born` is the sequence number at which the thread's
-innermost transform was opened. What a node made needs no stamp, since nodes count: `born_of` reads either. Views and
-detached twins share their base's storage, and with it the stamp.
+every tensor made while a transform is open is stamped: `storage.born` is the sequence number at which the thread's
+innermost transform was opened. A node's output needs no stamp, since nodes are numbered: `born_of` reads either. Views
+and detached aliases share their base's storage, and with it the stamp.
 
-While no transform is open nothing of this costs anything: `modes.marks` is read in the place of `modes.inference`, the
-core tests a C global, and the few functions that have to do more are given other code (`replaced_inside_transforms`),
-as NOTE [Replaced code] in dispatch/dispatcher.py says. `linearize` is no such transform, in PyTorch neither.
+While no transform is open all this costs nothing: `modes.marks` is read instead of `modes.inference`, the core tests
+a C global, and the few functions that have to do more get other code (`replaced_inside_transforms`),
+as NOTE [Replaced code] in dispatch/dispatcher.py says. `linearize` is no such transform, as in PyTorch.
 """
 
 from collections.abc import Iterator
@@ -47,11 +47,11 @@ BACKWARD_INSIDE = (
     "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
     "instead or call backward() outside of functorch transforms."
 )
-CAPTURED = -1  # `born` of what stands for a tensor that is older than all open transforms
+CAPTURED = -1  # `born` of an alias of a tensor that is older than all open transforms
 
 
 class _Local(ThreadState):
-    """The transforms that this thread is inside of, the outermost first."""
+    """The transforms open in this thread, the outermost first."""
 
     def __init__(self):
         self.transforms: list[Transform] = []
@@ -69,7 +69,7 @@ class _Open:
 
 local = _Local()
 opened = _Open()
-_open = SharedSwitch()  # a token for each transform, in whichever thread
+_open = SharedSwitch()  # a token for each transform, in all threads
 _replaced: list[tuple] = []  # (function, its own code, its code while a transform is open)
 
 
@@ -78,8 +78,8 @@ class Transform(Block):
 
     Args:
         given: its arguments, any values: the tensors among them may be written to.
-        leaves: what it differentiates for backwards. They are leaves to the function, and hooks on what is saved are
-            refused, as in PyTorch.
+        leaves: the tensors that it differentiates for in reverse mode. They are leaves to the function, and saved
+            tensor hooks are refused, as in PyTorch.
     """
 
     __slots__ = ("given", "leaves", "opened", "reverse")
@@ -133,7 +133,7 @@ def _marked() -> Storage | None:
 
 
 def replaced_inside_transforms(function: FunctionType):
-    """Let the decorated function be called with (what the function does, *its arguments) while a transform is open."""
+    """Call the decorated function instead, with (the original, *arguments), while a transform is open."""
     own = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
     own.__kwdefaults__ = function.__kwdefaults__
 
@@ -146,7 +146,7 @@ def replaced_inside_transforms(function: FunctionType):
 
 
 def born_of(tensor) -> int:
-    """Return the sequence number since which a tensor's memory is there; 0 if it was made outside of all transforms."""
+    """Return the sequence number at which a tensor's memory was made; 0 if outside of all transforms."""
     base = tensor if tensor._view is None else tensor._view[0]
     if base._storage is not None and base._storage.born:
         return base._storage.born
@@ -161,8 +161,8 @@ def is_leaf_inside(tensor) -> bool:
     return any(tensor is leaf for one in local.transforms for leaf in one.leaves)
 
 
-def stands_for(tensor, older) -> None:
-    """Note that a tensor shows the memory of an older one, and is as old, if a transform is open."""
+def mark_as_alias(tensor, older) -> None:
+    """Give a tensor that shares the memory of an older one the same age, if a transform is open."""
     if not local.transforms or modes.inference:
         return
     storage = tensor._storage = Storage()
@@ -174,7 +174,7 @@ def stands_for(tensor, older) -> None:
 
 @block
 def unchecked() -> Iterator[None]:
-    """Let the engine write to what it wants within the block."""
+    """Allow all writes within the block, for the engine."""
     before, local.transforms = local.transforms, []
     try:
         yield
@@ -193,7 +193,7 @@ def refuse_inside(name: str, more: str = "") -> None:
 
 
 def refuse_backward() -> None:
-    """Raise PyTorch's error if this thread is inside a transform: what it computes has no `.grad` to go to.
+    """Raise PyTorch's error if this thread is inside a transform: its tensors have no `.grad`.
 
     Raises:
         RuntimeError: it is.
@@ -203,7 +203,7 @@ def refuse_backward() -> None:
 
 
 def refuse_captured(target, name: str, args: tuple = (), kwargs: dict | None = None) -> None:
-    """Raise PyTorch's error if a transform of this thread captured what is to be written to.
+    """Raise PyTorch's error if a transform of this thread captured the tensor to be written to.
 
     Raises:
         RuntimeError: it did.

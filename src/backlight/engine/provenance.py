@@ -1,4 +1,4 @@
-"""Where in the user's code a node was made: kept as (code, lasti), turned into file and line only when asked."""
+"""Where in the user's code a node was made: kept as (code, lasti), turned into file and line only on demand."""
 
 import linecache
 import os
@@ -8,8 +8,8 @@ PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 GENERATED = "<backlight "
 
 
-USER_FILES: set[str] = set()  # file names that were seen and are not backlight's own
-_own_files: set[str] = set()  # and those that are
+USER_FILES: set[str] = set()  # file names known not to be backlight's own
+_own_files: set[str] = set()  # file names known to be
 
 
 class _Latest:
@@ -64,7 +64,7 @@ def line_number(code, lasti: int) -> int:
 
 
 def describe_place(code, lasti: int) -> str:
-    """Return `file:line: source`, as much of it as is known."""
+    """Return `file:line: source`, as far as known."""
     if code is None:
         return "an unknown line"
     number = line_number(code, lasti)

@@ -1,4 +1,4 @@
-"""How a backward starts: roots and their gradients are checked, the engine walks, results are put where they belong."""
+"""Start a backward: check the roots and their gradients, run the pass, deliver the results."""
 
 import warnings
 
@@ -54,7 +54,7 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
         if grad is not None and not on_tensors and isinstance(tensor, TensorState):
             grad = grad if grad.dtype == tensor._data.dtype else grad.astype(tensor._data.dtype)
         if isinstance(grad, np.ndarray):
-            if grad.base is not None or id(grad) in used:  # it may be somebody else's memory
+            if grad.base is not None or id(grad) in used:  # the memory may have another owner
                 grad = own_copy(grad)
             used.add(id(grad))
         results.append(grad if grad is None or on_tensors else wrap(grad))
@@ -62,7 +62,7 @@ def gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, allo
 
 
 def wanted_edge(tensor):
-    """Return the edge whose gradient is asked for.
+    """Return the edge whose gradient is wanted.
 
     Raises:
         RuntimeError: this is no tensor, or one that does not require grad.

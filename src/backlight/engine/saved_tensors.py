@@ -1,9 +1,9 @@
-"""Saved tensors in the form that a user's hooks gave them: what `saved_tensors_hooks` puts in their place.
+"""Saved tensors packed by a user's hooks (`saved_tensors_hooks`).
 
 NOTE [Packed tensors]
-Inside `saved_tensors_hooks(pack, unpack)` a node keeps, where a tensor would stand, a `Packed` that holds what
-`pack(tensor)` returned, and where the tensor's gradient goes. Each time that the node needs the tensor, `unpack` makes
-it again. Hooks are a thread's own; of several blocks the innermost one's are used.
+Inside `saved_tensors_hooks(pack, unpack)` a node keeps, in place of a tensor, a `Packed` that holds what `pack(tensor)`
+returned, and where the tensor's gradient goes. Each time that the node needs the tensor, it calls `unpack`. Hooks are
+thread-local; of several blocks the innermost one's are used.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class _Local(ThreadState):
 
     def __init__(self):
         self.hooks: list[Hooks] = []  # the innermost last
-        self.disabled: str | None = None  # why there may be none
+        self.disabled: str | None = None  # the reason, if hooks are forbidden
 
 
 local = _Local()
@@ -45,19 +45,19 @@ class Hooks:
     def __init__(self, pack: Callable, unpack: Callable, of_checkpoint: bool = False):
         self.pack = pack
         self.unpack = unpack
-        self.of_checkpoint = of_checkpoint  # a checkpoint's go with transforms, a user's may not
+        self.of_checkpoint = of_checkpoint  # a checkpoint's are allowed inside transforms, a user's are not
 
 
 def innermost_hooks() -> Hooks | None:
-    """Return the hooks that pack what this thread saves now."""
+    """Return the hooks that pack tensors that this thread saves now."""
     return local.hooks[-1] if local.hooks else None
 
 
 def set_disabled(message: str | None) -> str | None:
-    """Forbid hooks in this thread, with the message that who tries is given; return what it was before.
+    """Forbid hooks in this thread, with the message of the error (None allows them); return the previous one.
 
     Raises:
-        RuntimeError: hooks are at work.
+        RuntimeError: hooks are active.
     """
     if message is not None and local.hooks:
         raise GraphError(message)
@@ -66,10 +66,10 @@ def set_disabled(message: str | None) -> str | None:
 
 
 def disable_inside_transform() -> str | None:
-    """Forbid hooks in this thread, all but checkpoints'; return the message that there was before.
+    """Forbid hooks in this thread, except checkpoints'; return the previous message.
 
     Raises:
-        RuntimeError: a user's hooks are at work.
+        RuntimeError: a user's hooks are active.
     """
     if not all(one.of_checkpoint for one in local.hooks):
         raise GraphError(NO_HOOKS)
@@ -79,10 +79,10 @@ def disable_inside_transform() -> str | None:
 
 
 def refuse_disabled(hooks: Hooks) -> None:
-    """Raise the message of who forbids hooks.
+    """Raise if hooks are forbidden.
 
     Raises:
-        RuntimeError: somebody does.
+        RuntimeError: they are; its message is the one set.
     """
     disabled = local.disabled
     if disabled is not None and not (hooks.of_checkpoint and disabled is NO_HOOKS):
@@ -90,10 +90,10 @@ def refuse_disabled(hooks: Hooks) -> None:
 
 
 class Packed:
-    """What a pack hook made of a tensor.
+    """A saved tensor as a pack hook returned it.
 
     Args:
-        hooks: the pair; its pack hook is called at once. The caller sees to it that nothing is recorded.
+        hooks: the pair; its pack hook is called at once. The caller must have switched recording off.
         tensor: what is saved.
         edge: where the gradient of the tensor, unpacked, goes; None for nowhere.
     """
@@ -120,7 +120,7 @@ class Packed:
             set_recording(recording)
 
     def unpack(self, edge=None):
-        """Return the tensor again, as the part of the graph that it was: of `edge`, for a node's own output.
+        """Return the tensor again, attached to the graph as before: at `edge`, for a node's own output.
 
         Raises:
             TypeError: the unpack hook did not return a tensor.
@@ -143,7 +143,7 @@ def kept_edge(tensor):
 
 
 def unpacked_list(values) -> list:
-    """Return saved tensors, those that were packed unpacked."""
+    """Return saved tensors, unpacking those that are packed."""
     return [one.unpack() if isinstance(one, Packed) else one for one in values]
 
 

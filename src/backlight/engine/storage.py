@@ -1,4 +1,4 @@
-"""Version counters: one storage is shared by a tensor, its views and its detached twins."""
+"""Version counters: a tensor, its views and its detached aliases share one storage."""
 
 from backlight.engine.grad_mode import modes
 from backlight.errors import GraphError
@@ -7,12 +7,12 @@ from backlight.errors import GraphError
 class Storage:
     """Counts in-place writes to one piece of memory.
 
-    All are class attributes until something is to be noted, so that making a storage costs nothing more.
+    The attributes are class attributes until they are set, so that a new storage costs little.
     """
 
     version = 0
     writer = None  # (op name, code, lasti) of the last in-place write
-    memory = None  # the array that holds all of it, once that cannot be told from a base (`memory_of` in state.py)
+    memory = None  # the array that holds all of it, once that is not a base's (`memory_of` in tensor_state.py)
     born = 0  # NOTE [Captured tensors] in engine/mutation_checks.py
 
     def wrote(self, op_name: str, place) -> None:
@@ -50,7 +50,7 @@ guarding = _Guarding()
 
 
 def before_write(tensors) -> None:
-    """Let those who guard the memory of tensors copy it, before it is written to."""
+    """Call the guards of tensors' memory, which may copy it, before it is written to."""
     for tensor in tensors:
         if isinstance(tensor._storage, GuardedStorage):
             tensor._storage.before_write()
@@ -85,7 +85,7 @@ class InferenceStorage:
 
 
 def new_storage():
-    """Return the storage of a new tensor, where `modes.marks` says that it needs one."""
+    """Return the storage of a new tensor if `modes.marks` is set."""
     if modes.inference:
         return InferenceStorage()
     made = Storage()

@@ -1,23 +1,23 @@
-"""The part of a tensor that the graph knows: its data, its edge, its storage, the view it is, its gradient.
+"""The part of a tensor that the graph uses: its data, its edge, its storage, its base, its gradient.
 
 NOTE [Edges]
-`tensor._edge` says all that the graph must know about where a tensor came from:
+`tensor._edge` says where a tensor came from:
     None      it does not require grad
     LEAF      it requires grad and no op made it
     a Node    the node that made it, its only output
     Output    one of several outputs of a node
-    a leaf    the tensor stands for that leaf, whose gradient it gives (a saved leaf that was unpacked)
-So `requires_grad` is `_edge is not None`, and an op reads one slot an input to know what to record. In `node.edges` a
-leaf stands for itself: `edge.is_end` tells leaf tensors from nodes. PyTorch's AccumulateGrad is made for a leaf when
-somebody asks for it (`next_functions`).
+    a leaf    the tensor stands for that leaf, which gets its gradient (a saved leaf that was unpacked)
+So `requires_grad` is `_edge is not None`, and an op reads one slot of each input to know what to record. In
+`node.edges` a leaf stands for itself: `edge.is_end` tells leaf tensors from nodes. A leaf's AccumulateGrad, as in
+PyTorch, is made when it is first requested (`next_functions`).
 
 NOTE [Storages are made late]
 `tensor._storage` is None until the tensor is written to, shares its memory, or is saved as an op's own output. A node
-that saves an input keeps the tensor, so that None then and None now means that nobody wrote.
+that saves an input keeps the tensor: None then and None now means that there was no write.
 
 NOTE [0-d data]
 `tensor._data` is a NumPy array, or for 0-d results the NumPy scalar that ufuncs return, which is several times
-cheaper. A scalar is immutable and nobody shares it; `writable(tensor)` makes it an array, in place of the scalar,
+cheaper. A scalar is immutable and never shared; `writable(tensor)` makes it an array, in place of the scalar,
 before memory is shared (a view, detach, numpy()) or written.
 """
 
@@ -44,13 +44,13 @@ LEAF = _Leaf()
 
 
 class TensorState:
-    """Slots that every op reads or writes, and defaults for what few tensors have."""
+    """Slots that every op reads or writes, and defaults of attributes that few tensors have."""
 
     __slots__ = ("__dict__", "__weakref__", "_data", "_edge", "_storage", "_view")
 
-    is_end = True  # as an edge: the walk ends here
+    is_end = True  # as an edge: the backward pass ends here
     outputs = 1
-    _accumulator = None  # weak reference to the AccumulateGrad of a leaf, once somebody asked for it
+    _accumulator = None  # weak reference to the AccumulateGrad of a leaf, once it was requested
     _grad = None  # the gradient, a tensor
     _hooks = None  # leaf: {id: hook} of register_hook
     _post_accumulate_hooks = None
@@ -63,7 +63,7 @@ _classes: list[type] = []
 
 
 def tensor_class(cls: type) -> type:
-    """Declare `cls` to be the class that ops return (floor 4 does this once)."""
+    """Declare `cls` to be the class that ops return (tensor/tensor.py does this once)."""
     _classes[:] = [cls]
     return cls
 
@@ -84,7 +84,7 @@ def wrap(data, edge=None, storage=None):
 
 
 def wrap_marked(data, edge=None, storage=None):
-    """Do what `wrap` does while a transform is open: NOTE [Captured tensors] in engine/mutation_checks.py."""
+    """The same as `wrap`, while a transform is open: NOTE [Captured tensors] in engine/mutation_checks.py."""
     made = new(_classes[0])
     made._data = data
     made._edge = edge
@@ -94,7 +94,7 @@ def wrap_marked(data, edge=None, storage=None):
 
 
 def storage_of(tensor):
-    """Return the storage that a tensor shares with its views and detached twins."""
+    """Return the storage that a tensor shares with its views and detached aliases."""
     storage = tensor._storage
     if storage is None:
         storage = tensor._storage = Storage()
@@ -102,7 +102,7 @@ def storage_of(tensor):
 
 
 def memory_of(tensor) -> np.ndarray:
-    """Return the array that holds all of the memory of which a tensor may show a part: its base's, unless noted."""
+    """Return the array over all of the memory that a tensor may be a part of: its base's, unless noted."""
     storage = tensor._storage
     if storage is not None and storage.memory is not None:
         return storage.memory
@@ -111,7 +111,7 @@ def memory_of(tensor) -> np.ndarray:
 
 
 def storage_for_alias(tensor):
-    """Return a tensor's storage, to be shared with one that will not know the base: the storage notes the memory."""
+    """Return a tensor's storage for an alias without a base, as detach() makes: the storage notes the memory."""
     storage = storage_of(tensor)
     if tensor._view is not None and storage.memory is None:
         storage.memory = writable(tensor._view[0])
@@ -119,14 +119,14 @@ def storage_for_alias(tensor):
 
 
 def noted_memory(tensor) -> np.ndarray | None:
-    """Return `memory_of(tensor)` where a twin with a storage of its own could not tell it, else None."""
+    """Return `memory_of(tensor)` if an alias with another storage could not find it, else None."""
     storage = tensor._storage
     part = tensor._view is not None or (storage is not None and storage.memory is not None)
     return memory_of(tensor) if part else None
 
 
 def replace_memory(tensor, data: np.ndarray, memory: np.ndarray | None) -> None:
-    """Let a tensor show `data`, other memory (a part of `memory`, if given); views and twins stay where they are."""
+    """Give a tensor other memory, `data` (a part of `memory`, if given); its views and aliases keep theirs."""
     storage = tensor._storage
     parts = memory is not None or tensor._views or noted_memory(tensor) is not None
     if parts and storage.__class__ is not InferenceStorage:
@@ -139,7 +139,7 @@ def replace_memory(tensor, data: np.ndarray, memory: np.ndarray | None) -> None:
 
 
 def storage_marked(tensor):
-    """Do what `storage_of` does while a transform is open: the storage learns how old the tensor's node is."""
+    """The same as `storage_of`, while a transform is open: the storage notes how old the tensor's node is."""
     storage = tensor._storage
     if storage is None:
         storage = tensor._storage = Storage()
@@ -156,14 +156,14 @@ def edge_of(tensor):
 
 
 def below_batches(tensor):
-    """Return the tensor that the graph knows: the one that holds all elements of vmap's batches, which come first."""
+    """Return the tensor that is in the graph: under vmap the one with all elements, the batch dims first."""
     while getattr(tensor._data, "of_a_batch", False):
         tensor = tensor._data.physical
     return tensor
 
 
 def plain(data) -> np.ndarray:
-    """Return a tensor's numbers, of all elements of vmap's batches, or an array, as an array."""
+    """Return a tensor's values, under vmap those of all elements, or an array, as an array."""
     return np.asarray(below_batches(data)._data if isinstance(data, TensorState) else data)
 
 

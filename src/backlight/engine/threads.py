@@ -1,11 +1,11 @@
-"""What is known of one thread, and how a backward started deep inside others goes on in a thread of its own.
+"""State of a thread, and how a deeply nested backward continues in another thread.
 
 NOTE [Deep inside backwards]
 A hook, a Function's backward, an unpack hook or a checkpoint may start a backward, whose hooks start another. Each one
 takes about ten of the thousand calls that Python lets nest in a thread, so from some depth on the next one runs in
-a thread of its own, as in PyTorch, while this one waits: modes, watchers, hooks on what is saved and interpreters come
-along, and what it changes of them comes back. How many backwards may nest in all is limited as calls are, so that one
-that starts itself without end is stopped.
+a new thread, as in PyTorch, while this one waits: modes, watchers, saved tensor hooks and interpreters are copied to
+it, and its changes to them are copied back. The total nesting is limited like that of calls, so that a backward that
+starts itself forever is stopped.
 """
 
 import sys
@@ -17,11 +17,11 @@ from backlight.kernels.state_blocks import Block
 from backlight.system.lazy_import import function_later
 
 ThreadPoolExecutor = function_later("concurrent.futures", "ThreadPoolExecutor")
-MOST_BACKWARDS = 20  # one inside the other in one thread: leaves each about 50 calls
+MOST_BACKWARDS = 20  # nested in one thread: leaves each about 50 calls
 
 
 class ThreadState(threading.local):
-    """State of each thread, which goes along where a backward goes on in another thread."""
+    """Thread-local state, which follows a backward that continues in another thread."""
 
     def __new__(cls):
         state = super().__new__(cls)
@@ -33,7 +33,7 @@ _states: list[ThreadState] = []
 
 
 class _Anywhere:
-    """How many backwards run in all threads: a plain attribute, cheap to ask, which spares most the exact count."""
+    """How many backwards run in all threads: a plain attribute, cheap to read, which mostly avoids the exact count."""
 
     __slots__ = ("backwards",)
 
@@ -42,7 +42,7 @@ class _Anywhere:
 
 
 class _Depth(threading.local):
-    """How many backwards run that were started while another ran: in this thread, and in those that wait for it."""
+    """How many nested backwards run in this thread, and in those that wait for it."""
 
     here = 0
     waiting = 0
@@ -82,7 +82,7 @@ def in_another_thread(function: Callable, *args):
 
 
 class _Alone(Block):
-    """A thread, which is waited for however often that is interrupted: it has this one's state."""
+    """A thread that has this one's state; waiting for it cannot be cut short by an interrupt."""
 
     def _block_state(self):
         return ThreadPoolExecutor(1)

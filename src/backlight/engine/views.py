@@ -28,7 +28,7 @@ MADE_BY_CUSTOM = (
 def made_view(source, data, kind):
     """Return a tensor over `data`, which shares memory with `source`; its edge is set by the caller.
 
-    What shares memory with an inference tensor is one too, and no view of it: as in PyTorch nothing is noted of it.
+    A tensor that shares memory with an inference tensor is one too, and not its view: as in PyTorch it is not tracked.
     """
     out = new(the_tensor_class())
     out._data = data
@@ -52,9 +52,9 @@ def made_view(source, data, kind):
 
 
 def remember_view(base, view) -> None:
-    """Let the base know its view, so that writing to either can refresh the history of both.
+    """Note a view in its base, so that a write to either can update the history of both.
 
-    Dead references are swept out whenever the list has doubled.
+    Dead references are removed whenever the list has doubled.
     """
     views = base._views
     if views is None:
@@ -128,10 +128,10 @@ def check_view(tensor) -> None:
 
 
 def positions_in(base, view) -> np.ndarray:
-    """Return, for each element of a view, its place in the base counted row by row.
+    """Return, for each element of a view, its flat index in the base, row by row.
 
     Raises:
-        RuntimeError: the view shows memory that holds no element of the base.
+        RuntimeError: the view covers memory that holds no element of the base.
     """
     whole, part = writable(base), view._data
     if part.size == 0:
@@ -149,7 +149,7 @@ def positions_in(base, view) -> np.ndarray:
 
 
 def _places(whole: np.ndarray) -> np.ndarray:
-    """Return, for each place in an array's memory, the number of the element there, row by row; -1 in gaps."""
+    """Return, for each position in an array's memory, the flat index of the element there; -1 in gaps."""
     if whole.flags.c_contiguous:
         return np.arange(whole.size)
     strides = [stride // whole.itemsize for stride in whole.strides]
@@ -175,7 +175,7 @@ def shown_by_strides(flat: np.ndarray, shape, strides) -> np.ndarray:
 
 
 def same_part(other: np.ndarray, whole: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Return the part of `other`, which is laid out in memory as `whole`, that `part` is of `whole`."""
+    """Return the part of `other`, which has the memory layout of `whole`, that corresponds to `part` of `whole`."""
     start, first = (array.__array_interface__["data"][0] for array in (part, whole))
     steps = [step // whole.itemsize * other.itemsize for step in part.strides]
     flat = other.ravel(order="K")
@@ -183,12 +183,12 @@ def same_part(other: np.ndarray, whole: np.ndarray, part: np.ndarray) -> np.ndar
 
 
 class StaleView(Node):
-    """Stands behind a custom Function's view whose base was written to since, and refuses to be differentiated."""
+    """The node of a custom Function's view whose base was written to since; its backward raises."""
 
     __slots__ = ("maker", "number")
 
     def backward(self, grad, edges, keep):
-        """Raise: the custom backward knows nothing of the write."""
+        """Raise: the custom backward does not include the write."""
         raise GraphError(
             f"Output {self.number} of {self.maker} is a view and its base or another view of its base has been "
             f"modified inplace. {MADE_BY_CUSTOM}"

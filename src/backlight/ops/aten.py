@@ -1,7 +1,7 @@
-"""PyTorch's names of ops, `torch.ops.aten.mm.default`: what policies of selective checkpoints are told, and compare.
+"""PyTorch's names of ops, `torch.ops.aten.mm.default`: the arguments of selective checkpoint policies.
 
 An op is called after its node, as PyTorch's nodes are called after its ops: `AddmmBackward0` is of `aten.addmm`, also
-where `linear` made it. Overloads are not told apart.
+where `linear` made it. Overloads are not distinguished.
 """
 
 import re

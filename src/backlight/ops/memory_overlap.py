@@ -57,7 +57,7 @@ def refuse_overlaps(target, operands, name: str) -> None:
 
 
 def may_not_meet(target, operand, wholly: bool) -> bool:
-    """Tell whether two tensors share elements, though not (or, if asked, also) all of them in the same order."""
+    """Tell whether two tensors share elements, though not (or, on request, also) all of them in the same order."""
     if operand is target or operand._storage is None or operand._storage is not target._storage:
         return wholly and operand is target and target._data.size > 0
     written, read = target._data, operand._data

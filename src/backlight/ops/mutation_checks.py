@@ -46,5 +46,5 @@ def as_it_is(run, target, name: str, args: tuple):
 
 @replaced_inside_transforms(inplace.written_directly)
 def written_directly(run, target, operand, ufunc, name: str) -> bool:
-    """Leave all writes to those that ask first."""
+    """Leave all writes to the checked functions."""
     return False

@@ -38,7 +38,7 @@ def no_kernel(kernel: str, kind, remedy: str) -> UnsupportedError:
 
 
 def no_integers(kernel: str):
-    """Return what an op's `refuse` asks for: PyTorch's error for integers and bools, in the name of its kernel."""
+    """Return a value for an op's `refuse`: PyTorch's error for integers and bools, in the name of its kernel."""
 
     def refuse(*kinds) -> UnsupportedError | None:
         kind = _common(kinds)
@@ -50,7 +50,7 @@ def no_integers(kernel: str):
 
 
 def no_floats(kernel: str):
-    """Return what an op's `refuse` asks for: PyTorch's error for floats, in the name of its kernel."""
+    """Return a value for an op's `refuse`: PyTorch's error for floats, in the name of its kernel."""
 
     def refuse(*kinds) -> str | None:
         kind = _common(kinds)
@@ -62,7 +62,7 @@ def no_floats(kernel: str):
 
 
 def only_integers(kernel: str):
-    """Return what an op's `refuse` asks for: PyTorch's error for floats and bools, in the name of its kernel."""
+    """Return a value for an op's `refuse`: PyTorch's error for floats and bools, in the name of its kernel."""
 
     def refuse(*kinds) -> UnsupportedError | None:
         kind = _common(kinds)
@@ -72,7 +72,7 @@ def only_integers(kernel: str):
 
 
 def no_bools(kernel: str):
-    """Return what an op's `refuse` asks for: PyTorch's error for bools, in the name of its kernel."""
+    """Return a value for an op's `refuse`: PyTorch's error for bools, in the name of its kernel."""
 
     def refuse(*kinds) -> UnsupportedError | None:
         kind = _common(kinds)
@@ -82,7 +82,7 @@ def no_bools(kernel: str):
 
 
 def floats_of_four_bytes(kernel: str):
-    """Return what an op's `refuse` asks for: PyTorch's error for float16 and bfloat16, in the name of its kernel."""
+    """Return a value for an op's `refuse`: PyTorch's error for float16 and bfloat16, in the name of its kernel."""
 
     def refuse(*kinds) -> UnsupportedError | None:
         kind = _common(kinds)

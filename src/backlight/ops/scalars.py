@@ -1,7 +1,7 @@
 """Python numbers as PyTorch's Scalar: which ones there are, and which a dtype can hold.
 
 Where a number stands for an element (fill_, clamp, alpha, a padding value …) PyTorch refuses one that the dtype cannot
-hold: `element`. Where it is an operand beside a tensor (x + 300, x < 300) integers wrap round:
+hold: `element`. Where it is an operand with a tensor (x + 300, x < 300) integers wrap round:
     `codegen/runtime_support.py`.
 """
 
@@ -83,7 +83,7 @@ def _overflow(name: str, remedy: str) -> GraphError:
 
 
 def element_like(array, value):
-    """Return a number as an `element` of an array's dtype: as a 0-d array beside an array, else as a NumPy scalar."""
+    """Return a number as an `element` of an array's dtype: as a 0-d array for an array, else as a NumPy scalar."""
     kind = array.dtype
     if (kind is FLOAT32 or kind is FLOAT64) and -65504.0 <= value <= 65504.0:
         return np.array(value, kind) if array.__class__ is np.ndarray else kind.type(value)

@@ -84,7 +84,7 @@ def common_dtype(arrays=(), scalars=()) -> np.dtype:
 
 
 def _check_unsigned_long(number: int, *kinds) -> None:
-    """Raise for an int that only PyTorch's uint64 holds, beside bools: it would have to become the result's dtype."""
+    """Raise for an int that only PyTorch's uint64 holds, with bools: it would have to become the result's dtype."""
     check_scalar(number)
     present = [kind for kind in kinds if kind is not None]
     if present and all(kind == BOOL for kind in present):

@@ -1,10 +1,10 @@
 """PyTorch's checks of the kinds of arguments, made after a call has failed.
 
 NOTE [Failed calls]
-Functions here look at their arguments while they compute, which costs nothing where the arguments are right. A call
-that ends in an error which nobody wrote for the caller (a list has no attribute `_data`, NumPy cannot convert an int
-of 70 bits) is checked against PyTorch's signatures of that name: where they refuse the arguments, PyTorch's error is
-raised in place of the other. What the namespaces show and methods explain their failed calls
+Functions here check their arguments while they compute, which costs nothing if the arguments are right. A call that
+fails with an internal error, not one written for the caller (a list has no attribute `_data`, NumPy cannot convert an
+int of 70 bits), is checked against PyTorch's signatures of that name: if they refuse the arguments, PyTorch's error
+is raised instead. Public functions and methods explain their failed calls
 (dispatch/arguments/checked.py; csrc/core_out.c), so do the core's ops (csrc/core_op.c) and modules
 (nn/modules/module.py).
 """

@@ -1,10 +1,10 @@
-"""Which kinds of arguments a function takes, looked at before it computes.
+"""Which kinds of arguments a function takes, checked before it computes.
 
 NOTE [Kinds of arguments]
-What the namespaces show and methods look at their arguments first, where PyTorch's does so in C++: a str for a bool, a
+Public functions and methods check their arguments first, where PyTorch's do so in C++: a str for a bool, a
 float for a dim or a number for a tensor is refused, and never used for what it happens to mean here. The compiled core
-lets the plain cases through (csrc/core_kinds.c) by sets of kinds, which are written here as bits of a number, and
-asks `refusal` about all others: numbers of NumPy's, tensors of one element, subclasses, what is wrong. Functions that
+accepts the plain cases (csrc/core_kinds.c) by sets of kinds, which are written here as bits of a number, and calls
+`refusal` for all others: NumPy's numbers, tensors of one element, subclasses, wrong arguments. Functions that
 PyTorch has in Python (`python:` in the table of signatures) check nothing, there and here.
 """
 

@@ -12,7 +12,7 @@ BINDING = re.compile(r"^[\w.<>]+\(\) (got an unexpected keyword|got multiple val
 
 
 def better_error(name: str, args: tuple, kwargs: dict, problem: Exception) -> Exception:
-    """Return PyTorch's error for a call that failed with an error that nobody wrote for the caller.
+    """Return PyTorch's error for a call that failed with an internal error.
 
     Args:
         name: the public name, `linalg.norm`; of a method `.name`, of a module `nn.Linear.forward`.

@@ -88,7 +88,7 @@ class MersenneTwister:
 
 
 def fresh_seed() -> int:
-    """Return a seed that nobody can foretell, of 64 bits as PyTorch's."""
+    """Return an unpredictable seed, of 64 bits as PyTorch's."""
     return int.from_bytes(os.urandom(8), "little")
 
 

@@ -19,6 +19,8 @@ def top_places(rows: np.ndarray, count: int, largest: bool) -> np.ndarray:
 def order_along(values: np.ndarray, dim: int, descending: bool = False) -> np.ndarray:
     """Return the indices that sort an array along `dim`: equals keep their order, NaN counts as the greatest."""
     if not descending:
-        return np.argsort(values.copy(), dim, kind="stable")  # which moves by what it reads: nobody may write that
+        return np.argsort(
+            values.copy(), dim, kind="stable"
+        )  # which moves by the values: no other thread may write to them
     turned = np.argsort(np.flip(values, dim), dim, kind="stable")
     return values.shape[dim] - 1 - np.flip(turned, dim)

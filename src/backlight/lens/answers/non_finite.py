@@ -1,6 +1,6 @@
 """Which node makes a NaN or an infinity out of finite numbers, and why."""
 
-from backlight.dispatch.numerical_hazards import pitfall_of
+from backlight.dispatch.numerical_hazards import hazard_of
 from backlight.lens.answers.culprits import Culprit, inputs_of, kind_of, output_of
 from backlight.lens.answers.ways import Ways, described, has_odd, magnitude, size_of
 from backlight.lens.records.nodes import Node, Summary
@@ -74,7 +74,7 @@ def _culprit(node: Node, what: str, read: list, forward: bool = False) -> Culpri
 
 def _likeliest(kind: str, *, slope: bool) -> tuple[str, str]:
     """Return the likeliest cause of what an op gave, and the cure, as sentences."""
-    cause, cure, _ = pitfall_of(kind, slope)
+    cause, cure, _ = hazard_of(kind, slope)
     return tuple(f"{text[0].upper()}{text[1:]}." for text in (cause, cure))
 
 

@@ -124,7 +124,7 @@ def bitwise_xor(xp, input, other):
 
 
 def _integers_only(kernel: str):
-    """Return what an op's `refuse` asks for: PyTorch's error for floats and bools, in the name of its kernel."""
+    """Return a value for an op's `refuse`: PyTorch's error for floats and bools, in the name of its kernel."""
     floats, bools = no_floats(kernel), no_bools(kernel)
     return lambda *kinds: floats(*kinds) or bools(*kinds)
 

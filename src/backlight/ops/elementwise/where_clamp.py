@@ -284,7 +284,7 @@ def clamp(input, min=None, max=None):
 def _taken(input, min, max):
     """Return the input in the dtype that it takes on with its bounds, which that dtype must hold.
 
-    Floats hold every number up to float16's end, 65504: callers ask for larger ones only.
+    Floats hold every number up to float16's end, 65504: callers check larger ones only.
     """
     found = promoted_with(input, min, max)
     for bound in (min, max):

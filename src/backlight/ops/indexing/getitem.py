@@ -136,7 +136,7 @@ def _too_many(ndim: int) -> DimError:
 
 
 def _slice(view, dim: int, item: slice, *, alone: bool):
-    """Return a view of some slices; the whole dim is passed over, unless it is all that was asked for."""
+    """Return a view of some slices; full slices are skipped, unless there is nothing else."""
     shape = view._data.shape
     if dim >= len(shape):
         if not shape:

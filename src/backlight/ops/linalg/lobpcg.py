@@ -39,7 +39,7 @@ def lobpcg(
     Shapes: A (…, m, m), B (…, m, m) -> (…, k), (…, m, k)
 
     Raises:
-        ValueError: A has not three times as many rows as are asked for, as PyTorch requires.
+        ValueError: A has not three times as many rows as requested, as PyTorch requires.
         NotImplementedError: a tracker is given: there are no steps to show it.
     """
     if tracker is not None:

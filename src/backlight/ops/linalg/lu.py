@@ -72,7 +72,7 @@ def gradient_of_factors(grad_l, grad_u, order, lower, upper, ops):
     """Return the gradient of A = P · L · U from those of L and U; either may be missing.
 
     For square A it is P · L⁻ᵀ · [tril(Lᵀ · ∂L, −1) + triu(∂U · Uᵀ)] · U⁻ᵀ. Of another A the square part is factored;
-    rows below it make L₂ = A₂ · U⁻¹, columns beside it U₂ = L⁻¹ · A₂.
+    rows below it make L₂ = A₂ · U⁻¹, columns to its right U₂ = L⁻¹ · A₂.
     """
     count = upper.shape[-2]
     grad_l = zeros(lower.shape, lower) if grad_l is None else grad_l
@@ -141,7 +141,7 @@ def linalg_lu_factor(A, *, pivot=True):  # noqa: N803 - PyTorch's name
 
 
 def lu(A, pivot=True, get_infos=False):  # noqa: N803 - PyTorch's name
-    """Return (LU, pivots), and info if asked; the old form of `linalg.lu_factor`."""
+    """Return (LU, pivots), and info on request; the old form of `linalg.lu_factor`."""
     warn_once(
         "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in "
         "a future PyTorch release.\nLU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\n"
@@ -186,7 +186,7 @@ def linalg_lu(A, *, pivot=True):  # noqa: N803 - PyTorch's name
 
 @op(node="LuUnpackBackward0", outputs=3, differentiable=(1, 2), returns=return_types.lu_unpack)
 def lu_unpack(xp, LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool = True):  # noqa: N803
-    """Return (P, L, U) from what `linalg.lu_factor` returns; empty tensors for what is not asked for.
+    """Return (P, L, U) from what `linalg.lu_factor` returns; empty tensors for those not requested.
 
     Shapes: LU_data (…, m, n), LU_pivots (…, k) -> (…, m, m), (…, m, k), (…, k, n) with k = min(m, n)
     """

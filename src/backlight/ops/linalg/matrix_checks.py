@@ -1,4 +1,4 @@
-"""What all of linear algebra asks of its arguments, in PyTorch's words, and how it reports that it failed."""
+"""Checks of the arguments of linear algebra, with PyTorch's messages, and its errors."""
 
 import numpy as np
 

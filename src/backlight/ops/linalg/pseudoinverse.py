@@ -241,6 +241,6 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None):
     Args:
         rcond: singular values up to rcond times the largest count as 0; None is max(m, n) · eps.
         driver: "gels" takes the matrices to have full rank, "gelsy" (for None) tells the rank, "gelsd" and "gelss" the
-            singular values too. Residuals are told for m > n, full rank, and not by "gelsy".
+            singular values too. Residuals are returned for m > n, full rank, and not by "gelsy".
     """
     return least_squares(input, b, rcond, "gelsy" if driver is None else driver)

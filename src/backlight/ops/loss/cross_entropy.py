@@ -128,7 +128,7 @@ def linear_cross_entropy(
 
 
 def _reduced(losses, weights, reduction, shape):
-    """Return the loss that is asked for, and the factors that turn its gradient into that of each position."""
+    """Return the loss, and the factors that turn its gradient into that of each position."""
     one = losses.dtype.type(1)
     if weights is not None:
         losses = np.where(weights, losses * weights, 0)

@@ -1,6 +1,6 @@
 """Losses that compare probabilities: binary cross-entropy, divergence, likelihoods of counts and of numbers.
 
-Ops as in losses.py: where a derivative has cases, the rule runs on arrays, and the composite is differentiated twice.
+Ops as in losses.py: where a derivative has cases, the rule runs on arrays, the decomposition is differentiated twice.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Losses that ask for a distance between scores: ranking, hinge, triplet."""
+"""Losses that require a margin between scores: ranking, hinge, triplet."""
 
 from backlight.errors import ShapeError, ValueProblem
 from backlight.ops.elementwise.activations import logsigmoid, relu

@@ -1,7 +1,7 @@
 """Losses that compare numbers: squared, absolute, and between the two.
 
 Each op computes one loss an element, then the reduction. Where its derivative has cases (clipped, saturated), the rule
-runs on arrays, and the composite beside it is what create_graph differentiates.
+runs on arrays, and create_graph differentiates the decomposition next to it.
 """
 
 import math

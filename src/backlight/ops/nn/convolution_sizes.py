@@ -79,7 +79,7 @@ def _check_bias_dtype(input, bias) -> None:
 
 
 def _check_spread_bias(input, bias) -> None:
-    """Refuse the bias dtypes that PyTorch refuses beside a transposed convolution: over one or two dims it casts."""
+    """Refuse the bias dtypes that PyTorch refuses for a transposed convolution: over one or two dims it casts."""
     if bias is None or bias._data.dtype == input.dtype:
         return
     names = [big_name(array.dtype) for array in (input, bias._data)]

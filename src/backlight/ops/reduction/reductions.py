@@ -35,7 +35,7 @@ def add_up(xp, input, dims=None, keepdim=False):
 
 
 def in_dtype(input, dtype):
-    """Return a tensor in the dtype that was asked for, if one was."""
+    """Return a tensor in the requested dtype, if there is one."""
     return input if dtype is None or input.dtype == dtype else input.to(dtype)
 
 

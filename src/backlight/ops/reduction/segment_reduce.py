@@ -112,7 +112,7 @@ def _check_sums(data, lengths, axis: int) -> None:
 
 
 def _places(lengths: np.ndarray, size: int) -> np.ndarray:
-    """Return which segment each element belongs to; those behind the last one make a segment that nobody asks for."""
+    """Return which segment each element belongs to; those after the last one make an extra segment."""
     ends = np.cumsum(lengths, -1).reshape(-1, lengths.shape[-1])
     rows = [np.searchsorted(row, np.arange(size), side="right") for row in ends]
     return np.array(rows, np.int64).reshape(*lengths.shape[:-1], size)

@@ -50,7 +50,7 @@ def first_along(values, count: int, dim: int, largest: bool):
 
 
 def picked(values, indices, dim: int):
-    """Return (values, indices) with the values at `indices` along `dim`; two arrays that nobody else holds."""
+    """Return (values, indices) with the values at `indices` along `dim`; two new arrays."""
     places = flat_places(indices, values.shape, dim)
     return values.reshape(-1)[places].reshape(indices.shape), np.ascontiguousarray(indices)
 
@@ -78,7 +78,7 @@ def sort_input(grad, input_shape, dim, indices, ops):
 def sort(input, dim=-1, descending=False, *, stable=False):
     """Return the elements in order along `dim` and where each was, as (values, indices).
 
-    Equal elements keep their order whether `stable` is asked for or not; NaN counts as the greatest.
+    Equal elements keep their order with or without `stable`; NaN counts as the greatest.
     """
     return sort_dim(input, dim, descending, stable=stable)
 
@@ -219,12 +219,12 @@ def _asked(values, inverse, counts, return_inverse, return_counts):
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """Return the distinct values in order, and if asked for each element's place among them and their counts."""
+    """Return the distinct values in order, and on request for each element's place among them and their counts."""
     return _asked(*distinct(input, dim), return_inverse, return_counts)
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """Return the values with each run of equals made one, and if asked each element's run and the runs' lengths."""
+    """Return the values with each run of equals made one, and on request each element's run and the runs' lengths."""
     return _asked(*distinct_runs(input, dim), return_inverse, return_counts)
 
 

@@ -55,7 +55,7 @@ def _pairs(pad, ndim: int) -> list[tuple[int, int]]:
 
 @lru_cache(256)
 def _sources(mode: str, size: int, before: int, behind: int) -> np.ndarray:
-    """Return for each slice of the padded dim the slice of the input that it repeats; nobody may write to it."""
+    """Return for each slice of the padded dim the slice of the input that it repeats; read-only."""
     places = np.arange(-before, size + behind)
     if mode == "replicate":
         return np.clip(places, 0, size - 1)

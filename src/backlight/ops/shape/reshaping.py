@@ -95,7 +95,7 @@ def _check_bytes(data, kind: np.dtype) -> None:
 
 @op(node="UnsafeViewBackward0", tangent="linear")
 def unsafe_view(xp, input, size: tuple):
-    """The same as `view`, of memory that nobody else will ever see, so that the result counts as no view."""
+    """The same as `view`, of memory without another owner, so that the result counts as no view."""
     return input.reshape(size)
 
 

@@ -15,7 +15,7 @@ hurwitz_zeta = function_later("backlight.kernels.special.incomplete_gamma", "zet
 
 
 def _no_halves(kernel: str):
-    """Return what an op's `refuse` asks for: PyTorch's message for float16 and bfloat16."""
+    """Return a value for an op's `refuse`: PyTorch's message for float16 and bfloat16."""
 
     def refuse(*kinds) -> str | None:
         for kind in kinds:
@@ -56,7 +56,7 @@ spherical_bessel_j0 = _wave("spherical_bessel_j0", "sin(input) / input.")
 
 
 def _by_other_only(declared, name: str) -> None:
-    """Declare that an op has no derivative by `input`: asking for one is PyTorch's error."""
+    """Declare that an op has no derivative by `input`: computing one raises PyTorch's error."""
 
     @declared.derivative("input", formula="not known: an error, as in PyTorch")
     def by_input(grad):

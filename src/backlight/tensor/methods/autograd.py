@@ -9,7 +9,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.hook_calls import keep_gradient, register_tensor_hook
 from backlight.engine.hooks import HookDict, RemovableHandle
-from backlight.engine.mutation_checks import opened, refuse_inside, replaced_inside_transforms, stands_for
+from backlight.engine.mutation_checks import mark_as_alias, opened, refuse_inside, replaced_inside_transforms
 from backlight.engine.node import node_and_number, origin
 from backlight.engine.run_backward import backward_from
 from backlight.engine.storage import InferenceStorage, stored_in
@@ -294,5 +294,5 @@ class GraphMethods:
 @replaced_inside_transforms(GraphMethods.data.fget)
 def _data_inside_transforms(run, tensor):
     alias = run(tensor)
-    stands_for(alias, tensor)
+    mark_as_alias(alias, tensor)
     return alias

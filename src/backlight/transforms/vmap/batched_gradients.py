@@ -15,7 +15,7 @@ from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.dispatcher import interpreting
 from backlight.dispatch.interpreters import Interpreter
 from backlight.engine.grad_mode import enable_grad, modes
-from backlight.engine.mutation_checks import stands_for
+from backlight.engine.mutation_checks import mark_as_alias
 from backlight.engine.node import Output
 from backlight.engine.run_backward import gradients_of
 from backlight.engine.tensor_state import LEAF, edge_of, storage_of, wrap, writable
@@ -122,7 +122,7 @@ def _with_own_node(plain, linked: bool, scope: _Scope):
         copy_tangents(plain, leaf, cloned=False)
         plain = leaf
     own = unsafe_view(plain, tuple(plain._data.shape))
-    stands_for(own, older)
+    mark_as_alias(own, older)
     return own
 
 

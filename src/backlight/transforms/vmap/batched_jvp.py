@@ -58,12 +58,12 @@ class Directions(Level):
         with super().outside(), self.vmap_level.reenter():
             yield
 
-    def pushed(self, op, function, args: tuple, kwargs: dict, outs: tuple) -> list:
+    def push_forward(self, op, function, args: tuple, kwargs: dict, outs: tuple) -> list:
         """Compute the tangents for all directions at once."""
         if op.name == "as_strided":
             return [self.view_of(self.tangent_of(args[0]), args[0], outs[0])]
         with self.vmap_level.reenter():
-            return super().pushed(op, function, args, kwargs, outs)
+            return super().push_forward(op, function, args, kwargs, outs)
 
     def view_of(self, tangent, base, tensor):
         """Return the same view of each direction."""
@@ -88,10 +88,10 @@ class Directions(Level):
         """Return a tangent of zeros that may be written to."""
         return batched(TENSOR_OPS.clone(self._repeated(TENSOR_OPS.filling_zeros(tensor))), self.vmap_level)
 
-    def laid_like(self, tangent, tensor):
+    def match_layout(self, tangent, tensor):
         """Return a tangent whose directions have the tensor's memory layout, if that is contiguous."""
         if tangent.__class__ is not BatchedTensor:
-            return super().laid_like(tangent, tensor)
+            return super().match_layout(tangent, tensor)
         data, model = tangent.physical._data, tensor._data
         if data.size == 0 or not model.flags.c_contiguous or data[0].flags.c_contiguous:
             return tangent
