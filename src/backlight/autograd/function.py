@@ -210,7 +210,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls, *args, **kwargs):
-        """Run forward without recording, and record the whole call as one node."""
+        """Run forward without recording, and record the call as one node."""
         sets_up = cls.setup_context is not Function.setup_context
         if sets_up or kwargs:
             args = _positional(cls.forward, args, kwargs, sets_up)

@@ -101,7 +101,7 @@ def gradcheck(
         check_batched_forward_grad: check that vmap over tangents agrees with a loop over them.
         check_forward_ad: check forward mode too.
         check_backward_ad: check reverse mode.
-        fast_mode: compare one random combination of rows and columns instead of whole Jacobians.
+        fast_mode: compare one random combination of rows and columns instead of full Jacobians.
 
     Raises:
         GradcheckError: a derivative is wrong; the message names the output, the input and the element.

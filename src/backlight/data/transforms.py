@@ -129,7 +129,7 @@ class Normalize:
 
 
 class ConvertImageDtype:
-    """Convert an image's numbers, so that the whole range of one dtype becomes that of the other."""
+    """Convert an image's numbers, mapping the full range of one dtype to that of the other."""
 
     def __init__(self, dtype: dtype_kind):
         if not isinstance(dtype, dtype_kind):

@@ -2,7 +2,7 @@
 
 NOTE [Where images are looked for]
 In root/<Name>/raw, where torchvision keeps them; in root/<Name> and root itself; and where Debian's package installs
-them. A file counts if its content fits (magic number, shape, as many images as labels), whatever its gzip header says.
+them. A file counts if its content fits (magic number, shape, as many images as labels), its gzip header is not checked.
 """
 
 import string

@@ -30,7 +30,7 @@ def check_forward(check, everything: list, fast: bool) -> None:
     Args:
         check: the options of gradcheck.
         everything: the outputs of the function.
-        fast: compare vᵀ · J · u for one random u and v, instead of whole Jacobians.
+        fast: compare vᵀ · J · u for one random u and v, instead of full Jacobians.
 
     Raises:
         GradcheckError: a tangent is wrong.

@@ -1,4 +1,4 @@
-"""Attention with several heads."""
+"""Multi-head attention."""
 
 from backlight.errors import ValueProblem
 from backlight.nn import init

@@ -1,8 +1,8 @@
-"""Watching the gradients that pass backward through one call of a module.
+"""Full backward hooks: hooks on the gradients of one call of a module.
 
 NOTE [Two doors]
-The inputs pass through an identity node and the outputs through another. Backward reaches the outputs' node first,
-which notes the gradients of the outputs, and the inputs' node last, when all that the module computed has run.
+The inputs pass through one identity node and the outputs through another. Backward runs the outputs' node first, which
+stores the gradients of the outputs, and the inputs' node last, after all nodes of the module.
 """
 
 import warnings
@@ -16,7 +16,7 @@ from backlight.system.user_warnings import warn_outside
 
 
 class BackwardHookFunction(Function):
-    """The identity, as a node of its own."""
+    """The identity, as a separate node."""
 
     @staticmethod
     def forward(ctx, *tensors):
@@ -40,14 +40,14 @@ class GradientWatch:
         self.input_places: list[int] | None = None  # which of them are tensors; None if none requires grad
         self.output_places: list[int] | None = None
 
-    def watch_inputs(self, args: tuple) -> tuple:
-        """Return the arguments with their tensors led through the first door."""
+    def hook_inputs(self, args: tuple) -> tuple:
+        """Return the arguments with their tensors passed through the first identity node."""
         self.inputs = len(args)
-        args, self.input_places = _apply_hook_function(args, self._at_inputs)
+        args, self.input_places = _apply_hook_function(args, self._on_grad_inputs)
         return args
 
-    def watch_outputs(self, result):
-        """Return the result, a tensor or a tuple, with its tensors led through the second door."""
+    def hook_outputs(self, result):
+        """Return the result, a tensor or a tuple, with its tensors passed through the second identity node."""
         if not isinstance(result, (TensorState, tuple)):
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
@@ -56,11 +56,11 @@ class GradientWatch:
             )
         several = result if isinstance(result, tuple) else (result,)
         self.outputs = len(several)
-        several, self.output_places = _apply_hook_function(several, self._at_outputs)
+        several, self.output_places = _apply_hook_function(several, self._on_grad_outputs)
         return several if isinstance(result, tuple) else several[0]
 
-    def _at_outputs(self, _, grads: tuple):
-        """Note the gradients of the outputs, and let the pre-hooks replace them."""
+    def _on_grad_outputs(self, _, grads: tuple):
+        """Store the gradients of the outputs, and let the pre-hooks replace them."""
         self.grad_outputs = _spread(self.output_places, grads, self.outputs)
         for hook in self.pre_hooks:
             answer = hook(self.module, self.grad_outputs)
@@ -72,7 +72,7 @@ class GradientWatch:
         return passed_on
 
     def _without_inputs(self) -> None:
-        """Run the hooks at once: no gradient will ever reach the first door."""
+        """Run the hooks at once: no gradient will reach the first identity node."""
         warn_outside(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
             "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
@@ -87,7 +87,7 @@ class GradientWatch:
                 )
         self.grad_outputs = None
 
-    def _at_inputs(self, grads: tuple, _):
+    def _on_grad_inputs(self, grads: tuple, _):
         """Run the hooks on the gradients of the inputs, and let them replace these."""
         if self.grad_outputs is None:
             return None
@@ -113,22 +113,22 @@ class GradientWatch:
 
 
 def _apply_hook_function(values: tuple, hook) -> tuple[tuple, list[int] | None]:
-    """Lead the tensors among `values` through an identity node with a hook; give their places too."""
+    """Pass the tensors among `values` through an identity node with a hook; return their indices, too."""
     places = [place for place, value in enumerate(values) if isinstance(value, TensorState)]
     tensors = [values[place] for place in places]
     if not (is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
         return values, None
-    led = BackwardHookFunction.apply(*tensors)
-    node = next(tensor.grad_fn for tensor in led if tensor.grad_fn is not None)
+    hooked = BackwardHookFunction.apply(*tensors)
+    node = next(tensor.grad_fn for tensor in hooked if tensor.grad_fn is not None)
     node.register_hook(hook)
     replaced = list(values)
-    for place, tensor in zip(places, led):
+    for place, tensor in zip(places, hooked):
         replaced[place] = tensor
     return tuple(replaced), places
 
 
 def _spread(places: list[int], grads: tuple, count: int) -> tuple:
-    """Return gradients in the places of their tensors, None elsewhere."""
+    """Return gradients at the indices of their tensors, None elsewhere."""
     found = [None] * count
     for place, grad in zip(places, grads):
         found[place] = grad

@@ -20,7 +20,7 @@ from backlight.nn.internal.legacy_backward_hooks import hook_last_node
 
 @dataclass(frozen=True)
 class Hook:
-    """A function to call, and how: with keyword arguments too, and even if forward raised."""
+    """A hook function with its options: called with keyword arguments too, and even if forward raised."""
 
     function: Callable
     with_kwargs: bool = False
@@ -28,7 +28,7 @@ class Hook:
 
 
 class Hooks:
-    """All hooks of one module. A module has none of this until the first hook is registered."""
+    """All hooks of one module, created when the first hook is registered."""
 
     def __init__(self):
         self.before = HookDict()
@@ -36,10 +36,10 @@ class Hooks:
         self.backward_before = HookDict()
         self.backward = HookDict()
         self.last_node = HookDict()
-        self.full: bool | None = None  # whether backward hooks are full ones; None while there was none
+        self.full: bool | None = None  # whether backward hooks are full ones; None before the first
 
     def _joined(self, moment: str) -> dict:
-        """Return the hooks of one moment, those for all modules first."""
+        """Return the hooks of one kind, global ones first."""
         own, everywhere = getattr(self, moment), getattr(EVERYWHERE, moment)
         return {**everywhere, **own} if everywhere else own
 
@@ -48,15 +48,15 @@ class Hooks:
         result, finished = None, set()
         try:
             args, kwargs = self._run_before(module, args, kwargs)
-            watch = self._watch(module)
-            if watch is not None:
-                args = watch.watch_inputs(args)
+            backward_hooks = self._full_backward_hooks(module)
+            if backward_hooks is not None:
+                args = backward_hooks.hook_inputs(args)
             result = module.forward(*args, **kwargs)
             for number, hook in list(self._joined("after").items()):
                 finished.add(number)
                 answer = _run_after(hook, module, args, kwargs, result)
                 result = result if answer is None else answer
-            result = result if watch is None else watch.watch_outputs(result)
+            result = result if backward_hooks is None else backward_hooks.hook_outputs(result)
             last_node = self._joined("last_node")
             if last_node:
                 hook_last_node(module, args, result, [hook.function for hook in last_node.values()])
@@ -66,7 +66,7 @@ class Hooks:
             raise
 
     def choose(self, full: bool, where: str) -> None:
-        """Note which kind of backward hooks there are.
+        """Record which kind of backward hooks there are.
 
         Raises:
             RuntimeError: there were hooks of the other kind.
@@ -94,7 +94,7 @@ class Hooks:
                     args = answer if isinstance(answer, tuple) else (answer,)
         return args, kwargs
 
-    def _watch(self, module) -> GradientWatch | None:
+    def _full_backward_hooks(self, module) -> GradientWatch | None:
         before, after = self._joined("backward_before"), self._joined("backward")
         if not (before or after):
             return None
@@ -103,7 +103,7 @@ class Hooks:
         )
 
     def _run_always_called(self, module, args, kwargs, result, finished: set) -> None:
-        """After an error, run those forward hooks that asked for it and have not run yet."""
+        """After an error, run the forward hooks with `always_call` that have not run yet."""
         for number, hook in self._joined("after").items():
             if not hook.always_call or number in finished:
                 continue
@@ -126,7 +126,7 @@ EVERYWHERE = Hooks()
 
 
 class HookRegistration:
-    """The part of Module that registers hooks."""
+    """Module's methods that register hooks."""
 
     _hooks: Hooks | None = None
 

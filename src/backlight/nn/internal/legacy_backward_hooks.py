@@ -1,6 +1,6 @@
 """PyTorch's old backward hooks, `register_backward_hook`: hooks on the node that made a module's result.
 
-They see the gradients of that one node, whatever else the module computed, and PyTorch warns where these are not the
+They get the gradients of that one node only, and PyTorch warns where these are not the
 module's. They are here for programs that use them; `register_full_backward_hook` sees the module.
 """
 
@@ -14,7 +14,7 @@ GONE = "deprecated and will be removed in future versions. This hook will be mis
 
 
 def hook_last_node(module, args: tuple, result, hooks: list[Callable]) -> None:
-    """Register `hooks` on the node of the first tensor in `result`, and warn if it does not stand for the module."""
+    """Register `hooks` on the node of the first tensor in `result`, and warn if that node is not all of the module."""
     node = _first_tensor(result).grad_fn
     if node is None:
         return
@@ -42,7 +42,7 @@ def _with_module(module, hook: Callable) -> Callable:
 
 
 def _missing_gradients(args: tuple, result, node) -> str:
-    """Return what to warn of: which gradients of the module are not those of the node."""
+    """Return the warning: which gradients of the module differ from those of the node."""
     results = (result,) if isinstance(result, TensorState) else result
     if not _tensors_only(results):
         return (

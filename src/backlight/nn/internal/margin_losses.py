@@ -1,4 +1,4 @@
-"""Losses that ask for a distance between scores, each a function of `nn.functional` with its options kept."""
+"""Margin losses, each a function of `nn.functional` with its options stored."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class MarginLoss(Loss):
-    """What losses with a margin share."""
+    """Base class of losses with a margin."""
 
     def __init__(
         self,

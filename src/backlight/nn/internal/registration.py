@@ -1,9 +1,9 @@
-"""What a module owns: parameters, buffers and children, kept in dicts and reached as attributes.
+"""A module's parameters, buffers and children, stored in dicts and read as attributes.
 
 NOTE [Three registries]
 A `Parameter` assigned as an attribute goes into `_parameters`, a `Module` into `_modules`, a tensor under a registered
-name into `_buffers`; everything else is an ordinary attribute. A name lives in one place only: whoever comes last owns
-it.
+name into `_buffers`; everything else is an ordinary attribute. A name is in one registry only: the last assignment
+wins.
 """
 
 from backlight.engine.tensor_state import TensorState
@@ -21,7 +21,7 @@ def typename(value) -> str:
 
 
 class Registry:
-    """The part of Module that keeps parameters, buffers and children (see NOTE [Three registries])."""
+    """Module's registration of parameters, buffers and children (see NOTE [Three registries])."""
 
     def __init__(self):
         keep = object.__setattr__  # not our own, which would look into the registries that are made here
@@ -32,7 +32,7 @@ class Registry:
         keep(self, "_modules", {})
 
     def __getattr__(self, name: str):
-        """Find a parameter, buffer or child; ordinary attributes never come here."""
+        """Find a parameter, buffer or child; not called for ordinary attributes."""
         own = self.__dict__
         for registry in ("_parameters", "_buffers", "_modules"):
             if registry in own and name in own[registry]:
@@ -95,7 +95,7 @@ class Registry:
             )
 
     def _forget(self, name: str, *registries: str) -> None:
-        """Drop a name from where it lived before it moves to another registry."""
+        """Remove a name from its old registry before it moves to another."""
         own = self.__dict__
         own.pop(name, None)
         for registry in registries:
@@ -168,7 +168,7 @@ class Registry:
         self._modules[name] = module
 
     def register_module(self, name: str, module) -> None:
-        """Do what `add_module` does."""
+        """The same as `add_module`."""
         self.add_module(name, module)
 
     def get_submodule(self, target: str):

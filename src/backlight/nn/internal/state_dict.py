@@ -17,7 +17,7 @@ from backlight.tensor.creation import from_numpy
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` found on one side only."""
+    """The keys that `load_state_dict` found on one side only."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -31,7 +31,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 class Findings:
-    """What goes wrong while a state is loaded, collected so that all of it is said at once."""
+    """Errors while a state is loaded, collected for one message."""
 
     def __init__(self, strict: bool = True):
         self.strict = strict
@@ -54,7 +54,7 @@ def _quoted(names: list[str]) -> str:
 
 
 class Checkpoint(StateHookRegistration):
-    """The part of Module that saves and loads."""
+    """Module's methods for saving and loading."""
 
     _version = 1  # of the layout of a class's state, kept in the state's metadata as PyTorch does
 
@@ -64,7 +64,7 @@ class Checkpoint(StateHookRegistration):
         Args:
             destination: a dict to fill instead of a new one.
             prefix: put before every name.
-            keep_vars: give the parameters themselves, not detached twins.
+            keep_vars: return the parameters themselves, not detached aliases.
         """
         if destination is None:
             destination = OrderedDict()
@@ -81,7 +81,7 @@ class Checkpoint(StateHookRegistration):
         return destination
 
     def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        """Put this module's own tensors into `destination`; a class with a layout of its own overrides this."""
+        """Put this module's own tensors into `destination`; a class with its own layout overrides this."""
         for name, tensor in self._own_state().items():
             destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
         if self._overrides("get_extra_state"):
@@ -187,7 +187,7 @@ class Checkpoint(StateHookRegistration):
 
 
 def _as_its_kind(old, value):
-    """Return a value as what it replaces: a parameter, or a plain tensor."""
+    """Return a value as the type that it replaces: a parameter, or a plain tensor."""
     if not isinstance(value, TensorState):
         value = from_numpy(np.asarray(value))
     if not isinstance(old, Parameter):

@@ -19,7 +19,7 @@ class StateHooks:
 
 
 class StateHookRegistration:
-    """The part of Module that registers hooks on its state."""
+    """Module's methods that register hooks on its state."""
 
     _state_hooks: StateHooks | None = None
 
@@ -61,7 +61,7 @@ class StateHookRegistration:
                 )
 
     def get_extra_state(self):
-        """Return what else belongs to the state; a class that has such overrides this and `set_extra_state`."""
+        """Return further state; a class that has some overrides this and `set_extra_state`."""
         raise GraphError(
             "Reached a code path in Module.get_extra_state() that should never be called. A class that has extra state "
             "overrides it."

@@ -1,4 +1,4 @@
-"""Walking a module and all modules below it: names, members, and what is done to each."""
+"""Traversal of a module and its descendants: names, members, and functions applied to each."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,7 +9,7 @@ from backlight.tensor.tensor import Tensor
 
 
 class Tree:
-    """The part of Module that reaches its descendants."""
+    """Module's methods that traverse its descendants."""
 
     def named_modules(
         self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
@@ -50,7 +50,7 @@ class Tree:
         return self._named_members("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yield parameters, each once: what an optimizer is given."""
+        """Yield parameters, each once, as an optimizer takes them."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
@@ -84,7 +84,7 @@ class Tree:
         return self
 
     def _apply(self, fn: Callable, recurse: bool = True):
-        """Replace the memory of every parameter, gradient and buffer by what `fn` makes of it."""
+        """Replace the memory of every parameter, gradient and buffer by `fn` of it."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -107,7 +107,7 @@ class Tree:
                 held.update({name: made(tensor) for name, tensor in held.items() if tensor is not None})
 
     def train(self, mode: bool = True):
-        """Set `training` on this module and all below it: dropout and its like look at it.
+        """Set `training` on this module and all below it: used by dropout and similar layers.
 
         Raises:
             ValueError: `mode` is no bool.
@@ -130,7 +130,7 @@ class Tree:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradient of every parameter, or fill it with zeros."""
+        """Clear the gradient of every parameter, or fill it with zeros."""
         for parameter in self.parameters():
             grad = parameter.grad
             if grad is None:

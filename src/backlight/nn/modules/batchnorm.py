@@ -15,14 +15,14 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "Insta
 
 
 class ChannelNorm(Module):
-    """What layers that normalise channels share: weight and bias, and the running statistics beside them.
+    """Base class of layers that normalise channels: weight, bias and running statistics.
 
     Args:
         num_features: how many channels.
         momentum: how far a running statistic moves towards a new one; None takes the mean of all so far.
         affine: whether there are weight and bias.
         track_running_stats: whether means and variances are kept for evaluation.
-        bias: whether there is a bias beside the weight.
+        bias: whether there is a bias as well as the weight.
     """
 
     _version = 2  # with num_batches_tracked

@@ -1,4 +1,4 @@
-"""Dropout of elements and of whole channels."""
+"""Dropout of elements and of full channels."""
 
 from backlight.errors import ValueProblem
 from backlight.nn import functional as F
@@ -9,7 +9,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class Dropping(Module):
-    """What dropout layers share: the probability `p`, and whether they write into their input.
+    """Base class of dropout layers: the probability `p`, and whether they work in place.
 
     Raises:
         ValueError: `p` is no probability.
@@ -39,7 +39,7 @@ class Dropout(Dropping):
 
 
 class Dropout1d(Dropping):
-    """Drop whole channels of (channels, length) or (batch, channels, length).
+    """Drop full channels of (channels, length) or (batch, channels, length).
 
     Source: Jonathan Tompson et al.: Efficient Object Localization Using Convolutional Networks, 2014, arXiv:1411.4280
     """
@@ -50,7 +50,7 @@ class Dropout1d(Dropping):
 
 
 class Dropout2d(Dropping):
-    """Drop whole channels of (batch, channels, height, width)."""
+    """Drop full channels of (batch, channels, height, width)."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with channels dropped; unchanged in evaluation mode."""
@@ -58,7 +58,7 @@ class Dropout2d(Dropping):
 
 
 class Dropout3d(Dropping):
-    """Drop whole channels of (channels, depth, height, width), with or without a batch dim before."""
+    """Drop full channels of (channels, depth, height, width), with or without a batch dim."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with channels dropped; unchanged in evaluation mode."""
@@ -77,7 +77,7 @@ class AlphaDropout(Dropping):
 
 
 class FeatureAlphaDropout(Dropping):
-    """Drop whole channels to SELU's saturation, so that mean and variance stay."""
+    """Drop full channels to SELU's saturation, so that mean and variance stay."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with channels dropped; unchanged in evaluation mode."""

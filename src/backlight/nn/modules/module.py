@@ -1,4 +1,4 @@
-"""`Module`: what every layer and every model is made from."""
+"""`Module`: the base class of all layers and models."""
 
 from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
@@ -62,7 +62,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         raise MissingMethodError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def compile(self, *args, **kwargs) -> None:
-        """Do what `compile` does for a module: nothing, with the options that it takes."""
+        """Accept the options of `compile`; has no effect."""
         compiled(self, *args, **kwargs)
 
     def to(self, *args, device=None, dtype=None, non_blocking: bool = False):
@@ -90,7 +90,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         return self if dtype is None else self._cast(dtype)
 
     def to_empty(self, *, device, recurse: bool = True):
-        """Give parameters and buffers new memory, with whatever is in it: for a module that was moved to "meta"."""
+        """Allocate uninitialised parameters and buffers: for a module that was moved to "meta"."""
         if device_kind(device).type == "meta":
             return self.to(device)
         require_cpu(device)
@@ -133,7 +133,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         return self
 
     def cuda(self, device=None):
-        """Say that there is no CUDA here.
+        """Raise: there is no CUDA.
 
         Raises:
             RuntimeError: always.

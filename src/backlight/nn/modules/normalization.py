@@ -26,7 +26,7 @@ class LayerNorm(Module):
     Args:
         normalized_shape: the sizes of the dims over which mean and variance are taken.
         elementwise_affine: whether there are weight and bias.
-        bias: whether there is a bias beside the weight.
+        bias: whether there is a bias as well as the weight.
 
     Source: Jimmy Lei Ba, Jamie Ryan Kiros, Geoffrey E. Hinton: Layer Normalization, 2016, arXiv:1607.06450
     """

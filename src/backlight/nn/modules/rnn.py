@@ -24,7 +24,7 @@ CHUNKS = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """What recurrent layers share.
+    """Base class of recurrent layers.
 
     Shapes: input (time, batch, input_size), or (batch, time, input_size) with `batch_first`, or (time, input_size), or
     a PackedSequence; states (layers · directions, batch, hidden_size), or without batch -> outputs as input, with
@@ -118,7 +118,7 @@ class RNNBase(Module):
     # --- running ------------------------------------------------------------------------------------------------------
 
     def _state_sizes(self) -> tuple[int, ...]:
-        """Return the size of each state that a step hands to the next."""
+        """Return the size of each state that a step passes to the next."""
         return (self.hidden_size,)
 
     def _run(self, input, states: tuple | None) -> tuple:

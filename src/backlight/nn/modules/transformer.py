@@ -28,7 +28,7 @@ __all__ = [
 
 
 class TransformerLayer(Module):
-    """What encoder and decoder layers share: attention to oneself and two linear layers, each added to its input.
+    """Base class of encoder and decoder layers: self-attention and two linear layers, each added to its input.
 
     Args:
         d_model: the size of inputs and outputs.
@@ -94,7 +94,7 @@ def _activation(name: str) -> Callable[[Tensor], Tensor]:
 
 
 class TransformerEncoderLayer(TransformerLayer):
-    """Attention to oneself and two linear layers; `TransformerLayer` has the options.
+    """Self-attention and two linear layers; `TransformerLayer` has the options.
 
     Shapes: src (time, batch, d_model), (batch, time, d_model) with `batch_first`, or (time, d_model) -> as src
     """
@@ -114,7 +114,7 @@ class TransformerEncoderLayer(TransformerLayer):
 
 
 class TransformerDecoderLayer(TransformerLayer):
-    """Attention to oneself, attention to a memory, and two linear layers; `TransformerLayer` has the options.
+    """Self-attention, attention to a memory, and two linear layers; `TransformerLayer` has the options.
 
     Shapes: tgt (time, batch, d_model), (batch, time, d_model) with `batch_first`, or (time, d_model) -> as tgt
     """
@@ -250,10 +250,10 @@ def _causal_mask(size: int, kind: np.dtype) -> np.ndarray:
     return np.triu(np.full((size, size), -np.inf, kind), 1)
 
 
-def _is_causal(mask: Tensor | None, known: bool | None, size: int) -> bool:
-    """Tell whether a mask is the causal one, unless the caller did."""
-    if known is not None or mask is None:
-        return known is True
+def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
+    """Return whether a mask is the causal one; a value given by the caller is used as it is."""
+    if is_causal is not None or mask is None:
+        return is_causal is True
     wanted = _causal_mask(size, np.dtype(np.float32))
     return mask._data.shape == wanted.shape and bool((mask._data == wanted).all())
 
@@ -354,5 +354,5 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
-        """Return the mask that lets each place see itself and those before it: −inf above the diagonal, else 0."""
+        """Return the causal mask: −inf above the diagonal, else 0."""
         return full((sz, sz), float("-inf"), device=device, dtype=dtype).triu(1)

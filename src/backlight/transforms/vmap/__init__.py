@@ -1,1 +1,1 @@
-"""vmap: batched tensors, and the rule by which each op computes with whole batches."""
+"""vmap: batched tensors, and the batching rule of each op."""

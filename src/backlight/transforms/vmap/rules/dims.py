@@ -26,7 +26,7 @@ def with_dims(call, **changed):
     tensors = [param.name for param in call.op.arrays if call[param.name] is not None]
     ranks = {call[name]._data.ndim for name in tensors}
     ndim = max(ranks)
-    if ndim and 0 in ranks:  # a number beside a row, as gather takes it
+    if ndim and 0 in ranks:  # a 0-d tensor with a 1-d one, as gather accepts
         return looped(call.level, call.function, call.args, call.kwargs)
     given = {name: call.front(call[name]) for name in tensors}
     if ndim:
