@@ -20,7 +20,7 @@ from backlight.errors import GraphError, ValueProblem
 from backlight.kernels.state_blocks import Block
 from backlight.ops.type_promotion import is_float
 from backlight.tensor.tensor import Tensor
-from backlight.transforms.vmap.interpreter import levels_of, lowered, raised
+from backlight.transforms.vmap.interpreter import levels_of, to_batched, to_physical
 
 __all__ = [
     "UnpackedDualTensor",
@@ -156,14 +156,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 def dual_at(level: Level, tensor: Tensor, tangent: Tensor) -> Tensor:
     """Return a dual of one level; inside vmap, the batch of duals."""
     vmap_levels = levels_of([tensor, tangent])
-    return raised(level.dual(lowered(tensor, vmap_levels), lowered(tangent, vmap_levels)), vmap_levels)
+    return to_batched(level.dual(to_physical(tensor, vmap_levels), to_physical(tangent, vmap_levels)), vmap_levels)
 
 
 def unpacked_at(level: Level, tensor: Tensor) -> tuple[Tensor, Tensor | None]:
     """Return a tensor without its tangent of one level, and the tangent, or None."""
     vmap_levels = levels_of([tensor])
-    primal, tangent = level.unpacked(lowered(tensor, vmap_levels))
-    return raised(primal, vmap_levels), None if tangent is None else raised(tangent, vmap_levels)
+    primal, tangent = level.unpacked(to_physical(tensor, vmap_levels))
+    return to_batched(primal, vmap_levels), None if tangent is None else to_batched(tangent, vmap_levels)
 
 
 def _level(number: int | None) -> Level | None:

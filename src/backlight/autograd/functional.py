@@ -49,7 +49,7 @@ def vjp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
         create_graph: let both results be differentiated.
         strict: raise where an output does not depend on an input, instead of giving zeros.
     """
-    call = _called(func, _started(inputs, create_graph, "vjp"), strict, "vjp")
+    call = _call_function(func, _prepare_inputs(inputs, create_graph, "vjp"), strict, "vjp")
     weights = _vector(v, call.outputs, call.several_outputs, create_graph, "vjp", ONE_OUTPUT)
     found = _gradients(call.outputs, call.inputs, weights, create_graph)
     return call.finish(filled(found, call.inputs, strict, create_graph, INDEPENDENT_OUTPUT), call.several_inputs)
@@ -60,9 +60,9 @@ def jvp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
 
     The arguments are those of `vjp`; `v` is shaped as the inputs.
     """
-    start = _started(inputs, create_graph, "jvp")
+    start = _prepare_inputs(inputs, create_graph, "jvp")
     direction = _vector(v, start.inputs, start.several, create_graph, "jvp", ONE_INPUT)
-    call = _called(func, start, strict, "jvp")
+    call = _call_function(func, start, strict, "jvp")
     moved = _double_backward(call.outputs, call.inputs, call.outputs, direction, create_graph, strict)
     return call.finish(filled(moved, call.outputs, strict, create_graph, INDEPENDENT_ENTRY), call.several_outputs)
 
@@ -101,13 +101,13 @@ def jacobian(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
             "Please either set `strict=False` or `vectorize=False`."
         )
-    call = _called(func, _started(inputs, create_graph, "jacobian"), strict, "jacobian")
+    call = _call_function(func, _prepare_inputs(inputs, create_graph, "jacobian"), strict, "jacobian")
     if vectorize:
         rows = [_jacobian_at_once(out, call.inputs, create_graph) for out in call.outputs]
     else:
         rows = [_jacobian_of(out, number, call.inputs, create_graph, strict) for number, out in enumerate(call.outputs)]
-    parts = [_unpacked(_finished(row, create_graph), call.several_inputs) for row in rows]
-    return _unpacked(tuple(parts), call.several_outputs)
+    parts = [_unwrap_single(_detach_unless_recorded(row, create_graph), call.several_inputs) for row in rows]
+    return _unwrap_single(tuple(parts), call.several_outputs)
 
 
 def _by_columns(func, inputs):
@@ -119,9 +119,12 @@ def _by_columns(func, inputs):
         several_outputs[:] = [several]
         return outs
 
-    rows = [list(_finished(tuple(row), False)) for row in jacobians_by_columns(outputs, _own(inputs, False, False))]
+    rows = [
+        list(_detach_unless_recorded(tuple(row), False))
+        for row in jacobians_by_columns(outputs, _own(inputs, False, False))
+    ]
     found = rows if several else tuple([row[0] for row in rows])  # lists and tuples as in PyTorch
-    return _unpacked(found, *several_outputs)
+    return _unwrap_single(found, *several_outputs)
 
 
 def hessian(
@@ -156,9 +159,9 @@ def vhp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
 
     The arguments are those of `vjp`; the function has one element.
     """
-    start = _started(inputs, create_graph, "vhp")
+    start = _prepare_inputs(inputs, create_graph, "vhp")
     weights = _vector(v, start.inputs, start.several, create_graph, "vhp", ONE_INPUT)
-    call = _called(func, start, strict, "vhp")
+    call = _call_function(func, start, strict, "vhp")
     gradients = _first_derivatives(call, "vhp", strict)
     found = _gradients(gradients, call.inputs, weights, create_graph)
     return call.finish(filled(found, call.inputs, strict, create_graph, INDEPENDENT_JACOBIAN), call.several_inputs)
@@ -169,16 +172,16 @@ def hvp(func: Callable, inputs: Tensors, v: Tensors | None = None, create_graph:
 
     The arguments are those of `vjp`; the function has one element and `v` is shaped as the inputs.
     """
-    start = _started(inputs, create_graph, "hvp")
+    start = _prepare_inputs(inputs, create_graph, "hvp")
     direction = _vector(v, start.inputs, start.several, create_graph, "hvp", ONE_INPUT)
-    call = _called(func, start, strict, "hvp")
+    call = _call_function(func, start, strict, "hvp")
     gradients = _first_derivatives(call, "hvp", strict)
     found = _double_backward(gradients, call.inputs, call.inputs, direction, create_graph, strict=False)
     return call.finish(filled(found, call.inputs, strict, create_graph, INDEPENDENT_HESSIAN), call.several_inputs)
 
 
 @dataclass(frozen=True)
-class _Start:
+class _Inputs:
     """Aliases of the inputs, distinct from tensors that the user's function closes over."""
 
     inputs: tuple
@@ -198,17 +201,17 @@ class _Call:
 
     def finish(self, derivative: tuple, several: bool) -> tuple:
         """Return the outputs and the derivative in the structure that the user passed."""
-        outputs = _unpacked(_finished(self.outputs, self.create_graph), self.several_outputs)
-        return outputs, _unpacked(_finished(derivative, self.create_graph), several)
+        outputs = _unwrap_single(_detach_unless_recorded(self.outputs, self.create_graph), self.several_outputs)
+        return outputs, _unwrap_single(_detach_unless_recorded(derivative, self.create_graph), several)
 
 
-def _started(inputs, create_graph: bool, name: str) -> _Start:
+def _prepare_inputs(inputs, create_graph: bool, name: str) -> _Inputs:
     several, inputs = _listed(inputs, "inputs", name)
     with enable_grad():
-        return _Start(_own(inputs, create_graph, True), several, create_graph)
+        return _Inputs(_own(inputs, create_graph, True), several, create_graph)
 
 
-def _called(func, start: _Start, strict: bool, name: str) -> _Call:
+def _call_function(func, start: _Inputs, strict: bool, name: str) -> _Call:
     with enable_grad():
         several, outputs = _listed(func(*start.inputs), "outputs of the user-provided function", name)
     require_grad(outputs, strict, CONSTANT_OUTPUT)
@@ -242,11 +245,11 @@ def _own(tensors, create_graph: bool, requires_grad: bool) -> tuple:
     )
 
 
-def _unpacked(values: tuple, several: bool):
+def _unwrap_single(values: tuple, several: bool):
     return values if several else values[0]
 
 
-def _finished(values: tuple, create_graph: bool) -> tuple:
+def _detach_unless_recorded(values: tuple, create_graph: bool) -> tuple:
     return values if create_graph else tuple(value.detach() for value in values)
 
 

@@ -1,4 +1,4 @@
-"""The ops that the compiled core runs, and what it must know of each (csrc/core_op.c).
+"""The ops that the compiled core runs, and what it must know of each (csrc/core/op.c).
 
 An op whose forward and derivatives are programs (codegen/bytecode.py) is called through an OpFunction, which computes
 and records plain small tensors in C, exactly as the generated Python code would, and calls that code otherwise.

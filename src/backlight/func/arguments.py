@@ -9,7 +9,7 @@ from backlight.transforms.pytrees import leaves_of
 Argnums = int | tuple[int, ...]
 
 
-def places(argnums: Argnums, count: int) -> tuple[int, ...]:
+def normalised_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
     """Return the non-negative indices of the arguments to differentiate for.
 
     Raises:
@@ -17,7 +17,7 @@ def places(argnums: Argnums, count: int) -> tuple[int, ...]:
     """
     if not isinstance(argnums, (int, tuple)):
         raise GraphError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
-    found = tuple([_place(one, count) for one in (argnums if isinstance(argnums, tuple) else (argnums,))])
+    found = tuple([_normalised_argnum(one, count) for one in (argnums if isinstance(argnums, tuple) else (argnums,))])
     if not found:
         raise GraphError("argnums must be non-empty")
     if len(set(found)) != len(found):
@@ -25,7 +25,7 @@ def places(argnums: Argnums, count: int) -> tuple[int, ...]:
     return found
 
 
-def _place(argnum, count: int) -> int:
+def _normalised_argnum(argnum, count: int) -> int:
     if not isinstance(argnum, int):
         raise GraphError(f"argnum must be int, got: {type(argnum)}")
     if not -count <= argnum < count:
@@ -33,15 +33,15 @@ def _place(argnum, count: int) -> int:
     return argnum % count
 
 
-def picked(args: tuple, argnums: Argnums):
+def select_arguments(args: tuple, argnums: Argnums):
     """Return the arguments to differentiate for: one, or a tuple of them."""
-    found = tuple([args[place] for place in places(argnums, len(args))])
+    found = tuple([args[place] for place in normalised_argnums(argnums, len(args))])
     return found if isinstance(argnums, tuple) else found[0]
 
 
-def put_back(args: tuple, argnums: Argnums, chosen) -> tuple:
+def replace_arguments(args: tuple, argnums: Argnums, chosen) -> tuple:
     """Return the arguments with those to differentiate for replaced."""
-    new = dict(zip(places(argnums, len(args)), chosen if isinstance(argnums, tuple) else (chosen,)))
+    new = dict(zip(normalised_argnums(argnums, len(args)), chosen if isinstance(argnums, tuple) else (chosen,)))
     return tuple([new.get(place, one) for place, one in enumerate(args)])
 
 

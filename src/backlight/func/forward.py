@@ -7,11 +7,11 @@ from backlight.codegen.forward_mode import level
 from backlight.engine.mutation_checks import Transform
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
-from backlight.func.arguments import Argnums, picked, put_back, require_output, with_aux
+from backlight.func.arguments import Argnums, replace_arguments, require_output, select_arguments, with_aux
 from backlight.func.reverse import recorded_vjp
 from backlight.tensor.factories import zeros_like
 from backlight.transforms.pytrees import flatten, leaves_of, mapped, unflatten
-from backlight.transforms.vmap.batched_gradients import Recorded, without_history
+from backlight.transforms.vmap.batched_gradients import RecordedInputs, without_history
 
 JVP = "jvp(f, primals, tangents)"
 
@@ -33,15 +33,15 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     (tensor(0.), tensor(2.))
     """
     with level() as own:
-        output, linear_part, aux = pushed_at(own, func, primals, tangents, None, strict, has_aux)
+        output, linear_part, aux = jvp_at_level(own, func, primals, tangents, None, strict, has_aux)
     return (output, linear_part, aux) if has_aux else (output, linear_part)
 
 
-def pushed_at(own, func, primals, tangents, argnums: Argnums | None, strict: bool, has_aux: bool) -> tuple:
+def jvp_at_level(own, func, primals, tangents, argnums: Argnums | None, strict: bool, has_aux: bool) -> tuple:
     """Return outputs, their tangents, and aux; tangents are of the chosen arguments, of all for None."""
     if not isinstance(primals, tuple):
         raise GraphError(f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
-    leaves, spec = flatten(primals if argnums is None else picked(primals, argnums))
+    leaves, spec = flatten(primals if argnums is None else select_arguments(primals, argnums))
     directions, given_spec = flatten(tangents)
     if spec != given_spec:
         raise GraphError(
@@ -52,7 +52,7 @@ def pushed_at(own, func, primals, tangents, argnums: Argnums | None, strict: boo
     _require_tensors(leaves, "primals")
     _require_tensors(directions, "tangents")
     duals = unflatten([dual_at(own, leaf, one) for leaf, one in zip(leaves, directions)], spec)
-    args = duals if argnums is None else put_back(primals, argnums, duals)
+    args = duals if argnums is None else replace_arguments(primals, argnums, duals)
     with Transform([*leaves_of(args), *leaves, *directions]):
         output = func(*args)
     output, aux = with_aux(output, has_aux, JVP)
@@ -96,7 +96,7 @@ def linearize(func: Callable, *primals) -> tuple:
     leaves, spec = flatten(primals)
     output, backward, _ = recorded_vjp(func, primals, None, False, checked=False)
     outputs, out_spec = flatten(output)
-    recorded = Recorded([without_history(zeros_like(one)) for one in outputs])
+    recorded = RecordedInputs([without_history(zeros_like(one)) for one in outputs])
     gradients, _ = flatten(backward(unflatten(recorded.given, out_spec), True, True))
     shapes = [(one.shape, one.dtype) for one in leaves]
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from backlight.codegen.forward_mode import level
 from backlight.errors import ValueProblem
-from backlight.func.arguments import Argnums, picked
-from backlight.func.forward import pushed_at
-from backlight.func.reverse import recorded_vjp, wrapping
+from backlight.func.arguments import Argnums, select_arguments
+from backlight.func.forward import jvp_at_level
+from backlight.func.reverse import recorded_vjp, wraps_function
 from backlight.ops.shape.joining import cat
 from backlight.transforms.pytrees import flatten, mapped, unflatten
 from backlight.transforms.standard_basis import unit_rows
@@ -31,16 +31,16 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
     """
     _check_chunk_size("jacrev", chunk_size)
 
-    @wrapping(func)
+    @wraps_function(func)
     def jacobian(*args):
         output, backward, aux = recorded_vjp(func, args, argnums, has_aux)
         outputs, out_spec = flatten(output)
-        inputs, in_spec = flatten(picked(args, argnums))
+        inputs, in_spec = flatten(select_arguments(args, argnums))
         total = sum(one._data.size for one in outputs)
         parts = []
         for start in range(0, total, chunk_size or total or 1):
             rows = unflatten(unit_rows(outputs, start, min(start + (chunk_size or total), total)), out_spec)
-            parts.append(flatten(_pulled(backward, rows))[0])
+            parts.append(flatten(_vjps(backward, rows))[0])
         stacked = [pieces[0] if len(pieces) == 1 else cat(list(pieces)) for pieces in zip(*parts)]
         found = _by_output(stacked, outputs, inputs)
         jacobians = unflatten([unflatten(row, in_spec) for row in found], out_spec)
@@ -49,7 +49,7 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
     return jacobian
 
 
-def _pulled(backward: Callable, rows):
+def _vjps(backward: Callable, rows):
     """Return the gradients for each row; a single one needs no vmap."""
     leaves, spec = flatten(rows)
     if leaves[0]._data.shape[0] != 1:
@@ -84,9 +84,9 @@ def jacfwd(
     """
     _check_chunk_size("jacfwd", chunk_size)
 
-    @wrapping(func)
+    @wraps_function(func)
     def jacobian(*args):
-        inputs, in_spec = flatten(picked(args, argnums))
+        inputs, in_spec = flatten(select_arguments(args, argnums))
         total = sum(one._data.size for one in inputs)
         parts = []
         for start in range(0, total, chunk_size or total or 1):
@@ -106,7 +106,7 @@ def _columns(func, args, rows, argnums, has_aux: bool, randomness: str) -> tuple
     leaves, spec = flatten(rows)
     with directions(leaves[0]._data.shape[0], randomness) as level:
         given = unflatten([level.direction(one) for one in leaves], spec)
-        _, moved, aux = pushed_at(level, func, args, given, argnums, False, has_aux)
+        _, moved, aux = jvp_at_level(level, func, args, given, argnums, False, has_aux)
         outputs, out_spec = flatten(moved)
         return [level.columns(one) for one in outputs], out_spec, aux
 
@@ -116,7 +116,7 @@ def _columns_apart(func, args, rows, argnums, has_aux: bool, randomness: str) ->
 
     def column(direction):
         with level() as own:
-            _, moved, aux = pushed_at(own, func, args, direction, argnums, False, has_aux)
+            _, moved, aux = jvp_at_level(own, func, args, direction, argnums, False, has_aux)
         return moved, aux
 
     moved, aux = vmap(column, out_dims=(0, 0 if has_aux else None), randomness=randomness)(rows)

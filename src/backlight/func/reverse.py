@@ -8,14 +8,21 @@ from backlight.engine.grad_mode import enable_grad
 from backlight.engine.mutation_checks import Transform
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
-from backlight.func.arguments import Argnums, picked, put_back, require_output, require_tensors, with_aux
+from backlight.func.arguments import (
+    Argnums,
+    replace_arguments,
+    require_output,
+    require_tensors,
+    select_arguments,
+    with_aux,
+)
 from backlight.ops import mutation_checks  # noqa: F401 - it declares what writes do inside transforms
 from backlight.ops.type_promotion import is_float
 from backlight.transforms.pytrees import flatten, leaves_of, mapped, unflatten
-from backlight.transforms.vmap.batched_gradients import Recorded
+from backlight.transforms.vmap.batched_gradients import RecordedInputs
 
 
-def wrapping(func: Callable):
+def wraps_function(func: Callable):
     """Return a decorator that copies name and docstring of the function to a transformed function."""
     return functools.wraps(func, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(func, name)])
 
@@ -38,7 +45,7 @@ def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callabl
     tensor(12.)
     """
 
-    @wrapping(func)
+    @wraps_function(func)
     def gradient(*args, **kwargs):
         found, value = _grad_and_value(func, argnums, has_aux, args, kwargs)
         return (found, value[1]) if has_aux else found
@@ -52,7 +59,7 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
     With `has_aux` the new function returns (gradient, (value, aux)). The arguments are those of `grad`.
     """
 
-    @wrapping(func)
+    @wraps_function(func)
     def gradient_and_value(*args, **kwargs):
         return _grad_and_value(func, argnums, has_aux, args, kwargs)
 
@@ -62,7 +69,7 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
 def value_and_grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
     """Return a function that computes (value, gradient): like `grad_and_value`, in the order of the name."""
 
-    @wrapping(func)
+    @wraps_function(func)
     def value_and_gradient(*args, **kwargs):
         return _grad_and_value(func, argnums, has_aux, args, kwargs)[::-1]
 
@@ -71,10 +78,10 @@ def value_and_grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
 
 def _grad_and_value(func, argnums, has_aux, args, kwargs) -> tuple:
     api = "grad_and_value(f)(*args)"
-    leaves, spec = flatten(picked(args, argnums))
+    leaves, spec = flatten(select_arguments(args, argnums))
     require_tensors(leaves)
-    recorded = Recorded(leaves)
-    args = put_back(args, argnums, unflatten(recorded.given, spec))
+    recorded = RecordedInputs(leaves)
+    args = replace_arguments(args, argnums, unflatten(recorded.given, spec))
     with Transform(leaves_of((args, kwargs)), recorded.given), enable_grad():
         output = func(*args, **kwargs)
     output, aux = with_aux(output, has_aux, api)
@@ -117,11 +124,11 @@ def recorded_vjp(func, args: tuple, argnums: Argnums | None, has_aux: bool, chec
     Args:
         checked: refuse writes to captured tensors.
     """
-    leaves, spec = flatten(args if argnums is None else picked(args, argnums))
+    leaves, spec = flatten(args if argnums is None else select_arguments(args, argnums))
     require_tensors(leaves)
-    recorded = Recorded(leaves)
+    recorded = RecordedInputs(leaves)
     given = unflatten(recorded.given, spec)
-    given = given if argnums is None else put_back(args, argnums, given)
+    given = given if argnums is None else replace_arguments(args, argnums, given)
     with Transform(leaves_of(given), recorded.given) if checked else nullcontext(), enable_grad():
         output = func(*given)
     output, aux = with_aux(output, has_aux, "vjp(f, *primals)")

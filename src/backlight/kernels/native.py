@@ -6,7 +6,7 @@
 makes `softmax` the compiled one where there is one. It is called by position; whatever it does not take (another dtype,
 strides, keywords) goes to the reference, so that the two always give the same, but for the last digits.
 
-With them comes a store of freed arrays' memory (csrc/memory.c), which BACKLIGHT_MEMORY=system leaves out.
+With them comes a store of freed arrays' memory (csrc/core/memory.c), which BACKLIGHT_MEMORY=system leaves out.
 
 The environment variable BACKLIGHT_KERNELS says which to use: `numpy` none, `v1`, `v3` or `v4` those compiled for x86-64
 of that level (128, 256, 512 bits), nothing the best that this machine runs. BACKLIGHT_NUM_THREADS says how many threads
@@ -26,7 +26,7 @@ NAME = "backlight.kernels._native"
 ABSENT = "not built here: install backlight with a C compiler at hand, or from a wheel"
 CHOICES = ("", "numpy", "v1", "v3", "v4")
 VECTOR_BYTES = {"v3": 32, "v4": 64}
-INTERFACE = 9  # of csrc/module.c
+INTERFACE = 9  # of csrc/bindings/module.c
 REFERENCES: dict[str, Callable] = {}
 
 
@@ -80,7 +80,7 @@ def _not_loaded(why: str) -> str:
 
 
 compiled, why_not = _load()
-# The engine's short paths (csrc/core.h); BACKLIGHT_CORE=python leaves the engine to Python, kernels as they are.
+# The engine's short paths (csrc/core/core.h); BACKLIGHT_CORE=python leaves the engine to Python, kernels as they are.
 core = None if os.environ.get("BACKLIGHT_CORE") == "python" else compiled
 
 

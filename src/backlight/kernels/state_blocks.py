@@ -4,7 +4,7 @@ NOTE [Interrupts]
 Ctrl-C, any other signal with a Python handler, and MemoryError may raise between two instructions. Python looks for
 signals where a Python function is entered, where a loop jumps back, and after a call of a C function; never inside C,
 and not between plain assignments. So a `with` over a class whose `__exit__` is a Python function can lose its end: the
-signal comes when `__exit__` is entered. The classes here have theirs in C (csrc/core_blocks.c), and the rules are:
+signal comes when `__exit__` is entered. The classes here have theirs in C (csrc/core/blocks.c), and the rules are:
 
 * what is restored in a `finally` is plain assignments first, then at most one call, of a C function;
 * `try:` is entered before the state changes: `before = x.y`, `try:`, `x.y = new`;

@@ -2,7 +2,7 @@
 
 NOTE [The out argument]
 No function here knows of it. What the namespaces show is an object that looks for the keyword and hands all other calls
-straight on (csrc/core_out.c; a few nanoseconds). With `out`, the function computes its result as always, and that
+straight on (csrc/core/wrappers.c; a few nanoseconds). With `out`, the function computes its result as always, and that
 is copied into the caller's tensors, which are resized where they do not fit.
 """
 

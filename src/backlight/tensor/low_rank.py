@@ -28,13 +28,13 @@ def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803 - PyTorch's names
     rest = A if M is None else A - M.broadcast_to(A.shape)
     wide = A.shape[-2] < A.shape[-1]
     rest = rest.mT if wide else rest
-    basis = nearby_basis(rest, q, 2 if niter is None else niter)
+    basis = approximate_basis(rest, q, 2 if niter is None else niter)
     left, sizes, right = linalg_svd(basis.mT @ rest, False)
     left, right = basis @ left, right.mT
     return (right, sizes, left) if wide else (left, sizes, right)
 
 
-def nearby_basis(matrices, q: int, niter: int):
+def approximate_basis(matrices, q: int, niter: int):
     """Return q orthonormal columns Q such that Q · Qᵀ · A is close to A."""
     basis = linalg_qr(matrices @ randn(matrices.shape[-1], q, dtype=matrices.dtype)).Q
     if niter > MOST_STEPS:

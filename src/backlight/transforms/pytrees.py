@@ -75,7 +75,7 @@ def flatten(tree, is_leaf=None) -> tuple[list, Spec]:
 
 
 def _flatten(tree, leaves: list, is_leaf) -> Spec:
-    opened = None if is_leaf is not None and is_leaf(tree) else opened_of(tree)
+    opened = None if is_leaf is not None and is_leaf(tree) else children_of(tree)
     if opened is None:
         leaves.append(tree)
         return LEAF
@@ -83,7 +83,7 @@ def _flatten(tree, leaves: list, is_leaf) -> Spec:
     return Spec(kind, context, tuple([_flatten(child, leaves, is_leaf) for child in children]))
 
 
-def opened_of(tree):
+def children_of(tree):
     """Return the class, the context and the children of a structure; None for a leaf."""
     kind = tree.__class__
     if kind is tuple or kind is list:
@@ -138,7 +138,7 @@ def mapped(function, tree):
 
 def broadcast_to(tree, spec: Spec) -> list | None:
     """Return one leaf of `tree`, whose structure may end earlier, for each leaf of `spec`; None if they do not fit."""
-    opened = opened_of(tree)
+    opened = children_of(tree)
     if opened is None:
         return [tree] * spec.leaves
     kind, context, children = opened

@@ -10,7 +10,7 @@ from typing import Any
 
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.errors import ArgumentError, ValueProblem
-from backlight.transforms.pytrees import LEAF, Spec, flatten, opened_of, registered, unflatten
+from backlight.transforms.pytrees import LEAF, Spec, children_of, flatten, registered, unflatten
 
 __all__ = [
     "PyTree",
@@ -171,7 +171,7 @@ def _parts(tree, spec: TreeSpec) -> list:
     """Return the parts of a structure at the leaves of another."""
     if spec.is_leaf():
         return [tree]
-    opened = opened_of(tree)
+    opened = children_of(tree)
     kind = type(tree) if opened is None else opened[0]
     if kind is not spec.kind:
         raise ValueProblem(f"Node type mismatch; expected {spec.kind}, but got {kind}.")

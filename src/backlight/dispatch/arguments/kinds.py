@@ -1,4 +1,4 @@
-"""Kinds of arguments as bits of a number, the same for the compiled core (csrc/core_kinds.c) and for Python."""
+"""Kinds of arguments as bits of a number, the same for the compiled core (csrc/core/argument_kinds.c) and for Python."""
 
 from backlight.devices import device
 from backlight.dtypes import dtype

@@ -5,7 +5,7 @@ Functions here check their arguments while they compute, which costs nothing if 
 fails with an internal error, not one written for the caller (a list has no attribute `_data`, NumPy cannot convert an
 int of 70 bits), is checked against PyTorch's signatures of that name: if they refuse the arguments, PyTorch's error
 is raised instead. Public functions and methods explain their failed calls
-(dispatch/arguments/checked.py; csrc/core_out.c), so do the core's ops (csrc/core_op.c) and modules
+(dispatch/arguments/checked.py; csrc/core/wrappers.c), so do the core's ops (csrc/core/op.c) and modules
 (nn/modules/module.py).
 """
 

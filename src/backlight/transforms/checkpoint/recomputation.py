@@ -60,7 +60,7 @@ class StopRecomputation(Exception):
     """Ends a recomputation early."""
 
 
-class Input:
+class SavedInput:
     """A tensor that a checkpointed function was given, and the version it had."""
 
     __slots__ = ("code", "lasti", "packed", "tensor", "version")
@@ -120,7 +120,7 @@ class Frame:
 
     def keep_arguments(self, args: tuple) -> None:
         """Save the arguments of the function, as a node would."""
-        self.arguments = [Input(one) if isinstance(one, TensorState) else one for one in args]
+        self.arguments = [SavedInput(one) if isinstance(one, TensorState) else one for one in args]
 
     def run_again(self, backward) -> None:
         """Recompute the tensors of the holders.
@@ -128,10 +128,10 @@ class Frame:
         Raises:
             CheckpointError: something else was saved.
         """
-        args = [one.unpack() if isinstance(one, Input) else one for one in self.arguments]
+        args = [one.unpack() if isinstance(one, SavedInput) else one for one in self.arguments]
         self.counts[backward] = 0  # more after a recomputation that was interrupted
         try:
-            with CheckpointHooks(_Recomputing(self, backward), _itself), enable_grad(), _unobserved():
+            with CheckpointHooks(_Recomputing(self, backward), _identity), enable_grad(), _without_observers():
                 self.recompute(*args)
         except StopRecomputation:
             pass
@@ -198,12 +198,12 @@ class _Recomputing:
         return tensor
 
 
-def _unobserved() -> AbstractContextManager:
+def _without_observers() -> AbstractContextManager:
     """Disable observers: they have already seen these ops in the forward."""
     return nullcontext() if local.observation is None else local.observation.silence()
 
 
-def _itself(tensor):
+def _identity(tensor):
     return tensor
 
 

@@ -24,12 +24,12 @@ from backlight.kernels.state_blocks import block
 from backlight.ops.shape.reshaping import unsafe_view
 from backlight.ops.type_promotion import is_float
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
-from backlight.transforms.vmap.interpreter import VmapLevel, bottom_of, levels_of, lowered, open_levels, raised
+from backlight.transforms.vmap.interpreter import VmapLevel, levels_of, open_levels, to_batched, to_physical, unwrapped
 
 NO_GRADIENTS = "only Tensors of floating point dtype can require gradients"
 
 
-class Recorded:
+class RecordedInputs:
     """Copies of a function's inputs that record what is computed from them.
 
     `given` are the tensors to call the function with; the original tensors are not changed.
@@ -41,12 +41,12 @@ class Recorded:
         for tensor in tensors:
             if not is_float(tensor._data.dtype):
                 raise GraphError(f"{NO_GRADIENTS}; an argument is of {tensor.dtype}: convert it with .float() first")
-        plain = [lowered(tensor, self.levels) for tensor in tensors]
+        plain = [to_physical(tensor, self.levels) for tensor in tensors]
         self.linked = [one._edge is not None and self.outside for one in plain]
         self.open = _Scope()
         with enable_grad():
             self.inputs = [_with_own_node(one, linked, self.open) for one, linked in zip(plain, self.linked)]
-        self.given = [raised(one, self.levels) for one in self.inputs]
+        self.given = [to_batched(one, self.levels) for one in self.inputs]
 
     def gradients(self, outputs, cotangents=None, *, keep_graph: bool, create_graph: bool | None = None) -> list:
         """Return the gradients of outputs, weighted by cotangents, for the inputs: zeros where nothing depends.
@@ -57,18 +57,18 @@ class Recorded:
             keep_graph: whether there may be another call.
             create_graph: record the gradients; by default if an outer transform or graph may differentiate them.
         """
-        roots = [lowered(out, self.levels) for out in outputs]
-        weights = [None] * len(roots) if cotangents is None else [lowered(v, self.levels) for v in cotangents]
+        roots = [to_physical(out, self.levels) for out in outputs]
+        weights = [None] * len(roots) if cotangents is None else [to_physical(v, self.levels) for v in cotangents]
         pairs = [(root, _ones_like(root) if v is None else v) for root, v in zip(roots, weights)]
         pairs = [(root, v) for root, v in pairs if root._edge is not None]
         if not pairs:
-            return [raised(wrap(np.zeros_like(writable(one))), self.levels) for one in self.inputs]
+            return [to_batched(wrap(np.zeros_like(writable(one))), self.levels) for one in self.inputs]
         roots, weights = [list(part) for part in zip(*pairs)]
         if create_graph is None:
             create_graph = self.is_linked(roots) or any(v._edge is not None for v in weights)
         found = gradients_for_weights(roots, self.inputs, weights, keep_graph or create_graph, create_graph)
         return [
-            raised(wrap(np.zeros_like(writable(one))) if grad is None else grad, self.levels)
+            to_batched(wrap(np.zeros_like(writable(one))) if grad is None else grad, self.levels)
             for one, grad in zip(self.inputs, found)
         ]
 
@@ -101,7 +101,7 @@ class Recorded:
 
     def released(self, value):
         """Return an output for the caller: without history if only these inputs gave it one."""
-        return value if self.is_linked([lowered(value, self.levels)]) else without_history(value)
+        return value if self.is_linked([to_physical(value, self.levels)]) else without_history(value)
 
 
 class _Scope:
@@ -195,13 +195,13 @@ def gradients_inside_vmap(
 ) -> tuple:
     """Return the result of `gradients_of` for batched outputs, inputs or weights (`autograd.grad` inside vmap)."""
     levels = levels_of([*outputs, *inputs])
-    roots = [lowered(out, levels) for out in outputs]
-    leaves = [bottom_of(one, levels) for one in inputs]
+    roots = [to_physical(out, levels) for out in outputs]
+    leaves = [unwrapped(one, levels) for one in inputs]
     given = [None] * len(roots) if weights is None else weights
     given = [
-        (_ones_like(root) if out._data.size == 1 else None) if weight is None else lowered(weight, levels)
+        (_ones_like(root) if out._data.size == 1 else None) if weight is None else to_physical(weight, levels)
         for out, root, weight in zip(outputs, roots, given)
     ]
     with backward_on_tensors(is_batched(one for one in given if one is not None)):
         found = gradients_of(roots, leaves, given, retain_graph, create_graph, allow_unused, materialize_grads)
-    return tuple([None if grad is None else raised(grad, levels) for grad in found])
+    return tuple([None if grad is None else to_batched(grad, levels) for grad in found])

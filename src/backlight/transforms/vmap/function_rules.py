@@ -12,7 +12,7 @@ from backlight.ops.shape import expanding
 from backlight.tensor.factories import empty_like, full_like, ones_like, zeros_like
 from backlight.tensor.methods.creation import CreationMethods
 from backlight.transforms.vmap.batched_tensor import batched
-from backlight.transforms.vmap.loop_fallback import looped, warn_of_loop
+from backlight.transforms.vmap.loop_fallback import loop_over_batch, warn_of_loop
 
 RUNNING_UNBATCHED = (
     "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
@@ -75,7 +75,7 @@ def like(level, function, args, kwargs):
 def full_like_batch(level, function, args, kwargs):
     """The same, unless the values differ."""
     if level.any_batched(args[1:], kwargs):
-        return looped(level, function, args, kwargs)
+        return loop_over_batch(level, function, args, kwargs)
     return like(level, function, args, kwargs)
 
 
@@ -93,7 +93,7 @@ def new_of_sizes(level, function, args, kwargs):
 def new_full(level, function, args, kwargs):
     """Put the batch in front of the sizes, unless the values differ."""
     if level.any_batched(args[1:], kwargs):
-        return looped(level, function, args, kwargs)
+        return loop_over_batch(level, function, args, kwargs)
     given = {**dict(zip(("size", "fill_value"), args[1:])), **kwargs}
     given["size"] = (level.size, *given["size"])
     return batched(function(args[0].physical, **given), level)
@@ -113,7 +113,7 @@ def _is_several(size) -> bool:
 def one_by_one(level, function, args, kwargs):
     """Run on each element of the batch by itself: the function reads values."""
     warn_of_loop(function.__name__)
-    return looped(level, function, args, kwargs)
+    return loop_over_batch(level, function, args, kwargs)
 
 
 @function_rule(
@@ -168,7 +168,7 @@ def _moving(function, training: str, always: bool):
             return UNHANDLED
         if not all(level.any_batched((one,), {}) for one in running):
             raise GraphError(RUNNING_UNBATCHED)
-        return looped(level, function, args, kwargs)
+        return loop_over_batch(level, function, args, kwargs)
 
 
 _moving(channel_norms.batch_norm_with_statistics, "training", False)

@@ -69,13 +69,13 @@ def open_levels() -> list[VmapLevel]:
     return [one for one in local.interpreters if one.opens_batches]
 
 
-def lowered(tensor, levels=None):
+def to_physical(tensor, levels=None):
     """Return a tensor with the batches of some vmaps (by default all open ones) as its first dims.
 
     It is repeated for vmaps that do not batch it, and stays batched by other vmaps.
     """
     taken = open_levels() if levels is None else levels
-    physical, own = _bottom(tensor)
+    physical, own = _unwrap(tensor)
     left = [one for one in own if one not in taken]
     shape = tensor._data.shape
     if own != left + list(taken):
@@ -85,7 +85,7 @@ def lowered(tensor, levels=None):
     return physical
 
 
-def _bottom(tensor) -> tuple:
+def _unwrap(tensor) -> tuple:
     """Return the physical tensor below all batches, and the vmaps whose batches are its first dims."""
     own = []
     while tensor.__class__ is BatchedTensor:
@@ -94,13 +94,13 @@ def _bottom(tensor) -> tuple:
     return tensor, own[::-1]
 
 
-def bottom_of(tensor, levels: list):
+def unwrapped(tensor, levels: list):
     """Return the tensor object below all batches: the one that is in the graph.
 
     Raises:
         RuntimeError: its first dims are not the batches of these vmaps, so that gradients would be mixed up.
     """
-    bottom, own = _bottom(tensor)
+    bottom, own = _unwrap(tensor)
     if own != list(levels):
         raise GraphError(
             "autograd.grad inside vmap needs inputs that are batched wherever the outputs are: an input that is the "
@@ -121,12 +121,12 @@ def _rearranged(physical, own: list, wanted: list, shape: tuple):
     return physical if sizes == full else physical.expand((*full, *shape))
 
 
-def raised(physical, levels=None):
-    """Return a tensor whose first dims are the batches of some vmaps as a batched tensor: the inverse of `lowered`.
+def to_batched(physical, levels=None):
+    """Return a tensor whose first dims are the batches of some vmaps as a batched tensor: the inverse of `to_physical`.
 
     It may already be batched by other vmaps. The result is nested in the order of the vmaps, the innermost outside.
     """
-    bottom, own = _bottom(physical)
+    bottom, own = _unwrap(physical)
     order = own + list(open_levels() if levels is None else levels)
     wanted = sorted(order, key=_depth)
     if wanted != order:
@@ -143,5 +143,5 @@ def _depth(level: VmapLevel) -> int:
 
 def levels_of(tensors) -> list[VmapLevel]:
     """Return the open vmaps that batch one of the tensors, the outermost first."""
-    found = {one for tensor in tensors for one in _bottom(tensor)[1]}
+    found = {one for tensor in tensors for one in _unwrap(tensor)[1]}
     return [one for one in open_levels() if one in found]

@@ -11,10 +11,10 @@ from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 counts: dict[str, int] = {}
 
 
-def looped_op(call):
+def loop_over_op(call):
     """Run an op on each element of the batch, with PyTorch's warning that this is slow."""
     warn_of_loop(call.op.name)
-    return looped(call.level, call.function, call.args, call.kwargs)
+    return loop_over_batch(call.level, call.function, call.args, call.kwargs)
 
 
 def warn_of_loop(name: str) -> None:
@@ -29,7 +29,7 @@ def warn_of_loop(name: str) -> None:
     )
 
 
-def looped(level, function, args: tuple, kwargs: dict):
+def loop_over_batch(level, function, args: tuple, kwargs: dict):
     """Call a function on each element of the batch, and stack the results."""
     if level.size == 0:
         raise GraphError(

@@ -4,7 +4,7 @@ from functools import cache
 
 from backlight.codegen.decompositions import parameter_names
 from backlight.system.fork_safety import import_unforked
-from backlight.transforms.vmap.loop_fallback import looped_op
+from backlight.transforms.vmap.loop_fallback import loop_over_op
 from backlight.transforms.vmap.rule_table import RULES
 from backlight.transforms.vmap.rules.elementwise import PLAIN, elementwise
 
@@ -35,7 +35,7 @@ def _derived(op):
         return elementwise
     if op.decomposed is not None and not set(op.keeps) & set(parameter_names(op.decomposed)):
         return by_decomposition
-    return looped_op
+    return loop_over_op
 
 
 def by_decomposition(call):

@@ -1,7 +1,7 @@
 """Batching rules of ops with a `dim` argument: reductions, scans, sorting, softmax, splitting. It is shifted by one."""
 
 from backlight.ops.dims import normalise_dim, normalise_dims
-from backlight.transforms.vmap.loop_fallback import looped, looped_op
+from backlight.transforms.vmap.loop_fallback import loop_over_batch, loop_over_op
 from backlight.transforms.vmap.rule_table import rule_for
 from backlight.transforms.vmap.rules.elementwise import elementwise
 
@@ -27,7 +27,7 @@ def with_dims(call, **changed):
     ranks = {call[name]._data.ndim for name in tensors}
     ndim = max(ranks)
     if ndim and 0 in ranks:  # a 0-d tensor with a 1-d one, as gather accepts
-        return looped(call.level, call.function, call.args, call.kwargs)
+        return loop_over_batch(call.level, call.function, call.args, call.kwargs)
     given = {name: call.front(call[name]) for name in tensors}
     if ndim:
         return call.run(**given, **shifted_dims(call, ndim), **changed)
@@ -176,4 +176,4 @@ def dist(call):
 @rule_for("isin")
 def isin(call):
     """Look the elements up in the same set; sets that differ are looped over."""
-    return looped_op(call) if call.is_batched(call["test_elements"]) else elementwise(call)
+    return loop_over_op(call) if call.is_batched(call["test_elements"]) else elementwise(call)

@@ -7,7 +7,7 @@ import numpy as np
 from backlight.errors import GraphError
 from backlight.ops.indexing.index_writes import index_at, put_at
 from backlight.tensor.ranges import arange
-from backlight.transforms.vmap.loop_fallback import looped_op
+from backlight.transforms.vmap.loop_fallback import loop_over_op
 from backlight.transforms.vmap.rule_table import rule_for
 from backlight.transforms.vmap.rules.dims import shift_dims
 
@@ -111,7 +111,7 @@ def index_select(call):
     """Read along the shifted dim; where indices are batched, with an index for each element."""
     input, index = call["input"], call["index"]
     if not call.is_batched(index):
-        return call.run(dim=shift_dims(call["dim"], input._data.ndim)) if input._data.ndim else looped_op(call)
+        return call.run(dim=shift_dims(call["dim"], input._data.ndim)) if input._data.ndim else loop_over_op(call)
     with call.inside():
         ndim = input._data.ndim
         input, index = (input if ndim else input.reshape(1)), index.reshape(-1)
@@ -124,7 +124,7 @@ def along_same_index(call):
     """Write along the shifted dim; where indices are batched, into each element's own rows."""
     input, index = call["input"], call["index"]
     if not input._data.ndim:
-        return looped_op(call)
+        return loop_over_op(call)
     if call.is_batched(index):
         return _along_own_index(call)
     given = {name: call.front(call[name]) for name in ("input", "source") if name in call.given}
@@ -150,7 +150,7 @@ def index_fill_tensor(call):
     """The same, with a value that may differ."""
     input = call["input"]
     if call.is_batched(call["index"]) or call.is_batched(call["value"]) or not input._data.ndim:
-        return looped_op(call)
+        return loop_over_op(call)
     return call.run(dim=shift_dims(call["dim"], input._data.ndim))
 
 
@@ -166,7 +166,7 @@ def masked_select(call):
     """Select the same positions of each element; batched masks would give results of different lengths."""
     if call.is_batched(call["mask"]):
         raise GraphError(MASKED_SELECT)
-    return looped_op(call)
+    return loop_over_op(call)
 
 
 @rule_for("unique", "unique_consecutive")

@@ -4,7 +4,7 @@ from math import prod
 
 from backlight.ops.elementwise.copying import cast
 from backlight.tensor.ranges import arange
-from backlight.transforms.vmap.loop_fallback import looped_op
+from backlight.transforms.vmap.loop_fallback import loop_over_op
 from backlight.transforms.vmap.rule_table import rule_for
 from backlight.transforms.vmap.rules.shapes import folded
 
@@ -207,7 +207,7 @@ def embedding(call):
     if not call.is_batched(weight):
         return call.run()
     if call["scale_grad_by_freq"]:
-        return looped_op(call)
+        return loop_over_op(call)
     rows, padding = weight._data.shape[0], call["padding_idx"]
     table = weight.physical.reshape((-1, *weight._data.shape[1:]))
     places = call.front(indices)
@@ -221,7 +221,7 @@ def embedding(call):
 def embedding_dense_backward(call):
     """Add to concatenated tables."""
     if call["scale_grad_by_freq"]:
-        return looped_op(call)
+        return loop_over_op(call)
     rows, padding = call["num_weights"], call["padding_idx"]
     grad, places = call.front(call["grad_output"]), call.front(call["indices"])
     if padding >= 0:

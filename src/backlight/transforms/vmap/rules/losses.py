@@ -4,7 +4,7 @@ from math import prod
 
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.type_promotion import common_dtype
-from backlight.transforms.vmap.loop_fallback import looped_op
+from backlight.transforms.vmap.loop_fallback import loop_over_op
 from backlight.transforms.vmap.rule_table import rule_for
 from backlight.transforms.vmap.rules.shapes import folded
 
@@ -41,7 +41,7 @@ def loss_of_classes(call):
     """Merge the batch into the rows, compute each row's loss, and divide by the weights of the rows not ignored."""
     input, target, weight = call["input"], call["target"], call["weight"]
     if call.is_batched(weight):
-        return looped_op(call)
+        return loop_over_op(call)
     if input._data.ndim < 2:
         losses = call.wrapped(
             call.run_below(input=call.front(input), target=call.front(target).reshape(call.size), reduction="none")

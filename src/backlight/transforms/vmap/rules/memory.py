@@ -6,7 +6,7 @@ from backlight.errors import GraphError
 from backlight.ops.shape import striding
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
 from backlight.transforms.vmap.function_rules import function_rule
-from backlight.transforms.vmap.loop_fallback import looped, warn_of_loop
+from backlight.transforms.vmap.loop_fallback import loop_over_batch, warn_of_loop
 
 
 @function_rule(striding.as_strided)
@@ -60,13 +60,13 @@ def as_strided_scatter(level, function, args, kwargs):
     warn_of_loop(function.__name__)
     batches = input.__class__ is BatchedTensor and input.level is level
     if not batches or offset is None:
-        return looped(level, function, (input, src, size, stride, offset), {})
+        return loop_over_batch(level, function, (input, src, size, stride, offset), {})
     further = offset - input.physical.storage_offset()
 
     def one(tensor, part):
         return function(tensor, part, size, stride, tensor.storage_offset() + further)
 
-    return looped(level, one, (input, src), {})
+    return loop_over_batch(level, one, (input, src), {})
 
 
 def _scattered(input, src, size, stride, storage_offset=None) -> tuple:

@@ -8,7 +8,7 @@ from backlight.tensor.generators import twister_of
 from backlight.tensor.methods.random import RandomMethods
 from backlight.transforms.vmap.batched_tensor import batched
 from backlight.transforms.vmap.function_rules import function_rule
-from backlight.transforms.vmap.loop_fallback import looped
+from backlight.transforms.vmap.loop_fallback import loop_over_batch
 from backlight.transforms.vmap.rules.inplace import is_batched_by
 
 IN_ERROR_MODE = (
@@ -52,7 +52,7 @@ def _drawn(level, function, args, kwargs, different):
         return function(*args, **kwargs)
 
     alike.__name__ = function.__name__
-    return looped(level, alike, args, kwargs)
+    return loop_over_batch(level, alike, args, kwargs)
 
 
 @function_rule(random_factories.rand, random_factories.randn, random_factories.randint, always=True)
@@ -100,7 +100,7 @@ def _is_idle(args, kwargs) -> bool:
 
 def _for_batch(level, function, args, kwargs):
     if not is_batched_by(level, args[0]) or level.any_batched(args[1:], kwargs):
-        return looped(level, function, args, kwargs)
+        return loop_over_batch(level, function, args, kwargs)
     out = function(args[0].physical, *args[1:], **kwargs)
     return args[0] if out is args[0].physical else batched(out, level)
 
@@ -117,7 +117,7 @@ def one_by_one(level, function, args, kwargs):
     """Draw for each element of the batch by itself."""
     if function in (dropout.feature_alpha_dropout, dropout.feature_dropout) and _is_idle(args, kwargs):
         return UNHANDLED
-    return _drawn(level, function, args, kwargs, looped)
+    return _drawn(level, function, args, kwargs, loop_over_batch)
 
 
 _IN_PLACE = ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "geometric_", "cauchy_", "log_normal_")
