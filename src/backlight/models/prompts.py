@@ -43,7 +43,7 @@ def qwen3_prompt(instruction: str = INSTRUCTION) -> Prompt:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _PromptPart:
     """Tokens of a prompt."""
 
     ids: np.ndarray  # (tokens,)
@@ -54,8 +54,8 @@ class _Part:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, place: slice) -> "_Part":
-        return _Part(self.ids[place], self.sides[place], self.offsets[place], self.pieces[place])
+    def __getitem__(self, place: slice) -> "_PromptPart":
+        return _PromptPart(self.ids[place], self.sides[place], self.offsets[place], self.pieces[place])
 
 
 class PromptReader:
@@ -74,7 +74,7 @@ class PromptReader:
         self._prompt = prompt or qwen3_prompt()
         self.max_length = tokenizer.max_length
         fixed = tokenizer.encoded([self._prompt.opening, self._prompt.closing])
-        self._opening, self._closing = (_part_of(part, {}) for part in fixed)
+        self._opening, self._closing = (_prompt_part(part, {}) for part in fixed)
         if self.max_length <= len(self._opening) + len(self._closing):
             around = len(self._opening) + len(self._closing)
             raise InputError(f"max_length must leave room beside the prompt's {around} tokens, got {self.max_length}")
@@ -128,20 +128,20 @@ class PromptReader:
         total = len(document_part)
         return [self._pair(query, document, query_part, document_part[start : start + room], total) for start in starts]
 
-    def _middles(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[_Part, _Part]]:
+    def _middles(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[_PromptPart, _PromptPart]]:
         """Return for each pair the tokens of the prompt's middle before the document's first, and the others."""
         before, between = self._prompt.before_query, self._prompt.between
         middles = self._tokenizer.encoded([before + query + between + document for query, document in pairs])
         found = []
         for (query, document), middle in zip(pairs, middles):
             start = len(before) + len(query) + len(between)
-            prompt = _part_of(middle, {QUERY: (len(before), len(query)), DOCUMENT: (start, len(document))})
+            prompt = _prompt_part(middle, {QUERY: (len(before), len(query)), DOCUMENT: (start, len(document))})
             documents = np.flatnonzero(prompt.sides == DOCUMENT)
             first = int(documents[0]) if len(documents) else len(prompt)
             found.append((prompt[:first], prompt[first:]))
         return found
 
-    def _room(self, query_part: _Part, document_part: _Part) -> int:
+    def _room(self, query_part: _PromptPart, document_part: _PromptPart) -> int:
         """Return how many tokens of the document fit."""
         room = self.max_length - len(self._opening) - len(query_part) - len(self._closing)
         if (room < 1 and len(document_part)) or room < 0:
@@ -151,7 +151,7 @@ class PromptReader:
             )
         return room
 
-    def _pair(self, query: str, document: str, query_part: _Part, document_part: _Part, total: int) -> Pair:
+    def _pair(self, query: str, document: str, query_part: _PromptPart, document_part: _PromptPart, total: int) -> Pair:
         """Put the parts of a prompt together."""
         parts = self._opening, query_part, document_part, self._closing
         ids = np.concatenate([part.ids for part in parts])
@@ -169,7 +169,7 @@ class PromptReader:
         )
 
 
-def _part_of(encoding, texts: dict[int, tuple[int, int]]) -> _Part:
+def _prompt_part(encoding, texts: dict[int, tuple[int, int]]) -> _PromptPart:
     """Return an encoding with the side of each token.
 
     Args:
@@ -182,4 +182,4 @@ def _part_of(encoding, texts: dict[int, tuple[int, int]]) -> _Part:
         inside = np.clip(spans - start, 0, length)
         own = inside[:, 0] < inside[:, 1]
         sides[own], offsets[own] = side, inside[own]
-    return _Part(np.array(encoding.ids, np.int64), sides, offsets, tuple(encoding.tokens))
+    return _PromptPart(np.array(encoding.ids, np.int64), sides, offsets, tuple(encoding.tokens))

@@ -57,10 +57,11 @@ def _linked(row: Mapping) -> LinkedPair:
     start, end = sentence["start"], sentence["end"]
     links = []
     for one in row["annotation"]["referential_equalities"]:
-        first, last = one["question_reference"]["start"], one["question_reference"]["end"]
-        begin, stop = one["sentence_reference"]["start"], one["sentence_reference"]["end"]
-        if start <= begin < stop <= end and first < last:
-            links.append(((first, last), (begin - start, stop - start)))
+        in_question, in_sentence = one["question_reference"], one["sentence_reference"]
+        if start <= in_sentence["start"] < in_sentence["end"] <= end and in_question["start"] < in_question["end"]:
+            links.append(
+                ((in_question["start"], in_question["end"]), (in_sentence["start"] - start, in_sentence["end"] - start))
+            )
     return LinkedPair(row["question_text"], row["paragraph_text"][start:end].rstrip(), tuple(links))
 
 

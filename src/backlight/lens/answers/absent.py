@@ -34,11 +34,11 @@ def answered(
     return Answer(question, verdict, tuple(evidence), cause, cure, tuple(path), finding)
 
 
-def way_of(case: Case) -> tuple[str, ...]:
+def path_of(case: Case) -> tuple[str, ...]:
     """Return the way from the root, with gradients where they are known."""
-    if case.ways is None:
+    if case.paths is None:
         return ()
-    return tuple(described(node, case.ways.incoming(node.id)) for node in case.ways.way())
+    return tuple(described(node, case.paths.incoming(node.id)) for node in case.paths.path())
 
 
 def why_none(case: Case) -> Answer:
@@ -94,7 +94,7 @@ def _is_no_leaf(case: Case, question: str) -> Answer | None:
     if case.is_leaf or case.retains_grad:
         return None
     place = "" if case.place is None else f" at {at(case.place)}"
-    leaves = [] if case.ways is None or case.node is None else _leaves_behind(case)
+    leaves = [] if case.paths is None or case.node is None else _leaves_behind(case)
     evidence = [f"it was computed from the leaf {name}, which has {has}" for name, has in leaves[:3]]
     return answered(
         case,
@@ -102,12 +102,12 @@ def _is_no_leaf(case: Case, question: str) -> Answer | None:
         f"{case.name} is no leaf: {case.made} made it{place}, and only leaves keep their gradient",
         rule="BL101",
         evidence=evidence,
-        path=way_of(case),
+        path=path_of(case),
     )
 
 
 def _leaves_behind(case: Case) -> list[tuple[str, str]]:
-    nodes = case.ways.record.nodes
+    nodes = case.paths.record.nodes
     stack, seen, found = [case.node.id], set(), []
     while stack:
         number = stack.pop()
@@ -125,7 +125,7 @@ def _loss_has_no_graph(case: Case, question: str) -> Answer | None:
     loss = case.loss
     if loss is None or (loss.requires_grad and not loss.is_leaf):
         return None
-    verdict, cure = no_way(case), ""
+    verdict, cure = unreachable(case), ""
     if loss.requires_grad:
         return answered(case, question, verdict, rule="BL212")
     rule = "BL208"
@@ -137,13 +137,13 @@ def _loss_has_no_graph(case: Case, question: str) -> Answer | None:
 
 
 def _not_reached(case: Case, question: str) -> Answer | None:
-    if case.ways is None or case.ways.way() or case.again or not case.ways.roots:
+    if case.paths is None or case.paths.path() or case.again or not case.paths.roots:
         return None
     cuts = case.cuts
     return answered(
         case,
         question,
-        no_way(case),
+        unreachable(case),
         rule="BL707" if case.parameter else "",
         cause=f"What is computed from it leaves the graph there: `{cuts[0].op}` {CUT[cuts[0].reason]}." if cuts else "",
         cure=CURE[cuts[0].reason] if cuts else "",
@@ -151,7 +151,7 @@ def _not_reached(case: Case, question: str) -> Answer | None:
     )
 
 
-def no_way(case: Case) -> str:
+def unreachable(case: Case) -> str:
     """Explain why the graph of the loss does not reach a tensor."""
     loss = case.loss
     name = "backward's root" if loss is None else loss.name
@@ -175,23 +175,23 @@ def cut_lines(cuts: list[Cut]) -> list[str]:
 
 def _ends(case: Case) -> list[str]:
     """Return the leaves that the loss does reach."""
-    nodes = case.ways.record.nodes
-    names = [nodes[one].name or "a leaf" for one in sorted(case.ways.reached) if not nodes[one].edges]
+    nodes = case.paths.record.nodes
+    names = [nodes[one].name or "a leaf" for one in sorted(case.paths.reached) if not nodes[one].edges]
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return [f"the leaves that it does reach: {', '.join(names[:5])}{more}"] if names else ["it reaches no leaf at all"]
 
 
 def _stopped(case: Case, question: str) -> Answer | None:
     """A backward ran and reached the tensor's graph, and no gradient came along."""
-    ways = case.ways
-    if ways is None or ways.backward is None or case.node is None or case.node.id in ways.steps:
+    paths = case.paths
+    if paths is None or paths.backward is None or case.node is None or case.node.id in paths.steps:
         return None
-    if ways.backward.problem is not None:
-        verdict = f"backward stopped before it came to {case.name}: {ways.backward.problem.splitlines()[0]}"
+    if paths.backward.problem is not None:
+        verdict = f"backward stopped before it came to {case.name}: {paths.backward.problem.splitlines()[0]}"
         return answered(
-            case, question, verdict, cause="An exception ended the run.", cure="See the exception.", path=way_of(case)
+            case, question, verdict, cause="An exception ended the run.", cure="See the exception.", path=path_of(case)
         )
-    last = next((node for node in reversed(ways.way()) if node.id in ways.steps), None)
+    last = next((node for node in reversed(paths.path()) if node.id in paths.steps), None)
     if last is None:
         return None
     return answered(
@@ -200,28 +200,28 @@ def _stopped(case: Case, question: str) -> Answer | None:
         f"no gradient came further than {described(last)}",
         cause="The op (or a Function's backward) handed on None for this input, or other inputs were asked for.",
         cure="Return a gradient for this input in backward(), or leave inputs= out.",
-        path=way_of(case),
+        path=path_of(case),
     )
 
 
 def _given_to_grad(case: Case, question: str) -> Answer | None:
-    if case.ways is None or case.ways.backward is None or case.ways.backward.into_grad:
+    if case.paths is None or case.paths.backward is None or case.paths.backward.into_grad:
         return None
     return answered(
         case,
         question,
-        f"autograd.grad() at {at(case.ways.backward.place)} returns gradients and writes no .grad",
+        f"autograd.grad() at {at(case.paths.backward.place)} returns gradients and writes no .grad",
         cause="Only backward() adds to .grad.",
         cure="Use what autograd.grad() returned, or call backward().",
-        path=way_of(case),
+        path=path_of(case),
     )
 
 
 def _gone(case: Case, question: str) -> Answer | None:
-    ran = case.ways is not None and case.node is not None and case.node.id in case.ways.steps
+    ran = case.paths is not None and case.node is not None and case.node.id in case.paths.steps
     if not ran and not (case.loss is not None and case.loss.freed):
         return None
-    arrived = case.ways.incoming(case.node.id) if ran else None
+    arrived = case.paths.incoming(case.node.id) if ran else None
     evidence = [f"a gradient had arrived: {magnitude(arrived)}"] if arrived is not None else []
     return answered(
         case,
@@ -231,12 +231,12 @@ def _gone(case: Case, question: str) -> Answer | None:
         cause="zero_grad() came after backward(), and sets .grad to None.",
         cure="Read .grad between backward() and zero_grad().",
         evidence=evidence,
-        path=way_of(case),
+        path=path_of(case),
     )
 
 
 def _not_yet(case: Case, question: str) -> Answer | None:
-    if case.ways is None or not case.ways.way() or case.ways.backward is not None:
+    if case.paths is None or not case.paths.path() or case.paths.backward is not None:
         return None
     name = "the loss" if case.loss is None else case.loss.name
     return answered(
@@ -245,5 +245,5 @@ def _not_yet(case: Case, question: str) -> Answer | None:
         f"backward() of {name} has not run; its graph does reach {case.name}",
         cause="There is no gradient yet.",
         cure=f"Call {name}.backward()." if case.loss is not None else "Call backward() of the loss.",
-        path=way_of(case),
+        path=path_of(case),
     )

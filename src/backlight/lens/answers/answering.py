@@ -1,12 +1,12 @@
 """From the facts about a gradient to an answer."""
 
-from backlight.lens.answers.absent import CURE, answered, cut_lines, no_way, way_of, why_none
+from backlight.lens.answers.absent import CURE, answered, cut_lines, path_of, unreachable, why_none
 from backlight.lens.answers.answer import Answer
 from backlight.lens.answers.case import Case
 from backlight.lens.answers.culprits import Culprit, growth
 from backlight.lens.answers.non_finite import non_finite_in_backward, non_finite_in_forward
 from backlight.lens.answers.vanishing import suspect, zero_at
-from backlight.lens.answers.ways import all_zero, described, has_odd, magnitude, size_of
+from backlight.lens.answers.ways import all_zero, described, has_non_finite, magnitude, size_of
 from backlight.lens.records.nodes import Summary
 
 HUGE = 1e3  # a gradient whose elements are so large in the mean, and so many times the values, is called huge
@@ -16,7 +16,7 @@ def answer_to(case: Case) -> Answer:
     """Answer for one tensor."""
     if case.grad is None:
         return why_none(case)
-    if has_odd(case.grad):
+    if has_non_finite(case.grad):
         return _why_non_finite(case)
     if all_zero(case.grad):
         return _why_zero(case)
@@ -26,18 +26,18 @@ def answer_to(case: Case) -> Answer:
 def _why_zero(case: Case) -> Answer:
     question = f"Why is {case.grads} 0?"
     culprit = None
-    if case.ways is not None and case.node is not None:
+    if case.paths is not None and case.node is not None:
         culprit = (
-            zero_at(case.ways, case.node.id) if case.node.id in case.ways.steps else suspect(case.ways, case.node.id)
+            zero_at(case.paths, case.node.id) if case.node.id in case.paths.steps else suspect(case.paths, case.node.id)
         )
     if culprit is not None:
         return _blaming(case, question, culprit)
-    if case.ways is not None and case.node is not None and not case.ways.way():
+    if case.paths is not None and case.node is not None and not case.paths.path():
         return answered(
             case,
             question,
             f"no backward that was seen reached {case.name}: its .grad was set to 0",
-            cause=no_way(case),
+            cause=unreachable(case),
             cure="; ".join(CURE[cut.reason] for cut in case.cuts[:1]) or "Compute the loss from it.",
             evidence=cut_lines(case.cuts),
         )
@@ -47,15 +47,15 @@ def _why_zero(case: Case) -> Answer:
         f"all {size_of(case.grad)} elements are 0, and no node here shows why",
         cause="The loss does not change with it, or zero_grad(set_to_none=False) came after backward().",
         cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
-        path=way_of(case),
+        path=path_of(case),
     )
 
 
 def _why_non_finite(case: Case) -> Answer:
     question = f"Why {_non_finite_elements(case)}?"
     culprit = None
-    if case.ways is not None:
-        culprit = non_finite_in_forward(case.ways) or non_finite_in_backward(case.ways)
+    if case.paths is not None:
+        culprit = non_finite_in_forward(case.paths) or non_finite_in_backward(case.paths)
     if culprit is None:
         return answered(
             case,
@@ -92,7 +92,7 @@ def _blaming(case: Case, question: str, culprit: Culprit, rule: str = "") -> Ans
         cause=culprit.cause,
         cure=culprit.cure,
         evidence=culprit.seen,
-        path=way_of(case),
+        path=path_of(case),
     )
 
 
@@ -110,15 +110,15 @@ def _mean_size(summary: Summary) -> float | None:
 
 def _why_huge(case: Case) -> Answer:
     question = f"Why is {case.grads} huge ({magnitude(case.grad)})?"
-    grown = [] if case.ways is None else [(node, factor) for node, factor in growth(case.ways) if factor > 1][:3]
+    grown = [] if case.paths is None else [(node, factor) for node, factor in growth(case.paths) if factor > 1][:3]
     added = _additions(case)
     evidence = [f"{described(node)} makes the gradient {factor:.4g} times larger" for node, factor in grown]
     evidence += [f"its .grad was added to {added} times since it was made"] if added else []
     if added and not (grown and grown[0][1] > added + 1):
         verdict = f"gradients of {added + 1} backwards are added up in it"
-        return answered(case, question, verdict, rule="BL703", evidence=evidence, path=way_of(case))
+        return answered(case, question, verdict, rule="BL703", evidence=evidence, path=path_of(case))
     if grown:
-        start = case.ways.incoming(case.ways.way()[0].id)
+        start = case.paths.incoming(case.paths.path()[0].id)
         total = f"{case.grad.norm / start.norm:.4g} times" if start is not None and start.norm else "grown"
         return answered(
             case,
@@ -127,7 +127,7 @@ def _why_huge(case: Case) -> Answer:
             evidence=evidence,
             cause="Large factors on the way multiply.",
             cure="Scale these values down (normalise, initialise smaller, mean instead of sum), or clip gradients.",
-            path=way_of(case),
+            path=path_of(case),
         )
     return answered(
         case,
@@ -136,15 +136,15 @@ def _why_huge(case: Case) -> Answer:
         evidence=evidence,
         cause="Large values on the way, or a loss that sums over many elements.",
         cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
-        path=way_of(case),
+        path=path_of(case),
     )
 
 
 def _additions(case: Case) -> int:
     """Return how often a gradient was added to one that was there."""
-    if case.ways is None or case.node is None:
+    if case.paths is None or case.node is None:
         return 0
-    steps = [step for one in case.ways.record.backwards for step in one.steps if step.node == case.node.id]
+    steps = [step for one in case.paths.record.backwards for step in one.steps if step.node == case.node.id]
     return sum(step.grad_before is not None and not all_zero(step.grad_before) for step in steps)
 
 
@@ -155,10 +155,10 @@ def _made_of(case: Case) -> Answer:
     question = f"What is {case.grads} made of?"
     added = _additions(case)
     outgoing = []
-    if case.ways is not None and case.node is not None:
-        outgoing = [(user, case.ways.outgoing(user, place)) for user, place, _ in case.ways.users(case.node.id)]
+    if case.paths is not None and case.node is not None:
+        outgoing = [(user, case.paths.outgoing(user, place)) for user, place, _ in case.paths.users(case.node.id)]
     evidence = [f"{described(user)} hands it {magnitude(one)}" for user, one in outgoing if one is not None]
-    changes = [] if case.node is None else getattr(case.ways.steps.get(case.node.id), "changes", [])
+    changes = [] if case.node is None else getattr(case.paths.steps.get(case.node.id), "changes", [])
     evidence += [f"the hook `{change.hook}` changed it" for change in changes]
     evidence += [f"it was added to {added} times: gradients of {added + 1} backwards are in it"] if added else []
     parts = len(evidence) - len(changes) - bool(added)
@@ -174,5 +174,5 @@ def _made_of(case: Case) -> Answer:
         if added
         else "",
         evidence=evidence,
-        path=way_of(case),
+        path=path_of(case),
     )

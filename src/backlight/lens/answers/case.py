@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from backlight.errors import InputError
-from backlight.lens.answers.ways import Ways
+from backlight.lens.answers.ways import GraphPaths
 from backlight.lens.records.nodes import (
     DETACHES,
     LEAF,
@@ -41,7 +41,7 @@ class Case:
         name: what to call the tensor.
         grad: its `.grad`; None without one.
         made: which op made it, if one did, and on which line.
-        ways: the graph around it, as far as it is known.
+        paths: the graph around it, as far as it is known.
         node: its node in that graph.
         cut: the call that made it without a graph, if that was watched.
         cuts: calls that read it, or what was computed from it, and left the graph.
@@ -59,7 +59,7 @@ class Case:
     grad: Summary | None
     made: str = ""
     place: Place | None = None
-    ways: Ways | None = None
+    paths: GraphPaths | None = None
     node: Node | None = None
     loss: Loss | None = None
     cut: Cut | None = None
@@ -80,12 +80,12 @@ def locate(case: Case, record: Recorded, node: int | None, roots: list[int] | No
     backward = (matching or fits or [None])[-1]
     if roots is None:
         roots = [one.id for one in record.nodes if one.root] if backward is None else backward.roots
-    case.ways = Ways(record, node, backward, roots)
+    case.paths = GraphPaths(record, node, backward, roots)
     if node is not None:
         case.node = record.nodes[node]
-        below = case.ways.below(node)
+        below = case.paths.below(node)
         cuts = [cut for cut in record.cuts if cut.node in below]
-        case.cuts = sorted(cuts, key=lambda cut: (cut.into not in case.ways.reached, RANK.index(cut.reason)))
+        case.cuts = sorted(cuts, key=lambda cut: (cut.into not in case.paths.reached, RANK.index(cut.reason)))
         if case.name == UNNAMED and case.node.name:
             case.name = case.node.name
 
@@ -125,7 +125,7 @@ def case_in(record: Recorded, name: str | int) -> Case:
     )
     locate(case, record, node.id, None)
     if not case.is_leaf:
-        step = case.ways.steps.get(node.id)
+        step = case.paths.steps.get(node.id)
         case.retains_grad = step is not None and step.grad_after is not None
-        case.grad = case.ways.incoming(node.id)
+        case.grad = case.paths.incoming(node.id)
     return case

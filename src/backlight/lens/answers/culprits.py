@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from backlight.dispatch.numerical_hazards import op_name_of
-from backlight.lens.answers.ways import Ways
+from backlight.lens.answers.ways import GraphPaths
 from backlight.lens.records.nodes import Node, Summary
 
 
@@ -33,9 +33,9 @@ def kind_of(node: Node) -> str:
     return op_name_of(node.type)
 
 
-def inputs_of(ways: Ways, node: Node) -> list[Summary | None]:
+def inputs_of(paths: GraphPaths, node: Node) -> list[Summary | None]:
     """Return what a node read, as far as it is known: its inputs' outputs."""
-    nodes = ways.record.nodes
+    nodes = paths.record.nodes
     return [
         None if edge is None or edge.output >= len(nodes[edge.to].outputs) else nodes[edge.to].outputs[edge.output]
         for edge in node.edges
@@ -49,13 +49,13 @@ def output_of(node: Node) -> Summary | None:
     return kept if known is None or known.zeros is None else known
 
 
-def growth(ways: Ways) -> list[tuple[Node, float]]:
+def growth(paths: GraphPaths) -> list[tuple[Node, float]]:
     """Return by how much each node on the way makes the gradient larger, the largest factor first."""
-    way, found = ways.way(), []
-    for node, following in zip(way, way[1:]):
-        before = ways.incoming(node.id)
+    path, found = paths.path(), []
+    for node, following in zip(path, path[1:]):
+        before = paths.incoming(node.id)
         after = [
-            ways.outgoing(node, place) for place, edge in enumerate(node.edges) if edge and edge.to == following.id
+            paths.outgoing(node, place) for place, edge in enumerate(node.edges) if edge and edge.to == following.id
         ]
         norms = [one.norm for one in after if one is not None and one.norm is not None]
         if before is not None and before.norm and norms:

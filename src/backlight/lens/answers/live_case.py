@@ -48,7 +48,7 @@ def _gathered(engine: Engine, tensor, loss, record, frame: FrameType) -> Case:
     if engine is NATIVE and loss is not None and loss.requires_grad and tensor.requires_grad:
         found = path(loss, tensor)
         case.cut_text = "" if found.cut is None or found.cut.kind == UNRELATED else str(found.cut)
-        if found.found and (case.ways is None or not case.ways.way()):
+        if found.found and (case.paths is None or not case.paths.path()):
             case.again = tuple(map(str, found.steps))
         case.cuts = [] if found.unknown or case.again else case.cuts
     return case

@@ -2,19 +2,19 @@
 
 from backlight.dispatch.numerical_hazards import hazard_of
 from backlight.lens.answers.culprits import Culprit, inputs_of, kind_of, output_of
-from backlight.lens.answers.ways import Ways, described, has_odd, magnitude, size_of
+from backlight.lens.answers.ways import GraphPaths, described, has_non_finite, magnitude, size_of
 from backlight.lens.records.nodes import Node, Summary
 
 SPREADS = {"std": "standard deviation", "var": "variance"}
 
 
-def non_finite_in_forward(ways: Ways) -> Culprit | None:
+def non_finite_in_forward(paths: GraphPaths) -> Culprit | None:
     """Return the first op of the forward that made a NaN or an infinity out of finite numbers."""
-    for node in ways.record.nodes:
+    for node in paths.record.nodes:
         out = output_of(node)
-        if not has_odd(out) or (ways.reached and node.id not in ways.reached):
+        if not has_non_finite(out) or (paths.reached and node.id not in paths.reached):
             continue
-        read = [one for one in (*inputs_of(ways, node), *(s.summary for s in node.saved if s.name != "result")) if one]
+        read = [one for one in (*inputs_of(paths, node), *(s.summary for s in node.saved if s.name != "result")) if one]
         if not node.edges:
             return Culprit(
                 node,
@@ -24,12 +24,12 @@ def non_finite_in_forward(ways: Ways) -> Culprit | None:
                 "Look at the update before (a NaN gradient, a huge step), or at the data.",
                 True,
             )
-        if not any(has_odd(one) for one in read):
+        if not any(has_non_finite(one) for one in read):
             return _culprit(node, f"{described(node)} gave {magnitude(out)} out of finite numbers", read, True)
         return Culprit(
             node,
             f"{described(node)} gave {magnitude(out)}, having read some",
-            tuple(f"it read {magnitude(one)}" for one in read if has_odd(one)),
+            tuple(f"it read {magnitude(one)}" for one in read if has_non_finite(one)),
             "A tensor that needs no gradient brought them: the data, a mask, a constant.",
             "Check the inputs: torch.isfinite(x).all().",
             True,
@@ -37,11 +37,13 @@ def non_finite_in_forward(ways: Ways) -> Culprit | None:
     return None
 
 
-def non_finite_in_backward(ways: Ways) -> Culprit | None:
+def non_finite_in_backward(paths: GraphPaths) -> Culprit | None:
     """Return the first node that made a NaN or an infinity out of a finite gradient."""
-    for number, step in ways.steps.items():
-        node = ways.record.nodes[number]
-        changed = next((one for one in step.changes if has_odd(one.after) and not has_odd(one.before)), None)
+    for number, step in paths.steps.items():
+        node = paths.record.nodes[number]
+        changed = next(
+            (one for one in step.changes if has_non_finite(one.after) and not has_non_finite(one.before)), None
+        )
         if changed is not None:
             return Culprit(
                 node,
@@ -50,14 +52,14 @@ def non_finite_in_backward(ways: Ways) -> Culprit | None:
                 "A hook computed it.",
                 "Look at the hook: a division by a norm that is 0?",
             )
-        if any(has_odd(one) for one in step.incoming):
-            if number in ways.roots:
+        if any(has_non_finite(one) for one in step.incoming):
+            if number in paths.roots:
                 return Culprit(node, f"backward started with {magnitude(step.incoming[0])}", (), "", "")
             continue
-        if any(has_odd(one) for one in step.outgoing):
-            odd = next(one for one in step.outgoing if has_odd(one))
+        if any(has_non_finite(one) for one in step.outgoing):
+            odd = next(one for one in step.outgoing if has_non_finite(one))
             return _culprit(
-                node, f"{described(node)} hands on {magnitude(odd)}, out of a finite gradient", inputs_of(ways, node)
+                node, f"{described(node)} hands on {magnitude(odd)}, out of a finite gradient", inputs_of(paths, node)
             )
     return None
 

@@ -1,7 +1,7 @@
 """Which node makes a gradient 0, and why, by what it computes and what it read."""
 
 from backlight.lens.answers.culprits import Culprit, inputs_of, kind_of, output_of
-from backlight.lens.answers.ways import Ways, all_zero, described, magnitude
+from backlight.lens.answers.ways import GraphPaths, all_zero, described, magnitude
 from backlight.lens.records.nodes import Node, SavedTensor
 
 STEPS = {"round", "floor", "ceil", "trunc", "sign", "frac", "heaviside", "floor_divide"}
@@ -18,34 +18,34 @@ SHARES = {"softmax": "softmax", "log_softmax": "log_softmax"}
 FIXED = {"fill", "zero", "zeros_like", "argmax"}
 
 
-def zero_at(ways: Ways, target: int) -> Culprit | None:
+def zero_at(paths: GraphPaths, target: int) -> Culprit | None:
     """Return the node at which a gradient that arrived at `target` became 0, going up from there to the root."""
     seen, level = set(), [target]
     while level:
         above = []
         for number in level:
-            changed = next((change for change in _changes(ways, number) if all_zero(change.after)), None)
+            changed = next((change for change in _changes(paths, number) if all_zero(change.after)), None)
             if changed is not None and not all_zero(changed.before):
-                return _hooked(ways.record.nodes[number], changed)
-            outgoing = [(user, place, ways.outgoing(user, place)) for user, place, _ in ways.users(number)]
+                return _hooked(paths.record.nodes[number], changed)
+            outgoing = [(user, place, paths.outgoing(user, place)) for user, place, _ in paths.users(number)]
             if len(outgoing) > 1 and any(one is not None and one.norm for _, _, one in outgoing):
-                return _cancelled(ways.record.nodes[number], [(user, one) for user, _, one in outgoing if one])
+                return _cancelled(paths.record.nodes[number], [(user, one) for user, _, one in outgoing if one])
             for user, _, one in outgoing:
                 if one is None or user.id in seen or not all_zero(one):
                     continue
                 seen.add(user.id)
-                if all_zero(ways.incoming(user.id)):
+                if all_zero(paths.incoming(user.id)):
                     above.append(user.id)
                 else:
-                    return zero_of(ways, user)
-        if not above and any(number in ways.roots for number in level):
-            return _zero_start(ways.record.nodes[level[0]])
+                    return zero_of(paths, user)
+        if not above and any(number in paths.roots for number in level):
+            return _zero_start(paths.record.nodes[level[0]])
         level = above
     return None
 
 
-def _changes(ways: Ways, number: int) -> list:
-    step = ways.steps.get(number)
+def _changes(paths: GraphPaths, number: int) -> list:
+    step = paths.steps.get(number)
     return [] if step is None else step.changes
 
 
@@ -79,20 +79,20 @@ def _zero_start(node: Node) -> Culprit:
     )
 
 
-def suspect(ways: Ways, target: int) -> Culprit | None:
+def suspect(paths: GraphPaths, target: int) -> Culprit | None:
     """Return a node on the path to `target` whose values show that no gradient passes it; for unrecorded gradients."""
-    for node in ways.way(target):
-        found = zero_of(ways, node, sure=False) if node.edges else None
+    for node in paths.path(target):
+        found = zero_of(paths, node, sure=False) if node.edges else None
         if found is not None:
             return found
     return None
 
 
-def zero_of(ways: Ways, node: Node, *, sure: bool = True) -> Culprit | None:
+def zero_of(paths: GraphPaths, node: Node, *, sure: bool = True) -> Culprit | None:
     """Explain why a node passes on zeros; `sure` if it is known that it does, else None unless its values show it."""
     kind, out = kind_of(node), output_of(node)
     for explain in (_step, _dead, _saturated, _single_share, _times_zero, _outside, _not_chosen, _not_taken):
-        found = explain(ways, node, kind, out, sure)
+        found = explain(paths, node, kind, out, sure)
         if found is not None:
             return found
     if not sure:
@@ -107,7 +107,7 @@ def zero_of(ways: Ways, node: Node, *, sure: bool = True) -> Culprit | None:
     )
 
 
-def _step(ways, node, kind, out, sure):
+def _step(paths, node, kind, out, sure):
     if kind not in STEPS | FIXED:
         return None
     return Culprit(
@@ -119,10 +119,10 @@ def _step(ways, node, kind, out, sure):
     )
 
 
-def _dead(ways, node, kind, out, sure):
+def _dead(paths, node, kind, out, sure):
     if kind not in ("relu", "relu6", "threshold") or not (sure or all_zero(out)):
         return None
-    read = inputs_of(ways, node)[:1]
+    read = inputs_of(paths, node)[:1]
     most = [f"the largest of its inputs is {one.most:.4g}" for one in read if one is not None and one.most is not None]
     dead = all_zero(out)
     return Culprit(
@@ -134,7 +134,7 @@ def _dead(ways, node, kind, out, sure):
     )
 
 
-def _saturated(ways, node, kind, out, sure):
+def _saturated(paths, node, kind, out, sure):
     limits = CURVES.get(kind)
     if limits is None or out is None or out.least is None:
         return None
@@ -147,14 +147,14 @@ def _saturated(ways, node, kind, out, sure):
         node,
         f"{described(node)} is saturated: its outputs are at {out.least:.6g} … {out.most:.6g}",
         tuple(
-            f"its inputs are {one.least:.4g} … {one.most:.4g}" for one in inputs_of(ways, node)[:1] if one and one.norm
+            f"its inputs are {one.least:.4g} … {one.most:.4g}" for one in inputs_of(paths, node)[:1] if one and one.norm
         ),
         f"{kind}'s derivative is 0 far from 0: in this precision there it is exactly 0.",
         "Make its inputs smaller: normalise, scale the initialisation down, or use a loss that takes logits.",
     )
 
 
-def _single_share(ways, node, kind, out, sure):
+def _single_share(paths, node, kind, out, sure):
     if kind not in SHARES or out is None or not out.shape:
         return None
     dim = int(node.options.get("dim", -1))
@@ -175,12 +175,12 @@ def _factors(node: Node) -> list[SavedTensor]:
     return [saved for saved in node.saved if all_zero(saved.summary)]
 
 
-def _times_zero(ways, node, kind, out, sure):
+def _times_zero(paths, node, kind, out, sure):
     zeros = _factors(node) if kind in FACTORS else []
     if not zeros:
         return None
     of = zeros[0].of
-    which = described(ways.record.nodes[of]) if of is not None else "a tensor that needs no gradient"
+    which = described(paths.record.nodes[of]) if of is not None else "a tensor that needs no gradient"
     return Culprit(
         node,
         f"{described(node)} multiplies by 0",
@@ -190,21 +190,21 @@ def _times_zero(ways, node, kind, out, sure):
     )
 
 
-def _outside(ways, node, kind, out, sure):
+def _outside(paths, node, kind, out, sure):
     if kind not in RANGES or not (sure or (out is not None and out.least is not None and out.least == out.most)):
         return None
     return Culprit(
         node,
         f"{described(node)} cuts all of its inputs off",
         tuple(
-            f"its inputs are {one.least:.4g} … {one.most:.4g}" for one in inputs_of(ways, node)[:1] if one and one.norm
+            f"its inputs are {one.least:.4g} … {one.most:.4g}" for one in inputs_of(paths, node)[:1] if one and one.norm
         ),
         f"Outside of its range {kind} is constant, and its derivative 0.",
         "Widen the range, or bring the values into it before.",
     )
 
 
-def _not_chosen(ways, node, kind, out, sure):
+def _not_chosen(paths, node, kind, out, sure):
     if kind not in CHOICES or not sure:
         return None
     return Culprit(
@@ -216,7 +216,7 @@ def _not_chosen(ways, node, kind, out, sure):
     )
 
 
-def _not_taken(ways, node, kind, out, sure):
+def _not_taken(paths, node, kind, out, sure):
     if kind not in PICKS or not sure:
         return None
     return Culprit(

@@ -1,11 +1,11 @@
-"""Ways through a recorded graph: from a loss to a tensor, node by node, with the gradients that went along them."""
+"""Paths through a recorded graph: from a loss to a tensor, node by node, with the gradients along them."""
 
 from pathlib import Path
 
 from backlight.lens.records.nodes import Backward, Edge, Node, Place, Recorded, Step, Summary
 
 
-class Ways:
+class GraphPaths:
     """A record, and one backward through it, if one ran that matters.
 
     Args:
@@ -35,7 +35,7 @@ class Ways:
         return found
 
     def users(self, node: int) -> list[tuple[Node, int, Edge]]:
-        """Return what hands gradients to a node: (user, place of the edge among its edges, edge), if it is reached."""
+        """Return what sends gradients to a node: (user, place of the edge among its edges, edge), if it is reached."""
         return self._users.get(node, [])
 
     def _all_users(self) -> dict[int, list[tuple[Node, int, Edge]]]:
@@ -57,7 +57,7 @@ class Ways:
         step = self.steps.get(node)
         return None if step is None else next((one for one in step.incoming if one is not None), None)
 
-    def way(self, to: int | None = None) -> list[Node]:
+    def path(self, to: int | None = None) -> list[Node]:
         """Return the nodes from a root to a node, along the largest gradients seen; [] if none leads there."""
         target = self.node if to is None else to
         if target is None or target not in self.reached:
@@ -112,7 +112,7 @@ def all_zero(summary: Summary | None) -> bool:
     return summary is not None and summary.zeros is not None and 0 < size_of(summary) == summary.zeros
 
 
-def has_odd(summary: Summary | None) -> bool:
+def has_non_finite(summary: Summary | None) -> bool:
     """Return whether a tensor is known to have a NaN or an infinity."""
     return summary is not None and bool(summary.nans or summary.infs)
 

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 
 from backlight.errors import InputError
-from backlight.lens.answers.absent import no_way
+from backlight.lens.answers.absent import unreachable
 from backlight.lens.answers.answer import Answer
 from backlight.lens.answers.answering import answer_to
 from backlight.lens.answers.case import case_in
@@ -22,8 +22,8 @@ def why(tensor, loss=None, *, record=None) -> Answer:
             loss.backward()
             print(lens.why(model.encoder.weight))
 
-    Inside `lens.watch()` all that it has seen is used: who made the tensor, where the graph was cut, which gradients
-    arrived where. Without, the live tensors tell: what they require, their graph if `loss` is given, their values.
+    Inside `lens.watch()` the record is used: which op made the tensor, where the graph was cut, which gradients
+    arrived where. Outside, the live tensors are read: what they require, their graph if `loss` is given, their values.
 
     Args:
         tensor: a tensor of backlight or of PyTorch.
@@ -37,12 +37,12 @@ def why(tensor, loss=None, *, record=None) -> Answer:
 
 @dataclass(frozen=True)
 class Path:
-    """The way from a loss to a tensor; false if there is none.
+    """The path from a loss to a tensor; false if there is none.
 
     Args:
         found: whether the graph of the loss reaches the tensor.
         steps: its nodes, a line each, from the loss.
-        reason: why there is no way; "" if there is one.
+        reason: why there is no path; "" if there is one.
     """
 
     found: bool
@@ -66,8 +66,8 @@ def path(loss, tensor) -> Path:
     if engine_of(loss) is not engine_of(tensor):
         raise InputError("loss and tensor must be of one engine, got one of each: pass two tensors of the same library")
     case = case_of(tensor, loss, None, sys._getframe(1))
-    if case.ways is not None and case.ways.way():
-        return Path(True, tuple(described(node) for node in case.ways.way()))
+    if case.paths is not None and case.paths.path():
+        return Path(True, tuple(described(node) for node in case.paths.path()))
     if case.again:
         return Path(True, case.again)
-    return Path(False, (), no_way(case))
+    return Path(False, (), unreachable(case))

@@ -47,7 +47,7 @@ class Notices:
             warnings.filterwarnings("always", message=f"(?s:.*){message.pattern.pattern}")
         self.own = [one for one in warnings.filters if one not in before]
         self.listens = True
-        warnings.showwarning = self.hear
+        warnings.showwarning = self.intercept
         self.adding = {name: getattr(warnings, name) for name in ADDING}
         for name, add in self.adding.items():
             setattr(warnings, name, self._behind_own(add))
@@ -63,7 +63,7 @@ class Notices:
             if self.left is not None:
                 kept, show = self.left
                 warnings.filters[:] = kept
-                if show != self.hear:
+                if show != self.intercept:
                     warnings.showwarning = show
         for module, before in zip(self.modules, self.always):
             module.set_warn_always(before)
@@ -84,7 +84,7 @@ class Notices:
         """Return the filters that are not the doctor's."""
         return [one for one in warnings.filters if one not in self.own]
 
-    def hear(self, message, category, filename: str, lineno: int, file=None, line=None) -> None:
+    def intercept(self, message, category, filename: str, lineno: int, file=None, line=None) -> None:
         """Take a warning in, and show it if it would have been shown."""
         rule, spot = rule_of_warning(str(message)), spot_of_frame(sys._getframe(1))
         if spot is not None and filename.startswith(PACKAGE):  # seen from where PyTorch is watched

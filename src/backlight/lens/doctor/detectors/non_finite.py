@@ -69,7 +69,7 @@ class NonFinite(Part):
 
     def __init__(self, silent):
         super().__init__(silent)
-        self.troubled: dict[int, tuple] = {}  # tensors that are not finite -> (weak reference, NonFiniteOrigin or None)
+        self.non_finite: dict[int, tuple] = {}  # non-finite tensors -> (weak reference, origin or None)
         self.origins: list[NonFiniteOrigin] = []
         self.risks: dict[int, str] = {}  # nodes -> what was risky about their inputs
         self.bad_gradient: NonFiniteGradient | None = None
@@ -83,21 +83,21 @@ class NonFinite(Part):
             self._handle(call)
             return
         outs = [one for one in self.silent.outs if one.is_floating_point()]
-        if not outs or (name in VIEWS and not self.troubled):
+        if not outs or (name in VIEWS and not self.non_finite):
             return
         if name in RISKY:
             self._note_risk(call, name, outs[0])
         inputs = self.silent.inputs
-        sick = [known for one in inputs if (known := self._known(one)) is not None]
+        bad_inputs = [known for one in inputs if (known := self._known(one)) is not None]
         bad = [(one, kind) for one in outs if (kind := self._kind(one)) is not None]
         if not bad:
-            for known in sick:
+            for known in bad_inputs:
                 if known[0] is not None:
                     known[0].handled = True
             return
         inputs = [one for one in inputs if all(one is not out for out in outs)] or inputs
         for out, kind in bad:
-            self._note(out, self._new_origin(call, name, kind, inputs, sick, out))
+            self._note(out, self._new_origin(call, name, kind, inputs, bad_inputs, out))
 
     def _handle(self, call: Call) -> None:
         """A program that looks for NaN knows of it."""
@@ -106,13 +106,15 @@ class NonFinite(Part):
             if known is not None and known[0] is not None and not call.name.startswith("__"):
                 known[0].handled = True
 
-    def _new_origin(self, call: Call, name: str, kind: str, inputs: list, sick: list, out) -> NonFiniteOrigin | None:
+    def _new_origin(
+        self, call: Call, name: str, kind: str, inputs: list, bad_inputs: list, out
+    ) -> NonFiniteOrigin | None:
         """Return what made a tensor NaN or infinite; None if that was given, not made."""
-        origins = [one[0] for one in sick if one[0] is not None]
+        origins = [one[0] for one in bad_inputs if one[0] is not None]
         for origin in origins:
             if origin.kind == kind:
                 return origin
-        kinds = {one[1] for one in sick} | {found for one in inputs if (found := self._kind(one)) is not None}
+        kinds = {one[1] for one in bad_inputs} | {found for one in inputs if (found := self._kind(one)) is not None}
         if kind in kinds or not inputs or name in GIVEN or call.name.startswith("__set"):
             return origins[0] if origins else None
         values = [None if one is out else self.values(one) for one in inputs]
@@ -126,12 +128,12 @@ class NonFinite(Part):
         return origin
 
     def _note(self, tensor, origin: NonFiniteOrigin | None) -> None:
-        key, troubled = id(tensor), self.troubled
+        key, non_finite = id(tensor), self.non_finite
         kind = self._kind(tensor)
-        troubled[key] = weakref.ref(tensor, lambda _: troubled.pop(key, None)), (origin, kind)
+        non_finite[key] = weakref.ref(tensor, lambda _: non_finite.pop(key, None)), (origin, kind)
 
     def _known(self, tensor) -> tuple | None:
-        known = self.troubled.get(id(tensor))
+        known = self.non_finite.get(id(tensor))
         return known[1] if known is not None and known[0]() is tensor else None
 
     def _kind(self, tensor) -> str | None:
@@ -208,11 +210,11 @@ class NonFinite(Part):
         line = self.engine.line_of(node)
         place = None if line is None else Place(*line)
         arrived = self.values(grad_outputs[0]) if grad_outputs and grad_outputs[0] is not None else None
-        handed = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
-        chosen_away = _zero_where_bad(arrived, handed)
+        outgoing = next(self.values(one) for one in grad_inputs if one is not None and self._kind(one) is not None)
+        chosen_away = _zero_where_bad(arrived, outgoing)
         cause = cause_of(op_name_of(node.name()), (), "slope", chosen_away)
         where = "" if place is None else f" (made at {said(place)})"
-        evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(handed, kind)}."]
+        evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(outgoing, kind)}."]
         if chosen_away:
             evidence.append(
                 "The gradient that arrived there was 0: the value had been chosen away, and 0 · inf is NaN."
@@ -283,9 +285,9 @@ def _count(values: np.ndarray, kind: str) -> str:
     return f"{number} × {kind} among {values.size} (the first at {first})"
 
 
-def _zero_where_bad(arrived: np.ndarray | None, handed: np.ndarray) -> bool:
+def _zero_where_bad(arrived: np.ndarray | None, outgoing: np.ndarray) -> bool:
     """Return whether the gradient that arrived is 0 wherever the outgoing one is NaN."""
-    if arrived is None or arrived.shape != handed.shape:
+    if arrived is None or arrived.shape != outgoing.shape:
         return False
-    bad = np.isnan(handed)
+    bad = np.isnan(outgoing)
     return bool(bad.any() and not arrived[bad].any())
