@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
-NATIVE := setup.py $(wildcard csrc/*)
+NATIVE := setup.py $(wildcard csrc/*/*)
 QUERY ?= how did the romans make concrete that lasts
 
 .PHONY: demo demo-train machine test test-lowest-numpy asan tsan soak bench bench-check bench-reranker faithfulness lint docs \

@@ -1,6 +1,7 @@
 """Builds the native kernels where a C compiler is there; without one backlight works on NumPy alone.
 
-csrc/kernels.c is compiled once for each level of instruction set and each type; which level runs is chosen at import.
+csrc/kernels/kernels.c is compiled once for each level of instruction set and each type; which level runs is chosen at
+import.
 
 The environment variable BACKLIGHT_SANITIZE (address, thread or undefined) builds with that sanitizer of GCC: see
 tools/sanitize.py.
@@ -18,6 +19,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
 
 SOURCES = Path("csrc")
+HEADERS = [str(SOURCES / folder) for folder in ("core", "bindings", "kernels", "simd")]
 TYPES = {"f32": 32, "f64": 64}
 ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
 LEVELS = {  # name: bytes of a vector, what the compiler is told
@@ -93,7 +95,11 @@ class build_native(build_ext):  # noqa: N801 - setuptools names commands so
             macros = [("LEVEL", level), ("KIND", kind), ("REAL_BITS", str(TYPES[kind])), ("VECTOR_BYTES", str(width))]
             folder = os.path.join(self.build_temp, level, kind)
             return self.compiler.compile(
-                [str(SOURCES / "kernels.c")], output_dir=folder, macros=macros, extra_postargs=FLAGS + flags
+                [str(SOURCES / "kernels" / "kernels.c")],
+                output_dir=folder,
+                macros=macros,
+                include_dirs=HEADERS,
+                extra_postargs=FLAGS + flags,
             )
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -105,10 +111,11 @@ native = Extension(
     "backlight.kernels._native",
     sources=[
         str(path)
-        for name in ("module", "kernel", "memory", "pool", "products", "core_*", "face_*")
-        for path in sorted(SOURCES.glob(name + ".c"))
+        for pattern in ("bindings/*.c", "core/*.c", "kernels/products.c")
+        for path in sorted(SOURCES.glob(pattern))
     ],
-    depends=[str(path) for path in sorted(SOURCES.glob("*"))],
+    include_dirs=HEADERS,
+    depends=[str(path) for path in sorted(SOURCES.glob("*/*"))],
     extra_compile_args=MODULE_FLAGS,
     extra_link_args=LINK_FLAGS,
     optional=True,

@@ -86,7 +86,7 @@ def build(sanitizer: str) -> Path:
     """Build the package with the sanitizer; return the folder to import it from."""
     folder = ROOT / "build" / sanitizer
     modules = folder / "lib" / "backlight" / "kernels"
-    newest = max(path.stat().st_mtime for path in (ROOT / "setup.py", *(ROOT / "csrc").iterdir()))
+    newest = max(path.stat().st_mtime for path in (ROOT / "setup.py", *(ROOT / "csrc").glob("*/*")))
     current = any(path.stat().st_mtime > newest for path in modules.glob("_native*"))
     command = [sys.executable, "-W", "ignore", "setup.py", "-q", "build_py" if current else "build"]
     command += ["--build-lib", str(folder / "lib")] + ([] if current else ["--build-temp", str(folder / "temp")])

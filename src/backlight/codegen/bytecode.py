@@ -1,4 +1,4 @@
-"""Translate one-expression forwards and derivatives into programs that the compiled core runs (csrc/kernels/programs.h).
+"""Translate one-expression forwards and derivatives into programs for the compiled core (csrc/kernels/programs.h).
 
 Elementwise expressions of arithmetic, comparisons and the functions in CALLS have a program; options have their
 defaults, and conditions on them are decided here. Anything else raises Untranslatable, and runs in Python.

@@ -11,7 +11,8 @@ locks has to be kept. The owner of a lock may also wait for the thread that fork
 Therefore a fork goes on after PATIENCE seconds; in the child, locks that it did not get are made free all the same.
 
 A module that is being imported is locked by Python, in the child for ever. Modules that backlight imports later than
-itself go through `import_unforked`, and a fork waits for them. The kernels' threads are looked after in csrc/core/pool.c.
+itself go through `import_unforked`, and a fork waits for them. The kernels' threads are looked after in
+csrc/core/pool.c.
 """
 
 import os

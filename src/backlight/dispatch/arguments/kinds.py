@@ -1,4 +1,4 @@
-"""Kinds of arguments as bits of a number, the same for the compiled core (csrc/core/argument_kinds.c) and for Python."""
+"""Kinds of arguments as bits of a number, the same in Python and in the compiled core (csrc/core/argument_kinds.c)."""
 
 from backlight.devices import device
 from backlight.dtypes import dtype

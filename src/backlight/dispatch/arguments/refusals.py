@@ -3,8 +3,8 @@
 NOTE [Kinds of arguments]
 Public functions and methods check their arguments first, where PyTorch's do so in C++: a str for a bool, a
 float for a dim or a number for a tensor is refused, and never used for what it happens to mean here. The compiled core
-accepts the plain cases (csrc/core/argument_kinds.c) by sets of kinds, which are written here as bits of a number, and calls
-`refusal` for all others: NumPy's numbers, tensors of one element, subclasses, wrong arguments. Functions that
+accepts the plain cases (csrc/core/argument_kinds.c) by sets of kinds, which are written here as bits of a number, and
+calls `refusal` for all others: NumPy's numbers, tensors of one element, subclasses, wrong arguments. Functions that
 PyTorch has in Python (`python:` in the table of signatures) check nothing, there and here.
 """
 

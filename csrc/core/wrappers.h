@@ -1,0 +1,26 @@
+/* Objects that stand for Python functions: with `out` among the keywords, and with failed calls that are explained.
+
+   Called by module.c, which registers them, and by core/op.c. The functions that they stand for were checked by nobody:
+   they are called as any object is. All of this needs the GIL. */
+#ifndef CORE_OUT_H
+#define CORE_OUT_H
+#include <Python.h>
+
+extern PyTypeObject OutFunction_Type;
+
+/* Return an OutFunction for (the function, what is called where `out` is given, its module's name, its name there). */
+PyObject *out_function(PyObject *self, PyObject *args);
+
+/* A function without `out` whose failed calls are explained; it binds as a method. */
+extern PyTypeObject CheckedFunction_Type;
+PyObject *checked_function(PyObject *self, PyObject *args);
+
+/* core_explain(explain or None): what is called with (function, args, kwargs, exception) after a call has failed. */
+PyObject *core_explain(PyObject *self, PyObject *explain);
+struct stand_in;
+PyObject *call_explained(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names);
+PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* core_override(ask or None): what every OutFunction asks before a call. */
+PyObject *core_override(PyObject *self, PyObject *ask);
+#endif

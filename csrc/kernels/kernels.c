@@ -1,0 +1,39 @@
+/* All kernels of one LEVEL and one type; see setup.py for how this file is compiled.
+
+   Holds no code of its own: families are included in order, the later ones use the earlier ones' functions, and the
+   table of table.h is all that is visible outside. NOTE [Kernels] in table.h. */
+#include "simd.h"
+#include "products.h"
+#include "table.h"
+
+#include "simd_math.h"
+
+#include "pointwise.c"
+#include "special.c"
+#include "programs.c"
+#include "arithmetic.c"
+#include "draws.c"
+#include "normals.c"
+#include "counts.c"
+#include "rows.c"
+#include "ranks.c"
+#include "norms.c"
+#include "losses.c"
+#include "channels.c"
+#include "columns.c"
+#include "groups.c"
+#include "distances.c"
+#include "factors.c"
+#include "taps.c"
+#include "pooling.c"
+#include "slices.c"
+#include "gemm.c"
+#include "attention.c"
+#include "matrices.c"
+#include "steps.c"
+#include "summaries.c"
+#include "recurrence.c"
+#include "windows.c"
+
+#define ENTRY(name, result, arguments) .name = N(name),
+const struct table N(table) = {KERNELS(ENTRY)};
