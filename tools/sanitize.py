@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SUPPRESSIONS = ROOT / "tests" / "tsan_suppressions.txt"
+SUPPRESSIONS = ROOT / "tests" / "data" / "tsan_suppressions.txt"
 REPORTED = 66  # the exit code of a process whose sanitizer reported something
 # What each sanitizer's run time is given. Address: Python does not free all of its memory at its end, and GCC 12's fake
 # stack misaligns stores of vectors. Thread: tests fork while workers run. Both: tests ask for more memory than there

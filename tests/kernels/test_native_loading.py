@@ -44,7 +44,11 @@ def ran(folder: Path, program: str, *options: str) -> subprocess.CompletedProces
 def session(folder: Path, **variables: str) -> subprocess.CompletedProcess:
     """Run a test session with another copy of the package."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"]
-    command += ["-o", f"pythonpath={folder} {TESTS}", str(TESTS / "test_native_loading.py")]
+    command += [
+        "-o",
+        f"pythonpath={folder} {TESTS} {TESTS / 'support'}",
+        str(TESTS / "kernels" / "test_native_loading.py"),
+    ]
     return subprocess.run(
         command, env=environment(folder, **variables), cwd=TESTS.parent, capture_output=True, text=True
     )
