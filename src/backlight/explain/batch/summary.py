@@ -14,7 +14,7 @@ from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.tally import SIDES, WORD_COLUMNS, Tally, label_summary, score_summary, word_records
 from backlight.explain.batch.texts import groups
 
-TOLD = 200  # words of each side in summary.json; words.* has all
+WORDS_LISTED = 200  # words of each side in summary.json; words.* has all
 NAMED = 5  # strongest words named with an error
 
 
@@ -43,7 +43,7 @@ def summarise(
             "score": score_summary(tally),
             "labels": labels and labels | {f"{why}s": [described[row] for row in wrong[why]] for why in wrong},
             "queries": query_summary(tally, ideal) if labels else None,
-            "words": {side: list(word_records(tally, side, most=TOLD)) for side in SIDES},
+            "words": {side: list(word_records(tally, side, most=WORDS_LISTED)) for side in SIDES},
             "sample": {"rows": len(chosen), "all": len(chosen) == rows - bad["count"]},
         }
         parts.join_bad_rows()
