@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from backlight.engine.tensor_state import TensorState, below_batches
 from backlight.errors import ArgumentError, GraphError
-from backlight.func.reverse import wrapping
+from backlight.func.reverse import wraps_function
 from backlight.nn.modules.channel_norms import BatchNorm
 from backlight.nn.modules.module import Module
 from backlight.tensor.tensor import Tensor
@@ -36,7 +36,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
             " replaced with their non-aliasing counterparts, {view}_copy.\n"
         )
 
-    @wrapping(func)
+    @wraps_function(func)
     def functional(*args, **kwargs):
         return func(*args, **kwargs)
 

@@ -6,7 +6,7 @@ from backlight.codegen.forward_mode import level
 from backlight.errors import ValueProblem
 from backlight.func.arguments import Argnums, select_arguments
 from backlight.func.forward import jvp_at_level
-from backlight.func.reverse import recorded_vjp, wrapping
+from backlight.func.reverse import recorded_vjp, wraps_function
 from backlight.ops.shape.joining import cat
 from backlight.transforms.pytrees import flatten, mapped, unflatten
 from backlight.transforms.standard_basis import unit_rows
@@ -31,7 +31,7 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
     """
     _check_chunk_size("jacrev", chunk_size)
 
-    @wrapping(func)
+    @wraps_function(func)
     def jacobian(*args):
         output, backward, aux = recorded_vjp(func, args, argnums, has_aux)
         outputs, out_spec = flatten(output)
@@ -84,7 +84,7 @@ def jacfwd(
     """
     _check_chunk_size("jacfwd", chunk_size)
 
-    @wrapping(func)
+    @wraps_function(func)
     def jacobian(*args):
         inputs, in_spec = flatten(select_arguments(args, argnums))
         total = sum(one._data.size for one in inputs)

@@ -22,7 +22,7 @@ from backlight.transforms.pytrees import flatten, leaves_of, mapped, unflatten
 from backlight.transforms.vmap.batched_gradients import RecordedInputs
 
 
-def wrapping(func: Callable):
+def wraps_function(func: Callable):
     """Return a decorator that copies name and docstring of the function to a transformed function."""
     return functools.wraps(func, assigned=[name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(func, name)])
 
@@ -45,7 +45,7 @@ def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callabl
     tensor(12.)
     """
 
-    @wrapping(func)
+    @wraps_function(func)
     def gradient(*args, **kwargs):
         found, value = _grad_and_value(func, argnums, has_aux, args, kwargs)
         return (found, value[1]) if has_aux else found
@@ -59,7 +59,7 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
     With `has_aux` the new function returns (gradient, (value, aux)). The arguments are those of `grad`.
     """
 
-    @wrapping(func)
+    @wraps_function(func)
     def gradient_and_value(*args, **kwargs):
         return _grad_and_value(func, argnums, has_aux, args, kwargs)
 
@@ -69,7 +69,7 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
 def value_and_grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
     """Return a function that computes (value, gradient): like `grad_and_value`, in the order of the name."""
 
-    @wrapping(func)
+    @wraps_function(func)
     def value_and_gradient(*args, **kwargs):
         return _grad_and_value(func, argnums, has_aux, args, kwargs)[::-1]
 
