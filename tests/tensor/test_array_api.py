@@ -318,7 +318,7 @@ def test_public_functions_say_what_they_do():
     for name in FUNCTIONS.split():
         function = getattr(xp, name)
         assert inspect.isclass(function) or callable(function)
-    assert xp.sum.__doc__.startswith("Add up")
+    assert xp.sum.__doc__.startswith("Sum over")
 
 
 def test_dtypes_can_be_asked_about():
