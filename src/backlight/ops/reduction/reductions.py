@@ -103,10 +103,10 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
     """
     if numpy_options:
         dim, keepdim = with_numpy_options(numpy_options, dim, keepdim)
-    whole = dim is None and not keepdim
+    all_dims = dim is None and not keepdim
     if dtype is not None:
-        return computed_in(dtype, sum_all, input) if whole else computed_in(dtype, sum_dims, input, dim, keepdim)
-    return sum_all(input) if whole else sum_dims(input, dim, keepdim)
+        return computed_in(dtype, sum_all, input) if all_dims else computed_in(dtype, sum_dims, input, dim, keepdim)
+    return sum_all(input) if all_dims else sum_dims(input, dim, keepdim)
 
 
 @op(name="nansum", node="NansumBackward0")
