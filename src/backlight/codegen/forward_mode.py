@@ -83,10 +83,12 @@ class Level(Interpreter):
         """Return a tangent whose elements follow each other in memory as its tensor's do: itself, if they do."""
         return _match_layout(tangent, tensor)
 
-    def view_of(self, whole, base, tensor):
+    def view_of(self, base_tangent, base, tensor):
         """Return the view of a base's tangent that corresponds to a view of the base."""
         positions = positions_in(base, tensor)  # or its error, if the base is not one piece of memory
-        return TENSOR_OPS.as_strided(whole, positions, same_part(writable(whole), writable(base), tensor._data))
+        return TENSOR_OPS.as_strided(
+            base_tangent, positions, same_part(writable(base_tangent), writable(base), tensor._data)
+        )
 
     def _part_of_primal(self, function, args: tuple, kwargs: dict):
         """Make a view of an unpacked primal: its base is a dual, the view is not."""
@@ -119,10 +121,10 @@ class Level(Interpreter):
         if tensor._view is None:
             return None
         base = tensor._view[0]
-        whole = None if base._tangents is None else base._tangents.get(self)
-        if whole is None:
+        base_tangent = None if base._tangents is None else base._tangents.get(self)
+        if base_tangent is None:
             return None
-        self.attach(tensor, self.view_of(whole, base, tensor))
+        self.attach(tensor, self.view_of(base_tangent, base, tensor))
         return tensor._tangents[self]
 
     def attach(self, tensor, tangent) -> None:

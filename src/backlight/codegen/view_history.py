@@ -108,9 +108,9 @@ class CopySlices(Node):
             self.free()
         if edges[0] is None:
             return (None, *others)
-        whole = np.array(grad, order="C")
-        whole.reshape(-1)[self.positions.reshape(-1)] = 0 if first is None else first.reshape(-1)
-        return (whole, *others)
+        full = np.array(grad, order="C")
+        full.reshape(-1)[self.positions.reshape(-1)] = 0 if first is None else first.reshape(-1)
+        return (full, *others)
 
     def backward_graph(self, grad, edges):
         """Do what `backward` does, on tensors."""

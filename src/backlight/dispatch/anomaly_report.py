@@ -8,13 +8,13 @@ import numpy as np
 from backlight.dispatch.anomaly_mode import anomaly, runs
 from backlight.dispatch.anomaly_values import (
     Numbers,
+    first_nonfinite_node,
+    node_text,
     numbers_of,
     origin_of,
-    said,
+    path_from,
+    path_to,
     saved_by,
-    spoiler_of,
-    way_back,
-    way_to,
 )
 from backlight.dispatch.numerical_hazards import Cause, cause_of, op_name_of
 from backlight.dispatch.observers import Line, line_at
@@ -85,10 +85,10 @@ def odd_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite:
     for place, one in enumerate(returned):
         if one is not None:
             values[f"grad_input {place}"] = numbers_of(one)
-    path = way_to(node, roots)
-    spoilt = any(one is not None and oddities(one) for one in arrived)
+    path = path_to(node, roots)
+    nonfinite_before = any(one is not None and oddities(one) for one in arrived)
     inside = [f"saved {name}" for name, data, _ in saved if oddities(data)]
-    cause, story = _why(node, arrived, returned[number], spoilt, inside, path, first_infinite)
+    cause, story = _why(node, arrived, returned[number], nonfinite_before, inside, path, first_infinite)
     facts = {
         "phase": "backward",
         "kind": kind,
@@ -98,41 +98,41 @@ def odd_node(roots: Sequence, node: Node, grad, grads: Sequence, first_infinite:
         "line": line_at(node.code, node.lasti),
         "path": path,
         "values": values,
-        "made_here": not spoilt and not inside,
+        "made_here": not nonfinite_before and not inside,
     }
     head = f"Function '{node.name()}' returned {kind} values in its {number}th output.\n  It was made at {node.where}"
-    raise _error(head, facts, cause, story, f"the loss: {_way_in_words(path)}")
+    raise _error(head, facts, cause, story, f"the loss: {_path_text(path)}")
 
 
-def _why(node, arrived, returned, spoilt, inside, path, first_infinite) -> tuple[Cause, str]:
+def _why(node, arrived, returned, nonfinite_before, inside, path, first_infinite) -> tuple[Cause, str]:
     """Return the cause of a gradient that is not finite, and a sentence on where it began."""
     if inside:
-        spoiler = spoiler_of(node)
-        read, out = _known_of(spoiler)
-        nan = any(oddities(data) & NAN for _, data, _ in saved_by(spoiler))
-        return cause_of(op_name(spoiler), read, "nan" if nan else "inf", out=out), (
+        first = first_nonfinite_node(node)
+        read, out = _inputs_and_result(first)
+        nan = any(oddities(data) & NAN for _, data, _ in saved_by(first))
+        return cause_of(op_name(first), read, "nan" if nan else "inf", out=out), (
             f"What the forward kept was already not finite: {' and '.join(inside)}; of the nodes that keep such, "
-            f"{said(spoiler)} came first. detect_anomaly(forward=True) stops at the op that makes it"
+            f"{node_text(first)} came first. detect_anomaly(forward=True) stops at the op that makes it"
         )
-    if spoilt and first_infinite is not None:
-        read, out = _known_of(first_infinite)
+    if nonfinite_before and first_infinite is not None:
+        read, out = _inputs_and_result(first_infinite)
         return cause_of(op_name(first_infinite), read, "slope", out=out), (
-            f"The gradient that arrived was already not finite: {said(first_infinite)} was the first to make it so"
+            f"The gradient that arrived was already not finite: {node_text(first_infinite)} was the first to make it so"
         )
-    if spoilt:
+    if nonfinite_before:
         return HANDED, "The gradient that arrived was already not finite, and no node had returned that"
     made_here = "The gradient that arrived and what the node saved are finite: it was made here"
-    chooser = _chooser(arrived, returned, path)
+    chooser = _discarding_node(arrived, returned, path)
     if chooser is None and hasattr(node, "ctx"):
         return OWN_FORMULA, made_here
-    read, out = _known_of(node)
+    read, out = _inputs_and_result(node)
     cause = cause_of(op_name(node), read, "slope", chooser is not None, out)
     if chooser is not None:
-        cause = cause._replace(seen=f"{said(chooser)} chose the value away.")
+        cause = cause._replace(seen=f"{node_text(chooser)} chose the value away.")
     return cause, made_here
 
 
-def _known_of(node: Node) -> tuple[list, np.ndarray | None]:
+def _inputs_and_result(node: Node) -> tuple[list, np.ndarray | None]:
     """Return the inputs of a node's op in order, None if not saved, and its result."""
     known = {name: data for name, data, _ in saved_by(node)}
     op = getattr(node, "op", None)
@@ -149,7 +149,7 @@ def _in_order(op, inputs: dict) -> list:
     return values[::-1] if op.name == "pow_of_number" else values
 
 
-def _chooser(arrived, returned: np.ndarray, path: Sequence[Node]) -> Node | None:
+def _discarding_node(arrived, returned: np.ndarray, path: Sequence[Node]) -> Node | None:
     """Return the node that discarded a value whose gradient is not finite: the incoming gradient was 0 there."""
     grad = arrived[0] if len(arrived) == 1 else None
     if grad is None or grad.shape != returned.shape:
@@ -194,7 +194,7 @@ def _raise_of_op(op, inputs: dict, given: dict, odd: list[str], parts: list, num
     frame = user_frame(sys._getframe(2))
     line = line_at(frame.f_code, frame.f_lasti)
     sources = [one for name, one in given.items() if name in odd] or list(given.values())
-    path = way_back(next((node_and_number(one._edge)[0] for one in sources if one._edge is not None), None))
+    path = path_from(next((node_and_number(one._edge)[0] for one in sources if one._edge is not None), None))
     story = f"It was made here: {' and '.join(given) or 'nothing'} {'is' if len(given) == 1 else 'are'} finite"
     if odd:
         nan = any(oddities(given[name]._data) & NAN for name in odd)
@@ -213,8 +213,8 @@ def _raise_of_op(op, inputs: dict, given: dict, odd: list[str], parts: list, num
         "made_here": not odd,
     }
     head = f"Function '{op_name(op)}' returned {kind} values in its {number}th output, in the forward."
-    head += f"\n  It was called at {_line_in_words(line)}"
-    raise _error(head, facts, cause, story, f"its input: {_way_in_words(path)}" if path else "")
+    head += f"\n  It was called at {_line_text(line)}"
+    raise _error(head, facts, cause, story, f"its input: {_path_text(path)}" if path else "")
 
 
 def _error(head: str, facts: dict, cause: Cause, story: str, way: str) -> AnomalyError:
@@ -241,15 +241,15 @@ def op_name(of) -> str:
     return op_name_of(op.name() if isinstance(op, Node) else op.node_name)
 
 
-def _way_in_words(path: Sequence[Node]) -> str:
-    shown = [said(one) if isinstance(one, Node) else "a leaf" for one in path]
+def _path_text(path: Sequence[Node]) -> str:
+    shown = [node_text(one) if isinstance(one, Node) else "a leaf" for one in path]
     if len(shown) > SHOWN_OF_A_WAY:
         left_out = len(shown) - SHOWN_OF_A_WAY
         shown[SHOWN_OF_A_WAY // 2 : -SHOWN_OF_A_WAY // 2] = [f"… {left_out} more …"]
     return " → ".join(shown)
 
 
-def _line_in_words(line: Line | None) -> str:
+def _line_text(line: Line | None) -> str:
     if line is None:
         return "an unknown line"
     return f"{line.file}:{line.line}" + (f": {line.text}" if line.text else "")

@@ -1,4 +1,4 @@
-"""The numbers around an anomaly: an array in short, what a node saved, which node spoilt it, the way to a node."""
+"""The values around an anomaly: summaries of arrays, what a node saved, the node that made it, paths to nodes."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from backlight.engine.node import Node, node_and_number
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.reduction.summaries import numbers_in_short, oddities
 
-SHOWN = 6  # so many numbers are shown as they are
+SHOWN = 6  # up to so many numbers are listed
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _short(values):
 
 
 def saved_by(node: Node) -> Iterator[tuple[str, object, object]]:
-    """Yield what a node keeps of the forward: (name, data, the tensor if it is one)."""
+    """Yield the saved values of a node: (name, data, the tensor if it is one)."""
     for slot in node.freed_slots:
         value = node.ctx._saved if hasattr(node, "ctx") else getattr(node, slot, None)  # neither unpacked nor refused
         name = "result" if slot == "out" else slot
@@ -80,7 +80,7 @@ def saved_by(node: Node) -> Iterator[tuple[str, object, object]]:
         for number, one in enumerate(value if several else (value,)):
             if isinstance(one, (np.ndarray, np.generic)):
                 tensor, data = None, one
-            else:  # a custom Function keeps tensors in parcels
+            else:  # a custom Function keeps wrappers of tensors
                 tensor = one if isinstance(one, TensorState) else getattr(one, "tensor", None)
                 data = getattr(one, "data", None) if tensor is None else tensor._data
             if isinstance(data, (np.ndarray, np.generic)):
@@ -88,15 +88,15 @@ def saved_by(node: Node) -> Iterator[tuple[str, object, object]]:
 
 
 def origin_of(tensor) -> str:
-    """Say which node a tensor comes from, and on which line."""
+    """Return the text of the node that made a tensor, with its line."""
     edge = None if tensor is None else tensor._edge
     if edge is None:
         return "no recorded op" if tensor is not None else ""
     node, _ = node_and_number(edge)
-    return said(node) if isinstance(node, Node) else "a leaf"
+    return node_text(node) if isinstance(node, Node) else "a leaf"
 
 
-def said(node: Node) -> str:
+def node_text(node: Node) -> str:
     """Return `SqrtBackward0 (train.py:7)`."""
     if node.code is None:
         return "a leaf"
@@ -104,17 +104,17 @@ def said(node: Node) -> str:
     return f"{node.name()} ({Path(filename).name}:{number})"
 
 
-def spoiler_of(node: Node) -> Node:
+def first_nonfinite_node(node: Node) -> Node:
     """Return the node whose forward first made the NaN or infinity that a node saved, as far as nodes saved values."""
     for _ in range(10_000):
-        further = next(_spoilt_before(node), None)
+        further = next(_nonfinite_inputs(node), None)
         if further is None:
             return node
         node = further
     return node
 
 
-def _spoilt_before(node: Node) -> Iterator[Node]:
+def _nonfinite_inputs(node: Node) -> Iterator[Node]:
     for _, data, tensor in saved_by(node):
         if tensor is not None and oddities(data) and tensor._edge is not None:
             before = node_and_number(tensor._edge)[0]
@@ -126,8 +126,8 @@ def _spoilt_before(node: Node) -> Iterator[Node]:
             yield before
 
 
-def way_to(node: Node, roots: Sequence) -> tuple[Node, ...]:
-    """Return the nodes on the shortest way that gradients take from the roots to a node."""
+def path_to(node: Node, roots: Sequence) -> tuple[Node, ...]:
+    """Return the nodes on the shortest path of gradients from the roots to a node."""
     starts = [node_and_number(edge)[0] for edge in roots]
     came = dict.fromkeys(starts)
     waiting = deque(starts)
@@ -145,8 +145,8 @@ def way_to(node: Node, roots: Sequence) -> tuple[Node, ...]:
     return tuple(reversed(way))
 
 
-def way_back(node: Node | None) -> tuple[Node, ...]:
-    """Return a node and those that its values came through, along first inputs, to where they were given."""
+def path_from(node: Node | None) -> tuple[Node, ...]:
+    """Return a node and those before it, along first inputs, up to a leaf."""
     way = []
     while isinstance(node, Node) and len(way) < 10_000:
         way.append(node)

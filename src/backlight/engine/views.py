@@ -133,11 +133,11 @@ def positions_in(base, view) -> np.ndarray:
     Raises:
         RuntimeError: the view covers memory that holds no element of the base.
     """
-    whole, part = writable(base), view._data
+    memory, part = writable(base), view._data
     if part.size == 0:
         return np.empty(part.shape, np.int64)
-    places, offset = _places(whole), part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    start, strides = offset // whole.itemsize * 8, tuple(stride // whole.itemsize * 8 for stride in part.strides)
+    places, offset = _places(memory), part.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+    start, strides = offset // memory.itemsize * 8, tuple(stride // memory.itemsize * 8 for stride in part.strides)
     steps = [(size - 1) * stride for size, stride in zip(part.shape, strides)]
     first = start + sum(step for step in steps if step < 0)
     last = start + sum(step for step in steps if step > 0)
@@ -148,14 +148,14 @@ def positions_in(base, view) -> np.ndarray:
     return found
 
 
-def _places(whole: np.ndarray) -> np.ndarray:
+def _places(memory: np.ndarray) -> np.ndarray:
     """Return, for each position in an array's memory, the flat index of the element there; -1 in gaps."""
-    if whole.flags.c_contiguous:
-        return np.arange(whole.size)
-    strides = [stride // whole.itemsize for stride in whole.strides]
-    places = np.full(1 + sum((size - 1) * stride for size, stride in zip(whole.shape, strides)), -1, np.int64)
-    elements = np.ndarray(whole.shape, np.int64, places, 0, [stride * 8 for stride in strides])
-    elements[...] = np.arange(whole.size).reshape(whole.shape)
+    if memory.flags.c_contiguous:
+        return np.arange(memory.size)
+    strides = [stride // memory.itemsize for stride in memory.strides]
+    places = np.full(1 + sum((size - 1) * stride for size, stride in zip(memory.shape, strides)), -1, np.int64)
+    elements = np.ndarray(memory.shape, np.int64, places, 0, [stride * 8 for stride in strides])
+    elements[...] = np.arange(memory.size).reshape(memory.shape)
     return places
 
 
@@ -174,12 +174,12 @@ def shown_by_strides(flat: np.ndarray, shape, strides) -> np.ndarray:
     return strided(flat, shape, strides)
 
 
-def same_part(other: np.ndarray, whole: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Return the part of `other`, which has the memory layout of `whole`, that corresponds to `part` of `whole`."""
-    start, first = (array.__array_interface__["data"][0] for array in (part, whole))
-    steps = [step // whole.itemsize * other.itemsize for step in part.strides]
+def same_part(other: np.ndarray, memory: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Return the part of `other`, which has the memory layout of `memory`, that corresponds to `part` of `memory`."""
+    start, first = (array.__array_interface__["data"][0] for array in (part, memory))
+    steps = [step // memory.itemsize * other.itemsize for step in part.strides]
     flat = other.ravel(order="K")
-    return shown_by_strides(flat[(start - first) // whole.itemsize :] if part.size else flat, part.shape, steps)
+    return shown_by_strides(flat[(start - first) // memory.itemsize :] if part.size else flat, part.shape, steps)
 
 
 class StaleView(Node):

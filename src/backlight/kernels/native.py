@@ -1,16 +1,15 @@
-"""Kernels compiled for this machine, each in place of the NumPy reference of its name.
+"""Load the compiled kernels, each of which replaces the NumPy reference of its name.
 
     @native
     def softmax(x, dim=-1): ...
 
-makes `softmax` the compiled one where there is one. It is called by position; whatever it does not take (another dtype,
-strides, keywords) goes to the reference, so that the two always give the same, but for the last digits.
+makes `softmax` the compiled one where there is one. It is called by position; calls that it does not support (another
+dtype, strides, keywords) go to the reference, so that both always give the same, except for the last digits.
 
-With them comes a store of freed arrays' memory (csrc/core/memory.c), which BACKLIGHT_MEMORY=system leaves out.
+They come with an allocator that reuses freed arrays' memory (csrc/core/memory.c); BACKLIGHT_MEMORY=system disables it.
 
-The environment variable BACKLIGHT_KERNELS says which to use: `numpy` none, `v1`, `v3` or `v4` those compiled for x86-64
-of that level (128, 256, 512 bits), nothing the best that this machine runs. BACKLIGHT_NUM_THREADS says how many threads
-they use.
+The environment variable BACKLIGHT_KERNELS selects them: `numpy` none; `v1`, `v3` or `v4` those for that level of x86-64
+(128, 256, 512 bits); unset, the best that this machine runs. BACKLIGHT_NUM_THREADS is their number of threads.
 """
 
 import functools
@@ -26,17 +25,17 @@ NAME = "backlight.kernels._native"
 ABSENT = "not built here: install backlight with a C compiler at hand, or from a wheel"
 CHOICES = ("", "numpy", "v1", "v3", "v4")
 VECTOR_BYTES = {"v3": 32, "v4": 64}
-INTERFACE = 9  # of csrc/bindings/module.c
+INTERFACE = 10  # of csrc/bindings/module.c
 REFERENCES: dict[str, Callable] = {}
 
 
 def default_threads() -> int:
     """Return how many threads to start with: BACKLIGHT_NUM_THREADS, else OMP_NUM_THREADS, else this process's cores."""
-    asked = os.environ.get("BACKLIGHT_NUM_THREADS", "")
-    if asked:
-        if not asked.isdecimal() or int(asked) < 1:
-            raise InputError(f"BACKLIGHT_NUM_THREADS must be a whole number, 1 or more, got {asked}")
-        return int(asked)
+    wanted = os.environ.get("BACKLIGHT_NUM_THREADS", "")
+    if wanted:
+        if not wanted.isdecimal() or int(wanted) < 1:
+            raise InputError(f"BACKLIGHT_NUM_THREADS must be a whole number, 1 or more, got {wanted}")
+        return int(wanted)
     first, _, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
     if first.strip().isdecimal() and int(first) > 0:
         return int(first)
@@ -44,7 +43,7 @@ def default_threads() -> int:
 
 
 def _load():
-    """Return the compiled module and why it is not there: (module, None) or (None, reason)."""
+    """Return (the compiled module, None), or (None, why it is not available)."""
     wanted = os.environ.get("BACKLIGHT_KERNELS", "")
     if wanted not in CHOICES:
         raise InputError(f"BACKLIGHT_KERNELS must be one of numpy, v1, v3, v4 or unset, got {wanted}")
@@ -71,7 +70,7 @@ def _load():
 
 
 def _not_loaded(why: str) -> str:
-    """Warn that the compiled module is there and of no use, and return the reason for `backlight info`."""
+    """Warn that the compiled module exists but is not usable, and return the reason for `backlight info`."""
     warnings.warn(
         f"{NAME} {why}. backlight runs on NumPy alone now, which is slower; install it again to build the module anew",
         stacklevel=3,
@@ -80,12 +79,12 @@ def _not_loaded(why: str) -> str:
 
 
 compiled, why_not = _load()
-# The engine's short paths (csrc/core/core.h); BACKLIGHT_CORE=python leaves the engine to Python, kernels as they are.
+# The engine's short paths (csrc/core/core.h); BACKLIGHT_CORE=python disables them, not the kernels.
 core = None if os.environ.get("BACKLIGHT_CORE") == "python" else compiled
 
 
 def native(reference: Callable) -> Callable:
-    """Return the compiled kernel of the reference's name, or the reference where there is none."""
+    """Return the compiled kernel of the reference's name, or the reference if there is none."""
     REFERENCES[reference.__name__] = reference
     found = None if compiled is None else compiled.kernel(reference)
     return reference if found is None else found
@@ -99,7 +98,7 @@ def multiplies() -> bool:
 
 
 def description() -> str:
-    """Say which kernels are in use, for people."""
+    """Return a readable description of the kernels in use."""
     if compiled is None:
         return f"NumPy ({why_not})"
     products = "its own products" if multiplies() else f"products by BLAS ({blas.core_name() or 'not OpenBLAS'})"

@@ -1,20 +1,20 @@
-"""Blocks (`with`) that change state, and leave it as it was whenever an interrupt comes.
+"""Context managers that change state, and restore it even if an interrupt comes at any moment.
 
 NOTE [Interrupts]
 Ctrl-C, any other signal with a Python handler, and MemoryError may raise between two instructions. Python looks for
 signals where a Python function is entered, where a loop jumps back, and after a call of a C function; never inside C,
-and not between plain assignments. So a `with` over a class whose `__exit__` is a Python function can lose its end: the
-signal comes when `__exit__` is entered. The classes here have theirs in C (csrc/core/blocks.c), and the rules are:
+and not between plain assignments. So a `with` over a class whose `__exit__` is a Python function may skip its end, if
+the signal comes when `__exit__` is entered. The classes here have it in C (csrc/core/blocks.c), and the rules are:
 
-* what is restored in a `finally` is plain assignments first, then at most one call, of a C function;
+* a `finally` restores by plain assignments first, then by at most one call, of a C function;
 * `try:` is entered before the state changes: `before = x.y`, `try:`, `x.y = new`;
-* what takes more than that is a `Block`, whose `_block_restore` is called again if it was interrupted: so it must be
-  possible to run it twice, and it sets what was noted, it counts nothing up or down;
+* anything more is a `Block`, whose `_block_restore` is called again if it was interrupted: so it must be idempotent
+  (it sets the noted state, and never counts up or down);
 * a generator becomes a block by `@block`, not by contextlib's decorator: an interrupt that comes when it is resumed
   is raised inside its `try`.
 
-Without compiled kernels the same classes are Python's: an interrupt that comes in the very moment in which such an
-`__exit__` is entered is then still lost.
+Without compiled kernels the same classes are in Python: an interrupt at the moment when such an `__exit__` is entered
+still skips it.
 """
 
 import functools
@@ -25,17 +25,17 @@ from numpy._core import umath
 
 from backlight.kernels.native import compiled
 
-MOST_TRIES = 1000  # of a restoration that is interrupted again and again
+MOST_TRIES = 1000  # of a restoration that is interrupted repeatedly
 
 
 class _PythonBlock:
-    """A block whose subclass says what to note, to change and to restore; it may be entered again while it is.
+    """A reentrant context manager; subclasses implement how to note, change and restore the state.
 
-    `_block_state()` returns what is noted, `_block_change(state)` what `as` gives; `_block_restore(state)` restores it.
+    `_block_state()` returns the state, `_block_change(state)` the target of `as`; `_block_restore(state)` restores it.
     """
 
     _states: tuple = ()
-    _block_problem: BaseException | None = None  # while it is left: the exception that leaves it
+    _block_problem: BaseException | None = None  # in `_block_restore`: the exception that ended the block
 
     def __enter__(self):
         state = self._block_state()

@@ -57,7 +57,7 @@ def normalise_dims(dims, ndim: int) -> tuple[int, ...]:
 
 
 def check_iterable(values) -> None:
-    """Raise PyTorch's error for what is no list; what only has `__getitem__` may never end.
+    """Raise PyTorch's error for an argument that is no list; iterating over a mere `__getitem__` may never end.
 
     Raises:
         TypeError: it has no `__iter__`.
@@ -115,7 +115,7 @@ NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 
 
 def with_numpy_names(function):
-    """Let `axis` and `keepdims` stand for a function's `dim` and `keepdim`, as PyTorch does."""
+    """Accept `axis` and `keepdims` as a function's `dim` and `keepdim`, as PyTorch does."""
 
     @functools.wraps(function)
     def named(*args, **kwargs):

@@ -1,4 +1,5 @@
-"""In-place ops: an op's result written into its first input, whose history is rewritten.
+"""In-place ops: an op's result is written into its first input, whose history is rewritten.
+
 Where that input is a view, see NOTE [Writing to a view] in codegen/view_history.py.
 """
 
@@ -36,7 +37,7 @@ def inplace(public, name: str | None = None, *, ufunc=None):
         if observation.observers.active:
             if observation.reports_ops():
                 return observation.reported(write_result, (self, *args), kwargs)
-            if anomaly.wanted_of_ops:  # the op looks at its result, a ufunc does not
+            if anomaly.wanted_of_ops:  # the op checks its result, a ufunc does not
                 return write_op(public, name, self, args, kwargs)
         if ufunc is not None and len(args) == 1 and not kwargs and written_directly(self, args[0], ufunc, name):
             if observation.observers.active:
@@ -66,7 +67,7 @@ def write_op(public, name: str, target, args: tuple, kwargs: dict):
 
 
 def written_directly(target, operand, ufunc, name: str) -> bool:
-    """Let a ufunc write its result into the memory of a tensor, if that is all there is to do; tell whether it did."""
+    """Let a ufunc write its result into a tensor's memory, if nothing else is to be done; return whether it did."""
     data, edge = target._data, target._edge
     if data.__class__ is not np.ndarray or data.dtype.kind != "f" or interpreted.blocks:
         return False
@@ -93,9 +94,9 @@ def _any_requires_grad(args, kwargs) -> bool:
 
 
 def write_over(target, public, values: tuple, name: str) -> None:
-    """Let `target` become what an op makes of its shape and dtype and of other values; the write is recorded.
+    """Overwrite `target` with what an op makes of its shape and dtype and of other values; the write is recorded.
 
-    Of a view nothing leads to what it was: no gradient passes, and its base's own way goes around the view.
+    No gradient flows to the old values of a view; the gradient of its base's other elements bypasses the view.
     """
     if target._view is None:
         write(target, public(target, *values), name)
@@ -110,10 +111,10 @@ def write_over(target, public, values: tuple, name: str) -> None:
 
 
 def write(target, result, name: str, *, replaces: int = 0, before=None) -> None:
-    """Put the value and the history of `result`, which `replaces` all there was, into `target`.
+    """Write the value and the history of `result` into `target`.
 
     Args:
-        replaces: how many edges the node of a result has that owes nothing to `target`.
+        replaces: how many edges the node of a result has that does not depend on `target`.
         before: the edge that `target` had when the result was computed from it.
 
     Raises:
@@ -143,9 +144,9 @@ def write(target, result, name: str, *, replaces: int = 0, before=None) -> None:
 
 
 def will_record(target, source=None) -> bool:
-    """Tell whether writing `source` into `target` is more than storing values; raise if it may not be recorded.
+    """Tell whether writing `source` into `target` must be recorded; raise if that is not allowed.
 
-    It is if it is recorded, or if one of them has a tangent.
+    It must if one of them has a history and grad mode is on, or if one of them has a tangent.
     """
     if interpreted.blocks and has_tangents(target, source):
         if modes.grad_enabled:
@@ -158,7 +159,7 @@ def will_record(target, source=None) -> bool:
 
 
 def store(target, values, name: str) -> None:
-    """Put values (an array or a number) into a tensor's memory, and count the write; its history stays as it is.
+    """Store values (an array or a number) in a tensor's memory, and count the write; its history does not change.
 
     Raises:
         RuntimeError: the memory overlaps itself, or the tensor was made in inference mode and recording is on.
@@ -180,17 +181,17 @@ def _put(target, values) -> None:
 
 
 def begin_write(target, name: str) -> None:
-    """Let a tensor's storage count that an op writes to it, and on which line; `watching.end_write` comes after."""
+    """Count an op's write to a tensor's storage, and note its line; `observation.end_write` follows."""
     storage_of(target).wrote(name, user_place(3))
 
 
-FILLING = ("fill_", "zero_")  # these write the same to all elements, so that it does not matter if some are the same
+FILLING = ("fill_", "zero_")  # these write the same value everywhere, so that overlapping elements do no harm
 
 
 def refuse_writing(target, name: str = "") -> None:
     """Raise if a tensor's memory may not be written to: it overlaps itself, or was made in inference mode.
 
-    What must be copied before the memory is written to is copied now.
+    Guards of the memory (`GuardedStorage`) are called.
     """
     storage = storage_of(target)
     if storage.__class__ is not Storage:
@@ -214,7 +215,7 @@ def count_unchanged(target, name: str) -> None:
 
 
 def refuse_expanded(target) -> None:
-    """Raise if several elements of a tensor share one place in memory."""
+    """Raise if several elements of a tensor share one memory location."""
     data = target._data
     if data.__class__ is np.ndarray and 0 in data.strides and data.size and overlaps_itself(data):
         raise ShapeError(
@@ -239,12 +240,12 @@ def check_fits(target, result) -> None:
 
 
 def overlaps_itself(data: np.ndarray) -> bool:
-    """Tell whether several elements of an array share one place in memory, as after expand."""
+    """Tell whether several elements of an array share one memory location, as after expand."""
     return data.size > 1 and any(stride == 0 and size > 1 for stride, size in zip(data.strides, data.shape))
 
 
 def _save_written_output(result, target, data) -> None:
-    """If the node saved its own output, it must watch the memory that will hold it."""
+    """If the node saved its own output, make it refer to the memory that will hold the output."""
     node = result.grad_fn
     if getattr(node, "out", None) is result._data and not isinstance(node.out, (list, tuple)):
         node.out = data
@@ -252,7 +253,7 @@ def _save_written_output(result, target, data) -> None:
         node.out_version = node.out_storage.version
 
 
-_IN_PLACE = {  # what PyTorch calls the nodes of these ops' in-place forms
+_IN_PLACE = {  # PyTorch's names of the nodes of these ops' in-place forms
     "SqueezeBackward0": "SqueezeBackward3",
     "SqueezeBackward1": "SqueezeBackward4",
     "SqueezeBackward2": "SqueezeBackward5",
@@ -263,7 +264,7 @@ _IN_PLACE = {  # what PyTorch calls the nodes of these ops' in-place forms
 
 
 def _inplace_form(node):
-    """Let a node of an op that makes a view bear the name of the op's in-place form."""
+    """Give a node of an op that makes a view the name of the op's in-place form."""
     if node is not None and type(node).__name__ in _IN_PLACE:
         node.__class__ = _class_of_inplace_form(type(node))
     return node
@@ -274,8 +275,8 @@ def _class_of_inplace_form(cls: type) -> type:
     return type(_IN_PLACE[cls.__name__], (cls,), {"__slots__": ()})
 
 
-def as_it_is(target, name: str, args: tuple):
-    """Return a tensor with the memory and the history that a tensor has before it takes another shape."""
+def alias_before_reshape(target, name: str, args: tuple):
+    """Return an alias of a tensor, with its memory and history, before the tensor is reshaped in place."""
     source = wrap(writable(target), target._edge)
     if interpreted.blocks:
         copy_tangents(target, source, cloned=False)
@@ -283,7 +284,7 @@ def as_it_is(target, name: str, args: tuple):
 
 
 def inplace_view(public, name: str):
-    """Return the in-place form of an op that makes a view: the tensor itself takes the view's shape and history."""
+    """Return the in-place form of an op that makes a view: the tensor takes the view's shape and history."""
 
     def take_shape(self, *args, **kwargs):
         if observation.observers.active and observation.reports_ops():
@@ -292,7 +293,7 @@ def inplace_view(public, name: str):
         if recording and has_history(self):
             check_may_write(self)
         _prepare_storage(self)
-        out = public(as_it_is(self, name, args), *args, **kwargs)
+        out = public(alias_before_reshape(self, name, args), *args, **kwargs)
         edge = _inplace_form(out._edge) if recording else self._edge
         observation.begin_write(self, name, user_place(2))
         self._data, self._edge, self._tangents = out._data, edge, out._tangents

@@ -1,4 +1,4 @@
-"""Operands of in-place ops that share memory with what is written: what PyTorch refuses.
+"""Refuse operands of in-place ops that overlap the written memory, as PyTorch does.
 
 NOTE [Overlaps]
 An elementwise op may write over an operand that is exactly what is written to, not over one that shows a part of it in
@@ -46,7 +46,7 @@ def refuse_overlaps(target, operands, name: str) -> None:
         return
     for operand in operands:
         if isinstance(operand, TensorState):
-            if may_not_meet(target, operand, name in PLACED):
+            if overlaps_partly(target, operand, name in PLACED):
                 raise ShapeError(
                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                     "single memory location. Please clone() the tensor before performing the operation.\n  "
@@ -56,7 +56,7 @@ def refuse_overlaps(target, operands, name: str) -> None:
             refuse_overlaps(target, operand, name)
 
 
-def may_not_meet(target, operand, wholly: bool) -> bool:
+def overlaps_partly(target, operand, wholly: bool) -> bool:
     """Tell whether two tensors share elements, though not (or, on request, also) all of them in the same order."""
     if operand is target or operand._storage is None or operand._storage is not target._storage:
         return wholly and operand is target and target._data.size > 0

@@ -37,8 +37,8 @@ def refuse_writing(run, target, name: str | None = None) -> None:
     run(target, name)
 
 
-@replaced_inside_transforms(inplace.as_it_is)
-def as_it_is(run, target, name: str, args: tuple):
+@replaced_inside_transforms(inplace.alias_before_reshape)
+def alias_before_reshape(run, target, name: str, args: tuple):
     """Refuse to give what was captured another shape."""
     refuse_captured(target, name, args)
     return run(target, name, args)

@@ -52,7 +52,7 @@ def check_scalar(value) -> None:
 
 
 def scalar_dtype(value) -> np.dtype:
-    """Return the dtype that a Python number stands for."""
+    """Return the dtype of a Python number."""
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):

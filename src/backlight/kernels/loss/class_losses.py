@@ -44,9 +44,9 @@ def class_losses(
         return losses, scales, factors
     total = np.asarray(losses.sum(dtype=np.float64))
     if reduction == "mean":
-        whole = weights.sum(dtype=np.float64)
-        factors[counted] = np.divide(1, whole) if whole or counted.any() else 1
-        total = total / whole if whole else np.asarray(np.nan)
+        weight_sum = weights.sum(dtype=np.float64)
+        factors[counted] = np.divide(1, weight_sum) if weight_sum or counted.any() else 1
+        total = total / weight_sum if weight_sum else np.asarray(np.nan)
     return np.asarray(total, x.dtype), scales, factors
 
 

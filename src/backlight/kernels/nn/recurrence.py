@@ -21,8 +21,8 @@ from backlight.kernels.linalg.matrix_products import matmul
 from backlight.kernels.native import native
 
 
-def walk(sizes: tuple[int, ...], reverse: bool) -> list[tuple[int, int]]:
-    """Return (first row, number of rows) of each step, in the order of the walk (see NOTE [Packed rows])."""
+def time_steps(sizes: tuple[int, ...], reverse: bool) -> list[tuple[int, int]]:
+    """Return (first row, number of rows) of each step, in the order of time or reversed (see NOTE [Packed rows])."""
     steps = list(zip(accumulate(sizes, initial=0), sizes))
     return steps[::-1] if reverse else steps
 
@@ -42,7 +42,7 @@ def plain(rows, hidden, weight, sizes, reverse: bool, rectified: bool):
     """Return the outputs h = tanh(rows + weight · h), the last h, and h before each step; or with max(x, 0)."""
     out, before, last = rows.copy(), np.empty_like(rows), hidden.copy()
     turned = np.ascontiguousarray(weight.T)
-    for start, count in walk(sizes, reverse):
+    for start, count in time_steps(sizes, reverse):
         here, state = out[start : start + count], last[:count]
         before[start : start + count] = state
         here += matmul(state, turned)
@@ -58,7 +58,7 @@ def plain_gradient(grad_out, grad_last, out, weight, sizes, reverse: bool, recti
     """Return the gradients of the rows and of the first h; `plain` says of what."""
     derivatives = (out > 0).astype(out.dtype) if rectified else 1 - out * out
     arriving = grad_last.copy()
-    for start, count in reversed(walk(sizes, reverse)):
+    for start, count in reversed(time_steps(sizes, reverse)):
         here, state = derivatives[start : start + count], arriving[:count]
         here *= state if grad_out is None else state + grad_out[start : start + count]
         state[...] = matmul(here, weight)
@@ -117,7 +117,7 @@ def lstm(rows, hidden, cells, weight, projection, sizes, reverse: bool):
     h_before = np.empty_like(out)
     c_before, bent = np.empty((len(rows), size), kind), np.empty((len(rows), size), kind)
     found = np.empty((len(c), size), kind)
-    for start, count in walk(sizes, reverse):
+    for start, count in time_steps(sizes, reverse):
         here = slice(start, start + count)
         state, cell = h[:count], c[:count]
         h_before[here], c_before[here] = state, cell
@@ -133,7 +133,7 @@ def lstm_gradient(grads, weight, projection, gates, c_before, bent, sizes, rever
     rows = np.empty_like(gates)
     arrived = np.empty((len(bent), grad_h.shape[1]), bent.dtype)
     h, c = grad_h.copy(), grad_c.copy()
-    for start, count in reversed(walk(sizes, reverse)):
+    for start, count in reversed(time_steps(sizes, reverse)):
         here = slice(start, start + count)
         state, grad_h = h[:count], arrived[here]
         grad_h[...] = state if grad_out is None else state + grad_out[here]
@@ -195,7 +195,7 @@ def gru(rows, hidden, weight, bias, sizes, reverse: bool):
     turned = np.ascontiguousarray(weight.T)
     out = np.empty((len(rows), size), rows.dtype)
     before, inner = np.empty_like(out), np.empty_like(out)
-    for start, count in walk(sizes, reverse):
+    for start, count in time_steps(sizes, reverse):
         here, state = slice(start, start + count), h[:count]
         before[here] = state
         sums = matmul(state, turned)
@@ -209,7 +209,7 @@ def gru_gradient(grad_out, grad_last, weight, gates, before, inner, sizes, rever
     """Return the gradients of the rows, of the sums weight · h + bias, and of the first h; `gru` says of what."""
     rows, sums, passed = np.empty_like(gates), np.empty_like(gates), np.empty_like(before)
     h = grad_last.copy()
-    for start, count in reversed(walk(sizes, reverse)):
+    for start, count in reversed(time_steps(sizes, reverse)):
         here, state = slice(start, start + count), h[:count]
         grad_h = state if grad_out is None else state + grad_out[here]
         gru_step_gradient(grad_h, gates[here], before[here], inner[here], rows[here], sums[here], passed[here])

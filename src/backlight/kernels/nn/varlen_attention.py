@@ -1,4 +1,4 @@
-"""Attention over texts laid end to end: each token looks at those of its own text.
+"""Attention over packed sequences of different lengths: each token attends to those of its own sequence.
 
 Queries, keys and values stand side by side, `heads` times dim numbers of each, as one product with three weights gives
 them. What is kept for the gradient is one number a query and head, the logarithm of Σ exp(scores); probabilities are
@@ -22,7 +22,7 @@ def ragged_attention(
     """
     tokens, size = qkv.shape[0], qkv.shape[1] // 3
     out, logs = np.empty((tokens, size), qkv.dtype), np.empty((tokens, heads), qkv.dtype)
-    for here in _texts(lengths):
+    for here in _sequences(lengths):
         q, k, v = _heads(qkv[here], heads)
         scores = (q @ k.mT) * qkv.dtype.type(scale)
         top = scores.max(-1, keepdims=True)
@@ -43,7 +43,7 @@ def ragged_attention_gradient(
     """
     found = np.empty(qkv.shape, qkv.dtype)
     factor = qkv.dtype.type(scale)
-    for here in _texts(lengths):
+    for here in _sequences(lengths):
         q, k, v = _heads(qkv[here], heads)
         arrived = grad[here].reshape((len(q[0]), heads, -1)).transpose(1, 0, 2)
         p = np.exp((q @ k.mT) * factor - logs[here].T[..., None])
@@ -56,8 +56,8 @@ def ragged_attention_gradient(
     return found
 
 
-def _texts(lengths: tuple[int, ...]) -> Iterator[slice]:
-    """Return where each text that has tokens lies."""
+def _sequences(lengths: tuple[int, ...]) -> Iterator[slice]:
+    """Yield the slice of each sequence that is not empty."""
     start = 0
     for length in lengths:
         if length:

@@ -68,8 +68,8 @@ def normal(
 def _half_units(twister: MersenneTwister, count: int) -> np.ndarray:
     """Return uniform float32 numbers to make halves of: those of an incomplete block spend no bits."""
     numbers = np.zeros(count, float32)
-    whole = count // 16 * 16
-    numbers[:whole] = unit32(twister, whole)
+    in_blocks = count // 16 * 16
+    numbers[:in_blocks] = unit32(twister, in_blocks)
     return numbers
 
 

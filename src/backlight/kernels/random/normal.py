@@ -41,10 +41,10 @@ def random_normals(state: np.ndarray, count: int, mean: float, std: float, kind:
 
 def in_blocks(uniform: np.ndarray, draw) -> np.ndarray:
     """Return standard normal numbers, as many as uniform ones; the last 16 of `draw(16)` if they fill no block."""
-    whole = len(uniform) // 16 * 16
+    blocked = len(uniform) // 16 * 16
     numbers = np.empty_like(uniform)
-    numbers[:whole] = _box_muller(uniform[:whole])
-    if whole < len(uniform):
+    numbers[:blocked] = _box_muller(uniform[:blocked])
+    if blocked < len(uniform):
         numbers[-16:] = _box_muller(draw(16))
     return numbers
 

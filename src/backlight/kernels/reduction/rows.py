@@ -30,7 +30,7 @@ def sums(x: np.ndarray, dim: int = -1) -> np.ndarray:
 
 
 def dots(a: np.ndarray, b: np.ndarray, dim: int = -1) -> np.ndarray:
-    """Return `(a * b).sum(dim, keepdims=True)`; along the last dim the product never stands in memory."""
+    """Return `(a * b).sum(dim, keepdims=True)`; along the last dim the product is never materialised."""
     if a.ndim and (dim == -1 or dim == a.ndim - 1):
         return np.vecdot(a, b)[..., None]
     return (a * b).sum(dim, keepdims=True)

@@ -83,9 +83,9 @@ def _scaled_tail(y):
 
 def exp_of_square(y, sign: float):
     """Return exp(sign · y²): the square is split so that its rounding error is not blown up."""
-    whole = np.trunc(y * 16) / 16
-    rest = (y - whole) * (y + whole)
-    return np.where(np.isinf(y), np.exp(sign * y * y), np.exp(sign * whole * whole) * np.exp(sign * rest))
+    coarse = np.trunc(y * 16) / 16
+    rest = (y - coarse) * (y + coarse)
+    return np.where(np.isinf(y), np.exp(sign * y * y), np.exp(sign * coarse * coarse) * np.exp(sign * rest))
 
 
 def _erf_near(x):

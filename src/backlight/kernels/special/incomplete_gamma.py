@@ -95,8 +95,8 @@ def _both(a, x, want_upper: bool):
     out[fraction] = upper if want_upper else 1 - upper
     share, is_upper = _by_integral(a[large], x[large])
     out[large] = np.where(is_upper == want_upper, share, 1 - share)
-    whole, none = (0.0, 1.0) if want_upper else (1.0, 0.0)
-    out[(a == 0) & (x > 0) | np.isinf(x) & (x > 0) & (a >= 0) & np.isfinite(a)] = whole
+    everything, none = (0.0, 1.0) if want_upper else (1.0, 0.0)
+    out[(a == 0) & (x > 0) | np.isinf(x) & (x > 0) & (a >= 0) & np.isfinite(a)] = everything
     out[(x == 0) & (a > 0) | np.isinf(a) & (a > 0) & (x >= 0) & np.isfinite(x)] = none
     return out
 

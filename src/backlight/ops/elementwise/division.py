@@ -125,7 +125,7 @@ def remainder_number_input(grad):
 
 
 def remainder(input, other):
-    """Return what is left of a division rounded down: it has the sign of `other`.
+    """Return the remainder of a division rounded down: it has the sign of `other`.
 
     Raises:
         RuntimeError: integers are divided by zero.
@@ -166,7 +166,7 @@ def fmod_number_input(grad):
 
 
 def fmod(input, other):
-    """Return what is left of a division rounded towards zero: it has the sign of `input`.
+    """Return the remainder of a division rounded towards zero: it has the sign of `input`.
 
     Raises:
         RuntimeError: integers are divided by zero.

@@ -303,9 +303,9 @@ def _extreme_gradients(grad, input, src, out, dim, index, ops):
 
 
 def _product_gradients(grad, input, src, out, dim, index, include_self, ops):
-    whole = ops.masked_fill(input, input == 0, 1)
-    without_zeros = ops.scatter_reduce(whole, dim, index, src, "prod", include_self=include_self)
-    own = grad * without_zeros / whole
+    without_zero_inputs = ops.masked_fill(input, input == 0, 1)
+    without_zeros = ops.scatter_reduce(without_zero_inputs, dim, index, src, "prod", include_self=include_self)
+    own = grad * without_zeros / without_zero_inputs
     zero = src == 0
     zeros = ops.masked_fill(ops.new_zeros(grad, src.shape), zero, 1)
     zeros = ops.scatter_add(ops.new_zeros(grad, grad.shape), dim, index, zeros)

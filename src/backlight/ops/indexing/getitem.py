@@ -68,8 +68,8 @@ def _is_compound(part) -> bool:
 def _read(input, items: tuple):
     """Return the view that the basic parts of an index make, and {dim of the view: index tensor} for the others."""
     items = tuple(_as_tensor(item) if isinstance(item, (list, tuple, range, np.ndarray)) else item for item in items)
-    ndim, asked = input._data.ndim, sum(_dims_of(item) for item in items)
-    if asked > ndim and (ndim or items[0].__class__ is not int):
+    ndim, indexed_dims = input._data.ndim, sum(_dims_of(item) for item in items)
+    if indexed_dims > ndim and (ndim or items[0].__class__ is not int):
         raise _too_many(ndim)
     view, dim, found = input, 0, {}
     for item in items:
@@ -80,7 +80,7 @@ def _read(input, items: tuple):
             view = _slice(view, dim, item, alone=len(items) == 1)
             dim += 1
         elif item is Ellipsis:
-            dim += ndim - asked
+            dim += ndim - indexed_dims
         elif item is None:
             view = unsqueeze(view, dim)
             dim += 1
@@ -269,7 +269,9 @@ def set_item(input, index, value) -> None:
     else:
         view, found = _read(input, _as_items(index))
     if found:
-        value = _as_element(value, view._data.dtype) if not isinstance(value, TensorState) else _shorn(value)
+        value = (
+            _as_element(value, view._data.dtype) if not isinstance(value, TensorState) else _without_leading_ones(value)
+        )
         put_into(view, value, list(found.values()), tuple(found))
     elif isinstance(value, TensorState) and (value._data.ndim or not view._data.ndim):
         copy_into(view, _fitted(value, view))
@@ -317,13 +319,13 @@ def _fitted(value, view):
     shape = view._data.shape
     if value._data.shape == shape:
         return value
-    shorn = _shorn(value)
-    check_expands(shorn._data, shape)
-    shorn = view_of(value, shorn._data.shape) if shorn is value else shorn
-    return shorn if shorn._data.shape == shape else expand(shorn, shape)
+    trimmed = _without_leading_ones(value)
+    check_expands(trimmed._data, shape)
+    trimmed = view_of(value, trimmed._data.shape) if trimmed is value else trimmed
+    return trimmed if trimmed._data.shape == shape else expand(trimmed, shape)
 
 
-def _shorn(value):
+def _without_leading_ones(value):
     """Return a view of a tensor without the dims of size 1 that it begins with, or itself if there are none."""
     shape = value._data.shape
     spare = next((place for place, size in enumerate(shape) if size != 1), len(shape))

@@ -85,9 +85,9 @@ def masked_select_input(grad, mask, input_shape, ops):
 @op(node="MaskedScatterBackward0", tangent="linear")
 def masked_unselect(xp, input, mask, shape: tuple):
     """Zeros of `shape` with the elements of `input` added where `masked_select` found them."""
-    whole = broadcast(tuple(shape), mask.shape)
-    out = xp.zeros(whole, input.dtype)
-    out[xp.broadcast_to(owned(mask), whole)] = input
+    shape_of_both = broadcast(tuple(shape), mask.shape)
+    out = xp.zeros(shape_of_both, input.dtype)
+    out[xp.broadcast_to(owned(mask), shape_of_both)] = input
     return sum_to_shape(out, tuple(shape))
 
 

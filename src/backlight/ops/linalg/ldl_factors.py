@@ -74,11 +74,11 @@ def linalg_ldl_solve(xp, LD, pivots, B, *, hermitian: bool = False):  # noqa: N8
     batch = np.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
     shapes = (*batch, *LD.shape[-2:]), (*batch, LD.shape[-1]), (*batch, *B.shape[-2:])
     count = prod(batch)
-    whole = [
+    stacked = [
         xp.broadcast_to(one, shape).reshape((count, *shape[len(batch) :]))
         for one, shape in zip((LD, pivots, B), shapes)
     ]
-    return xp.array([ldl_factors.ldl_solve(*one) for one in zip(*whole)], B.dtype).reshape(shapes[2])
+    return xp.array([ldl_factors.ldl_solve(*one) for one in zip(*stacked)], B.dtype).reshape(shapes[2])
 
 
 def check_factored(factor, pivots, b) -> None:

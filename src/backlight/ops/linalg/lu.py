@@ -86,8 +86,8 @@ def gradient_of_factors(grad_l, grad_u, order, lower, upper, ops):
     )
     left = ops.cat([right[..., :count], grad_l[..., count:, :]], -2)
     left = ops.linalg_solve_triangular(square_u.mT, left, upper=False, left=False)
-    whole = left if upper.shape[-1] == count else ops.cat([left, right[..., count:]], -1)
-    return order @ whole
+    product = left if upper.shape[-1] == count else ops.cat([left, right[..., count:]], -1)
+    return order @ product
 
 
 # --- factors ----------------------------------------------------------------------------------------------------------

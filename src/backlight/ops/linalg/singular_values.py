@@ -34,8 +34,8 @@ def around_infinities(xp, input, full_matrices: bool, compute_uv: bool):
     if not compute_uv:
         return xp.where(infinite[..., None], xp.nan, found)
     left, sizes, right = found
-    whole = infinite[..., None, None]
-    return xp.where(whole, xp.nan, left), xp.where(infinite[..., None], xp.nan, sizes), xp.where(whole, xp.nan, right)
+    full = infinite[..., None, None]
+    return xp.where(full, xp.nan, left), xp.where(infinite[..., None], xp.nan, sizes), xp.where(full, xp.nan, right)
 
 
 def not_converged(input) -> LinAlgError:

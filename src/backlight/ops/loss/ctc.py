@@ -127,7 +127,7 @@ def _checked(log_probs, targets, frames, lengths, blank: int) -> Alignment:
         raise ShapeError(
             f"Expected input_lengths to have value at most {log_probs.shape[0]}, but got value {frames.max()} {_WHERE}"
         )
-    texts = _texts(targets, lengths)
+    texts = _label_sequences(targets, lengths)
     inside = texts[np.arange(texts.shape[1]) < lengths[:, None]]
     if inside.size and not 0 <= inside.min() <= inside.max() < log_probs.shape[2]:
         raise ShapeError(
@@ -136,7 +136,7 @@ def _checked(log_probs, targets, frames, lengths, blank: int) -> Alignment:
     return ctc.states_of(texts, frames, lengths, blank)
 
 
-def _texts(targets, lengths) -> np.ndarray:
+def _label_sequences(targets, lengths) -> np.ndarray:
     """Return the texts as (batch, longest)."""
     if targets.ndim not in (1, 2):
         raise ShapeError(

@@ -193,7 +193,7 @@ def attention_decomposition(query, key, value, attn_mask, factors, is_causal, sc
 
 @op(name="ragged_attention", keeps=("logs",))
 def ragged_attention(xp, qkv, lengths: tuple, heads: int):
-    """Attention of each token to those of its own text; texts lie end to end.
+    """Attention of each token to those of its own sequence; sequences are packed end to end.
 
     Shapes: qkv (tokens, 3 · heads · dim), queries, keys and values side by side -> (tokens, heads · dim)
 

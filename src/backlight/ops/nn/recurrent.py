@@ -63,7 +63,7 @@ def rnn_steps_all(grad, hidden, weight, sizes, reverse, rectified, before, state
 @rnn_steps.decomposition
 def rnn_steps_decomposition(rows, hidden, weight, sizes, reverse, rectified):
     outs = {}
-    for start, count in recurrence.walk(sizes, reverse):
+    for start, count in recurrence.time_steps(sizes, reverse):
         sums = rows.narrow(0, start, count) + hidden.narrow(0, 0, count) @ weight.T
         outs[start] = sums.relu() if rectified else sums.tanh()
         hidden = _over(hidden, outs[start])
@@ -106,7 +106,7 @@ def lstm_steps_all(grad, hidden, cells, weight, projection, sizes, reverse, gate
 @lstm_steps.decomposition
 def lstm_steps_decomposition(rows, hidden, cells, weight, projection, sizes, reverse):
     outs = {}
-    for start, count in recurrence.walk(sizes, reverse):
+    for start, count in recurrence.time_steps(sizes, reverse):
         sums = rows.narrow(0, start, count) + hidden.narrow(0, 0, count) @ weight.T
         i, f, g, o = sums.chunk(4, 1)
         found = f.sigmoid() * cells.narrow(0, 0, count) + i.sigmoid() * g.tanh()
@@ -147,7 +147,7 @@ def gru_steps_all(grad, hidden, weight, sizes, reverse, gates, before, inner, ne
 @gru_steps.decomposition
 def gru_steps_decomposition(rows, hidden, weight, bias, sizes, reverse):
     outs = {}
-    for start, count in recurrence.walk(sizes, reverse):
+    for start, count in recurrence.time_steps(sizes, reverse):
         state = hidden.narrow(0, 0, count)
         sums = state @ weight.T if bias is None else state @ weight.T + bias
         r, z, n = rows.narrow(0, start, count).chunk(3, 1)

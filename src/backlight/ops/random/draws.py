@@ -1,4 +1,4 @@
-"""Random numbers as part of a graph: what is drawn depends on its parameters by no slope, so their gradients are 0."""
+"""Random numbers as part of a graph: samples are not differentiable in their parameters, whose gradients are 0."""
 
 import numpy as np
 

@@ -91,7 +91,7 @@ def _saturated(input, p: float, places: np.ndarray, in_place: bool):
     return (_add_ if in_place else add)(product, wrap(shift))
 
 
-def _idle(input, p: float, train: bool) -> bool:
+def _is_identity(input, p: float, train: bool) -> bool:
     check_probability(p)
     return p == 0 or not train or not input._data.size
 
@@ -102,7 +102,7 @@ def dropout(input, p=0.5, train=True, inplace=False):
     Raises:
         ValueError: p is no probability.
     """
-    return input if _idle(input, p, train) else _scaled(input, p, input._data, inplace)
+    return input if _is_identity(input, p, train) else _scaled(input, p, input._data, inplace)
 
 
 def native_dropout(input, p, train):
@@ -147,17 +147,17 @@ def native_dropout_backward_grad_output(grad, mask, scale, ops):
 
 def feature_dropout(input, p=0.5, train=True, inplace=False):
     """Set whole channels (dim 1) to 0 with probability p, and divide the others by 1 − p."""
-    return input if _idle(input, p, train) else _scaled(input, p, _features(input._data), inplace)
+    return input if _is_identity(input, p, train) else _scaled(input, p, _features(input._data), inplace)
 
 
 def alpha_dropout(input, p=0.5, train=False, inplace=False):
     """Set elements to SELU's saturation with probability p, keeping mean and variance."""
-    return input if _idle(input, p, train) else _saturated(input, p, input._data, inplace)
+    return input if _is_identity(input, p, train) else _saturated(input, p, input._data, inplace)
 
 
 def feature_alpha_dropout(input, p=0.5, train=False, inplace=False):
     """Set whole channels (dim 1) to SELU's saturation with probability p, keeping mean and variance."""
-    return input if _idle(input, p, train) else _saturated(input, p, _features(input._data), inplace)
+    return input if _is_identity(input, p, train) else _saturated(input, p, _features(input._data), inplace)
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):

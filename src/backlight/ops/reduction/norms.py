@@ -103,10 +103,10 @@ def check_norm(input, ord, dims) -> None:
     """Raise PyTorch's error for a norm that does not exist."""
     _check_kinds(input, ord)
     if input.size == 0 and (ord < 0 or ord == math.inf) and (not dims or 0 in [input.shape[dim] for dim in dims]):
-        whole = len(dims) == input.ndim
+        all_dims = len(dims) == input.ndim
         where = (
             "an empty tensor because the"
-            if whole
+            if all_dims
             else f"the dimension {dims[0]}because this dimension is empty and the"
         )
         raise ShapeError(

@@ -214,7 +214,7 @@ def _between(rows, ranks, interpolation):
 
 
 def _checked_quantile(name, input, q, interpolation):
-    """Return q as a tensor, or raise PyTorch's error for what is wrong with the arguments."""
+    """Return q as a tensor, or raise PyTorch's error for wrong arguments."""
     kind = input._data.dtype
     if kind not in (np.float32, np.float64):
         raise ShapeError(f"{name}() input tensor must be either float or double dtype\n  Convert it first (.float())")

@@ -44,12 +44,12 @@ def computed_in(dtype, compute, input, *options):
     return in_dtype(compute(in_dtype(input, dtype), *options), dtype)
 
 
-def with_said(said: dict, dim, keepdim) -> tuple:
-    """Return (dim, keepdim) where a caller may have said `axis` or `keepdims` instead."""
-    unknown = said.keys() - NUMPY_NAMES.keys()
+def with_numpy_options(numpy_options: dict, dim, keepdim) -> tuple:
+    """Return (dim, keepdim) where a caller may have passed `axis` or `keepdims` instead."""
+    unknown = numpy_options.keys() - NUMPY_NAMES.keys()
     if unknown:
         raise ArgumentError(f"got an unexpected keyword argument '{min(unknown)}': there are dim, keepdim and dtype")
-    return said.get("axis", dim), said.get("keepdims", keepdim)
+    return numpy_options.get("axis", dim), numpy_options.get("keepdims", keepdim)
 
 
 @op(node="ExpandBackward0", tangent="linear")
@@ -93,7 +93,7 @@ def sum_dims_input(grad, input_shape, dim, ops):
     return ops.spread(grad, input_shape, reduced_dims(dim, len(input_shape)))
 
 
-def sum(input, dim=None, keepdim=False, *, dtype=None, **said):
+def sum(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
     """Add the elements, all of them or over `dim` (an int or several).
 
     Args:
@@ -101,12 +101,12 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, **said):
         keepdim: leave the summed dims in place, with size 1.
         dtype: convert to this dtype first; integers and bool are summed in int64 without it.
     """
-    if said:
-        dim, keepdim = with_said(said, dim, keepdim)
-    whole = dim is None and not keepdim
+    if numpy_options:
+        dim, keepdim = with_numpy_options(numpy_options, dim, keepdim)
+    all_dims = dim is None and not keepdim
     if dtype is not None:
-        return computed_in(dtype, sum_all, input) if whole else computed_in(dtype, sum_dims, input, dim, keepdim)
-    return sum_all(input) if whole else sum_dims(input, dim, keepdim)
+        return computed_in(dtype, sum_all, input) if all_dims else computed_in(dtype, sum_dims, input, dim, keepdim)
+    return sum_all(input) if all_dims else sum_dims(input, dim, keepdim)
 
 
 @op(name="nansum", node="NansumBackward0")
@@ -173,10 +173,10 @@ def mean_dims_input(grad, input_shape, dim, ops):
     return ops.spread(grad / reduced_count(input_shape, dim), input_shape, reduced_dims(dim, len(input_shape)))
 
 
-def mean(input, dim=None, keepdim=False, *, dtype=None, **said):
+def mean(input, dim=None, keepdim=False, *, dtype=None, **numpy_options):
     """Average the elements, all of them or over `dim` (an int or several); `dtype` converts them first."""
-    if said:
-        dim, keepdim = with_said(said, dim, keepdim)
+    if numpy_options:
+        dim, keepdim = with_numpy_options(numpy_options, dim, keepdim)
     if dtype is not None:
         check_mean(dtype.numpy, "Optional")
         input = in_dtype(input, dtype)

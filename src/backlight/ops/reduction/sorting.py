@@ -213,19 +213,19 @@ def _dim_of_rows(input, dim: int) -> int:
     return dim
 
 
-def _asked(values, inverse, counts, return_inverse, return_counts):
+def _with_requested(values, inverse, counts, return_inverse, return_counts):
     parts = [values, *([inverse] if return_inverse else []), *([counts] if return_counts else [])]
     return tuple(parts) if len(parts) > 1 else values
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """Return the distinct values in order, and on request for each element's place among them and their counts."""
-    return _asked(*distinct(input, dim), return_inverse, return_counts)
+    """Return the distinct values in order, and on request each element's place among them and their counts."""
+    return _with_requested(*distinct(input, dim), return_inverse, return_counts)
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """Return the values with each run of equals made one, and on request each element's run and the runs' lengths."""
-    return _asked(*distinct_runs(input, dim), return_inverse, return_counts)
+    return _with_requested(*distinct_runs(input, dim), return_inverse, return_counts)
 
 
 @op(name="isin")

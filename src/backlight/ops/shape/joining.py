@@ -1,4 +1,4 @@
-"""Several tensors made one: cat, stack and what is made of them."""
+"""Join tensors: cat, stack and functions that use them."""
 
 from itertools import combinations as chosen
 from itertools import combinations_with_replacement as chosen_again

@@ -1,4 +1,4 @@
-"""Other shapes for the same elements: view, reshape, flatten, squeeze, and what is made of them."""
+"""Other shapes for the same elements: view, reshape, flatten, squeeze, and functions that use them."""
 
 import operator
 from math import prod

@@ -17,8 +17,8 @@ __all__ = [
     "tensor_split",
     "unbind",
     "unsafe_chunk",
-    "unsafe_split_with_sizes",
     "unsafe_split",
+    "unsafe_split_with_sizes",
     "vsplit",
 ]
 

@@ -112,10 +112,10 @@ def _places_in(input, data):
     memory = memory_of(input)
     if memory is input._data:
         return positions_in(input, wrap(data))
-    whole, size = wrap(memory), input._data.size
+    memory_tensor, size = wrap(memory), input._data.size
     places = np.full(memory.size, size)
-    places[positions_in(whole, input)] = np.arange(size).reshape(input._data.shape)
-    return places[positions_in(whole, wrap(data))]
+    places[positions_in(memory_tensor, input)] = np.arange(size).reshape(input._data.shape)
+    return places[positions_in(memory_tensor, wrap(data))]
 
 
 def strided_memory(input, size, stride, storage_offset):

@@ -66,9 +66,9 @@ def triu_indices(row, col, offset=0, *, dtype=int64, device=None, layout=None):
 def _places(row: int, col: int, offset: int, upper: bool) -> int:
     """Return how many places of a matrix lie on or below a diagonal, or with `upper` above it."""
     first = min(max(-offset, 0), row)  # rows before this have none
-    whole = min(max(col - offset - 1, first), row)  # rows from this on have all
-    starts, ends = first + offset + 1, whole + offset
-    below = (starts + ends) * (whole - first) // 2 + (row - whole) * col
+    full_from = min(max(col - offset - 1, first), row)  # rows from this on have all
+    starts, ends = first + offset + 1, full_from + offset
+    below = (starts + ends) * (full_from - first) // 2 + (row - full_from) * col
     return row * col - below if upper else below
 
 

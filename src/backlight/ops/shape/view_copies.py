@@ -1,4 +1,4 @@
-"""PyTorch's `…_copy` functions: what a view op shows, in memory of its own."""
+"""PyTorch's `…_copy` functions: the result of a view op, in new memory."""
 
 from backlight.ops.elementwise.copying import clone
 from backlight.ops.indexing.slicing import select, sliced
