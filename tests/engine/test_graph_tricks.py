@@ -403,3 +403,15 @@ def test_a_gradient_made_in_inference_mode_is_not_added_to():
     for t in (torch, backlight):
         with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside"):
             program(t)
+
+
+@pytest.mark.parametrize(
+    "index", [(..., slice(-1, None)), (slice(-3, 3), slice(None)), (..., slice(0, None)), (..., slice(-2, None))]
+)
+def test_a_full_slice_that_counts_from_the_end_has_a_node(index):
+    def program(t, see):
+        x = t.ones(3, 1, requires_grad=True)
+        y = x[index]
+        see(type(y.grad_fn).__name__, type((y * 1).sum().grad_fn.next_functions[0][0]).__name__)
+
+    same(program)

@@ -36,7 +36,7 @@ class Node:
 
 
 class Product(Node):
-    __slots__ = ("a", "a_version", "b", "b_version", "fix", "out", "out_storage", "out_version", "scale")
+    __slots__ = ("a", "a_version", "b", "b_version", "broadcast_restore", "out", "out_storage", "out_version", "scale")
 
 
 class Output:
@@ -355,7 +355,7 @@ def without_memory_a_switch_of_grad_mode_is_undone():
     module, recording = load(), Recording()
     recording.everywhere, recording.switched_off = True, 1000  # beyond the ints that are kept
     lost = 0
-    for kind in ("asked", "inferring"):
+    for kind in ("requested", "inferring"):
         for allocation in range(12):
             modes = Modes()
             modes.__dict__.clear()
@@ -372,13 +372,13 @@ def without_memory_a_switch_of_grad_mode_is_undone():
             lost += failed
             if not failed:
                 leave(None, None, None)
-            switches = [modes.__dict__.get(name, name in ("asked", "grad_enabled")) for name in SWITCHES]
+            switches = [modes.__dict__.get(name, name in ("requested", "grad_enabled")) for name in SWITCHES]
             assert switches == [True, True, False, False] and recording.switched_off == 1000, (allocation, switches)
             assert raised(leave, None, None, None) is not None
     assert lost
 
 
-SWITCHES = ("asked", "grad_enabled", "inference", "marks")
+SWITCHES = ("requested", "grad_enabled", "inference", "marks")
 
 
 def without_memory_plans_and_setup_fail_cleanly():

@@ -1,4 +1,4 @@
-"""Batching of custom Functions: by their own `vmap` rule, or by one generated from forward and backward."""
+"""VmapLevel of custom Functions: by their own `vmap` rule, or by one generated from forward and backward."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, MissingMethodError
 from backlight.transforms.pytrees import broadcast_to, flatten, unflatten
 from backlight.transforms.vmap.batched_tensor import BatchedTensor, batched
-from backlight.transforms.vmap.interpreter import Batching
+from backlight.transforms.vmap.interpreter import VmapLevel
 
 MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 NO_SETUP = (
@@ -176,7 +176,7 @@ def _set_up(ctx, inputs, output) -> None:
 
 def _run_jvp(ctx, tangents) -> tuple:
     """Return the tangents of the outputs, each with the batch in front."""
-    level = Batching(*ctx.batch)
+    level = VmapLevel(*ctx.batch)
     own = ctx.own
     with interpreting(level):
         if own.saved_for_forward is not None:
@@ -191,7 +191,7 @@ def _run_jvp(ctx, tangents) -> tuple:
 
 def _run_backward(ctx, grads) -> list:
     """Return the gradients for the operands: summed over the batch for those that had none."""
-    level = Batching(*ctx.batch)
+    level = VmapLevel(*ctx.batch)
     own = ctx.own
     with interpreting(level):
         own._saved = [_Saved(one) for one in _raised(level, ctx.saved_tensors, ctx.saved_are_batched)]

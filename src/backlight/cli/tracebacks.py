@@ -20,9 +20,9 @@ STANDS_FOR = {"engines_own", "original"}  # how the lens calls what a function o
 HANDS_ON = {
     "adapters/torch_watching.py": "__torch_function__",
     "adapters/torch_backward.py": "call",
-    "dispatch/dispatcher.py": "called",
+    "dispatch/dispatcher.py": "dispatch",
     "dispatch/observed_pass.py": "call",
-    "lens/native_calls.py": "called",
+    "lens/native_calls.py": "dispatch",
 }
 INTERCEPTED = "<backlight intercepted>"
 DISPATCH = "handle_torch_function"

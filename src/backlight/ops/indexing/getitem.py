@@ -147,8 +147,9 @@ def _slice(view, dim: int, item: slice, *, alone: bool):
         raise ValueProblem(
             "slice step cannot be zero" if step == 0 else f"step must be greater than zero; got {step}: see flip()"
         )
+    counts_from_end = start is not None and start < 0  # then PyTorch skips nothing
     start, end, step = slice(start, end, step).indices(shape[dim])
-    if not alone and (start, end, step) == (0, shape[dim], 1):
+    if not alone and not counts_from_end and (start, end, step) == (0, shape[dim], 1):
         return view
     return sliced(view, dim, start, max(start, end), step)
 

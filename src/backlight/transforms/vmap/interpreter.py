@@ -61,9 +61,6 @@ class VmapLevel(Interpreter):
         return bool(kwargs) and self.any_batched(tuple(kwargs.values()), {})
 
 
-Batching = VmapLevel  # the name that autograd/function_batches.py imports
-
-
 def open_levels() -> list[VmapLevel]:
     """Return the vmaps that this thread is inside of, the outermost first."""
     return [one for one in local.interpreters if one.opens_batches]
