@@ -1,5 +1,6 @@
 """What `import backlight` loads: nothing that only some programs need."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -83,3 +84,21 @@ def test_all_public_names_of_a_room_that_is_imported_later_are_at_the_front_door
 def test_a_star_import_brings_what_is_imported_later_and_no_modules():
     brought = printed("from backlight import *; print('vmap' in dir(), 'lstm' in dir(), 'nn' in dir(), 'ops' in dir())")
     assert brought == "True True False False"
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("explain.build_up", "build_up"),
+        ("explain.integrated", "integrated_gradients"),
+        ("explain.interactions", "matrix"),
+        ("explain.methods", "METHODS"),
+        ("explain.occlusion", "occlusion occlusion_by_sentence"),
+        ("explain.shapley", "kernel_shap shapley"),
+        ("models.bert", "Bert BertConfig BertHead"),
+        ("training.charts", "Series curves"),
+    ],
+)
+def test_names_are_found_where_they_were_first_documented(module, names):
+    found = importlib.import_module(f"backlight.{module}")
+    assert all(hasattr(found, name) for name in names.split())
