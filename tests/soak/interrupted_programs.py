@@ -295,7 +295,7 @@ LOCKS = {
     "captures": mutation_checks.opened.lock,
     "accumulating": accumulate_grad._accumulating,
     "generator": default_twister.lock,
-    "drawing again": checkpointing._Drawn.lock,
+    "drawing again": checkpointing._RngReplay.lock,
     "first builds": declaration._building,
 }
 OBJECTS = {
