@@ -1,4 +1,4 @@
-/* Whether PyTorch takes the kinds of a call's arguments (NOTE [Kinds of arguments] in ops/arguments/refusals.py).
+/* Whether PyTorch takes the kinds of a call's arguments (NOTE [Kinds of arguments] in dispatch/arguments/refusals.py).
 
    Here calls are let through whose arguments are plainly of the right kinds, which costs some nanoseconds; all others
    are judged by Python. Called with the GIL before a function's own code; of the arguments nothing is assumed. The tables
@@ -7,7 +7,7 @@
 #include "core.h"
 #include "kernel.h"
 
-/* The same numbers as in ops/arguments/kinds.py. */
+/* The same numbers as in dispatch/arguments/kinds.py. */
 enum {
   TENSOR = 1 << 0,
   INT = 1 << 1,

@@ -1,7 +1,7 @@
 /* The backward pass without hooks: collect the nodes, sort them by sequence number, run each, add up gradients that meet.
 
-   It is the pass of graph/engine.py without hooks, create_graph and inputs that were named; it declines before anything is
-   written where there is a hook. Observers are called through an ObservedRun (graph/observed_run.py); leaves are then
+   It is the pass of engine/execution.py without hooks, create_graph and inputs that were named; it declines before anything is
+   written where there is a hook. Observers are called through an ObservedRun (dispatch/observed_pass.py); leaves are then
    written as soon as their last gradient has arrived, where hooks would see it. Called with the GIL, by the engine. Edges
    and gradients come from Python and may be any objects: types are tested before slots are read, counts before indices. */
 #include "core.h"

@@ -1,4 +1,4 @@
-/* Types for `with` blocks that leave all as it was, whenever an interrupt comes: NOTE [Interrupts] in kernels/blocks.py.
+/* Types for `with` blocks that leave all as it was, whenever an interrupt comes: NOTE [Interrupts] in kernels/state_blocks.py.
 
    Python runs signal handlers between certain instructions of Python code, never inside C. So what is changed here is
    changed in one step or not at all, and a `with` over these types has no moment at which its end could be missed.

@@ -1,6 +1,6 @@
-/* The engine's short paths in C, shared by all core_*.c: an op's call on small plain tensors, and the backward pass.
+/* The engine's short paths in C, shared by all of core/*.c: an op's call on small plain tensors, and the backward pass.
 
-   The classes stay Python's (graph/state.py, graph/node.py): C reads and writes their slots at the offsets of their
+   The classes stay Python's (engine/tensor_state.py, engine/node.py): C reads and writes their slots at the offsets of their
    member descriptors, after a test of the object's type. Whatever is not plain is declined, and the Python code runs, which
    is the reference: both record the same graph. All of this needs the GIL, and nothing here releases it except NumPy.
 
@@ -16,7 +16,7 @@
 
 #define MOST_INPUTS 4
 
-/* What Python gives at start (ops/compiled.py): classes, markers, functions, and where slots lie. */
+/* What Python gives at start (codegen/core_ops.py): classes, markers, functions, and where slots lie. */
 struct core {
   PyTypeObject *tensor, *tensor_state, *node, *output, *storage;
   PyObject *leaf, *not_saved, *latest, *recording, *modes, *user_files, *user_frame, *add_to_grad, *say_where, *prepare;

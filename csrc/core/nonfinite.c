@@ -1,4 +1,4 @@
-/* Whether an array of any layout holds NaN or infinity: what anomaly mode asks of every array (graph/anomaly.py).
+/* Whether an array of any layout holds NaN or infinity: what anomaly mode asks of every array (dispatch/anomaly_mode.py).
 
    Called by the core and by bindings/summaries.c, with the GIL, which large arrays release. Takes any object, and finds
    nothing in what is no floating-point array. Raises nothing. */

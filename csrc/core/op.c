@@ -35,7 +35,7 @@ static int records(void) {
   return found;
 }
 
-/* Note the user's line on a node: the code object and the instruction; see graph/provenance.py. */
+/* Note the user's line on a node: the code object and the instruction; see engine/provenance.py. */
 static int note_place(PyObject *node) {
   PyFrameObject *frame = PyEval_GetFrame();
   if (!frame) {
@@ -253,7 +253,7 @@ static PyObject *tell(OpFunction *self, PyObject *told, PyObject *const *args, s
   return out;
 }
 
-/* Call, and look at what comes out in anomaly mode: see NOTE [Anomalies] in graph/anomaly.py. */
+/* Call, and look at what comes out in anomaly mode: see NOTE [Anomalies] in dispatch/anomaly_mode.py. */
 static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *out = quiet_call(self, args, flags, names);
   if (!core.odd_op || !core.ready || !out || !is_tensor(out)) return out;
@@ -262,7 +262,7 @@ static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t fl
   return tell(self, Py_NewRef(core.odd_op), args, flags, names, out);
 }
 
-/* Call and report: see NOTE [What watching costs] in graph/watching.py. */
+/* Call and report: see NOTE [What watching costs] in dispatch/observation.py. */
 static PyObject *reported_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *report = Py_NewRef(core.report), *out = checked_call(self, args, flags, names);
   if (out && out != Py_NotImplemented) return tell(self, report, args, flags, names, out);
@@ -270,7 +270,7 @@ static PyObject *reported_call(OpFunction *self, PyObject *const *args, size_t f
   return out;
 }
 
-/* Ask this thread's interpreters first: see NOTE [Interpreters] in graph/interpreters.py. None: nobody wants the call. */
+/* Ask this thread's interpreters first: see NOTE [Interpreters] in dispatch/interpreters.py. None: nobody wants the call. */
 static PyObject *interpreted_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   PyObject *interpret = Py_NewRef(core.interpret), *given = NULL, *options = NULL, *out = NULL;
   if (!gather_arguments(args, PyVectorcall_NARGS(flags), names, &given, &options)) {

@@ -1,4 +1,4 @@
-/* Plans: what Python declares of an op (ops/compiled.py), read and checked once, when the op is first called.
+/* Plans: what Python declares of an op (codegen/core_ops.py), read and checked once, when the op is first called.
 
    Every count, register, slot and program is checked here against the arrays that they index; core/op.c, core/derive.c
    and programs.c rely on it and check none of that again. What does not fit is refused with an exception, and whatever was

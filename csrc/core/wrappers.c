@@ -44,7 +44,7 @@ PyObject *core_explain(PyObject *self, PyObject *explain) {
 }
 
 /* Raise in place of the exception of a failed call the one that fits its arguments (NOTE [Failed calls] in
-   ops/arguments/parsing.py); always NULL. */
+   dispatch/arguments/parsing.py); always NULL. */
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   PyObject *problem, *given, *options, *better = NULL;
   if (!explains || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;

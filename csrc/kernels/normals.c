@@ -1,4 +1,4 @@
-/* Normal numbers in blocks of 16, the same bits as PyTorch's (kernels/normals.py).
+/* Normal numbers in blocks of 16, the same bits as PyTorch's (kernels/random/normal.py).
 
    What is fused there is `fused` here, so that the compiler has no choice.
 

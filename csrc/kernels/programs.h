@@ -1,5 +1,5 @@
 /* Elementwise expressions as short programs, run block by block in the cache: an op's forward or one of its
-   derivatives, translated from its declaration (ops/compiled.py).
+   derivatives, translated from its declaration (codegen/core_ops.py).
 
    Registers are numbered: first the sources (arrays, or single numbers), then constants, then scratch. An instruction is
    five bytes: what to do, where the result goes, and up to three registers to read. The result of the last one is the

@@ -5,7 +5,7 @@
 #ifndef RECURRENCE_H
 #define RECURRENCE_H
 
-/* `arrays` are those of the reference of the same name (kernels/recurrence.py), in its order; rows from begin to end. */
+/* `arrays` are those of the reference of the same name (kernels/nn/recurrence.py), in its order; rows from begin to end. */
 #define RECURRENT(K, name) K(name, void, (void *const *arrays, long size, long begin, long end))
 #define RECURRENCE(K) \
   RECURRENT(K, lstm_step) RECURRENT(K, lstm_step_gradient) RECURRENT(K, gru_step) RECURRENT(K, gru_step_gradient)

@@ -49,7 +49,7 @@ INLINE vec erfinv_wide(vec x, const struct numbers *n) {
   return choose(size == 1, sign_of(x, all(INFINITY)), choose(size < 1, found, all(NAN)));
 }
 
-/* lgamma(2 + e) / e by (e - 1/4) / (3/4) for -1/2 <= e <= 1, and Stirling's series; see kernels/gamma.py. */
+/* lgamma(2 + e) / e by (e - 1/4) / (3/4) for -1/2 <= e <= 1, and Stirling's series; see kernels/special/gamma.py. */
 static const real BETWEEN[] = {
     3.878098630841008e-12,  -1.2158949590477255e-11, 1.6872010456134027e-11, -5.342693581054193e-11, 2.2036764697046337e-10,
     -6.998115136813461e-10, 2.162475934751875e-09,   -6.925713105559941e-09, 2.234775211443794e-08,  -7.234601854495343e-08,

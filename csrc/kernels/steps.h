@@ -1,7 +1,7 @@
 /* Steps of optimisers: one pass over a parameter, its gradient and its state, from number `begin` to `end`.
 
    `arrays`: the parameter, the gradient, the state (NULL where there is none). `options`: numbers, in the order in
-   which the reference of the same name (kernels/steps.py) takes them.
+   which the reference of the same name (kernels/nn/optimizer_steps.py) takes them.
 
    Declares what the family puts into the table of table.h, for bindings/steps.c, which counts both; what each expects is
    said beside it. */

@@ -1,7 +1,7 @@
 /* The kernels of one level and type, as pointers. `void *` stands for arrays of that type.
 
    A family lists its kernels in <family>.h, writes them in <family>.c with names N(...), and their Python bindings in
-   face_<family>.c.
+   bindings/<family>.c.
 
    NOTE [Kernels]
    Kernels are called by bindings, on any thread, mostly without the GIL. They know nothing of Python, raise nothing

@@ -45,3 +45,15 @@ def test_doctests(name):
 def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_notes_are_in_the_files_that_are_named_for_them():
+    package, native = ROOT / "src" / "backlight", ROOT / "csrc"
+    missing = []
+    for file in [*package.rglob("*.py"), *native.rglob("*.[ch]")]:
+        text = re.sub(r"\n\s*(?:#|\*)?\s*", " ", file.read_text(encoding="utf-8"))
+        for note, path in re.findall(r"NOTE \[([^\]]+)\] in ([\w/]+\.(?:py|c|h))", text):
+            named = [package / path, native / path, ROOT / path, file.parent / path, *native.glob(f"*/{path}")]
+            there = [one for one in named if one.is_file() and f"[{note}]" in one.read_text(encoding="utf-8")]
+            missing += [] if there else [(file.name, note, path)]
+    assert missing == []

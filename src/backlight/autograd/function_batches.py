@@ -1,4 +1,4 @@
-"""VmapLevel of custom Functions: by their own `vmap` rule, or by one generated from forward and backward."""
+"""vmap of custom Functions: by their own `vmap` rule, or by one generated from forward and backward."""
 
 from typing import NamedTuple
 
