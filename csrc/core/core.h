@@ -1,4 +1,4 @@
-/* The engine's short paths in C, shared by all of core/*.c: an op's call on small plain tensors, and the backward pass.
+/* The engine's short paths in C, shared by all files of core: an op's call on small plain tensors, and the backward pass.
 
    The classes stay Python's (engine/tensor_state.py, engine/node.py): C reads and writes their slots at the offsets of their
    member descriptors, after a test of the object's type. Whatever is not plain is declined, and the Python code runs, which

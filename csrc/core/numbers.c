@@ -1,6 +1,6 @@
 /* Arrays and NumPy scalars as the core takes them, tensors made, two gradients added.
 
-   Called by all of core/*.c with the GIL. Takes any object: types are tested here. An array is written only where
+   Called by all files of core with the GIL. Takes any object: types are tested here. An array is written only where
    nothing else refers to it. Raises MemoryError, and what NumPy raises when it adds. */
 #include "core.h"
 #include <numpy/arrayscalars.h>

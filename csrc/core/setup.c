@@ -2,7 +2,7 @@
 
    Read once, when backlight is imported, with the GIL. Classes are tested, and slots are looked up in the classes whose
    objects will be read; what is missing or of another kind is refused, and then the core stays as it was. All else in
-   core/*.c relies on what is read here once `core.ready` is set. */
+   All files of core rely on what is read here once `core.ready` is set. */
 #include <stddef.h>
 
 #include "core.h"
