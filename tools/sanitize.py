@@ -142,7 +142,7 @@ def pytest(sanitizer: str, library: Path) -> list[str]:
     """Return how pytest is started; it lets through what the sanitizer writes."""
     command = [sys.executable, "-m", "pytest", "-q", "--capture=sys", "-p", "no:cacheprovider"]
     command += [f"--deselect={name}" for name in LEFT_OUT[sanitizer]]
-    return [*command, "-o", f"pythonpath={library} tests examples"]
+    return [*command, "-o", f"pythonpath={library} tests tests/support examples"]
 
 
 def main() -> int:

@@ -190,5 +190,6 @@ PyMODINIT_FUNC PyInit__native(void) {
   }
   PyObject *module = PyModule_Create(&definition);
   if (module && (add_instructions(module) < 0 || blocks_add(module) < 0)) Py_CLEAR(module);
+  if (module && PyErr_Occurred()) Py_CLEAR(module); /* PyType_Ready of CPython 3.13 may leave a MemoryError set */
   return module;
 }
