@@ -21,8 +21,10 @@ static inline PyObject *reference_of(struct stand_in *self) {
 }
 
 static inline PyObject *call_reference(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names) {
-  PyObject *reference = reference_of(self);
-  return reference ? PyObject_Vectorcall(reference, args, flags, names) : NULL;
+  PyObject *reference = Py_XNewRef(reference_of(self)); /* held: an op's is exchanged while its first call runs */
+  PyObject *found = reference ? PyObject_Vectorcall(reference, args, flags, names) : NULL;
+  Py_XDECREF(reference);
+  return found;
 }
 
 static inline PyObject *repr_of_reference(struct stand_in *self) {

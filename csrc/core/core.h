@@ -20,12 +20,15 @@
 struct core {
   PyTypeObject *tensor, *tensor_state, *node, *output, *storage;
   PyObject *leaf, *not_saved, *latest, *recording, *modes, *user_files, *user_frame, *add_to_grad, *say_where, *prepare;
-  PyObject *interpret; /* called as interpret(op, function, args, kwargs) before each op while a thread has interpreters; else NULL */
+  int intercepts;      /* whether one of the next three is there: the one flag that every call tests */
+  PyObject *dispatch;  /* called as dispatch(op or None, function, args, kwargs) in place of a call; else NULL */
+  PyObject *returned;  /* called as returned(op, args, kwargs, out) after each op while there are observers; else NULL */
   PyObject *mark; /* gives each new tensor its storage, or None, while a transform is open; else NULL */
   PyObject *odd_op; /* called as odd_op(op, args, kwargs, out) where an op returned an oddity that is looked for; else NULL */
   PyObject *odd_node; /* called as odd_node(roots, node, grad, grads, first) where a node returned one: it raises */
   int odd_wanted; /* of ops: ODD_NAN, ODD_INF or both */
-  PyObject *report; /* called as report(op, args, kwargs, out) after each op while somebody watches; else NULL */
+  PyObject *unhandled; /* what `dispatch` returns where it leaves a call alone */
+  int dispatches_ops;  /* whether `dispatch` gets the calls of ops, too */
   Py_ssize_t data, edge, storage_slot, view;                     /* of a tensor */
   Py_ssize_t edges, sequence, code, lasti, extra;                /* of a node */
   Py_ssize_t output_node, output_number;                         /* of an Output */
@@ -152,8 +155,10 @@ PyObject *sum_of_two(PyObject *present, PyObject *grad); /* takes `present` over
 extern PyTypeObject OpFunction_Type;
 PyObject *core_setup(PyObject *self, PyObject *named);
 PyObject *core_function(PyObject *self, PyObject *args);
-PyObject *core_report(PyObject *self, PyObject *report);
-PyObject *core_interpret(PyObject *self, PyObject *interpret);
+PyObject *core_intercepts(PyObject *self, PyObject *unused);
+PyObject *core_implement(PyObject *self, PyObject *args);
+PyObject *core_dispatch(PyObject *self, PyObject *args);
+PyObject *core_returned(PyObject *self, PyObject *returned);
 PyObject *core_mark(PyObject *self, PyObject *make_storage);
 PyObject *core_check(PyObject *self, PyObject *args);
 int odd_numbers(PyObject *data); /* ODD_NAN, ODD_INF: what is there among an array's numbers; see core/nonfinite.c */

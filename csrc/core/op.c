@@ -228,7 +228,7 @@ done:
 
 static int make_plan(OpFunction *self) __attribute__((noinline, cold)); /* once for each op: kept out of the code of its calls */
 
-static inline PyObject *quiet_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
+static inline PyObject *direct_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
   if (self->state == UNKNOWN && core.ready && make_plan(self) < 0) return NULL;
   if (self->state == PLANNED && PyVectorcall_NARGS(flags) == self->plan->inputs && (!names || !PyTuple_GET_SIZE(names))) {
     PyObject *out = run_op(self->plan, args);
@@ -238,63 +238,56 @@ static inline PyObject *quiet_call(OpFunction *self, PyObject *const *args, size
   return call_explained(&self->base, args, flags, names);
 }
 
-/* Call `told(op, args, kwargs, out)`, a new reference that is given back; `out`, or NULL if that failed. */
-static PyObject *tell(OpFunction *self, PyObject *told, PyObject *const *args, size_t flags, PyObject *names, PyObject *out) {
+/* Call `to` with (op, args, kwargs, out), a new reference that is given back; return `out`, or NULL if that failed. */
+static PyObject *notify(OpFunction *self, PyObject *to, PyObject *const *args, size_t flags, PyObject *names, PyObject *out) {
   PyObject *given = NULL, *options = NULL, *done = NULL;
   if (!gather_arguments(args, PyVectorcall_NARGS(flags), names, &given, &options)) {
     PyObject *event[] = {self->op, given, options, out};
-    done = PyObject_Vectorcall(told, event, 4, NULL);
+    done = PyObject_Vectorcall(to, event, 4, NULL);
   }
   if (!done) Py_CLEAR(out);
   Py_XDECREF(done);
   Py_XDECREF(options);
   Py_XDECREF(given);
-  Py_DECREF(told);
+  Py_DECREF(to);
   return out;
+}
+
+static int nonfinite_among(PyObject *out) {
+  if (!PyTuple_Check(out)) return is_tensor(out) ? odd_numbers(SLOT(out, core.data)) : 0;
+  int found = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(out); i++) {
+    PyObject *one = PyTuple_GET_ITEM(out, i);
+    if (is_tensor(one)) found |= odd_numbers(SLOT(one, core.data));
+  }
+  return found;
 }
 
 /* Call, and look at what comes out in anomaly mode: see NOTE [Anomalies] in dispatch/anomaly_mode.py. */
 static PyObject *checked_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
-  PyObject *out = quiet_call(self, args, flags, names);
-  if (!core.odd_op || !core.ready || !out || !is_tensor(out)) return out;
-  int odd = odd_numbers(SLOT(out, core.data));
-  if (!core.odd_op || !(odd & core.odd_wanted)) return out;
-  return tell(self, Py_NewRef(core.odd_op), args, flags, names, out);
+  PyObject *out = direct_call(self, args, flags, names);
+  if (!core.odd_op || !core.ready || !out) return out;
+  int found = nonfinite_among(out);
+  if (!core.odd_op || !(found & core.odd_wanted)) return out;
+  return notify(self, Py_NewRef(core.odd_op), args, flags, names, out);
 }
 
-/* Call and report: see NOTE [What watching costs] in dispatch/observation.py. */
-static PyObject *reported_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
-  PyObject *report = Py_NewRef(core.report), *out = checked_call(self, args, flags, names);
-  if (out && out != Py_NotImplemented) return tell(self, report, args, flags, names, out);
-  Py_DECREF(report);
+/* The way of a call while something intercepts calls: see NOTE [Dispatch] in dispatch/dispatcher.py. */
+static PyObject *dispatched_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
+  if (!reference_of(&self->base)) return NULL;
+  if (core.dispatch && core.dispatches_ops) {
+    PyObject *out = call_dispatch(self->op, (PyObject *)self, args, PyVectorcall_NARGS(flags), names);
+    if (out != core.unhandled) return out;
+    Py_DECREF(out);
+  }
+  PyObject *returned = Py_XNewRef(core.returned), *out = checked_call(self, args, flags, names);
+  if (out && returned) return notify(self, returned, args, flags, names, out);
+  Py_XDECREF(returned);
   return out;
 }
 
-/* Ask this thread's interpreters first: see NOTE [Interpreters] in dispatch/interpreters.py. None: nobody wants the call. */
-static PyObject *interpreted_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
-  PyObject *interpret = Py_NewRef(core.interpret), *given = NULL, *options = NULL, *out = NULL;
-  if (!gather_arguments(args, PyVectorcall_NARGS(flags), names, &given, &options)) {
-    PyObject *asked[] = {self->op, (PyObject *)self, given, options};
-    out = PyObject_Vectorcall(interpret, asked, 4, NULL);
-  }
-  Py_XDECREF(options);
-  Py_XDECREF(given);
-  Py_DECREF(interpret);
-  if (!out) return failed_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
-  if (out != Py_None) return out;
-  Py_DECREF(out); /* interpret has declined, and may have stopped the reporting */
-  return (core.report ? reported_call : checked_call)(self, args, flags, names);
-}
-
-static PyObject *watched_call(OpFunction *self, PyObject *const *args, size_t flags, PyObject *names) {
-  if (!reference_of(&self->base)) return NULL;
-  if (core.interpret) return interpreted_call(self, args, flags, names);
-  return (core.report ? reported_call : checked_call)(self, args, flags, names);
-}
-
 static PyObject *function_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
-  const int watched = core.interpret || core.report || core.odd_op;
-  return (watched ? watched_call : quiet_call)((OpFunction *)object, args, flags, names);
+  return (core.intercepts ? dispatched_call : direct_call)((OpFunction *)object, args, flags, names);
 }
 
 static void exchange(PyObject **held, PyObject *given) {
@@ -303,21 +296,26 @@ static void exchange(PyObject **held, PyObject *given) {
   Py_XDECREF(old);
 }
 
-PyObject *core_report(PyObject *self, PyObject *report) {
+static void note_interception(void) { core.intercepts = core.dispatch || core.returned || core.odd_op; }
+
+/* core_dispatch(dispatch or None, what it returns where it leaves a call alone, whether it gets the calls of ops). */
+PyObject *core_dispatch(PyObject *self, PyObject *args) {
   (void)self;
-  exchange(&core.report, report);
+  PyObject *dispatch, *unhandled;
+  int ops;
+  if (!PyArg_ParseTuple(args, "OOp", &dispatch, &unhandled, &ops)) return NULL;
+  core.dispatches_ops = ops;
+  Py_XSETREF(core.unhandled, Py_NewRef(unhandled));
+  exchange(&core.dispatch, dispatch);
+  note_interception();
   Py_RETURN_NONE;
 }
 
-PyObject *core_interpret(PyObject *self, PyObject *interpret) {
+/* core_returned(returned or None): what is called with (op, args, kwargs, out) after each op. */
+PyObject *core_returned(PyObject *self, PyObject *returned) {
   (void)self;
-  exchange(&core.interpret, interpret);
-  Py_RETURN_NONE;
-}
-
-PyObject *core_mark(PyObject *self, PyObject *make_storage) {
-  (void)self;
-  exchange(&core.mark, make_storage);
+  exchange(&core.returned, returned);
+  note_interception();
   Py_RETURN_NONE;
 }
 
@@ -329,6 +327,29 @@ PyObject *core_check(PyObject *self, PyObject *args) {
   if (!PyArg_ParseTuple(args, "Oi", &odd_op, &wanted)) return NULL;
   core.odd_wanted = wanted;
   exchange(&core.odd_op, odd_op);
+  note_interception();
+  Py_RETURN_NONE;
+}
+
+PyObject *core_mark(PyObject *self, PyObject *make_storage) {
+  (void)self;
+  exchange(&core.mark, make_storage);
+  Py_RETURN_NONE;
+}
+
+/* Which of these are there, as bits: dispatch, returned, odd_op, mark. */
+PyObject *core_intercepts(PyObject *self, PyObject *unused) {
+  (void)self, (void)unused;
+  return PyLong_FromLong(!!core.dispatch | !!core.returned << 1 | !!core.odd_op << 2 | !!core.mark << 3);
+}
+
+/* core_implement(an OpFunction, function): what it stands for from now on. */
+PyObject *core_implement(PyObject *self, PyObject *args) {
+  (void)self;
+  PyObject *function, *implementation;
+  if (!PyArg_ParseTuple(args, "O!O", &OpFunction_Type, &function, &implementation)) return NULL;
+  struct stand_in *base = (struct stand_in *)function;
+  Py_XSETREF(base->reference, Py_NewRef(implementation));
   Py_RETURN_NONE;
 }
 

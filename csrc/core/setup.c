@@ -129,7 +129,8 @@ PyObject *core_setup(PyObject *self, PyObject *named) {
     release(&found);
     return NULL;
   }
-  found.report = core.report, found.interpret = core.interpret, found.mark = core.mark; /* may be there before */
+  found.intercepts = core.intercepts, found.dispatch = core.dispatch, found.unhandled = core.unhandled; /* may be there before */
+  found.dispatches_ops = core.dispatches_ops, found.returned = core.returned, found.mark = core.mark;
   found.odd_op = core.odd_op, found.odd_wanted = core.odd_wanted;
   core = found;
   core.ready = 1;

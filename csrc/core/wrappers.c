@@ -23,8 +23,6 @@ static int names_out(PyObject *names) {
   return 0;
 }
 
-static PyObject *asks; /* called with (function, args, kwargs) before each call; its None lets the call go on */
-
 /* Call something with (function, args, kwargs). */
 static PyObject *hand_over(PyObject *to, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   PyObject *given, *options, *found = NULL;
@@ -72,20 +70,26 @@ PyObject *call_explained(struct stand_in *self, PyObject *const *args, size_t fl
   return found ? found : failed_call((PyObject *)self, args, PyVectorcall_NARGS(flags), names);
 }
 
-PyObject *core_override(PyObject *self, PyObject *ask) {
-  (void)self;
-  Py_XSETREF(asks, ask == Py_None ? NULL : Py_NewRef(ask));
-  Py_RETURN_NONE;
+/* What `dispatch` makes of a call: a new reference, which may be core.unhandled; NULL with the exception that fits. */
+PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+  PyObject *dispatch = Py_NewRef(core.dispatch), *given = NULL, *options = NULL, *found = NULL;
+  if (!gather_arguments(args, count, names, &given, &options)) {
+    PyObject *call[] = {op, function, given, options};
+    found = PyObject_Vectorcall(dispatch, call, 4, NULL);
+  }
+  Py_XDECREF(given);
+  Py_XDECREF(options);
+  Py_DECREF(dispatch);
+  return found ? found : failed_call(function, args, count, names);
 }
 
 static PyObject *out_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   OutFunction *self = (OutFunction *)object;
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
-  if (asks) {
-    PyObject *ask = Py_NewRef(asks), *answer = hand_over(ask, object, args, count, names);
-    Py_DECREF(ask);
-    if (answer != Py_None) return answer;
-    Py_DECREF(answer);
+  if (core.intercepts && core.dispatch) {
+    PyObject *out = call_dispatch(Py_None, object, args, count, names);
+    if (out != core.unhandled) return out;
+    Py_DECREF(out);
   }
   PyObject *reference = reference_of(&self->base);
   if (!reference || check_arguments(&self->check, object, args, count, names) < 0) return NULL;
@@ -182,6 +186,11 @@ typedef struct {
 
 static PyObject *checked_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   CheckedFunction *self = (CheckedFunction *)object;
+  if (core.intercepts && core.dispatch) {
+    PyObject *out = call_dispatch(Py_None, object, args, PyVectorcall_NARGS(flags), names);
+    if (out != core.unhandled) return out;
+    Py_DECREF(out);
+  }
   if (check_arguments(&self->check, object, args, PyVectorcall_NARGS(flags), names) < 0) return NULL;
   return call_explained(&self->base, args, flags, names);
 }

@@ -21,6 +21,6 @@ struct stand_in;
 PyObject *call_explained(struct stand_in *self, PyObject *const *args, size_t flags, PyObject *names);
 PyObject *failed_call(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* core_override(ask or None): what every OutFunction asks before a call. */
-PyObject *core_override(PyObject *self, PyObject *ask);
+/* Call core.dispatch, which must be there, in place of a call; NULL, or a new reference that may be core.unhandled. */
+PyObject *call_dispatch(PyObject *op, PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
 #endif

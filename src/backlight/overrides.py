@@ -8,24 +8,10 @@ from types import BuiltinFunctionType, FunctionType
 
 from backlight import autograd, fft, linalg, special
 from backlight.dispatch import torch_function
-from backlight.dispatch.arguments.checked import unwrapped
-from backlight.dispatch.dispatcher import (
-    InterceptedFunction,
-    InterceptedInBlock,
-    InterceptedOverride,
-    install_overrides,
-    remove_overrides,
-)
+from backlight.dispatch.dispatcher import install_overrides
 from backlight.dispatch.observation import SharedSwitch, observers
-from backlight.dispatch.torch_function import (
-    AskNothing,
-    DisableTorchFunction,
-    DisableTorchFunctionSubclass,
-    disabled,
-)
-from backlight.engine import execution
+from backlight.dispatch.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, disabled
 from backlight.engine.tensor_state import TensorState
-from backlight.kernels.native import core
 from backlight.kernels.state_blocks import Block
 from backlight.nn import functional, init
 from backlight.nn.parameter import answer_as_parameters
@@ -108,9 +94,6 @@ _override_switch = SharedSwitch()
 _held: list[object] = []  # a token for each class with `__torch_function__`, and each active mode
 
 
-_makers: set[Public] = set()
-
-
 def answer_while_alive(cls: type) -> None:
     """Have public functions try the `__torch_function__` of a class, as long as the class exists."""
     token = object()
@@ -149,34 +132,15 @@ def disable_overrides(token: object) -> None:
 def _apply_overrides() -> None:
     """Install or remove the overrides; may be repeated after an interrupt."""
     if _held:
-        install_overrides(_overrides())
-        if core is not None:
-            core.core_override(_override_for_core)
+        _note_overridable()
         answer_as_parameters()
-    else:
-        remove_overrides()
-        if core is not None:
-            core.core_override(None)
+    install_overrides(len(_held) > 0)
 
 
 @cache
-def _overrides() -> list[InterceptedFunction]:
-    """Return the interceptions of public functions that are no ops, and of the backward pass."""
-    public = {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
-    plain = {one: maker for one, maker in public.items() if type(one) is FunctionType and not _is_op(one)}
-    _makers.update(one for one, maker in public.items() if maker)
-    made = [InterceptedOverride(function, maker) for function, maker in plain.items()]
-    return [*made, InterceptedInBlock(execution.run, AskNothing)]
-
-
-def _is_op(function: FunctionType) -> bool:
-    return function.__globals__.get("__name__") == "backlight.ops.generated"
-
-
-def _override_for_core(function, args: tuple, kwargs: dict):
-    """Try overrides for a call of a function that takes `out`; None runs the function."""
-    found = torch_function.asked(function, args, kwargs, function in _makers)
-    return None if found is torch_function.UNHANDLED else found
+def _note_overridable() -> None:
+    """Note which public functions modes and classes may answer for."""
+    torch_function.overridable |= {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
 
 
 def _namespaces() -> dict[str, object]:
@@ -202,13 +166,9 @@ def _functions() -> Iterator[tuple[str, str, Public]]:
 
 
 def _noted(function: Public, name: str) -> Public:
-    """Note how a function is called; return the Python function that does its work."""
+    """Note how a function is called, and return it."""
     torch_function.names.setdefault(function, name)
-    behind = unwrapped(function)
-    if behind is not function:
-        torch_function.shown.setdefault(behind, function)
-        torch_function.names.setdefault(behind, name)
-    return behind
+    return function
 
 
 def _methods() -> Iterator[tuple[str, str, Public]]:

@@ -64,6 +64,7 @@ def test_what_opens_batches_is_asked_first_and_leaves_the_others_on():
     assert (outer.seen, inner.seen) == (["exp"], ["exp"])
 
 
+@composite_function
 def _function(x):
     return x + 1
 
@@ -73,12 +74,9 @@ def test_a_function_that_is_no_op_may_be_asked_about_as_a_whole():
         def composite(self, function, args, kwargs):
             return UNHANDLED if args[0] is None else (function.__name__, args, kwargs)
 
-    own = _function.__code__
-    composite_function(_function)
     x = backlight.ones(2)
     with interpreting(Whole()):
         assert _function(x) == ("_function", (x,), {})
-    assert _function.__code__ is own
     assert _function(x).tolist() == [2, 2]
 
 

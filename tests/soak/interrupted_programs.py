@@ -14,10 +14,11 @@ from backlight.autograd import forward_ad, grad_mode, profiler
 from backlight.autograd.graph import saved_tensors_hooks
 from backlight.codegen import declaration
 from backlight.dispatch import anomaly_mode, dispatcher, interpreters, observation, torch_function
-from backlight.engine import accumulate_grad, mutation_checks, threads
+from backlight.engine import accumulate_grad, mutation_checks, tensor_state, threads
 from backlight.engine import grad_mode as modes
 from backlight.engine.storage import guarding
 from backlight.func import stateless  # noqa: F401 - loaded before anything is counted
+from backlight.kernels.native import core
 from backlight.kernels.random.generator import default_twister
 from backlight.nn.utils import parametrize
 from backlight.transforms.checkpoint import recomputation
@@ -292,7 +293,7 @@ PROGRAMS = {
 LOCKS = {
     "watching": observation.observers.lock,
     "recording": modes.recording.lock,
-    "captures": mutation_checks.opened.lock,
+    "captures": mutation_checks._lock,
     "accumulating": accumulate_grad._accumulating,
     "generator": default_twister.lock,
     "drawing again": checkpointing._RngReplay.lock,
@@ -302,7 +303,7 @@ OBJECTS = {
     "recording": modes.recording,
     "interpreted": interpreters.interpreted,
     "observers": observation.observers,
-    "opened": mutation_checks.opened,
+    "transforms": tensor_state.transforms,
     "overriding": torch_function.installed,
     "anywhere": threads.anywhere,
     "guarding": guarding,
@@ -326,19 +327,12 @@ def _fields(thing) -> dict:
 
 
 def fingerprint() -> dict:
-    """Return all state of the session: of this thread, of all threads, of Python and NumPy, and each op's code."""
+    """Return all state of the session: of this thread, of all threads, of Python and NumPy, and of the core."""
     found = {f"{type(one).__module__}.{type(one).__qualname__}": _fields(one) for one in threads._states}
     found |= {name: _fields(one) for name, one in OBJECTS.items()}
     found["depth"] = threads.depth.here, threads.depth.waiting
     found["locks held"] = [name for name, lock in LOCKS.items() if not repr(lock).startswith("<unlocked")]
-    functions = [
-        *dispatcher._observed_functions,
-        *dispatcher._composites,
-        *(one for one, _, _ in mutation_checks._replaced),
-    ]
-    functions += [one for one in dispatcher._built_ops if one.__code__ is not dispatcher._built_ops[one].code]
-    found["code"] = {str(id(one)): id(one.__code__) for one in functions}
-    found["hooked"] = len(dispatcher._overridden)
+    found["intercepts"] = dispatcher.dispatching.active, core is not None and core.core_intercepts()
     found["anomaly"] = anomaly_mode.anomaly.settings(), anomaly_mode.anomaly.wanted
     found["checkpoint"] = checkpointing._Settings.debug, checkpointing._Settings.early_stop
     found["group"] = str(recomputation.GraphExecGroup.current)

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 
+from backlight.dispatch.dispatcher import public_function
 from backlight.dispatch.interpreters import interpreted
 from backlight.engine.node import GradientEdge
 from backlight.engine.run_backward import backward_from, gradients_of
@@ -16,6 +17,7 @@ gradients_of_batch = function_later("backlight.transforms.vmap.batched_gradients
 is_batched = function_later("backlight.transforms.vmap.batched_gradients", "is_batched")
 
 
+@public_function
 def backward(
     tensors: Tensor | Sequence[Tensor],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -50,6 +52,7 @@ def backward(
     backward_from(tensors, gradients, retain_graph, create_graph, inputs)
 
 
+@public_function
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],

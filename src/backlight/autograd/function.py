@@ -209,6 +209,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return (backward if vjp is Function.vjp else vjp)(ctx, *grads)
 
     @classmethod
+    @composite_function
     def apply(cls, *args, **kwargs):
         """Run forward without recording, and record the call as one node."""
         sets_up = cls.setup_context is not Function.setup_context
@@ -301,4 +302,4 @@ class NestedIOFunction(Function):
     """The same as Function: in PyTorch, too, nothing is left of what this once did with nested inputs."""
 
 
-applied = composite_function(Function.__dict__["apply"].__func__)
+applied = Function.__dict__["apply"].__func__

@@ -5,7 +5,7 @@ and records plain small tensors in C, exactly as the generated Python code would
 """
 
 from backlight.codegen.bytecode import Program, Untranslatable, program_of
-from backlight.codegen.declaration import OPTION, Op
+from backlight.codegen.declaration import ARRAY, OPTION, Op
 from backlight.codegen.generate import node_class_of
 from backlight.codegen.op_schema import OpSchema
 from backlight.codegen.runtime_support import NOT_SAVED
@@ -50,6 +50,8 @@ def start(tensor_class: type) -> None:
 
 def prepare(op: Op) -> tuple | None:
     """Return what the core must know of an op, or None if it cannot run it."""
+    if op.view or op.outputs != 1 or op.keeps or any(param.kind not in (ARRAY, OPTION) for param in op.params):
+        return None
     schema = OpSchema(op)
     if len(schema.arrays) > MOST_INPUTS or schema.kept or schema.shapes or schema.dtypes or op.decomposed is not None:
         return None

@@ -23,9 +23,10 @@ NOTE [Declaring an op]
 * What the decorator returns is the public function. Its code is generated at the first call (see codegen/generate.py).
 """
 
+from collections.abc import Callable
 from types import FunctionType
 
-from backlight.dispatch.dispatcher import op_was_built
+from backlight.dispatch.dispatcher import call_op, dispatching
 from backlight.errors import BacklightError
 from backlight.kernels.native import core
 from backlight.system.fork_safety import fork_safe_lock
@@ -233,48 +234,59 @@ def op(forward=None, **options):
     return declared.public
 
 
-def lazy_function(declared: Op, flavour: str) -> FunctionType:
-    """Return a function that generates its own code when it is first called, and keeps its identity."""
+def lazy_function(declared: Op, flavour: str) -> Callable:
+    """Return the public function of an op, which generates its code when it is first called."""
     namespace = {"__name__": "backlight.ops.generated", "op": declared, "flavour": flavour}
-    public = FunctionType(_stub.__code__, namespace, declared.name)
-    namespace["public"] = public
-    namespace["build"] = build_into
+
+    make = _function_of_core if core is not None else _function_without_core
+    public = make(declared, lambda: _generators[0](declared, flavour, namespace))
+    public.__name__ = public.__qualname__ = declared.name
     public.__doc__ = declared.forward.__doc__
     public.__module__ = declared.forward.__module__
-    public.__qualname__ = declared.name
     if flavour == "function":
         public.op = declared
         public.derivative = declared.derivative
         public.tangent = declared.tangent
         public.decomposition = declared.decomposition
         public.elsewhere = declared.elsewhere
-    return core.core_function(public, declared) if may_be_compiled(declared) else public
+    return public
 
 
-def may_be_compiled(declared: Op) -> bool:
-    """Tell cheaply whether the core might run an op (codegen/core_ops.py decides)."""
-    if core is None or declared.view or declared.outputs != 1 or declared.keeps:
-        return False
-    return all(param.kind in (ARRAY, OPTION) for param in declared.params)
+def _function_of_core(declared: Op, generate: Callable[[], FunctionType]) -> Callable:
+    """Return a function of the core, which stands for the generated one from its first call on."""
+
+    def first_call(*args, **kwargs):
+        with _building:  # once for all threads
+            if public.__wrapped__ is first_call:
+                generated = generate()
+                for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+                    setattr(generated, name, getattr(first_call, name))
+                generated.__dict__.update(first_call.__dict__)
+                core.core_implement(public, generated)
+        return public.__wrapped__(*args, **kwargs)
+
+    public = core.core_function(first_call, declared)
+    return public
 
 
-def operator_of(public: FunctionType) -> FunctionType:
+def _function_without_core(declared: Op, generate: Callable[[], FunctionType]) -> FunctionType:
+    generated: FunctionType | None = None
+
+    def public(*args, **kwargs):
+        nonlocal generated
+        if generated is None:
+            with _building:
+                generated = generated or generate()
+        if dispatching.active:
+            return call_op(declared, public, generated, args, kwargs)
+        return generated(*args, **kwargs)
+
+    return public
+
+
+def operator_of(public: Callable) -> Callable:
     """Return the same op for use as a Python operator: a foreign operand gives NotImplemented."""
     return lazy_function(public.op, "operator")
-
-
-def build_into(public, declared, flavour):
-    """Replace a stub's code by the generated code, once for all threads."""
-    with _building:
-        if public.__code__ is not _stub.__code__:
-            return
-        from_source = _generators[0](declared, flavour, public.__globals__)
-        public.__defaults__ = from_source.__defaults__
-        public.__kwdefaults__ = from_source.__kwdefaults__
-        public.__code__ = from_source.__code__
-        if not may_be_compiled(declared):  # a compiled op is reported by the core
-            namespace = public.__globals__
-            op_was_built(public, declared, lambda: _generators[0](declared, flavour, namespace, True).__code__)
 
 
 _building = fork_safe_lock()
@@ -287,8 +299,3 @@ def generator(function):
     """Declare the function that turns an Op into code (codegen/generate.py does this once)."""
     _generators[:] = [function]
     return function
-
-
-def _stub(*args, **kwargs):
-    build(public, op, flavour)  # noqa: F821 - names of the namespace made in lazy_function
-    return public(*args, **kwargs)  # noqa: F821

@@ -4,6 +4,9 @@ from itertools import pairwise
 
 from backlight.codegen.declaration import ARRAY, ARRAYS, OPTION, OPTIONAL, Op
 from backlight.codegen.op_schema import OpSchema
+from backlight.kernels.native import core
+
+CALLER = 1 if core is not None else 2  # frames between the generated function and the public one's caller
 
 
 def signature(op: Op) -> str:
@@ -17,18 +20,15 @@ def signature(op: Op) -> str:
     return ", ".join(parts)
 
 
-def function_source(schema: OpSchema, checked: bool = False, called: bool = False) -> str:
+def function_source(schema: OpSchema, called: bool = False) -> str:
     """Return the source of the public function: operands, forward, output, and the node if one is recorded.
 
     Args:
-        checked: check the result for NaN and infinity before returning (NOTE [Anomalies] in dispatch/anomaly_mode.py).
         called: call the forward, even one that could be inlined.
     """
     op = schema.op
     lines = [f"def generated({signature(op)}):"]
     body = _operand_lines(schema) + _forward_lines(schema, called) + _output_lines(schema)
-    if checked and not op.view:
-        body[-1:] = _check_lines(schema) + body[-1:]
     lines += ["    " + line for line in body]
     return "\n".join(lines) + "\n"
 
@@ -167,14 +167,6 @@ def _output_lines(schema: OpSchema) -> list[str]:
     return lines + [finish]
 
 
-def _check_lines(schema: OpSchema) -> list[str]:
-    """Check the result for NaN and infinity."""
-    given = "".join(f"{p.name}, " for p in schema.op.params)
-    if schema.several:
-        return ["if any(map(oddities, data)):", f"    odd_op(op, ({given}), {{}}, outs)"]
-    return ["if oddities(data):", f"    odd_op(op, ({given}), {{}}, out)"]
-
-
 def _any_edge(schema: OpSchema) -> str:
     parts = []
     for p in schema.differentiable:
@@ -198,7 +190,7 @@ def _record_lines(schema: OpSchema) -> list[str]:
             lines += [f"if e_{p.name} is LEAF:", f"    e_{p.name} = {p.name}"]
             edges.append(f"e_{p.name}")
     lines += ["node = NodeClass()", f"node.edges = ({', '.join(edges)},)", "node.sequence = next_sequence()"]
-    lines += ["frame = getframe(1)", "code = frame.f_code", "if code is not latest.code:"]
+    lines += [f"frame = getframe({CALLER})", "code = frame.f_code", "if code is not latest.code:"]
     lines += ["    if code.co_filename in USER_FILES:", "        latest.code = code", "    else:"]
     lines += ["        frame = user_frame(frame)", "        code = frame.f_code"]
     lines += ["node.code = code", "node.lasti = frame.f_lasti", "node.extra = None"]

@@ -6,6 +6,7 @@ like code by hand. `source_of(op)` shows it.
 
 import linecache
 import sys
+from types import FunctionType
 
 import numpy as np
 
@@ -19,23 +20,17 @@ from backlight.codegen.op_schema import OpSchema
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.saved_attributes import saved_properties
 from backlight.codegen.zero_second_derivative import resting
-from backlight.dispatch.anomaly_checks import odd_op
 from backlight.engine.grad_mode import modes, recording
 from backlight.engine.node import Node, Output, next_sequence
 from backlight.engine.provenance import USER_FILES, latest, user_frame
 from backlight.engine.storage import InferenceStorage, Storage, new_storage
 from backlight.engine.tensor_state import LEAF, edge_of, new, storage_of, the_tensor_class, wrap, writable
 from backlight.engine.views import MULTI, PLAIN, made_view
-from backlight.kernels.reduction.summaries import oddities
 
 
 @generator
-def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
-    """Compile an op's public function in `namespace`, and give the op its node class.
-
-    Args:
-        checked: check the result for NaN and infinity (NOTE [Anomalies] in dispatch/anomaly_mode.py).
-    """
+def generate(op: Op, flavour: str, namespace: dict) -> FunctionType:
+    """Compile what an op's public function stands for in `namespace`, and give the op its node class."""
     schema = OpSchema(op)
     node_class = node_class_of(schema) if op.rules else None
     namespace.update(
@@ -70,12 +65,10 @@ def generate(op: Op, flavour: str, namespace: dict, checked: bool = False):
         returns=op.returns,
         taken=op.taken,
         DEFAULTS=tuple(param.default for param in op.params),
-        oddities=oddities,
-        odd_op=odd_op,
     )
-    source = function_source(schema, checked)
+    source = function_source(schema)
     namespace.update(schema.inlined_globals)
-    return compile_source(source, f"{op.name} {flavour}{' checked' if checked else ''}", namespace)["generated"]
+    return compile_source(source, f"{op.name} {flavour}", namespace)["generated"]
 
 
 def generate_noting(op: Op, forward):

@@ -2,9 +2,8 @@
 
 NOTE [Anomalies]
 While the mode is on, in all threads as in PyTorch, each node's gradients are checked when it has run, and its saved
-tensors are dropped only after that: the compiled pass does so itself. With `forward=True` ops are checked, too: their
-functions get code that ends in a check of what they return (`checked` in codegen/generate.py), and the compiled core
-tests a C global. While it is off all this costs nothing. A check is one pass over the numbers (`oddities`);
+tensors are dropped only after that: the compiled pass does so itself. With `forward=True` what ops return is checked,
+too: NOTE [Dispatch] in dispatch/dispatcher.py. While it is off all this costs nothing. A check is one pass over the numbers (`oddities`);
 dispatch/anomaly_report.py explains what it finds. Views are not checked: their numbers were.
 """
 

@@ -1,192 +1,172 @@
-"""Intercept calls of Python functions, for observers, interpreters and overrides, by replacing their code objects.
+"""The dispatcher: what may stand between a call of a public function and the function.
 
-NOTE [Replaced code]
-A function keeps its identity, so that modules that imported it before are covered too. Afterwards it gets back the code
-object that it had before: nothing remains that costs time. A copy with the old code (`original`) does the work.
+NOTE [Dispatch]
+An op, a function composed of ops, a method, the getter of a property: each is an object that stands for a Python
+function and tests one flag when it is called, in the compiled core a C global, without it `dispatching.active`. As a
+rule nothing intercepts calls, and they go straight on. Else `dispatch` offers a call, in this order, to
+
+  1. modes, classes of arguments, and autocast: NOTE [Overriding] in dispatch/torch_function.py
+  2. this thread's interpreters, such as vmap and forward mode: NOTE [Interpreters] in dispatch/interpreters.py
+  3. observers, if the function is one that they get as a single call: `report_calls`
+
+and returns UNHANDLED if it goes on. What an op then returns is passed to `op_returned`, for observers, and to `odd_op`,
+for anomaly mode. Functions of backlight that are not public are not dispatched, but the ops that they call are.
 """
 
+import functools
 import sys
 from collections.abc import Callable
-from functools import cache
-from types import CodeType, FunctionType
 
 from backlight.dispatch import anomaly_mode, interpreters, torch_function
 from backlight.dispatch.anomaly_checks import odd_op
 from backlight.dispatch.interpreters import UNHANDLED, Interpreter, interpreted
 from backlight.dispatch.observation import Observation, SharedSwitch, local, notify_call, notify_op, observers
 from backlight.kernels.native import core
+from backlight.kernels.reduction.summaries import oddities
 from backlight.kernels.state_blocks import Block
 
 getframe = sys._getframe
-_HANDLER = "the handler"
 
 
-class InterceptedFunction:
-    """A function that is reported as one op; the ops that it calls are not reported."""
+class _Dispatching:
+    """The flag that public functions test where there is no core."""
 
-    as_one_op = True
-    notify = staticmethod(notify_call)
+    __slots__ = ("active",)
 
-    def __init__(self, function: FunctionType, name: str | None = None):
-        self.function = function
-        self.target = _overridden[function].original if function in _overridden else function  # what gets the code
-        self.name = name or function.__name__
-        self.code = self.target.__code__
-        self.original = FunctionType(
-            self.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-        )
-        self.original.__kwdefaults__ = function.__kwdefaults__
-        self.replacement = trampoline(self.dispatch, self.code.co_freevars)
-
-    def set_installed(self, wanted: bool) -> None:
-        """Replace the function's code, or restore its own."""
-        code = self.replacement if wanted else self.original.__code__
-        if self.target.__code__ is not code:
-            self.target.__code__ = code
-
-    def dispatch(self, args: tuple, kwargs: dict):
-        """Call the original, and report the call."""
-        observation = local.observation
-        if observation is None or observation.inside:
-            return self.original(*args, **kwargs)
-        observation.inside = self.as_one_op
-        try:
-            out = self.original(*args, **kwargs)
-        finally:
-            observation.inside = False
-        if out is not NotImplemented and (self.as_one_op or out is not observation.last):
-            observation.last = out
-            self.notify(observation, self.name, args, kwargs, out, getframe(1))
-        return out
+    def __init__(self):
+        self.active = False
 
 
-class InterceptedOp(InterceptedFunction):
-    """An op. Where it is computed by other ops, those are reported instead."""
-
-    as_one_op = False
-    notify = staticmethod(notify_op)
-
-    def __init__(self, function: FunctionType, op, checked: Callable[[], CodeType]):
-        super().__init__(function, op.display_name)
-        self.op = op
-        self.checked = cache(checked)
-
-    def set_checked(self, wanted: bool) -> None:
-        """Switch the check of what the function returns: NOTE [Anomalies] in dispatch/anomaly_mode.py."""
-        self.original.__code__ = self.checked() if wanted else self.code
-
-    def dispatch(self, args: tuple, kwargs: dict):
-        """Try modes and classes (NOTE [Overriding]) first, then this thread's interpreters."""
-        if torch_function.installed.on:
-            out = torch_function.asked(self.function, args, kwargs)
-            if out is not UNHANDLED:
-                return out
-        if interpreters.local.interpreters:
-            out = interpreters.interpret(self.op, self.function, args, kwargs)
-            if out is not UNHANDLED:
-                return out
-        return super().dispatch(args, kwargs)
+dispatching = _Dispatching()
+_composites: set[Callable] = set()  # functions that interpreters get as one call
+_reported: dict[Callable, Callable] = {}  # a function -> what calls it and reports that to observers
 
 
-class InterceptedComposite(InterceptedFunction):
-    """A function that is no op, offered to interpreters as one call; it is not reported."""
-
-    def dispatch(self, args: tuple, kwargs: dict):
-        """Try this thread's interpreters first."""
-        if interpreters.local.interpreters:
-            out = interpreters.interpret_composite(self.function, args, kwargs)
-            if out is not UNHANDLED:
-                return out
-        return self.original(*args, **kwargs)
-
-
-class InterceptedInBlock(InterceptedFunction):
-    """A function that runs inside a `with` block."""
-
-    def __init__(self, function: FunctionType, block):
-        super().__init__(function)
-        self.block = block
-
-    def dispatch(self, args: tuple, kwargs: dict):
-        """Call the original inside the block."""
-        with self.block():
-            return self.original(*args, **kwargs)
-
-
-class InterceptedOverride(InterceptedFunction):
-    """A function that is no op, which modes and classes of arguments may override."""
-
-    def __init__(self, function: FunctionType, only_modes: bool):
-        super().__init__(function)
-        self.only_modes = only_modes
-
-    def dispatch(self, args: tuple, kwargs: dict):
-        """Try them first."""
-        out = torch_function.asked(self.function, args, kwargs, self.only_modes)
-        return self.original(*args, **kwargs) if out is UNHANDLED else out
-
-
-def trampoline(handler, free: tuple[str, ...]) -> CodeType:
-    """Return code that passes all arguments to `handler`, for a function with these free variables."""
-    code = _template(free)
-    constants = tuple(handler if one == _HANDLER else one for one in code.co_consts)
-    return code.replace(co_consts=constants)
-
-
-@cache
-def _template(free: tuple[str, ...]) -> CodeType:
-    """Return code with a placeholder constant for the handler: the function's globals belong to its module."""
-    lines = ["def enclosing():", *(f"    {name} = None" for name in free), "    def intercepted(*args, **kwargs):"]
-    lines += [*(f"        {name}" for name in free), f"        handler = {_HANDLER!r}"]
-    lines += ["        return handler(args, kwargs)"]
-    lines += ["    return intercepted"]
-    namespace = {}
-    exec(compile("\n".join(lines), "<backlight intercepted>", "exec", dont_inherit=True), namespace)
-    return namespace["enclosing"]().__code__
-
-
-_built_ops: dict[FunctionType, InterceptedFunction] = {}  # ops that have been called at least once
-_observed_functions: dict[FunctionType, InterceptedFunction] = {}
-_composites: dict[FunctionType, InterceptedFunction] = {}
-_overridden: dict[FunctionType, InterceptedFunction] = {}  # functions that modes and classes may override now
-
-
-def op_was_built(function: FunctionType, op, checked: Callable[[], CodeType]) -> None:
-    """Register an op's Python function, which has its code now, for interception.
+def dispatch(op, function: Callable, args: tuple, kwargs: dict):
+    """Offer a call to what intercepts calls now; the core calls this.
 
     Args:
-        checked: makes the code that it gets while anomaly mode checks ops.
+        op: the declaration of an op, None if the function is no op.
+        function: the public function, which may be called again for what is UNHANDLED further in.
+
+    Returns:
+        The result of the call, or UNHANDLED: the call goes on.
     """
-    with observers.lock:
-        intercepted = _built_ops[function] = InterceptedOp(function, op, checked)
-        intercepted.set_checked(anomaly_mode.anomaly.wanted_of_ops != 0)
-        intercepted.set_installed(observers.blocks > 0 or interpreted.blocks > 0 or torch_function.installed.on)
+    if torch_function.installed.on and (op is not None or function in torch_function.overridable):
+        out = torch_function.asked(function, args, kwargs, torch_function.overridable.get(function, False))
+        if out is not UNHANDLED:
+            return out
+    if interpreters.local.interpreters:
+        out = UNHANDLED
+        if op is not None:
+            out = interpreters.interpret(op, function, args, kwargs)
+        elif function in _composites:
+            out = interpreters.interpret_composite(function, args, kwargs)
+        if out is not UNHANDLED:
+            return out
+    observation = local.observation
+    if op is None and observation is not None and not observation.inside and function in _reported:
+        return _reported[function](observation, function, args, kwargs)
+    return UNHANDLED
 
 
-def composite_function(function: FunctionType) -> FunctionType:
-    """Offer a function that is no op to interpreters as one call, and return it."""
-    with observers.lock:
-        intercepted = _composites[function] = InterceptedComposite(function)
-        intercepted.set_installed(interpreted.blocks > 0)
-    return function
+def op_returned(op, args: tuple, kwargs: dict, out) -> None:
+    """Report an op that ran, unless it was another op that ran, which is reported itself; the core calls this."""
+    observation = local.observation
+    if observation is None or observation.inside or out is NotImplemented or out is observation.last:
+        return
+    observation.last = out
+    notify_op(observation, op.display_name, args, kwargs, out, getframe(1))
 
 
-def register_intercepted(intercepted: InterceptedFunction) -> None:
-    """Register a function that is reported while there are observers."""
-    with observers.lock:
-        _observed_functions[intercepted.function] = intercepted
-        if observers.blocks:
-            intercepted.set_installed(True)
+def call_op(op, function: Callable, implementation: Callable, args: tuple, kwargs: dict):
+    """Call an op while something intercepts calls, as the core does."""
+    out = dispatch(op, function, args, kwargs)
+    if out is not UNHANDLED:
+        return out
+    out = implementation(*args, **kwargs)
+    if anomaly_mode.anomaly.wanted_of_ops and any(map(_nonfinite, out if isinstance(out, tuple) else (out,))):
+        odd_op(op, args, kwargs, out)
+    op_returned(op, args, kwargs, out)
+    return out
 
 
-def rename_ops() -> None:
-    """Take over the ops' display names."""
-    for intercepted in _built_ops.values():
-        intercepted.name = intercepted.op.display_name
+def _nonfinite(value) -> bool:
+    return hasattr(value, "_data") and bool(oddities(value._data))
 
+
+# --- public functions that are no ops ---------------------------------------------------------------------------------
+
+
+def public_function(function: Callable) -> Callable:
+    """Return what stands for a function that modes, classes, interpreters or observers may intercept."""
+    if core is not None:
+        return core.checked_function(function, function.__module__, function.__qualname__)
+
+    @functools.wraps(function)
+    def public(*args, **kwargs):
+        if dispatching.active:
+            out = dispatch(None, public, args, kwargs)
+            if out is not UNHANDLED:
+                return out
+        return function(*args, **kwargs)
+
+    return public
+
+
+def composite_function(function: Callable) -> Callable:
+    """Return what stands for a function composed of ops that interpreters get as one call."""
+    public = public_function(function)
+    _composites.add(public)
+    return public
+
+
+def report_calls(function: Callable, name: str) -> None:
+    """Have a public function that is no op reported to observers as one call; the ops that it calls are not."""
+
+    def reported(observation: Observation, function: Callable, args: tuple, kwargs: dict):
+        observation.inside = True
+        try:
+            out = function(*args, **kwargs)
+        finally:
+            observation.inside = False
+        if out is not NotImplemented:
+            observation.last = out
+            notify_call(observation, name, args, kwargs, out, getframe(2))
+        return out
+
+    _reported[function] = reported
+
+
+def report_calls_by(function: Callable, reported: Callable) -> None:
+    """Have `reported(observation, function, args, kwargs)` call a public function that is no op, and report that."""
+    _reported[function] = reported
+
+
+# --- what intercepts calls now ----------------------------------------------------------------------------------------
 
 _observation_switch = SharedSwitch()  # a token for each observed block, in all threads
 _interpreter_switch = SharedSwitch()  # a token for each block with an interpreter
+
+
+def update_dispatch() -> None:
+    """Set the flags that public functions test; may be repeated after an interrupt."""
+    of_ops = interpreted.blocks > 0 or torch_function.installed.on
+    of_functions = of_ops or observers.blocks > 0
+    wanted = anomaly_mode.anomaly.wanted_of_ops
+    observers.active = observers.blocks > 0 or wanted != 0
+    dispatching.active = of_functions or wanted != 0
+    if core is not None:
+        core.core_check(odd_op if wanted else None, wanted)
+        core.core_returned(op_returned if observers.blocks else None)
+        core.core_dispatch(dispatch if of_functions else None, UNHANDLED, of_ops)
+
+
+@anomaly_mode.listener
+def check_ops(wanted: int) -> None:
+    """Switch the check of what ops return: see NOTE [Anomalies] in dispatch/anomaly_mode.py."""
+    with observers.lock:
+        update_dispatch()
 
 
 class Observe(Block):
@@ -221,10 +201,9 @@ class Observe(Block):
 
 
 def _count_observers() -> None:
-    """Count the observed blocks; install or remove what reports calls."""
     with observers.lock:
         observers.blocks = len(_observation_switch.tokens)
-        _observation_switch.apply(observers.blocks > 0, _update_observation)
+        _observation_switch.apply(observers.blocks > 0, update_dispatch)
 
 
 class interpreting(Block):  # noqa: N801 - used as a function
@@ -263,106 +242,11 @@ def release_interpreters(token: object) -> None:
 def _count_interpreters() -> None:
     with observers.lock:
         interpreted.blocks = len(_interpreter_switch.tokens)
-        _interpreter_switch.apply(interpreted.blocks > 0, _update_dispatch)
+        _interpreter_switch.apply(interpreted.blocks > 0, update_dispatch)
 
 
-def install_overrides(overrides: list[InterceptedFunction]) -> None:
-    """Have each op, and these functions that are no ops, try modes and classes: NOTE [Overriding].
-
-    While that is installed, other interceptions of one of these replace the code of its `original`.
-    """
+def install_overrides(wanted: bool) -> None:
+    """Have public functions try modes and classes (NOTE [Overriding]), or stop that."""
     with observers.lock:
-        torch_function.installed.on = True
-        for override in overrides:
-            _overridden[override.function] = override
-            if override.function.__code__ is not override.replacement:  # it is already, after an interrupted call
-                override.original.__code__ = override.function.__code__
-            _retarget(override.function, override.original)
-            override.set_installed(True)
-        _update_dispatch()
-
-
-def remove_overrides() -> None:
-    """Stop that."""
-    with observers.lock:
-        torch_function.installed.on = False
-        for function, override in _overridden.items():
-            override.set_installed(False)
-            _retarget(function, function)
-        _overridden.clear()
-        _update_dispatch()
-
-
-def _retarget(function: FunctionType, target: FunctionType) -> None:
-    for noted in (_observed_functions, _composites):
-        if function in noted:
-            noted[function].target = target
-
-
-def _update_dispatch() -> None:
-    """Install or remove the dispatch of ops to interpreters, modes and classes."""
-    _set_replacements()
-    if core is not None:
-        core.core_interpret(_dispatch_for_core if interpreted.blocks or torch_function.installed.on else None)
-
-
-def _dispatch_for_core(op, function, args: tuple, kwargs: dict):
-    """Dispatch an op that the core would run; None lets the core run it. The core calls this."""
-    if torch_function.installed.on:
-        out = torch_function.asked(function, args, kwargs)
-        if out is not UNHANDLED:
-            return out
-    if not interpreters.local.interpreters:
-        return None
-    out = interpreters.interpret(op, function, args, kwargs)
-    return None if out is UNHANDLED else out
-
-
-@anomaly_mode.listener
-def check_ops(wanted: int) -> None:
-    """Switch the check of what ops return: see NOTE [Anomalies] in dispatch/anomaly_mode.py."""
-    with observers.lock:
-        observers.active = observers.blocks > 0 or wanted != 0
-        for intercepted in _built_ops.values():
-            intercepted.set_checked(wanted != 0)
-        _replace_ops()
-        if core is not None:
-            core.core_check(odd_op if wanted else None, wanted)
-
-
-def _update_observation() -> None:
-    observers.active = observers.blocks > 0 or anomaly_mode.anomaly.wanted_of_ops != 0
-    if core is not None:
-        core.core_report(compiled_op_returned if observers.blocks else None)
-    _set_replacements()
-
-
-def _replace_ops() -> None:
-    """Give each op the code that observers, interpreters, overrides and anomaly mode need now."""
-    if observers.blocks or interpreted.blocks or torch_function.installed.on:
-        for function, intercepted in _built_ops.items():  # inlined: each vmap comes here twice
-            function.__code__ = intercepted.replacement
-    else:
-        for function, intercepted in _built_ops.items():
-            function.__code__ = intercepted.original.__code__
-
-
-def _set_replacements() -> None:
-    """Give each function the code that observers and interpreters need now."""
-    interprets = interpreted.blocks > 0
-    _replace_ops()
-    for intercepted in _observed_functions.values():
-        intercepted.set_installed(observers.blocks > 0)
-    for function, intercepted in _composites.items():
-        if interprets:
-            intercepted.target.__code__ = intercepted.replacement
-        elif function not in _observed_functions:
-            intercepted.target.__code__ = intercepted.code
-
-
-def compiled_op_returned(op, args: tuple, kwargs: dict, out) -> None:
-    """Report an op that the core ran; the core calls this."""
-    observation = local.observation
-    if observation is not None and not observation.inside:
-        observation.last = out
-        notify_op(observation, op.display_name, args, kwargs, out, getframe(1))
+        torch_function.installed.on = wanted
+        update_dispatch()

@@ -16,8 +16,7 @@ tensor (its history, its tangents) belongs to that one, whatever the order of th
 So an interpreter that opens no batches never gets a batched tensor. An op that passes inputs of other numbers of dims
 to other ops (`Op.elsewhere`) is skipped for these; interpreters get the other ops. Only interpreters that set
 `sees_backward` get the ops of a backward, which then runs on tensors. While no thread has an interpreter, all this
-costs nothing: functions have their own code (NOTE [Replaced code] in dispatch/dispatcher.py), and the compiled core
-tests a C global.
+costs the test of one flag: NOTE [Dispatch] in dispatch/dispatcher.py.
 """
 
 from collections.abc import Iterator

@@ -2,8 +2,7 @@
 
 NOTE [What watching costs]
 While no thread has a watcher, `observers.active` is False. Backward, and ops that write in place, test it once,
-and compiled ops test a C global. Functions in Python test nothing: while there are watchers, their code objects are
-replaced (dispatch/dispatcher.py).
+and public functions test the flag of the dispatcher: NOTE [Dispatch] in dispatch/dispatcher.py.
 """
 
 import sys

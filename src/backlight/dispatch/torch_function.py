@@ -52,6 +52,7 @@ installed = _Installed()
 shown: dict = {}  # a function that does the work of a public one -> that one, which classes and modes are given
 operators: set = set()  # those that Python calls for its operators
 names: dict = {}  # a public function -> PyTorch's name for it, with its namespace
+overridable: dict = {}  # a public function that is no op -> whether only modes may answer for it, no classes
 
 
 def disabled(func, types, args=(), kwargs=None):

@@ -9,10 +9,12 @@ written to, and a backward may be started from a hook or from several threads.
 
 from contextlib import nullcontext
 
+from backlight.dispatch import torch_function
 from backlight.dispatch.anomaly_mode import anomaly, running
 from backlight.dispatch.interpreters import backward_is_seen
 from backlight.dispatch.observation import observers
 from backlight.dispatch.observed_pass import observed_run
+from backlight.dispatch.torch_function import AskNothing
 from backlight.engine import backward_tasks
 from backlight.engine.backward_pass import BackwardPass
 from backlight.engine.backward_tasks import Task, counting, note_pass
@@ -31,6 +33,13 @@ def run(
 
     Args and Returns: see `_run`.
     """
+    if torch_function.installed.on:
+        with AskNothing():
+            return _run_observed(roots, root_grads, keep_graph, create_graph, inputs, into_grad, since)
+    return _run_observed(roots, root_grads, keep_graph, create_graph, inputs, into_grad, since)
+
+
+def _run_observed(roots, root_grads, keep_graph: bool, create_graph: bool, inputs, into_grad: bool, since) -> list:
     if not observers.active and not counting.tasks:
         return _run(roots, root_grads, keep_graph, create_graph, inputs, into_grad, None, since)
     observed = None

@@ -7,15 +7,13 @@ every tensor made while a transform is open is stamped: `storage.born` is the se
 innermost transform was opened. A node's output needs no stamp, since nodes are numbered: `born_of` reads either. Views
 and detached aliases share their base's storage, and with it the stamp.
 
-While no transform is open all this costs nothing: `modes.marks` is read instead of `modes.inference`, the core tests
-a C global, and the few functions that have to do more get other code (`replaced_inside_transforms`),
-as NOTE [Replaced code] in dispatch/dispatcher.py says. `linearize` is no such transform, as in PyTorch.
+While no transform is open this costs next to nothing: `modes.marks` is read instead of `modes.inference`, the core
+tests a C global, and the few functions that have to do more test `transforms.open`. `linearize` is no such transform,
+as in PyTorch.
 """
 
 from collections.abc import Iterator
-from types import FunctionType
 
-from backlight.dispatch.dispatcher import trampoline
 from backlight.dispatch.interpreters import local as interpreters
 from backlight.dispatch.observation import SharedSwitch
 from backlight.engine.grad_mode import modes
@@ -27,10 +25,8 @@ from backlight.engine.tensor_state import (
     LEAF,
     TensorState,
     below_batches,
-    storage_marked,
     storage_of,
-    wrap,
-    wrap_marked,
+    transforms,
 )
 from backlight.engine.threads import ThreadState
 from backlight.errors import GraphError
@@ -57,20 +53,9 @@ class _Local(ThreadState):
         self.transforms: list[Transform] = []
 
 
-class _Open:
-    """How many transforms are open in all threads."""
-
-    __slots__ = ("count", "lock")
-
-    def __init__(self):
-        self.count = 0
-        self.lock = fork_safe_lock()
-
-
 local = _Local()
-opened = _Open()
+_lock = fork_safe_lock()
 _open = SharedSwitch()  # a token for each transform, in all threads
-_replaced: list[tuple] = []  # (function, its own code, its code while a transform is open)
 
 
 class Transform(Block):
@@ -115,34 +100,18 @@ class Transform(Block):
 
 
 def _count_open() -> None:
-    with opened.lock:
-        opened.count = len(_open.tokens)
-        _open.apply(opened.count > 0, _switch)
+    with _lock:
+        transforms.open = len(_open.tokens)
+        _open.apply(transforms.open > 0, _switch)
 
 
 def _switch() -> None:
-    on = opened.count > 0
-    for function, own, other in _replaced:
-        function.__code__ = other if on else own
     if core is not None:
-        core.core_mark(_marked if on else None)
+        core.core_mark(_marked if transforms.open else None)
 
 
 def _marked() -> Storage | None:
     return new_storage() if modes.marks else None
-
-
-def replaced_inside_transforms(function: FunctionType):
-    """Call the decorated function instead, with (the original, *arguments), while a transform is open."""
-    own = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
-    own.__kwdefaults__ = function.__kwdefaults__
-
-    def declare(replacement):
-        code = trampoline(lambda args, kwargs: replacement(own, *args, **kwargs), ())
-        _replaced.append((function, function.__code__, code))
-        return replacement
-
-    return declare
 
 
 def born_of(tensor) -> int:
@@ -218,11 +187,6 @@ def refuse_captured(target, name: str, args: tuple = (), kwargs: dict | None = N
         f"inputs. The tensor, of shape {list(target._data.shape)}, was made before the transform began and is no "
         "argument of the function: hand it over as one, or compute a new tensor instead"
     )
-
-
-_replaced += [
-    (one, one.__code__, marked.__code__) for one, marked in ((wrap, wrap_marked), (storage_of, storage_marked))
-]
 
 
 # --- how PyTorch spells an op's overload -----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import numpy as np
 from backlight.engine import execution
 from backlight.engine.accumulate_grad import own_copy
 from backlight.engine.hook_calls import keep_gradient
-from backlight.engine.mutation_checks import refuse_backward, replaced_inside_transforms
+from backlight.engine.mutation_checks import refuse_backward
 from backlight.engine.node import GradientEdge, edge_from_public, origin
 from backlight.engine.tensor_state import LEAF, TensorState, edge_of, wrap
 from backlight.errors import ArgumentError, GraphError, ShapeError
@@ -15,6 +15,7 @@ from backlight.errors import ArgumentError, GraphError, ShapeError
 
 def backward_from(tensors, gradients, retain_graph, create_graph, inputs) -> None:
     """Add the gradients of `tensors` to the `.grad` of leaves, or of `inputs` where these are given."""
+    refuse_backward()
     keep = create_graph if retain_graph is None else retain_graph
     wanted = None if inputs is None else [inputs] if isinstance(inputs, TensorState) else list(inputs)
     if wanted is not None and not wanted:
@@ -176,9 +177,3 @@ def _warn_of_cycle() -> None:
         UserWarning,
         stacklevel=4,
     )
-
-
-@replaced_inside_transforms(backward_from)
-def _refused_inside_transforms(run, tensors, gradients, retain_graph, create_graph, inputs) -> None:
-    refuse_backward()
-    run(tensors, gradients, retain_graph, create_graph, inputs)

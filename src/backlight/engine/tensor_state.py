@@ -43,6 +43,18 @@ class _Leaf:
 LEAF = _Leaf()
 
 
+class _Transforms:
+    """How many function transforms are open in all threads: NOTE [Captured tensors] in engine/mutation_checks.py."""
+
+    __slots__ = ("open",)
+
+    def __init__(self):
+        self.open = 0
+
+
+transforms = _Transforms()
+
+
 class TensorState:
     """Slots that every op reads or writes, and defaults of attributes that few tensors have."""
 
@@ -78,17 +90,7 @@ def wrap(data, edge=None, storage=None):
     made = new(_classes[0])
     made._data = data
     made._edge = edge
-    made._storage = storage
-    made._view = None
-    return made
-
-
-def wrap_marked(data, edge=None, storage=None):
-    """The same as `wrap`, while a transform is open: NOTE [Captured tensors] in engine/mutation_checks.py."""
-    made = new(_classes[0])
-    made._data = data
-    made._edge = edge
-    made._storage = new_storage() if storage is None and modes.marks else storage
+    made._storage = new_storage() if transforms.open and storage is None and modes.marks else storage
     made._view = None
     return made
 
@@ -98,6 +100,9 @@ def storage_of(tensor):
     storage = tensor._storage
     if storage is None:
         storage = tensor._storage = Storage()
+    if transforms.open and not storage.born and tensor._view is None:  # it notes how old the tensor's node is
+        edge = tensor._edge
+        storage.born = getattr(getattr(edge, "node", edge), "sequence", 0)
     return storage
 
 
@@ -136,17 +141,6 @@ def replace_memory(tensor, data: np.ndarray, memory: np.ndarray | None) -> None:
             apart.version, apart.writer, apart.born = storage.version, storage.writer, storage.born
         tensor._storage = apart
     tensor._data = data
-
-
-def storage_marked(tensor):
-    """The same as `storage_of`, while a transform is open: the storage notes how old the tensor's node is."""
-    storage = tensor._storage
-    if storage is None:
-        storage = tensor._storage = Storage()
-    if not storage.born and tensor._view is None:
-        edge = tensor._edge
-        storage.born = getattr(getattr(edge, "node", edge), "sequence", 0)
-    return storage
 
 
 def edge_of(tensor):

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.engine.grad_mode import modes
-from backlight.engine.mutation_checks import is_leaf_inside, opened
+from backlight.engine.mutation_checks import is_leaf_inside
 from backlight.engine.node import Node, next_sequence, origin
 from backlight.engine.provenance import user_place
 from backlight.engine.storage import InferenceStorage
-from backlight.engine.tensor_state import new, storage_of, the_tensor_class, writable
+from backlight.engine.tensor_state import new, storage_of, the_tensor_class, transforms, writable
 from backlight.errors import GraphError, ShapeError
 
 PLAIN = "plain"
@@ -85,7 +85,7 @@ def check_may_write(tensor) -> None:
         RuntimeError: it is a leaf that requires grad, a view of one, or a view whose history would be ambiguous.
     """
     check_view(tensor)
-    if tensor.requires_grad and (tensor.is_leaf or (opened.count and is_leaf_inside(tensor))):
+    if tensor.requires_grad and (tensor.is_leaf or (transforms.open and is_leaf_inside(tensor))):
         raise GraphError(
             "a leaf Variable that requires grad is being used in an in-place operation.\n  Change a leaf inside "
             "`with torch.no_grad():`, or compute a new tensor instead (x = x + 1, not x += 1)"
@@ -120,7 +120,7 @@ def check_view(tensor) -> None:
         )
     if kind is CUSTOM:
         raise GraphError(f"Output {number} of {name} is a view and is being modified inplace. {MADE_BY_CUSTOM}{made}")
-    if (base.is_leaf or (opened.count and is_leaf_inside(base))) and (tensor.requires_grad or base.requires_grad):
+    if (base.is_leaf or (transforms.open and is_leaf_inside(base))) and (tensor.requires_grad or base.requires_grad):
         raise GraphError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation.\n  Write to a clone "
             f"of the leaf, or inside `with torch.no_grad():`{made}"

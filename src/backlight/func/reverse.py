@@ -16,7 +16,6 @@ from backlight.func.arguments import (
     select_arguments,
     with_aux,
 )
-from backlight.ops import mutation_checks  # noqa: F401 - it declares what writes do inside transforms
 from backlight.ops.type_promotion import is_float
 from backlight.transforms.pytrees import flatten, leaves_of, mapped, unflatten
 from backlight.transforms.vmap.batched_gradients import RecordedInputs

@@ -1,13 +1,14 @@
 """Which Python functions of our engine are reported to watchers besides ops: creation, writes, exits, modules."""
 
+import importlib
 import sys
-from types import FunctionType
+from collections.abc import Callable
 
-from backlight.autograd.function import Function
+from backlight.autograd.function import applied
 from backlight.codegen.declaration import TABLE
-from backlight.dispatch.arguments.checked import unwrapped
-from backlight.dispatch.dispatcher import InterceptedFunction, register_intercepted, rename_ops
-from backlight.dispatch.observation import local, notify_call
+from backlight.dispatch.arguments.checked import wrapper_of
+from backlight.dispatch.dispatcher import report_calls, report_calls_by
+from backlight.dispatch.observation import Observation, notify_call
 from backlight.dispatch.profile_names import public_name
 from backlight.nn.modules.module import Module
 from backlight.ops.indexing import index_selection, masking
@@ -30,57 +31,46 @@ def note_functions() -> None:
     _noted.append(True)
     writes = (name for name in dir(Tensor) if name.endswith("_") and not name.endswith("__"))
     data = next(vars(kind)["data"] for kind in Tensor.__mro__ if "data" in vars(kind))
-    named = {
-        getattr(module, name): name
-        for module in (creation, random_factories, factories, ranges)
-        for name in module.__all__
-    }
+    package = importlib.import_module("backlight")  # the top package is on no floor
+    modules = (creation, random_factories, factories, ranges)
+    named = {getattr(package, name): name for module in modules for name in module.__all__}
     named |= {getattr(Tensor, name): name for name in (*METHODS, *writes)}
-    named |= {data.fget: "data", data.fset: "data", masking.nonzero: "nonzero", index_selection.one_hot: "one_hot"}
-    for function, name in ((unwrapped(function), name) for function, name in named.items()):
-        if isinstance(function, FunctionType) and not any(hasattr(function, mark) for mark in REPORT_THEMSELVES):
-            register_intercepted(InterceptedFunction(function, name))
-    register_intercepted(_ModuleCall(Module.__call__))
-    register_intercepted(_FunctionCall(Function.__dict__["apply"].__func__))
+    named |= {data.fget: "data", data.fset: "data"}
+    named |= {wrapper_of(masking.nonzero): "nonzero", wrapper_of(index_selection.one_hot): "one_hot"}
+    for function, name in named.items():
+        if not any(hasattr(function, mark) for mark in REPORT_THEMSELVES) and not hasattr(function, "op"):
+            report_calls(function, name)
+    report_calls_by(Module.__call__, run_module)
+    report_calls_by(applied, apply_function)
     for declared in TABLE.values():
         declared.display_name = public_name(declared.name)
-    rename_ops()
 
 
-class _FunctionCall(InterceptedFunction):
-    """A user's Function, reported by its class's name, after the ops of its forward."""
+def apply_function(observation: Observation, function: Callable, args: tuple, kwargs: dict):
+    """Apply a user's Function, and report that by its class's name, after the ops of its forward."""
+    out = function.__wrapped__(*args, **kwargs)
+    notify_call(observation, args[0].__name__, args[1:], kwargs, out, sys._getframe(1))
+    return out
 
-    def dispatch(self, args: tuple, kwargs: dict):
-        """Apply it, and report that."""
-        observation = local.observation
-        out = self.original(*args, **kwargs)
-        if observation is not None and not observation.inside:
-            notify_call(observation, args[0].__name__, args[1:], kwargs, out, sys._getframe(1))
+
+def run_module(observation: Observation, function: Callable, args: tuple, kwargs: dict):
+    """Run a module, and tell when it begins and ends."""
+    if observation.silent:
+        return function.__wrapped__(*args, **kwargs)
+    module, running = args[0], observation.modules
+    path = path_of(module, observation)
+    running.append((module, path))
+    out = None
+    try:
+        observation.notify(observation.entered, module, path)
+        out = function.__wrapped__(*args, **kwargs)
         return out
+    finally:
+        running.pop()
+        observation.notify(observation.left, module, path, out)
 
 
-class _ModuleCall(InterceptedFunction):
-    """A module's call: entered, run, left."""
-
-    def dispatch(self, args: tuple, kwargs: dict):
-        """Run the module, and tell when it begins and ends."""
-        observation = local.observation
-        if observation is None or observation.silent:
-            return self.original(*args, **kwargs)
-        module, running = args[0], observation.modules
-        path = path_of(module, observation)
-        running.append((module, path))
-        out = None
-        try:
-            observation.notify(observation.entered, module, path)
-            out = self.original(*args, **kwargs)
-            return out
-        finally:
-            running.pop()
-            observation.notify(observation.left, module, path, out)
-
-
-CALLS_MODULES = _ModuleCall.dispatch.__code__
+CALLS_MODULES = run_module.__code__
 
 
 def path_of(module, observation) -> str:

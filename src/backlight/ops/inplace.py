@@ -15,9 +15,10 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import interpreted
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.grad_mode import modes
+from backlight.engine.mutation_checks import refuse_captured
 from backlight.engine.provenance import user_place
 from backlight.engine.storage import Storage
-from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
+from backlight.engine.tensor_state import TensorState, storage_of, transforms, wrap, writable
 from backlight.engine.views import check_may_write, has_history
 from backlight.errors import ShapeError
 from backlight.ops.memory_overlap import refuse_overlaps
@@ -52,6 +53,8 @@ def inplace(public, name: str | None = None, *, ufunc=None):
 
 def write_op(public, name: str, target, args: tuple, kwargs: dict):
     """Write an op's result into its first argument, recorded if need be; return that."""
+    if transforms.open:
+        refuse_captured(target, name, args, kwargs)
     recording = modes.grad_enabled
     if recording and (has_history(target) or _any_requires_grad(args, kwargs)):
         check_may_write(target)
@@ -68,6 +71,8 @@ def write_op(public, name: str, target, args: tuple, kwargs: dict):
 
 def written_directly(target, operand, ufunc, name: str) -> bool:
     """Let a ufunc write its result into a tensor's memory, if nothing else is to be done; return whether it did."""
+    if transforms.open:
+        return False
     data, edge = target._data, target._edge
     if data.__class__ is not np.ndarray or data.dtype.kind != "f" or interpreted.blocks:
         return False
@@ -98,6 +103,8 @@ def write_over(target, public, values: tuple, name: str) -> None:
 
     No gradient flows to the old values of a view; the gradient of its base's other elements bypasses the view.
     """
+    if transforms.open:
+        refuse_captured(target, name, values)
     if target._view is None:
         write(target, public(target, *values), name)
         return
@@ -164,6 +171,8 @@ def store(target, values, name: str) -> None:
     Raises:
         RuntimeError: the memory overlaps itself, or the tensor was made in inference mode and recording is on.
     """
+    if transforms.open and name.endswith("_"):  # `out=` may write to what was captured, as in PyTorch
+        refuse_captured(target, name, (wrap(values) if isinstance(values, (np.ndarray, np.generic)) else values,))
     refuse_writing(target, name)
     begin_write(target, name)
     _put(target, values)
@@ -193,6 +202,8 @@ def refuse_writing(target, name: str = "") -> None:
 
     Guards of the memory (`GuardedStorage`) are called.
     """
+    if transforms.open and name.endswith("_"):
+        refuse_captured(target, name)
     storage = storage_of(target)
     if storage.__class__ is not Storage:
         storage.before_write()
@@ -277,6 +288,8 @@ def _class_of_inplace_form(cls: type) -> type:
 
 def alias_before_reshape(target, name: str, args: tuple):
     """Return an alias of a tensor, with its memory and history, before the tensor is reshaped in place."""
+    if transforms.open:
+        refuse_captured(target, name, args)
     source = wrap(writable(target), target._edge)
     if interpreted.blocks:
         copy_tangents(target, source, cloned=False)

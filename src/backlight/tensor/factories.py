@@ -7,6 +7,7 @@ shape, dtype and memory layout from a tensor.
 import numpy as np
 
 from backlight.codegen.runtime_support import is_number
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError
@@ -112,6 +113,7 @@ def _model(function: str, input) -> np.ndarray:
     return model_of(input._data)
 
 
+@composite_function
 def zeros_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
@@ -120,6 +122,7 @@ def zeros_like(
     return made(array, requires_grad, device, layout, pin_memory)
 
 
+@composite_function
 def ones_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
@@ -128,6 +131,7 @@ def ones_like(
     return made(array, requires_grad, device, layout, pin_memory)
 
 
+@composite_function
 def empty_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
@@ -137,6 +141,7 @@ def empty_like(
     return made(make(model, kind, numpy_order(memory_format)), requires_grad, device, layout, pin_memory)
 
 
+@composite_function
 def full_like(
     input,
     fill_value,

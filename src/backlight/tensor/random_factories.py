@@ -5,6 +5,7 @@ import operator
 import numpy as np
 
 from backlight.codegen.runtime_support import broadcast_problem
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype, iinfo, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
@@ -45,6 +46,7 @@ MOST_CATEGORIES = 2**24
 MOST_RATE = 2.0**62
 
 
+@composite_function
 def rand(
     *sizes, size=None, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
@@ -53,6 +55,7 @@ def rand(
     return made(uniform_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout, pin_memory)
 
 
+@composite_function
 def randn(
     *sizes, size=None, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
@@ -61,6 +64,7 @@ def randn(
     return made(normal_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout, pin_memory)
 
 
+@composite_function
 def randint(
     low=0,
     high=None,
@@ -102,6 +106,7 @@ def _limits(function: str, place: int, low, high) -> tuple[int, int]:
     return _integer(function, "low", place, low), _integer(function, "high", place + 1, high)
 
 
+@composite_function
 @storage_errors
 def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor of the numbers below `n` in random order.
@@ -148,18 +153,21 @@ def _places(function: str, input, dtype, memory_format) -> np.ndarray:
     return np.empty_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
 
 
+@composite_function
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
     """Make a tensor shaped as `input`, of numbers drawn uniformly from [0, 1)."""
     places = _places("rand_like", input, dtype, memory_format)
     return made(uniform_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout)
 
 
+@composite_function
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
     """Make a tensor shaped as `input`, of standard normal numbers."""
     places = _places("randn_like", input, dtype, memory_format)
     return made(normal_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout)
 
 
+@composite_function
 def randint_like(
     input,
     low,
@@ -178,6 +186,7 @@ def randint_like(
     return made(numbers, requires_grad, device, layout)
 
 
+@composite_function
 def normal(
     mean,
     std=1.0,
@@ -226,6 +235,7 @@ def normal(
     return draws.drawn_normal(mean, std, numbers)
 
 
+@composite_function
 def bernoulli(input, p: float | None = None, *, generator=None):
     """Make a tensor of 1 with the probabilities in `input`, else of 0; with `p`, of 1 with that probability for all.
 
@@ -240,6 +250,7 @@ def bernoulli(input, p: float | None = None, *, generator=None):
     return draws.drawn_bernoulli(input, numbers.astype(input._data.dtype))
 
 
+@composite_function
 def poisson(input, generator=None):
     """Make a tensor of counts of the Poisson distribution, with the rates in `input`.
 
@@ -255,6 +266,7 @@ def poisson(input, generator=None):
     return draws.drawn_poisson(input, distributions.poisson(twister_of(generator), rates).astype(rates.dtype))
 
 
+@composite_function
 @storage_errors
 def multinomial(input, num_samples: int, replacement: bool = False, *, generator=None):
     """Draw `num_samples` indices from each row of `input`, whose values are the weights.

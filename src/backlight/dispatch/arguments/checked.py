@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from backlight.dispatch.arguments.kinds import TYPES
+from backlight.dispatch.dispatcher import dispatch, dispatching, public_function
+from backlight.dispatch.interpreters import UNHANDLED
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import BacklightError
 from backlight.kernels.native import core
@@ -25,6 +27,11 @@ OUR_FILES += (str(Path(__file__).parent.parent.parent), "<backlight ", "<__array
 UNCHECKED = frozenset(["is_tensor", "numel", "is_floating_point", "is_complex", "dim", "ndimension", "size", "item"])
 UNCHECKED |= {"tensor", "as_tensor"}  # they take any data, and check it themselves
 UNCHECKED |= {"squeeze"}  # its ops check its arguments, and a wrapper costs 7 %
+
+# Methods and properties that are public for all their names, and those that classes answer for by other means.
+DISPATCHED = frozenset({"_base", "_version"})
+NOT_DISPATCHED = frozenset(["__init__", "__init_subclass__", "__new__", "__class_getitem__", "__torch_function__"])
+NOT_DISPATCHED |= {"__array_function__", "__array_namespace__", "__array_ufunc__", "__iter__", "__getattr__"}
 
 _names: dict[object, str] = {}  # a function that the namespaces show -> its public name
 _wrappers: dict[tuple[FunctionType, bool], object] = {}  # a Python function, whether for array_api -> its wrapper
@@ -77,12 +84,13 @@ def checked(function, name: str):
         if core is not None and not isinstance(function, type) and type(function).__module__ == core.__name__:
             if (
                 name[0] != "." and _names.get(function, ".")[0] == "."
-            ):  # a method, too: argument positions count as the function's
+            ):  # a method, too: arguments count as the function's
                 _names[function] = name
-            _names.setdefault(function, name)
+            if _names.setdefault(function, name) == name and hasattr(type(function), "shown_as"):
+                _show_as(function, *_place(name))
         return function
     if function.__name__ in UNCHECKED and not name.startswith("array_api."):  # which has functions of its own
-        return function
+        return _wrappers.setdefault((function, False), public_function(function))
     # The standard's namespace has functions of its own names and rules, so what it shows stands alone.
     key = function, name.startswith("array_api.")
     if key not in _wrappers:
@@ -94,6 +102,11 @@ def checked(function, name: str):
         _show_as(_wrappers[key], *_place(name))
         _names[_wrappers[key]] = name
     return _wrappers[key]
+
+
+def wrapper_of(function):
+    """Return what the namespaces show for a Python function."""
+    return _wrappers.get((function, False), function)
 
 
 def _place(name: str) -> tuple[str, str]:
@@ -129,6 +142,10 @@ def _make_wrapper(function: FunctionType, module: str, name: str):
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
+        if dispatching.active:
+            out = dispatch(None, wrapper, args, kwargs)
+            if out is not UNHANDLED:
+                return out
         kinds = _kind(args), *kwargs, *map(_kind, kwargs.values())
         if kinds not in taken:
             if (problem := refused(wrapper, args, kwargs)) is not None:
@@ -164,13 +181,27 @@ def with_checks(namespace: dict, names: Iterable[str], module: str = "backlight"
 
 
 def check_methods(cls: type) -> None:
-    """Wrap a class's methods, inherited ones too, so that their failed calls are explained."""
-    for owner in cls.__mro__:
+    """Wrap a class's methods and properties, inherited ones too: they are dispatched, and failed calls explained."""
+    for owner in cls.__mro__[:-1]:
         for name, value in list(vars(owner).items()):
-            if name[0] != "_" and name not in vars(cls) and type(value) is FunctionType:
-                setattr(cls, name, checked(value, f".{name}"))
-            elif name[0] != "_" and callable(value):
-                checked(value, f".{name}")
+            if name in vars(cls) and owner is not cls:
+                continue
+            if name[0] != "_":
+                found = _checked_property(value) if type(value) is property else value
+                found = checked(found, f".{name}") if callable(found) else found
+            elif name in DISPATCHED or name.endswith("__"):
+                found = _checked_property(value) if type(value) is property else value
+                found = public_function(found) if type(found) is FunctionType and name not in NOT_DISPATCHED else found
+            else:
+                continue
+            if found is not value:
+                setattr(cls, name, found)
+
+
+def _checked_property(value: property) -> property:
+    """Return a property whose functions are dispatched."""
+    accessors = (value.fget, value.fset, value.fdel)
+    return property(*(public_function(one) if type(one) is FunctionType else one for one in accessors), value.__doc__)
 
 
 if core is not None:

@@ -3,6 +3,7 @@
 from backlight.devices import device as device_kind
 from backlight.devices import require_cpu
 from backlight.dispatch.arguments.checked import UNFORESEEN, explained_module
+from backlight.dispatch.dispatcher import public_function
 from backlight.dtypes import bfloat16, dtype, float16, float32, float64
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, MissingMethodError, UnsupportedError
@@ -42,6 +43,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
 
     training: bool
 
+    @public_function
     def __call__(self, *args, **kwargs):
         try:
             if self._hooks is None:

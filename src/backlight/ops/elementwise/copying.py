@@ -5,6 +5,7 @@ import numpy as np
 from backlight import dtypes
 from backlight.codegen.declaration import op
 from backlight.devices import require_cpu
+from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, ValueProblem
 from backlight.layouts import contiguous_format, memory_format, numpy_order, preserve_format
@@ -142,6 +143,7 @@ def copied_src(grad, src_shape, src_dtype, ops):
     return ops.to_copy(grad if grad.shape == src_shape else ops.sum_to_size(grad, src_shape), src_dtype)
 
 
+@composite_function
 def copy_into(self, src, non_blocking=False):
     """Write the elements of `src`, broadcast and cast, into this tensor, and return it.
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from backlight.codegen.declaration import op
+from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
 from backlight.ops.inplace import store, will_record, write_over
@@ -72,6 +73,7 @@ def fill(input, value):
     return fill_tensor(input, value) if isinstance(value, TensorState) else fill_number(input, value)
 
 
+@composite_function
 def fill_into(self, value):
     """Write one value, a number or a 0-d tensor, to all elements of this tensor, and return it."""
     if isinstance(value, TensorState):
@@ -91,6 +93,7 @@ def fill_into(self, value):
     return self
 
 
+@composite_function
 def zero_into(self):
     """Write zeros to all elements of this tensor, and return it."""
     if will_record(self):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.half_precision import is_half
@@ -14,6 +15,7 @@ from backlight.ops.type_promotion import is_float
 __all__ = []
 
 
+@composite_function
 def embedding_bag(
     input,
     weight,

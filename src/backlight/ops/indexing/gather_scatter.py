@@ -9,6 +9,7 @@ positions counted row by row.
 import numpy as np
 
 from backlight.codegen.declaration import op
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
@@ -358,6 +359,7 @@ def take_along_dim(input, indices, dim=None):
     return gather(input, dim, expand(indices, rest[:dim] + wanted[dim : dim + 1] + rest[dim + 1 :]))
 
 
+@composite_function
 def counted_from_start(indices, size: int):
     """Return indices with negative ones counted from the start."""
     data = indices._data

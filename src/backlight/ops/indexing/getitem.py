@@ -13,6 +13,7 @@ from types import EllipsisType, NoneType
 
 import numpy as np
 
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap, writable
@@ -290,6 +291,7 @@ def _as_element(value, kind):
     return wrap(np.asarray(element(value, kind, checks_halves=False)))
 
 
+@composite_function
 def set_where(input, mask, value) -> None:
     """Carry out `input[mask] = value`; one value for all places is cast, and written without looking them up."""
     if not isinstance(value, TensorState):

@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from backlight.codegen.declaration import Arrays, op
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.observation import end_write
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import writable
@@ -135,6 +136,7 @@ def put_at_values(grad, values_shape, indices, places, ops):
 _put_recorded = inplace(put_at, "index_put_")
 
 
+@composite_function
 def put_into(self, values, indices, places) -> None:
     """Write values at the places that index tensors name together."""
     if will_record(self, values):

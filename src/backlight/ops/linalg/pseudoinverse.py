@@ -4,6 +4,7 @@ import numpy as np
 
 from backlight import return_types
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ShapeError
@@ -92,6 +93,7 @@ def pseudoinverse_gradient(grad, matrix, inverse):
     return found + outer - (outer @ inverse) @ matrix
 
 
+@composite_function
 def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None):
     """Return the pseudoinverses of matrices.
 
@@ -127,6 +129,7 @@ def count_of_values(xp, input, atol: Array | None = None, rtol: Array | None = N
     return xp.add.reduce(over, -1, xp.int64)
 
 
+@composite_function
 def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None):
     """Return how many singular values are not 0, as int64.
 

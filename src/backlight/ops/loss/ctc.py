@@ -3,6 +3,7 @@
 import numpy as np
 
 from backlight.codegen.declaration import op
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
@@ -59,6 +60,7 @@ def _constant(array):
 # --- what users call --------------------------------------------------------------------------------------------------
 
 
+@composite_function
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """Return the negative log-likelihood of texts that are shorter than the signals that say them.
 

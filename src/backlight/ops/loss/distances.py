@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError
@@ -28,6 +29,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     return ((x1 / raised_length(x1, dim, eps)) * (x2 / raised_length(x2, dim, eps))).sum(dim)
 
 
+@composite_function
 def raised_length(x, dim, eps):
     """Return the lengths of vectors, raised to eps; the gradient is that of the length itself, as in PyTorch."""
     length = x.norm(2, dim, keepdim=True)

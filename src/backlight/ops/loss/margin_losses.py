@@ -1,5 +1,6 @@
 """Losses that require a margin between scores: ranking, hinge, triplet."""
 
+from backlight.dispatch.dispatcher import composite_function
 from backlight.errors import ShapeError, ValueProblem
 from backlight.ops.elementwise.activations import logsigmoid, relu
 from backlight.ops.elementwise.where_clamp import where
@@ -121,6 +122,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     return reduced(losses.sum(-1) / input._data.shape[-1], reduction)
 
 
+@composite_function
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Return Σ max(0, margin − input[target] + input[other])^p over the other classes, divided by their number.
 
@@ -160,6 +162,7 @@ def _check_targets(target, classes: int) -> None:
         )
 
 
+@composite_function
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """Return Σ max(0, 1 − input[target] + input[other]) over targets and other classes, divided by the classes.
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.observation import begin_write, end_write
 from backlight.engine.provenance import user_place
 from backlight.engine.tensor_state import writable
@@ -122,6 +123,7 @@ def batch_norm(
     return batch_norm_with_statistics(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
+@composite_function
 def batch_norm_with_statistics(input, running_mean, running_var, weight, bias, training, momentum, eps):
     """Return what `batch_norm` does, and the means and variances that it used; move the running ones."""
     check_channels(input, running_mean, running_var, weight, bias, training)
@@ -223,6 +225,7 @@ def check_several(shape, what: str, shown=None) -> None:
         raise ValueProblem(f"Expected more than 1 {what} when training, got input size {size}: one has no variance")
 
 
+@composite_function
 def instance_norm(
     input,
     running_mean=None,

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError
 from backlight.kernels.half_precision import rounded, widened
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 
+@composite_function
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Return layer norm and, for each row, the mean and 1 / √(variance + eps)."""
     out = layer_norm(input, normalized_shape, weight, bias, eps)
@@ -27,6 +29,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     return out, *_mean_and_inverse(rows, eps, shape, input._data.dtype)
 
 
+@composite_function
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803 - PyTorch's names
     """Return group norm and, for each group of each example, the mean and 1 / √(variance + eps).
 
@@ -61,6 +64,7 @@ def _mean_and_inverse(rows: np.ndarray, eps: float, shape: tuple, kind: np.dtype
     return [wrap(np.asarray(rounded(found.reshape(shape), kind))) for found in (mean, inverse)]
 
 
+@composite_function
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """Return batch norm and, when training, each channel's mean and 1 / √(variance + eps); else two empty tensors."""
     out, mean, variance = batch_norm_with_statistics(

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 
 from backlight.codegen.declaration import op
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError, ValueProblem
@@ -96,6 +97,7 @@ def _is_identity(input, p: float, train: bool) -> bool:
     return p == 0 or not train or not input._data.size
 
 
+@composite_function
 def dropout(input, p=0.5, train=True, inplace=False):
     """Set each element to 0 with probability p, and divide the others by 1 − p.
 
@@ -145,16 +147,19 @@ def native_dropout_backward_grad_output(grad, mask, scale, ops):
     return ops.native_dropout_backward(grad, mask, scale)
 
 
+@composite_function
 def feature_dropout(input, p=0.5, train=True, inplace=False):
     """Set whole channels (dim 1) to 0 with probability p, and divide the others by 1 − p."""
     return input if _is_identity(input, p, train) else _scaled(input, p, _features(input._data), inplace)
 
 
+@composite_function
 def alpha_dropout(input, p=0.5, train=False, inplace=False):
     """Set elements to SELU's saturation with probability p, keeping mean and variance."""
     return input if _is_identity(input, p, train) else _saturated(input, p, input._data, inplace)
 
 
+@composite_function
 def feature_alpha_dropout(input, p=0.5, train=False, inplace=False):
     """Set whole channels (dim 1) to SELU's saturation with probability p, keeping mean and variance."""
     return input if _is_identity(input, p, train) else _saturated(input, p, _features(input._data), inplace)

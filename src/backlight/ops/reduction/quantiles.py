@@ -5,6 +5,7 @@ import numpy as np
 from backlight import return_types
 from backlight.codegen.declaration import op
 from backlight.codegen.op_table import TENSOR_OPS
+from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import DimError, ShapeError, UnsupportedError
 from backlight.kernels.half_precision import rounded, widened
@@ -169,6 +170,7 @@ def mode(input, dim=-1, keepdim=False):
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
+@composite_function
 @with_numpy_names
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     """Return the q-th quantiles (q from 0 to 1, a number or a 1-d tensor) of all elements or along `dim`.
@@ -179,6 +181,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
+@composite_function
 @with_numpy_names
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     """Return the q-th quantiles as `quantile` does, of the elements that are not NaN."""

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from backlight.codegen.declaration import op
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError, UnsupportedError
@@ -28,6 +29,7 @@ _KINDS = {
 }
 
 
+@composite_function
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
     """Return the sum, mean, product, maximum or minimum of each segment of `data` along `axis`.
 

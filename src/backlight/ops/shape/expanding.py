@@ -6,6 +6,7 @@ import numpy as np
 
 from backlight.codegen.declaration import op
 from backlight.codegen.runtime_support import sum_to_shape
+from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError
 from backlight.layouts import contiguous_format
@@ -199,6 +200,7 @@ def tile(input, *counts, dims=()):
     return repeated(input, (1,) * (input._data.ndim - len(counts)) + tuple(counts)) if counts else clone(input)
 
 
+@composite_function
 @storage_errors
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Repeat each element, or each slice along `dim`, as often as `repeats` says: once for all, or for each.

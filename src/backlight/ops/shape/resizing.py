@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.observation import end_write
 from backlight.engine.tensor_state import memory_of, replace_memory
 from backlight.errors import GraphError, ShapeError
@@ -12,6 +13,7 @@ from backlight.ops.shape.striding import storage_offset_of, strided_memory
 from backlight.sizes import allocated, check_storage, size_from
 
 
+@composite_function
 def resize_(self, *sizes, memory_format=None):
     """Take on another size: the first elements in memory stay, new ones are undefined; return the tensor.
 

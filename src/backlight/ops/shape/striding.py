@@ -6,6 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.codegen.declaration import op
+from backlight.dispatch.dispatcher import composite_function
 from backlight.engine.tensor_state import memory_of, wrap, writable
 from backlight.engine.views import positions_in, same_part, shown_by_strides
 from backlight.errors import ShapeError
@@ -91,6 +92,7 @@ def strided_view_tangent(tangent, input, positions, data, ops):
     return ops.as_strided(tangent, positions, same_part(writable(tangent), writable(input), data))
 
 
+@composite_function
 @storage_errors
 def as_strided(input, size, stride, storage_offset=None):
     """Return a view with any size, strides and offset (counted in elements) into the memory of the tensor's base.
@@ -169,6 +171,7 @@ def strided_scatter_src(grad, positions, ops):
     return ops.take_positions(grad, positions=positions)
 
 
+@composite_function
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """Return a copy of `input` in which what `as_strided` would show is replaced by `src`."""
     data = strided_memory(input, tuple(size), tuple(stride), storage_offset)
@@ -176,6 +179,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     return strided_scatter(input, src, positions_in(input, wrap(data)))
 
 
+@composite_function
 def fill_diagonal_(input, fill_value, wrap=False):
     """Write one value to the main diagonal, of more than two dims all equal; return the tensor.
 

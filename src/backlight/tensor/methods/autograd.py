@@ -9,7 +9,7 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.hook_calls import keep_gradient, register_tensor_hook
 from backlight.engine.hooks import HookDict, RemovableHandle
-from backlight.engine.mutation_checks import mark_as_alias, opened, refuse_inside, replaced_inside_transforms
+from backlight.engine.mutation_checks import mark_as_alias, refuse_inside
 from backlight.engine.node import node_and_number, origin
 from backlight.engine.run_backward import backward_from
 from backlight.engine.storage import InferenceStorage, stored_in
@@ -20,6 +20,7 @@ from backlight.engine.tensor_state import (
     replace_memory,
     storage_for_alias,
     storage_of,
+    transforms,
     wrap,
     writable,
 )
@@ -81,7 +82,7 @@ class GraphMethods:
 
     def requires_grad_(self, requires_grad: bool = True):
         """Set `requires_grad` and return the tensor itself."""
-        if interpreted.blocks or opened.count:
+        if interpreted.blocks or transforms.open:
             refuse_inside("requires_grad_", "(or perhaps using torch.autograd.functional.* APIs) ")
         if requires_grad and self._edge is None and not is_float(self._data.dtype):
             raise GraphError(
@@ -161,7 +162,7 @@ class GraphMethods:
         Raises:
             RuntimeError: the tensor does not require grad.
         """
-        if interpreted.blocks or opened.count:
+        if interpreted.blocks or transforms.open:
             refuse_inside("retain_grad")
         if self._edge is None:
             raise GraphError(
@@ -243,7 +244,10 @@ class GraphMethods:
         storage, memory = self._storage, noted_memory(self)
         if storage.__class__ is not InferenceStorage:
             storage = None if memory is None else stored_in(memory)
-        return wrap(writable(self), None, storage)
+        alias = wrap(writable(self), None, storage)
+        if transforms.open:
+            mark_as_alias(alias, self)
+        return alias
 
     @data.setter
     def data(self, value) -> None:
@@ -289,10 +293,3 @@ class GraphMethods:
         return writable(self).view()
 
     __hash__ = object.__hash__
-
-
-@replaced_inside_transforms(GraphMethods.data.fget)
-def _data_inside_transforms(run, tensor):
-    alias = run(tensor)
-    mark_as_alias(alias, tensor)
-    return alias

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import the_tensor_class
 from backlight.sizes import allocated, size_from
@@ -24,18 +25,21 @@ class CreationMethods:
         kind = to_numpy_dtype(dtype) or self._data.dtype
         return made(copied(data, kind), requires_grad, device, None, pin_memory)
 
+    @composite_function
     def new_zeros(self, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         """Return a tensor filled with 0."""
         shape = size_from("new_zeros", sizes if size is None else (size,))
         array = allocated(np.zeros, shape, to_numpy_dtype(dtype) or self._data.dtype)
         return made(array, requires_grad, device, layout, pin_memory)
 
+    @composite_function
     def new_ones(self, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         """Return a tensor filled with 1."""
         shape = size_from("new_ones", sizes if size is None else (size,))
         array = allocated(np.ones, shape, to_numpy_dtype(dtype) or self._data.dtype)
         return made(array, requires_grad, device, layout, pin_memory)
 
+    @composite_function
     def new_full(
         self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
     ):
@@ -51,6 +55,7 @@ class CreationMethods:
             pin_memory=pin_memory,
         )
 
+    @composite_function
     def new_empty(self, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         """Return an uninitialised tensor."""
         shape = size_from("new_empty", sizes if size is None else (size,))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.tensor_state import TensorState, wrap, writable
@@ -96,14 +97,17 @@ class RandomMethods:
 
     __slots__ = ()
 
+    @composite_function
     def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator=None):
         """Fill with numbers drawn uniformly from [from_, to)."""
         return _overwrite(self, uniform_numbers(writable(self), from_, to, generator), "uniform_")
 
+    @composite_function
     def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator=None):
         """Fill with normal numbers."""
         return _overwrite(self, normal_numbers(writable(self), mean, std, generator), "normal_")
 
+    @composite_function
     def random_(self, from_: int | None = None, to: int | None = None, *, generator=None):
         """Fill with integers: `random_(to)`, `random_(from, to)`, or from all that the dtype holds exactly."""
         array, twister = writable(self), twister_of(generator)
@@ -114,6 +118,7 @@ class RandomMethods:
             numbers = random_integers(array, low, high, generator)
         return _overwrite(self, numbers, "random_")
 
+    @composite_function
     def bernoulli_(self, p=0.5, *, generator=None):
         """Fill with 1 with probability `p`, a number or a tensor of them, else with 0."""
         array, twister = writable(self), twister_of(generator)
@@ -126,6 +131,7 @@ class RandomMethods:
             numbers = in_memory_order(array, lambda count: distributions.bernoulli(twister, count, p))
         return _overwrite(self, numbers.astype(array.dtype), "bernoulli_")
 
+    @composite_function
     def exponential_(self, lambd: float = 1.0, *, generator=None):
         """Fill with numbers of the exponential distribution, of density lambd · exp(−lambd · x)."""
         if not is_float(self._data.dtype):
@@ -140,6 +146,7 @@ class RandomMethods:
             self, _numbers(self, lambda count: distributions.exponential(twister, count, lambd)), "exponential_"
         )
 
+    @composite_function
     def geometric_(self, p: float, *, generator=None):
         """Fill with the number of trials it takes to succeed, if each does with probability `p`."""
         if not 0 < p < 1:
@@ -149,6 +156,7 @@ class RandomMethods:
         twister = twister_of(generator)
         return _overwrite(self, _numbers(self, lambda count: distributions.geometric(twister, count, p)), "geometric_")
 
+    @composite_function
     def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *, generator=None):
         """Fill with numbers of the Cauchy distribution."""
         if not is_float(self._data.dtype):
@@ -163,6 +171,7 @@ class RandomMethods:
             self, _numbers(self, lambda count: distributions.cauchy(twister, count, median, sigma)), "cauchy_"
         )
 
+    @composite_function
     def log_normal_(self, mean: float = 1.0, std: float = 2.0, *, generator=None):
         """Fill with log-normal numbers: their logarithms have this mean and std."""
         require_float("log_normal_cpu", self._data.dtype)

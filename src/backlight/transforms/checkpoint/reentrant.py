@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from backlight.engine.mutation_checks import Transform
 from backlight.engine.node import Node
 from backlight.engine.tensor_state import TensorState
-from backlight.ops import mutation_checks  # noqa: F401 - it declares what writes do inside transforms
 
 
 def function_run_again(node: Node):

@@ -1,6 +1,5 @@
 """Batching rules of functions that are not ops."""
 
-from backlight.dispatch.dispatcher import composite_function
 from backlight.dispatch.interpreters import UNHANDLED
 from backlight.errors import GraphError
 from backlight.ops.indexing import embedding_bags, gather_scatter
@@ -25,7 +24,7 @@ _rules: dict = {}
 
 
 def function_rule(*functions, always: bool = False):
-    """Declare the decorated function to be the rule of the named functions.
+    """Declare the decorated function to be the rule of the named functions, each a `composite_function`.
 
     Args:
         always: call the rule even if no argument is batched.
@@ -33,7 +32,7 @@ def function_rule(*functions, always: bool = False):
 
     def declare(rule):
         for function in functions:
-            _rules[composite_function(function)] = (rule, always)
+            _rules[function] = (rule, always)
         return rule
 
     return declare
