@@ -8,6 +8,7 @@ from types import FunctionType, TracebackType
 import ml_dtypes
 import numpy as np
 
+from backlight.dispatch import torch_function
 from backlight.dispatch.arguments.kinds import TYPES
 from backlight.dispatch.dispatcher import dispatch, dispatching, public_function
 from backlight.dispatch.interpreters import UNHANDLED
@@ -150,7 +151,8 @@ def _make_wrapper(function: FunctionType, module: str, name: str):
         if kinds not in taken:
             if (problem := refused(wrapper, args, kwargs)) is not None:
                 raise problem
-            taken.add(kinds)
+            if not torch_function.installed.on:  # a subclass must not be kept alive
+                taken.add(kinds)
         try:
             return function(*args, **kwargs)
         except UNFORESEEN as problem:
