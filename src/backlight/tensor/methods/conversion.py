@@ -8,7 +8,6 @@ from backlight.engine.node import origin
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import GraphError, ValueProblem
 from backlight.layouts import layout, strided
-from backlight.ops.elementwise import complex_numbers
 from backlight.system.fork_safety import import_unforked
 from backlight.system.lazy_import import function_later
 from backlight.tensor.creation import from_numpy
@@ -145,12 +144,6 @@ class ConversionMethods:
     def is_distributed(self) -> bool:
         """Tell whether the tensor is distributed over processes: never."""
         return False
-
-    cdouble = complex_numbers.refusing("cdouble", "a complex128 tensor")
-    cfloat = complex_numbers.refusing("cfloat", "a complex64 tensor")
-    chalf = complex_numbers.refusing("chalf", "a complex32 tensor")
-    stft = complex_numbers.stft
-    istft = complex_numbers.istft
 
     def is_complex(self) -> bool:
         """Tell whether the elements are complex: never."""

@@ -1,11 +1,10 @@
-"""Tensor's methods that create tensors of its dtype, or draw by its values."""
+"""Tensor's methods that create tensors of its dtype."""
 
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import the_tensor_class
 from backlight.sizes import allocated, size_from
-from backlight.tensor import random_factories
 from backlight.tensor.creation import copied, made
 from backlight.tensor.factories import empty_strided, full, unwritten
 from backlight.torch_api.legacy_constructors import old_style
@@ -15,9 +14,6 @@ class CreationMethods:
     """Tensor's methods that create new tensors, by default of its dtype."""
 
     __slots__ = ()
-
-    bernoulli = random_factories.bernoulli
-    multinomial = random_factories.multinomial
 
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
         """Return a tensor that holds a copy of `data`."""

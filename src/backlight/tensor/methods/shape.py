@@ -1,4 +1,4 @@
-"""Tensor's methods that change a shape, a line each."""
+"""Tensor's methods that change a shape."""
 
 from math import prod
 
@@ -9,8 +9,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim
-from backlight.ops.inplace import inplace_view
-from backlight.ops.shape import expanding, reshaping, striding, transposing
+from backlight.ops.shape import expanding, reshaping, striding
 from backlight.sizes import Size, sizes_given
 
 
@@ -110,31 +109,3 @@ class ShapeMethods:
     def reshape_as(self, other):
         """Return `reshape(other.size())`."""
         return reshaping.reshape(self, other._data.shape)
-
-    reshape = reshaping.reshape
-    flatten = reshaping.flatten
-    unflatten = reshaping.unflatten
-    ravel = reshaping.ravel
-    squeeze = reshaping.squeeze
-    unsqueeze = reshaping.unsqueeze
-    squeeze_ = inplace_view(reshaping.squeeze, "squeeze_")
-    unsqueeze_ = inplace_view(reshaping.unsqueeze, "unsqueeze_")
-    sum_to_size = expanding.sum_to_size
-    broadcast_to = expanding.broadcast_to
-
-    transpose = transposing.transpose
-    transpose_ = inplace_view(transposing.transpose, "transpose_")
-    swapaxes_ = inplace_view(transposing.swapaxes, "swapaxes_")
-    swapdims_ = inplace_view(transposing.swapdims, "swapdims_")
-    t_ = inplace_view(transposing.t, "t_")
-    permute = transposing.permute
-    t = transposing.t
-    swapaxes = transposing.swapaxes
-    swapdims = transposing.swapdims
-    movedim = transposing.movedim
-    moveaxis = transposing.moveaxis
-    adjoint = transposing.adjoint
-    T = property(transposing.reversed_dims)
-    mT = property(transposing.matrix_transpose)
-    H = property(transposing.hermitian_transpose)
-    mH = property(transposing.adjoint)
