@@ -7,7 +7,7 @@ from backlight.ops.dims import normalise_dims
 from backlight.ops.elementwise.copying import cast
 from backlight.ops.shape import expanding, flipping, joining, reshaping, splitting, transposing
 from backlight.ops.type_promotion import common_dtype
-from backlight.tensor.interop.numpy_shapes import expand_dims
+from backlight.tensor.interop.numpy_counterparts import expand_dims
 
 __all__ = ["broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "matrix_transpose", "moveaxis"]
 __all__ += ["permute_dims", "repeat", "reshape", "roll", "squeeze", "stack", "tile", "unstack"]

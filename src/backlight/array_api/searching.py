@@ -6,7 +6,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.ops.elementwise import where_clamp
 from backlight.ops.indexing import gather_scatter
 from backlight.ops.reduction import extremes, sorting
-from backlight.tensor.interop.numpy_shapes import take as taken
+from backlight.tensor.interop.numpy_counterparts import take as taken
 
 __all__ = ["argmax", "argmin", "argsort", "nonzero", "searchsorted", "sort", "take", "take_along_axis"]
 __all__ += ["unique_all", "unique_counts", "unique_inverse", "unique_values", "where"]

@@ -12,7 +12,7 @@ from backlight.system.fork_safety import import_unforked
 from backlight.system.lazy_import import function_later
 from backlight.tensor.creation import from_numpy
 
-call_function = function_later("backlight.tensor.interop.numpy_shapes", "call_function")
+call_function = function_later("backlight.tensor.interop.numpy_functions", "call_function")
 call_ufunc = function_later("backlight.tensor.interop.numpy_ufuncs", "call_ufunc")
 deepcopy_attributes = function_later("backlight.tensor.pickling", "deepcopy_attributes")
 deepcopied = function_later("backlight.tensor.pickling", "deepcopied")
