@@ -1,7 +1,7 @@
 """The standard's linear algebra."""
 
 from backlight import linalg
-from backlight.array_api.moving import matrix_transpose
+from backlight.array_api.manipulation import matrix_transpose
 from backlight.linalg import cholesky, det, inv, matrix_power, slogdet, solve
 from backlight.ops.indexing import slicing
 from backlight.ops.linalg import contractions

@@ -18,19 +18,7 @@ from backlight.tensor.creation import copied
 from backlight.tensor.factories import unwritten
 from backlight.tensor.nested_sequences import is_sequence
 
-__all__ = [
-    "BFloat16Tensor",
-    "BoolTensor",
-    "ByteTensor",
-    "CharTensor",
-    "DoubleTensor",
-    "FloatTensor",
-    "HalfTensor",
-    "IntTensor",
-    "LongTensor",
-    "ShortTensor",
-    "set_default_tensor_type",
-]
+__all__ = [*(f"{kind.old_name}Tensor" for kind in dtypes.ALL), "set_default_tensor_type"]
 
 
 def old_style(cls: type, given: tuple, device=None, kind: np.dtype | None = None):
@@ -116,16 +104,7 @@ def _constructor(kind: dtypes.dtype) -> tensortype:
     return tensortype(f"{kind.old_name}Tensor", (), {"dtype": kind, "__doc__": doc, "__module__": "torch"})
 
 
-BFloat16Tensor = _constructor(dtypes.bfloat16)
-BoolTensor = _constructor(dtypes.bool)
-ByteTensor = _constructor(dtypes.uint8)
-CharTensor = _constructor(dtypes.int8)
-DoubleTensor = _constructor(dtypes.float64)
-FloatTensor = _constructor(dtypes.float32)
-HalfTensor = _constructor(dtypes.float16)
-IntTensor = _constructor(dtypes.int32)
-LongTensor = _constructor(dtypes.int64)
-ShortTensor = _constructor(dtypes.int16)
+globals().update({f"{kind.old_name}Tensor": _constructor(kind) for kind in dtypes.ALL})
 
 
 def set_default_tensor_type(t) -> None:
