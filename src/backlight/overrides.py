@@ -70,9 +70,7 @@ _IGNORED_METHODS = """
 __array_function__ __array_namespace__ __array_ufunc__ __class_getitem__ __init__ __init_subclass__ __iter__ __new__
 __torch_function__ as_subclass eig lstsq reinforce solve symeig
 """
-MAKERS = frozenset(_MAKERS.split())
-IGNORED = frozenset(_IGNORED.split())
-IGNORED_METHODS = frozenset(_IGNORED_METHODS.split())
+MAKERS, IGNORED, IGNORED_METHODS = (frozenset(names.split()) for names in (_MAKERS, _IGNORED, _IGNORED_METHODS))
 PRIVATE = frozenset({"_base", "_version"})
 
 # The methods that PyTorch has behind Python's operators
@@ -81,25 +79,9 @@ add add radd add sub sub mul mul rmul mul truediv div mod remainder pow pow matm
 ne ne neg neg abs abs pos positive iadd add_ isub sub_ imul mul_ itruediv div_ imod remainder_
 """
 OPERATORS = {f"__{name}__": method for name, method in zip(_OPERATORS.split()[::2], _OPERATORS.split()[1::2])}
-TWO_SIDED = frozenset(
-    f"__{side}{name}__"
-    for name in [
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "pow",
-        "matmul",
-        "and",
-        "or",
-        "xor",
-        "lshift",
-        "rshift",
-    ]
-    for side in ("", "r", "i")
-) | {f"__{name}__" for name in ["lt", "le", "gt", "ge", "eq", "ne", "rdiv"]}
+_TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+TWO_SIDED = frozenset(f"__{side}{name}__" for name in _TWO_SIDED.split() for side in ("", "r", "i"))
+TWO_SIDED |= {f"__{name}__" for name in ("lt", "le", "gt", "ge", "eq", "ne", "rdiv")}
 
 Public = FunctionType | BuiltinFunctionType
 

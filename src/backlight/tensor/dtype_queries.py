@@ -52,12 +52,6 @@ def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
 def result_type(tensor1, tensor2) -> dtypes.dtype:
     """Return the result dtype of two tensors or numbers; tensors with dims take precedence over 0-d ones."""
     pair = (tensor1, tensor2)
-    for value in pair:
-        if not isinstance(value, TensorState) and not is_number(value):
-            raise ArgumentError(
-                f"result_type() received an invalid combination of arguments: {type(value).__name__} is neither a "
-                "Tensor nor a Number"
-            )
     arrays = [value._data for value in pair if isinstance(value, TensorState)]
     numbers = [value.item() if isinstance(value, np.generic) else value for value in pair if is_number(value)]
     return from_numpy_dtype(type_promotion.common_dtype(arrays, numbers))
@@ -97,7 +91,7 @@ def is_complex(input) -> bool:
 
 def is_signed(input) -> bool:
     """Tell whether a tensor's dtype holds negative numbers."""
-    return _tensor("is_signed", input).is_signed()
+    return input.is_signed()
 
 
 def is_inference(input) -> bool:
@@ -112,7 +106,7 @@ def is_nonzero(input) -> bool:
 
 def is_same_size(input, other) -> bool:
     """Tell whether two tensors have the same shape."""
-    return _tensor("is_same_size", input).is_same_size(other)
+    return input.is_same_size(other)
 
 
 def numel(input) -> int:

@@ -77,8 +77,6 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
 
 def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor filled with `fill_value`; an int, a float or a bool gives a tensor of that kind."""
-    if not isinstance(size, (tuple, list)):
-        raise ArgumentError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     value = _filling("full", fill_value, to_numpy_dtype(dtype))
     array = allocated(np.empty, size_from("full", (size,)), value.dtype)
     array[...] = value
@@ -106,17 +104,11 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
     )
 
 
-def _model(function: str, input) -> np.ndarray:
-    if not isinstance(input, TensorState):
-        raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return model_of(input._data)
-
-
 def zeros_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make a tensor filled with 0, shaped as `input`."""
-    array = np.zeros_like(_model("zeros_like", input), to_numpy_dtype(dtype), numpy_order(memory_format))
+    array = np.zeros_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
     return made(array, requires_grad, device, layout, pin_memory)
 
 
@@ -124,7 +116,7 @@ def ones_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make a tensor filled with 1, shaped as `input`."""
-    array = np.ones_like(_model("ones_like", input), to_numpy_dtype(dtype), numpy_order(memory_format))
+    array = np.ones_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
     return made(array, requires_grad, device, layout, pin_memory)
 
 
@@ -132,7 +124,7 @@ def empty_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make an uninitialised tensor, shaped as `input`."""
-    model, kind = _model("empty_like", input), to_numpy_dtype(dtype)
+    model, kind = model_of(input._data), to_numpy_dtype(dtype)
     make = np.zeros_like if (kind or model.dtype).kind == "b" else np.empty_like
     return made(make(model, kind, numpy_order(memory_format)), requires_grad, device, layout, pin_memory)
 
@@ -149,7 +141,7 @@ def full_like(
     pin_memory=False,
 ):
     """Make a tensor filled with `fill_value`, shaped as `input` and of its dtype."""
-    model = _model("full_like", input)
+    model = model_of(input._data)
     value = _filling("full_like", fill_value, to_numpy_dtype(dtype) or model.dtype)
     array = np.full_like(model, value, value.dtype, numpy_order(memory_format))
     return made(array, requires_grad, device, layout, pin_memory)

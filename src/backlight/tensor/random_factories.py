@@ -109,7 +109,7 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
     Raises:
         RuntimeError: `n` is negative.
     """
-    count = _integer("randperm", "n", 1, n)
+    count = operator.index(n)
     if count < 0:
         raise ShapeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
     kind = to_numpy_dtype(dtype) or INT64
@@ -141,22 +141,20 @@ def _check_holds(kind, count: int) -> None:
 EXACT_INTEGER_BITS = {"float16": 11, "float32": 24, "float64": 53}  # exact for all integers up to this power of 2
 
 
-def _places(function: str, input, dtype, memory_format) -> np.ndarray:
+def _places(input, dtype, memory_format) -> np.ndarray:
     """Return an uninitialised array with the shape and layout of a tensor's."""
-    if not isinstance(input, TensorState):
-        raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return np.empty_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
 
 
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
     """Make a tensor shaped as `input`, of numbers drawn uniformly from [0, 1)."""
-    places = _places("rand_like", input, dtype, memory_format)
+    places = _places(input, dtype, memory_format)
     return made(uniform_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout)
 
 
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
     """Make a tensor shaped as `input`, of standard normal numbers."""
-    places = _places("randn_like", input, dtype, memory_format)
+    places = _places(input, dtype, memory_format)
     return made(normal_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout)
 
 
@@ -173,7 +171,7 @@ def randint_like(
     memory_format=None,
 ):
     """Make a tensor shaped as `input`, of integers from [low, high), or from [0, low) without `high`."""
-    places = _places("randint_like", input, dtype, memory_format)
+    places = _places(input, dtype, memory_format)
     numbers = random_integers(places, *_limits("randint_like", 2, low, high), generator)
     return made(numbers, requires_grad, device, layout)
 
@@ -235,7 +233,7 @@ def bernoulli(input, p: float | None = None, *, generator=None):
         RuntimeError: a probability is not from [0, 1].
     """
     if p is not None:
-        return leaf(_places("bernoulli", input, None, contiguous_format)).bernoulli_(p, generator=generator)
+        return leaf(_places(input, None, contiguous_format)).bernoulli_(p, generator=generator)
     numbers = bernoulli_numbers(np.asarray(input._data), generator)
     return draws.drawn_bernoulli(input, numbers.astype(input._data.dtype))
 
@@ -264,7 +262,7 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
     Raises:
         RuntimeError: a weight is negative, all are 0, or there are too few to draw from without replacement.
     """
-    weights = _weights(input, _integer("multinomial", "num_samples", 2, num_samples), replacement)
+    weights = _weights(input, num_samples, replacement)
     twister = twister_of(generator)
     if not replacement or num_samples == 1:
         return leaf(_largest_races(twister, weights, num_samples))

@@ -183,10 +183,7 @@ def _limits(function: str, start, end, kind: np.dtype) -> tuple:
 
 
 def _count(steps) -> int:
-    try:
-        count = operator.index(steps)
-    except TypeError:
-        raise ArgumentError(f"argument 'steps' (position 3) must be int, not {type(steps).__name__}") from None
+    count = operator.index(steps)
     if count < 0:
         raise ShapeError(f"number of steps must be non-negative, got {count}")
     return count
@@ -217,10 +214,7 @@ def eye(n: int, m: int | None = None, *, dtype=None, layout=None, device=None, r
 
 
 def _side(name: str, value) -> int:
-    try:
-        side = operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"eye(): argument '{name}' must be int, not {type(value).__name__}") from None
+    side = operator.index(value)
     if side < 0:
         raise ShapeError(f"{name} must be greater or equal to 0, got {side}")
     return side

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-from backlight.engine.tensor_state import TensorState
-from backlight.errors import ArgumentError
 from backlight.ops.elementwise.activations import celu, selu, threshold
 from backlight.ops.inplace import inplace
 from backlight.tensor.tensor import Tensor
@@ -19,14 +17,9 @@ __all__ = [*_METHODS.split(), "celu_", "selu_", "threshold_"]
 
 
 def _function(name: str, method: Callable) -> Callable:
-    """Return a method as a function that raises if its first argument is no tensor."""
+    """Return a method as a function."""
 
     def of_tensor(input, *args, **kwargs):
-        if not isinstance(input, TensorState):
-            raise ArgumentError(
-                f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}; wrap it with "
-                "torch.tensor(…)"
-            )
         return method(input, *args, **kwargs)
 
     of_tensor.__name__ = of_tensor.__qualname__ = name
