@@ -90,9 +90,6 @@ _override_switch = SharedSwitch()
 _held: list[object] = []  # a token for each class with `__torch_function__`, and each active mode
 
 
-_makers: set[Public] = set()
-
-
 def answer_while_alive(cls: type) -> None:
     """Have public functions try the `__torch_function__` of a class, as long as the class exists."""
     token = object()
@@ -144,11 +141,15 @@ def _apply_overrides() -> None:
 @cache
 def _overrides() -> list[InterceptedFunction]:
     """Return the interceptions of public functions that are no ops, and of the backward pass."""
-    public = {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
-    plain = {one: maker for one, maker in public.items() if type(one) is FunctionType and not _is_op(one)}
-    _makers.update(one for one, maker in public.items() if maker)
-    made = [InterceptedOverride(function, maker) for function, maker in plain.items()]
+    plain = [one for one in _public() if type(one) is FunctionType and not _is_op(one)]
+    made = [InterceptedOverride(function, _public()[function]) for function in plain]
     return [*made, InterceptedInBlock(execution.run, AskNothing)]
+
+
+@cache
+def _public() -> dict[Public, bool]:
+    """Return the public functions and methods, and whether only modes may override each."""
+    return {function: name in MAKERS for _, name, function in (*_functions(), *_methods())}
 
 
 def _is_op(function: FunctionType) -> bool:
@@ -157,7 +158,7 @@ def _is_op(function: FunctionType) -> bool:
 
 def _override_for_core(function, args: tuple, kwargs: dict):
     """Try overrides for a call of a function that takes `out`; None runs the function."""
-    found = torch_function.asked(function, args, kwargs, function in _makers)
+    found = torch_function.asked(function, args, kwargs, _public().get(function, False))
     return None if found is torch_function.UNHANDLED else found
 
 

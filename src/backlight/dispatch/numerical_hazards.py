@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backlight.dispatch.hazard_table import HAZARDS, SLOPE, VALUE, Hazard, Look
+from backlight.dispatch.hazard_table import HAZARDS, SLOPE, VALUE, Look
 from backlight.kernels.state_blocks import silent_floats
 
 
@@ -40,11 +40,6 @@ OTHERWISE = Cause(
     "look at the values that went in: a smaller learning rate, clipped gradients or normalised inputs keep them finite",
 )
 
-_BY_OP: dict[str, list[Hazard]] = {}
-for _row in HAZARDS:
-    for _name in _row.ops.split():
-        _BY_OP.setdefault(_name, []).append(_row)
-
 
 def cause_of(name: str, values: Sequence, kind: str, chosen_away: bool = False, out: np.ndarray | None = None) -> Cause:
     """Return why an op made NaN or infinity.
@@ -60,8 +55,8 @@ def cause_of(name: str, values: Sequence, kind: str, chosen_away: bool = False, 
         return WHERE
     known = {"x": _array(values, 0), "y": _array(values, 1), "out": None if out is None else np.asarray(out)}
     possible = None
-    for row in _BY_OP.get(name, ()):
-        if row.of not in ("", SLOPE if kind == SLOPE else VALUE):
+    for row in HAZARDS:
+        if name not in row.ops.split() or row.of not in ("", SLOPE if kind == SLOPE else VALUE):
             continue
         if not row.looks:
             return Cause(row.cause, row.cure)
