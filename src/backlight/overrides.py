@@ -2,7 +2,7 @@
 
 import importlib
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, wraps
 from types import BuiltinFunctionType, FunctionType
 
@@ -103,10 +103,10 @@ class asked_about(Block):  # noqa: N801 - used as a function
     def _block_state(self) -> object:
         return object()
 
-    def _block_change(self, token) -> None:
+    def _block_change(self, token: object) -> None:
         enable_overrides(token)
 
-    def _block_restore(self, token) -> None:
+    def _block_restore(self, token: object) -> None:
         disable_overrides(token)
 
 
@@ -240,7 +240,7 @@ def _mode_is_on() -> bool:
     return bool(torch_function.local.modes) and torch_function.local.modes_on
 
 
-def has_torch_function_unary(value) -> bool:
+def has_torch_function_unary(value: object) -> bool:
     """Tell the same for one value."""
     return has_torch_function((value,))
 
@@ -280,7 +280,7 @@ def wrap_torch_function(dispatcher: Callable) -> Callable:
     return decorate
 
 
-def is_tensor_like(inp) -> bool:
+def is_tensor_like(inp: object) -> bool:
     """Tell whether a value is a tensor, or of a type with `__torch_function__`."""
     return isinstance(inp, TensorState) or hasattr(inp, "__torch_function__")
 
@@ -327,7 +327,7 @@ def is_tensor_method_or_property(func: Callable) -> bool:
 class TorchFunctionMode(Block):
     """Answers for all public functions inside a `with` block: override `__torch_function__`."""
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None):
         """Handle a call; calls made in here go to the outer modes."""
         raise NotImplementedError
 

@@ -51,6 +51,6 @@ def _as_tensor(value):
 globals().update({name: _with_numbers(found) if name in TAKES_NUMBERS else found for name, found in OPS.items()})
 
 
-def clip(x, /, min=None, max=None):
+def clip(x: TensorState, /, min: float | TensorState | None = None, max: float | TensorState | None = None):
     """Clamp the elements; without limits, return a copy."""
     return x.clone() if min is None and max is None else where_clamp.clamp(x, min, max)

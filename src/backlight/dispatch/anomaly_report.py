@@ -142,7 +142,7 @@ def _in_order(op, inputs: dict) -> list:
     return values[::-1] if op.name == "pow_of_number" else values
 
 
-def _discarding_node(arrived, returned: np.ndarray, path: Sequence[Node]) -> Node | None:
+def _discarding_node(arrived: list, returned: np.ndarray, path: Sequence[Node]) -> Node | None:
     """Return the node that discarded a value whose gradient is not finite: the incoming gradient was 0 there."""
     grad = arrived[0] if len(arrived) == 1 else None
     if grad is None or grad.shape != returned.shape:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from backlight import dtypes
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, DimError, ValueProblem
 from backlight.ops.dims import normalise_dims
 from backlight.ops.elementwise import powers
@@ -43,7 +43,7 @@ __all__ = [
 SMALL = (dtypes.uint8, dtypes.bool, dtypes.int8, dtypes.int16, dtypes.int32)
 
 
-def _mask_like(input, mask):
+def _mask_like(input: TensorState, mask: TensorState):
     """Return a mask in the shape of `input`, as bools.
 
     Raises:
@@ -57,7 +57,7 @@ def _mask_like(input, mask):
     return broadcast_to(mask, tuple(input.shape)).to(dtypes.bool)
 
 
-def _filled(input, mask, value):
+def _filled(input: TensorState, mask: TensorState | None, value):
     """Return the input with `value` wherever the mask is False; all of it where there is no mask.
 
     Args:
@@ -69,17 +69,17 @@ def _filled(input, mask, value):
     return where(_mask_like(input, mask), input, wrap(np.array(value).astype(input._data.dtype)))
 
 
-def _lowest(dtype):
+def _lowest(dtype: dtypes.dtype):
     """Return the smallest value of a dtype."""
     return -np.inf if dtype.is_floating_point else dtypes.iinfo(dtype).min
 
 
-def _highest(dtype):
+def _highest(dtype: dtypes.dtype):
     """Return the largest value of a dtype."""
     return np.inf if dtype.is_floating_point else dtypes.iinfo(dtype).max
 
 
-def _sorted_dims(dim, ndim: int) -> tuple[int, ...]:
+def _sorted_dims(dim: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     """Return the dims to reduce over, non-negative and sorted: all for None and ()."""
     if dim is None or (isinstance(dim, tuple) and not dim):
         return tuple(range(ndim))
@@ -104,7 +104,7 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return result
 
 
-def _sum_dtype(input):
+def _sum_dtype(input: TensorState):
     return dtypes.int64 if input.dtype in SMALL else input.dtype
 
 
@@ -187,7 +187,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return total / _count(input, dim, mask, bool(keepdim))
 
 
-def _count(input, dim, mask, keepdim: bool):
+def _count(input: TensorState, dim: int | tuple[int, ...] | None, mask: TensorState | None, keepdim: bool):
     """Return the number of elements of each result."""
     dims = _sorted_dims(dim, input.ndim)
     if mask is not None:
@@ -222,31 +222,31 @@ def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
     return var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask).sqrt()
 
 
-def cumsum(input, dim, *, dtype=None, mask=None):
+def cumsum(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
     """Return the cumulative sums along `dim` of the elements where `mask` is True."""
     kind = dtype or input.dtype
     return scans.cumsum(_filled(input, mask, 0), _sorted_dims(dim, input.ndim)[0], dtype=kind).to(kind)
 
 
-def cumprod(input, dim, *, dtype=None, mask=None):
+def cumprod(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
     """Return the cumulative products along `dim` of the elements where `mask` is True."""
     kind = dtype or input.dtype
     return scans.cumprod(_filled(input, mask, 1), _sorted_dims(dim, input.ndim)[0], dtype=kind).to(kind)
 
 
-def softmax(input, dim, *, dtype=None, mask=None):
+def softmax(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
     """Return exp(x) / Σ exp(x) along `dim`, 0 where `mask` is False."""
     values = _filled(input, mask, _lowest(input.dtype))
     return unmasked.softmax(values, _sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
 
 
-def log_softmax(input, dim, *, dtype=None, mask=None):
+def log_softmax(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
     """Return the logarithm of softmax along `dim`, −∞ where `mask` is False."""
     values = _filled(input, mask, _lowest(input.dtype))
     return unmasked.log_softmax(values, _sorted_dims(dim, input.ndim)[0], dtype or input.dtype)
 
 
-def softmin(input, dim, *, dtype=None, mask=None):
+def softmin(input: TensorState, dim: int, *, dtype: dtypes.dtype | None = None, mask: TensorState | None = None):
     """Return exp(−x) / Σ exp(−x) along `dim`, 0 where `mask` is False."""
     values = _filled(input, mask, _highest(input.dtype))
     return unmasked.softmax(-values, _sorted_dims(dim, input.ndim)[0], dtype or input.dtype)

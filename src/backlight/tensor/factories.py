@@ -7,15 +7,16 @@ shape, dtype and memory layout from a tensor.
 import numpy as np
 
 from backlight.codegen.runtime_support import is_number
-from backlight.dtypes import get_default_dtype, to_numpy_dtype
+from backlight.dtypes import dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError
 from backlight.kernels.memory_order import model_of
-from backlight.layouts import numpy_order
+from backlight.layouts import layout, memory_format, numpy_order
 from backlight.ops.scalars import element
 from backlight.ops.type_promotion import check_scalar, scalar_dtype
 from backlight.sizes import allocated, size_from
 from backlight.tensor.creation import made
+from backlight.types import Device
 
 __all__ = [
     "empty",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 
-def float_dtype(dtype) -> np.dtype:
+def float_dtype(dtype: dtype | None) -> np.dtype:
     """Return NumPy's object for a dtype, or for the default dtype if there is None."""
     return to_numpy_dtype(dtype) or get_default_dtype().numpy
 
@@ -130,15 +131,15 @@ def empty_like(
 
 
 def full_like(
-    input,
-    fill_value,
+    input: TensorState,
+    fill_value: float | TensorState,
     *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    memory_format=None,
-    pin_memory=False,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    memory_format: memory_format | None = None,
+    pin_memory: bool = False,
 ):
     """Make a tensor filled with `fill_value`, shaped as `input` and of its dtype."""
     model = model_of(input._data)

@@ -65,7 +65,7 @@ class Generator:
         """Return the state as a tensor of bytes: the same as PyTorch's generator."""
         return wrap(np.frombuffer(self.twister.state(), np.uint8).copy())
 
-    def set_state(self, new_state) -> "Generator":
+    def set_state(self, new_state: TensorState) -> "Generator":
         """Continue from a state that `get_state` returned.
 
         Raises:
@@ -126,7 +126,7 @@ def get_rng_state():
     return default_generator.get_state()
 
 
-def set_rng_state(new_state) -> None:
+def set_rng_state(new_state: TensorState) -> None:
     """Continue the default generator from a state."""
     default_generator.set_state(new_state)
 

@@ -17,11 +17,12 @@ from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import copied
 from backlight.tensor.factories import unwritten
 from backlight.tensor.nested_sequences import is_sequence
+from backlight.types import Device
 
 __all__ = [*(f"{kind.old_name}Tensor" for kind in dtypes.ALL), "set_default_tensor_type"]
 
 
-def old_style(cls: type, given: tuple, device=None, kind: np.dtype | None = None):
+def old_style(cls: type, given: tuple, device: Device = None, kind: np.dtype | None = None):
     """Return an instance of a tensor class from sizes (uninitialised), a sequence of numbers, or a tensor's memory.
 
     Args:
@@ -89,7 +90,7 @@ class tensortype(type):  # noqa: N801 - PyTorch's name
 
     dtype: dtypes.dtype
 
-    def __call__(cls, *data, device=None):
+    def __call__(cls, *data, device: Device = None):
         return old_style(the_tensor_class(), data, device, cls.dtype.numpy)
 
     def __instancecheck__(cls, value) -> bool:

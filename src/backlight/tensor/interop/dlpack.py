@@ -16,6 +16,7 @@ from backlight.dtypes import from_numpy_dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 from backlight.errors import ArgumentError, ExportError, GraphError, ValueProblem
 from backlight.tensor.creation import check_array, copied, from_numpy, frombuffer, leaf
+from backlight.types import Device
 
 __all__ = ["asarray", "from_dlpack"]
 
@@ -30,7 +31,7 @@ ALREADY_USED = (
 )
 
 
-def from_dlpack(ext_tensor, *, device=None, copy: bool | None = None):
+def from_dlpack(ext_tensor, *, device: Device = None, copy: bool | None = None):
     """Return a tensor that shares the memory of another library's tensor.
 
     Args:

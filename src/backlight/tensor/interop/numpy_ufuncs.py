@@ -88,7 +88,7 @@ SCANS = {
 }
 
 
-def call_ufunc(ufunc, method: str, inputs: tuple, options: dict):
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, options: dict):
     """Run `getattr(ufunc, method)(*inputs, **options)`, where at least one input is a tensor."""
     if any(_is_foreign(value) for value in (*inputs, *options.get("out", ()))):
         return NotImplemented
@@ -118,7 +118,7 @@ def detached_array(value):
     return np.asarray(value.detach() if value.requires_grad else value) if isinstance(value, TensorState) else value
 
 
-def _as_tensors(ufunc, results):
+def _as_tensors(ufunc: np.ufunc, results):
     """Wrap NumPy's results as PyTorch does: bools become uint8, except for operators."""
     if isinstance(results, tuple):
         return tuple(_as_tensors(ufunc, result) for result in results)
@@ -131,7 +131,7 @@ def tensor_from(result):
     return from_numpy(np.asarray(result))
 
 
-def _recorded(ufunc, method: str, inputs: tuple, options: dict):
+def _recorded(ufunc: np.ufunc, method: str, inputs: tuple, options: dict):
     """Record the op that computes the same."""
     if options.get("out") is not None:
         raise no_counterpart(ufunc, "an array given as out= cannot remember how it was computed")
@@ -149,7 +149,7 @@ def _recorded(ufunc, method: str, inputs: tuple, options: dict):
     raise no_counterpart(ufunc, f"its method {method} has no derivative here")
 
 
-def no_counterpart(function, why: str) -> GraphError:
+def no_counterpart(function: Callable, why: str) -> GraphError:
     """Return PyTorch's error for a NumPy function without a recorded counterpart."""
     return GraphError(f"{NO_NUMPY}\n  np.{function.__name__} cannot be recorded here: {why}")
 
@@ -187,7 +187,7 @@ def _reduced(ufunc, array, axis=0, dtype=None, out=None, keepdims: bool = False,
     return result if initial is None else COUNTERPARTS[ufunc](result, initial)
 
 
-def axes_of(axis, ndim: int) -> tuple[int, ...]:
+def axes_of(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     """Return NumPy's axis (None, a number, a tuple) as non-negative dims."""
     if axis is None:
         return tuple(range(ndim))

@@ -1,6 +1,7 @@
 """Tensor's methods for autograd: requires_grad, grad_fn, grad, hooks, backward."""
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -171,7 +172,7 @@ class GraphMethods:
             return
         keep_gradient(self, retain)
 
-    def register_hook(self, hook) -> RemovableHandle:
+    def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(grad)` whenever this tensor's gradient is computed.
 
         The hook may return a gradient of the same shape to use instead.
@@ -186,7 +187,7 @@ class GraphMethods:
             )
         return register_tensor_hook(self, hook)
 
-    def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
+    def register_post_accumulate_grad_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`.
 
         Raises:
@@ -292,7 +293,7 @@ class GraphMethods:
 
 
 @replaced_inside_transforms(GraphMethods.data.fget)
-def _data_inside_transforms(run, tensor):
+def _data_inside_transforms(run: Callable, tensor: TensorState):
     alias = run(tensor)
     mark_as_alias(alias, tensor)
     return alias

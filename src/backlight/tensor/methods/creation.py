@@ -8,6 +8,7 @@ from backlight.sizes import allocated, size_from
 from backlight.tensor.creation import copied, made
 from backlight.tensor.factories import empty_strided, full, unwritten
 from backlight.torch_api.legacy_constructors import old_style
+from backlight.types import Device
 
 
 class CreationMethods:
@@ -58,6 +59,6 @@ class CreationMethods:
         kind = from_numpy_dtype(self._data.dtype) if dtype is None else dtype
         return empty_strided(size, stride, dtype=kind, device=device, requires_grad=requires_grad)
 
-    def new(self, *data, device=None):
+    def new(self, *data, device: Device = None):
         """Return a tensor from sizes or from a sequence, as the old constructors do."""
         return old_style(the_tensor_class(), data, device, self._data.dtype)

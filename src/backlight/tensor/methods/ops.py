@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from backlight import dtypes
+from backlight.engine.tensor_state import TensorState
 from backlight.layouts import preserve_format
 from backlight.ops.elementwise import (
     activations,
@@ -157,7 +158,7 @@ def _cast_to(kind: dtypes.dtype) -> Callable:
     return cast
 
 
-def _polygamma_of(input, n: int):
+def _polygamma_of(input: TensorState, n: int):
     return special_functions.polygamma(n, input)
 
 
@@ -194,7 +195,7 @@ class OpMethods:
         """Write the n-th derivative of digamma into the tensor."""
         return _polygamma_(self, n)
 
-    def where(self, condition, other):
+    def where(self, condition: TensorState, other: TensorState | float):
         """Return this tensor where the condition holds, `other` elsewhere."""
         return where_clamp.where(condition, self, other)
 

@@ -1,5 +1,7 @@
 """Tensor's methods that write random numbers into it."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
@@ -13,7 +15,7 @@ from backlight.ops.inplace import write
 from backlight.ops.type_promotion import is_float
 from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import converted
-from backlight.tensor.generators import twister_of
+from backlight.tensor.generators import Generator, twister_of
 
 
 def require_float(kernel: str, kind: np.dtype) -> None:
@@ -27,7 +29,7 @@ def require_float(kernel: str, kind: np.dtype) -> None:
         raise UnsupportedError(f"\"{kernel}\" not implemented for '{name}'; draw floats, with dtype=torch.float32")
 
 
-def uniform_numbers(array: np.ndarray, low: float, high: float, generator) -> np.ndarray:
+def uniform_numbers(array: np.ndarray, low: float, high: float, generator: Generator | None) -> np.ndarray:
     """Return uniform numbers in the shape of an array, which is not written to."""
     require_float("check_uniform_bounds", array.dtype)
     if low > high:
@@ -36,7 +38,7 @@ def uniform_numbers(array: np.ndarray, low: float, high: float, generator) -> np
     return in_memory_order(array, lambda count: distributions.uniform(twister, count, array.dtype, low, high))
 
 
-def normal_numbers(array: np.ndarray, mean: float, std: float, generator) -> np.ndarray:
+def normal_numbers(array: np.ndarray, mean: float, std: float, generator: Generator | None) -> np.ndarray:
     """Return normal numbers in the shape of an array, which is not written to."""
     if std < 0:
         raise ShapeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -45,7 +47,7 @@ def normal_numbers(array: np.ndarray, mean: float, std: float, generator) -> np.
     return in_memory_order(array, lambda count: distributions.normal(twister, count, array.dtype, mean, std, blocks))
 
 
-def random_integers(array: np.ndarray, low: int, high: int, generator) -> np.ndarray:
+def random_integers(array: np.ndarray, low: int, high: int, generator: Generator | None) -> np.ndarray:
     """Return integers from [low, high) in the shape of an array, which is not written to."""
     if low >= high:
         raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
@@ -75,7 +77,7 @@ def _check_reach(kind: np.dtype, low: int, high: int) -> None:
         raise ShapeError(f"to - 1 is out of bounds for {name}: it holds {smallest} to {largest}, got to={high}")
 
 
-def _overwrite(tensor, numbers: np.ndarray, name: str):
+def _overwrite(tensor: TensorState, numbers: np.ndarray, name: str):
     """Write numbers into a tensor; its history is cut: earlier tensors get no gradient."""
     if modes.grad_enabled and has_history(tensor):
         check_may_write(tensor)
@@ -85,7 +87,7 @@ def _overwrite(tensor, numbers: np.ndarray, name: str):
     return tensor
 
 
-def _numbers(tensor, draw) -> np.ndarray:
+def _numbers(tensor: TensorState, draw: Callable) -> np.ndarray:
     """Return float64 draws in the shape and dtype of a tensor."""
     array = writable(tensor)
     return converted(distributions.narrowed(in_memory_order(array, draw), array.dtype), array.dtype)
@@ -96,15 +98,15 @@ class RandomMethods:
 
     __slots__ = ()
 
-    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator=None):
+    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None):
         """Fill with numbers drawn uniformly from [from_, to)."""
         return _overwrite(self, uniform_numbers(writable(self), from_, to, generator), "uniform_")
 
-    def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator=None):
+    def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None):
         """Fill with normal numbers."""
         return _overwrite(self, normal_numbers(writable(self), mean, std, generator), "normal_")
 
-    def random_(self, from_: int | None = None, to: int | None = None, *, generator=None):
+    def random_(self, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None):
         """Fill with integers: `random_(to)`, `random_(from, to)`, or from all that the dtype holds exactly."""
         array, twister = writable(self), twister_of(generator)
         if from_ is None:
@@ -114,7 +116,7 @@ class RandomMethods:
             numbers = random_integers(array, low, high, generator)
         return _overwrite(self, numbers, "random_")
 
-    def bernoulli_(self, p=0.5, *, generator=None):
+    def bernoulli_(self, p: float | TensorState = 0.5, *, generator: Generator | None = None):
         """Fill with 1 with probability `p`, a number or a tensor of them, else with 0."""
         array, twister = writable(self), twister_of(generator)
         if isinstance(p, TensorState):
@@ -126,7 +128,7 @@ class RandomMethods:
             numbers = in_memory_order(array, lambda count: distributions.bernoulli(twister, count, p))
         return _overwrite(self, numbers.astype(array.dtype), "bernoulli_")
 
-    def exponential_(self, lambd: float = 1.0, *, generator=None):
+    def exponential_(self, lambd: float = 1.0, *, generator: Generator | None = None):
         """Fill with numbers of the exponential distribution, of density lambd · exp(−lambd · x)."""
         if not is_float(self._data.dtype):
             raise ShapeError(
@@ -140,7 +142,7 @@ class RandomMethods:
             self, _numbers(self, lambda count: distributions.exponential(twister, count, lambd)), "exponential_"
         )
 
-    def geometric_(self, p: float, *, generator=None):
+    def geometric_(self, p: float, *, generator: Generator | None = None):
         """Fill with the number of trials it takes to succeed, if each does with probability `p`."""
         if not 0 < p < 1:
             raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
@@ -149,7 +151,7 @@ class RandomMethods:
         twister = twister_of(generator)
         return _overwrite(self, _numbers(self, lambda count: distributions.geometric(twister, count, p)), "geometric_")
 
-    def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *, generator=None):
+    def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None):
         """Fill with numbers of the Cauchy distribution."""
         if not is_float(self._data.dtype):
             raise ShapeError(
@@ -163,7 +165,7 @@ class RandomMethods:
             self, _numbers(self, lambda count: distributions.cauchy(twister, count, median, sigma)), "cauchy_"
         )
 
-    def log_normal_(self, mean: float = 1.0, std: float = 2.0, *, generator=None):
+    def log_normal_(self, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None):
         """Fill with log-normal numbers: their logarithms have this mean and std."""
         require_float("log_normal_cpu", self._data.dtype)
         if not std > 0:
@@ -173,7 +175,7 @@ class RandomMethods:
         return _overwrite(self, numbers, "log_normal_")
 
 
-def bernoulli_numbers(chances: np.ndarray, generator) -> np.ndarray:
+def bernoulli_numbers(chances: np.ndarray, generator: Generator | None) -> np.ndarray:
     """Return a bool for each probability.
 
     Raises:
