@@ -17,12 +17,7 @@ from backlight.dispatch.dispatcher import (
     remove_overrides,
 )
 from backlight.dispatch.observation import SharedSwitch, observers
-from backlight.dispatch.torch_function import (
-    AskNothing,
-    DisableTorchFunction,
-    DisableTorchFunctionSubclass,
-    disabled,
-)
+from backlight.dispatch.torch_function import AskNothing, DisableTorchFunction, DisableTorchFunctionSubclass, disabled
 from backlight.engine import execution
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.native import core

@@ -319,7 +319,7 @@ def _jacobian_of(out: Tensor, number: int, inputs: tuple, create_graph: bool, st
         found = _gradients((out,), inputs, (wrap(weight),), create_graph, keep=True)
         if strict:
             check_row(found, number, create_graph)
-        rows.append([_zeros_like(x) if grad is None else grad for grad, x in zip(found, inputs)])
+        rows.append([zeros_like(x) if grad is None else grad for grad, x in zip(found, inputs)])
     return tuple(_stacked(out, x, [row[place] for row in rows], create_graph) for place, x in enumerate(inputs))
 
 
@@ -343,10 +343,6 @@ def _stacked(out: Tensor, x: Tensor, rows: list, create_graph: bool):
     if create_graph and rows:
         return TENSOR_OPS.stack(rows, 0).view(shape)
     return wrap(np.array([row._data for row in rows], x._data.dtype).reshape(shape))
-
-
-def _zeros_like(tensor: Tensor):
-    return wrap(np.zeros(tensor._data.shape, tensor._data.dtype))
 
 
 globals().update(with_checks(globals(), __all__, __name__))

@@ -24,6 +24,7 @@ from backlight.transforms.numerical_jacobians import (
     numerical_jacobians,
     numerical_jvp,
     side_by_side,
+    unit_direction,
     vector_jacobian,
 )
 
@@ -317,13 +318,13 @@ def _check_repeatable(check: _Check, first: Sequence[np.ndarray], second: Sequen
 def _compare_products(check: _Check, everything: list) -> None:
     """Compare vᵀ J u, for one random v and u per Jacobian, instead of all of J."""
     rng = np.random.default_rng(0)
-    columns = [_direction(rng, tensor) for tensor in check.wanted]
+    columns = [unit_direction(rng, tensor) for tensor in check.wanted]
     numerical = [numerical_jvp(check.func, check.inputs, t, u, check.eps) for t, u in zip(check.wanted, columns)]
     places = [place for place, out in enumerate(everything) if out._edge is not None]
     for number, place in enumerate(places):
         out = everything[place]
         _check_attributes(check, out)
-        v = _direction(rng, out)
+        v = unit_direction(rng, out)
         pulled, again = (_present(vector_jacobian(out, check.wanted, v.astype(out._data.dtype))) for _ in range(2))
         for i, u in enumerate(columns):
             measured, found = np.sum(v.reshape(-1) * numerical[i][place]), np.sum(u * pulled[i])
@@ -335,12 +336,6 @@ def _compare_products(check: _Check, everything: list) -> None:
 
 def _present(grads: Sequence) -> list:
     return [np.zeros(()) if grad is None else grad for grad in grads]
-
-
-def _direction(rng: np.random.Generator, tensor: TensorState) -> np.ndarray:
-    values = np.asarray(rng.random(tensor._data.shape))
-    length = np.sqrt(np.sum(values * values))
-    return values / length if length else values
 
 
 def _explain_fast_mismatch(check, out, number, place, i, found, measured):

@@ -14,15 +14,7 @@ from backlight.errors import ArgumentError, GraphError
 from backlight.kernels.random.generator import DEFAULT_SEED, MersenneTwister, default_twister, fresh_seed
 from backlight.kernels.state_blocks import Block
 
-__all__ = [
-    "Generator",
-    "default_generator",
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "seed",
-    "set_rng_state",
-]
+__all__ = ["Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 
 
 class Generator:

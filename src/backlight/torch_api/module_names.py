@@ -72,9 +72,7 @@ CUDNN = {"enabled": False, "benchmark": False, "deterministic": False, "allow_tf
 VERSION = "2.13.0+backlight"  # the PyTorch version that backlight is compared with, marked as different
 
 ADDED = {
-    "torch": {
-        "__version__": VERSION,
-    },
+    "torch": {"__version__": VERSION},
     "torch.accelerator": {**ABSENT, "current_accelerator": _ignored},
     "torch.backends": {},
     "torch.backends.cuda": {**ABSENT, "matmul": SimpleNamespace(allow_tf32=False)},

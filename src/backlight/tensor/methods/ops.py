@@ -40,16 +40,7 @@ from backlight.ops.linalg import (
     singular_values,
 )
 from backlight.ops.nn import softmax
-from backlight.ops.reduction import (
-    extremes,
-    histograms,
-    norms,
-    quantiles,
-    reductions,
-    scans,
-    sorting,
-    statistics,
-)
+from backlight.ops.reduction import extremes, histograms, norms, quantiles, reductions, scans, sorting, statistics
 from backlight.ops.shape import (
     expanding,
     flipping,
@@ -139,13 +130,7 @@ OPS: tuple[tuple[ModuleType, str, str], ...] = (
 )
 # Their in-place forms give the tensor another shape, instead of writing into its memory.
 RESHAPING = frozenset(["as_strided", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"])
-UFUNCS = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "true_divide": np.divide,
-}
+UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "true_divide": np.divide}
 
 
 def _cast_to(kind: dtypes.dtype) -> Callable:

@@ -87,10 +87,11 @@ def _overwrite(tensor: TensorState, numbers: np.ndarray, name: str):
     return tensor
 
 
-def _numbers(tensor: TensorState, draw: Callable) -> np.ndarray:
-    """Return float64 draws in the shape and dtype of a tensor."""
-    array = writable(tensor)
-    return converted(distributions.narrowed(in_memory_order(array, draw), array.dtype), array.dtype)
+def _fill(tensor: TensorState, name: str, distribution: Callable, generator: Generator | None, *parameters: float):
+    """Overwrite a tensor with float64 draws from a distribution, converted to its dtype."""
+    array, twister = writable(tensor), twister_of(generator)
+    numbers = in_memory_order(array, lambda count: distribution(twister, count, *parameters))
+    return _overwrite(tensor, converted(distributions.narrowed(numbers, array.dtype), array.dtype), name)
 
 
 class RandomMethods:
@@ -137,10 +138,7 @@ class RandomMethods:
             )
         if not lambd > 0:
             raise ShapeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-        twister = twister_of(generator)
-        return _overwrite(
-            self, _numbers(self, lambda count: distributions.exponential(twister, count, lambd)), "exponential_"
-        )
+        return _fill(self, "exponential_", distributions.exponential, generator, lambd)
 
     def geometric_(self, p: float, *, generator: Generator | None = None):
         """Fill with the number of trials it takes to succeed, if each does with probability `p`."""
@@ -148,8 +146,7 @@ class RandomMethods:
             raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
         if self._data.dtype == bool:
             raise UnsupportedError("\"geometric_cpu\" not implemented for 'Bool'; draw numbers, and compare them")
-        twister = twister_of(generator)
-        return _overwrite(self, _numbers(self, lambda count: distributions.geometric(twister, count, p)), "geometric_")
+        return _fill(self, "geometric_", distributions.geometric, generator, p)
 
     def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None):
         """Fill with numbers of the Cauchy distribution."""
@@ -160,19 +157,14 @@ class RandomMethods:
             )
         if not sigma > 0:
             raise ShapeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-        twister = twister_of(generator)
-        return _overwrite(
-            self, _numbers(self, lambda count: distributions.cauchy(twister, count, median, sigma)), "cauchy_"
-        )
+        return _fill(self, "cauchy_", distributions.cauchy, generator, median, sigma)
 
     def log_normal_(self, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None):
         """Fill with log-normal numbers: their logarithms have this mean and std."""
         require_float("log_normal_cpu", self._data.dtype)
         if not std > 0:
             raise ShapeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-        twister = twister_of(generator)
-        numbers = _numbers(self, lambda count: distributions.log_normal(twister, count, mean, std))
-        return _overwrite(self, numbers, "log_normal_")
+        return _fill(self, "log_normal_", distributions.log_normal, generator, mean, std)
 
 
 def bernoulli_numbers(chances: np.ndarray, generator: Generator | None) -> np.ndarray:
