@@ -119,11 +119,7 @@ def broadcast(*shapes: tuple) -> tuple:
 
 
 def check_storage(shape: Sequence[int], itemsize: int) -> None:
-    """Raise PyTorch's error where an array of this shape has more bytes than 64 bits count.
-
-    Raises:
-        RuntimeError: that many.
-    """
+    """Raise PyTorch's error where an array of this shape has more bytes than 64 bits count."""
     if prod(shape) * itemsize > MOST_BYTES:
         raise storage_error(shape, itemsize)
 
@@ -140,11 +136,7 @@ def storage_error(shape: Sequence[int], itemsize: int) -> StorageError:
 
 
 def allocated(make: Callable, shape: Sequence[int], kind: np.dtype, *options):
-    """Return `make(shape, kind, *options)`, one of NumPy's functions that make an array.
-
-    Raises:
-        RuntimeError: the array is too large.
-    """
+    """Return `make(shape, kind, *options)`, one of NumPy's functions that make an array."""
     try:
         return make(shape, kind, *options)
     except (MemoryError, ValueError, OverflowError):
@@ -152,22 +144,14 @@ def allocated(make: Callable, shape: Sequence[int], kind: np.dtype, *options):
 
 
 def require_memory(shape: Sequence[int], kind: np.dtype) -> None:
-    """Raise PyTorch's error for an array that could not be made, before anything is computed for it.
-
-    Raises:
-        RuntimeError: the array is too large.
-    """
+    """Raise PyTorch's error for an array that could not be made, before anything is computed for it."""
     if prod(shape) > FEW:
         check_storage(shape, kind.itemsize)
         allocated(np.empty, shape, kind)
 
 
 def check_work(shape: Sequence[int], kind: np.dtype, most: int = 2**27) -> None:
-    """Raise PyTorch's error for lack of memory where Python would make these many elements one by one, for minutes.
-
-    Raises:
-        RuntimeError: there are more than `most`.
-    """
+    """Raise PyTorch's error for lack of memory where Python would make these many elements one by one, for minutes."""
     if prod(shape) > most:
         raise storage_error(shape, kind.itemsize)
 

@@ -219,11 +219,7 @@ def _call_function(func: Callable, start: _Inputs, strict: bool, name: str) -> _
 
 
 def _listed(values, what: str, name: str) -> tuple[bool, tuple]:
-    """Return whether a tuple was given, and the values as a tuple.
-
-    Raises:
-        TypeError: one is not a tensor.
-    """
+    """Return whether a tuple was given, and the values as a tuple."""
     several = isinstance(values, tuple)
     for place, value in enumerate(values if several else (values,)):
         if not isinstance(value, TensorState):

@@ -154,11 +154,7 @@ def _discarding_node(arrived: list, returned: np.ndarray, path: Sequence[Node]) 
 
 
 def odd_op(op, args: tuple, kwargs: dict, out) -> None:
-    """Raise if what an op returned is an anomaly: a NaN, or an infinity made of finite numbers.
-
-    Raises:
-        AnomalyError: it is.
-    """
+    """Raise if what an op returned is an anomaly: a NaN, or an infinity made of finite numbers."""
     if op.view or op.name in PLACING or _in_backward():
         return
     parts = [one for one in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(one, TensorState)]

@@ -44,11 +44,7 @@ SMALL = (dtypes.uint8, dtypes.bool, dtypes.int8, dtypes.int16, dtypes.int32)
 
 
 def _mask_like(input: TensorState, mask: TensorState):
-    """Return a mask in the shape of `input`, as bools.
-
-    Raises:
-        IndexError: the mask has more dims than the input.
-    """
+    """Return a mask in the shape of `input`, as bools."""
     if mask.ndim > input.ndim:
         raise DimError(
             "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input); "

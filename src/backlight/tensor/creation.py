@@ -44,11 +44,7 @@ def leaf(data: np.ndarray | np.generic, requires_grad: bool = False):
 
 
 def made(data: np.ndarray, requires_grad: bool, device: Device, layout: layout | None = None, pin_memory: bool = False):
-    """Return a tensor over an array, with PyTorch's usual options.
-
-    Raises:
-        RuntimeError: an option is not supported: an accelerator, sparse or pinned memory.
-    """
+    """Return a tensor over an array, with PyTorch's usual options."""
     require_cpu(device)
     require_strided(layout)
     if pin_memory:
@@ -98,12 +94,7 @@ def converted(data: np.ndarray | np.generic, kind: np.dtype, copy: bool = False)
 
 
 def check_array(array: np.ndarray) -> None:
-    """Raise unless a tensor can be made from a NumPy array.
-
-    Raises:
-        TypeError: backlight has no dtype for its elements.
-        ValueError: the array has negative strides, or elements in the other byte order.
-    """
+    """Raise unless a tensor can be made from a NumPy array."""
     if not array.dtype.isnative:
         raise ValueProblem(
             "given numpy array has byte order different from the native byte order. Conversion between byte orders is "

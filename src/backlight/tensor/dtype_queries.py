@@ -134,9 +134,5 @@ def get_default_device() -> device:
 
 
 def set_default_device(device: Device) -> None:
-    """Set the device of new tensors: only "cpu" is supported.
-
-    Raises:
-        RuntimeError: `device` is another.
-    """
+    """Set the device of new tensors; raise a RuntimeError for any but "cpu"."""
     require_cpu(device)

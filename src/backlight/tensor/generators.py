@@ -146,11 +146,7 @@ class fork_rng(Block, contextlib.ContextDecorator):  # noqa: N801 - PyTorch's na
 
 
 def twister_of(generator: Generator | None) -> MersenneTwister:
-    """Return the Mersenne Twister of a generator, by default of the default one.
-
-    Raises:
-        TypeError: it is no generator.
-    """
+    """Return the Mersenne Twister of a generator, by default of the default one."""
     if generator is None:
         return default_twister
     if not isinstance(generator, Generator):

@@ -123,11 +123,7 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
 
 
 def _check_holds(kind: dtype, count: int) -> None:
-    """Raise unless a dtype holds the numbers below `count`; PyTorch does not check bfloat16.
-
-    Raises:
-        RuntimeError: it does not, or it is bool.
-    """
+    """Raise unless a dtype holds the numbers below `count`; PyTorch does not check bfloat16."""
     if kind.name == "bool":
         raise UnsupportedError("\"randperm\" not implemented for 'Bool'; draw numbers, and compare them")
     if kind.name in EXACT_INTEGER_BITS:

@@ -16,11 +16,7 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 
 
 def _window(name: str, length: int, periodic: bool, weights, dtype, requires_grad, device, layout, pin_memory):
-    """Return `weights` at points from 0 to 1: a symmetric window, or a periodic one (one longer, without its last).
-
-    Raises:
-        RuntimeError: the length is negative, or the dtype no float dtype.
-    """
+    """Return `weights` at points from 0 to 1: a symmetric window, or a periodic one (one longer, without its last)."""
     kind = float_dtype(dtype)
     if not is_float(kind):
         raise ShapeError(

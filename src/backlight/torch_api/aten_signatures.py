@@ -187,11 +187,7 @@ def _leaking(input, lower, upper, training, generator, multiply, leak):
 
 
 def _named(reduction: int) -> str:
-    """Return the name of a reduction given as a number.
-
-    Raises:
-        RuntimeError: there is no such number.
-    """
+    """Return the name of a reduction given as a number."""
     if reduction not in (0, 1, 2):
         raise ShapeError(f"{reduction} is not a valid value for reduction; it must be 0 (none), 1 (mean) or 2 (sum)")
     return REDUCTIONS[reduction]

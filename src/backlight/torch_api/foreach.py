@@ -74,11 +74,7 @@ _OWN |= {"maximum_": inplace(_greater, "maximum_"), "minimum_": inplace(_lesser,
 
 
 def _calls(tensors: Sequence[TensorState], args: Sequence, kwargs: dict) -> list[tuple[list, dict]]:
-    """Return the arguments of each call: its elements of lists, and other arguments unchanged.
-
-    Raises:
-        RuntimeError: there is no tensor, or a list has another length.
-    """
+    """Return the arguments of each call: its elements of lists, and other arguments unchanged."""
     tensors = list(tensors)
     if not tensors:
         raise GraphError("Tensor list must have at least one tensor.")

@@ -115,11 +115,7 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 
 
 def export(tensor, stream=None, max_version=None, dl_device=None, copy: bool | None = None):
-    """Return a capsule over a tensor's memory.
-
-    Raises:
-        BufferError: the tensor requires grad, or another device than the CPU is requested.
-    """
+    """Return a capsule over a tensor's memory."""
     if tensor.requires_grad:
         raise ExportError("Can't export tensors that require gradient, use tensor.detach()")
     if stream not in (None, -1):

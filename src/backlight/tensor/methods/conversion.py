@@ -85,36 +85,20 @@ class ConversionMethods:
         return self
 
     def cuda(self, device: Device = None, non_blocking: bool = False, memory_format: memory_format | None = None):
-        """Raise: there is no such device.
-
-        Raises:
-            RuntimeError: always.
-        """
+        """Raise a RuntimeError: there is no such device."""
         require_cpu("cuda" if device is None else device)
         raise GraphError("Torch not compiled with CUDA enabled; backlight computes on the CPU only: leave .cuda() out")
 
     def pin_memory(self, device: Device = None):
-        """Raise: memory cannot be pinned without an accelerator.
-
-        Raises:
-            RuntimeError: always.
-        """
+        """Raise a RuntimeError: memory cannot be pinned without an accelerator."""
         raise GraphError("Cannot access accelerator device when none is available; leave .pin_memory() out")
 
     def share_memory_(self):
-        """Raise: tensors cannot share memory between processes.
-
-        Raises:
-            RuntimeError: always.
-        """
+        """Raise a RuntimeError: tensors cannot share memory between processes."""
         raise GraphError("share_memory_() is not in backlight: pass .numpy() through multiprocessing.shared_memory")
 
     def to_sparse(self, *args, **kwargs):
-        """Raise: there are no sparse tensors.
-
-        Raises:
-            RuntimeError: always.
-        """
+        """Raise a RuntimeError: there are no sparse tensors."""
         raise GraphError("sparse layouts are not in backlight: keep the tensor dense, and leave .to_sparse() out")
 
     to_sparse_coo = to_sparse_csr = to_sparse_csc = to_sparse_bsr = to_sparse_bsc = to_sparse

@@ -19,11 +19,7 @@ from backlight.tensor.generators import Generator, twister_of
 
 
 def require_float(kernel: str, kind: np.dtype) -> None:
-    """Raise unless a dtype is floating point.
-
-    Raises:
-        RuntimeError: it is not.
-    """
+    """Raise unless a dtype is floating point."""
     if not is_float(kind):
         name = from_numpy_dtype(kind).old_name
         raise UnsupportedError(f"\"{kernel}\" not implemented for '{name}'; draw floats, with dtype=torch.float32")
@@ -168,11 +164,7 @@ class RandomMethods:
 
 
 def bernoulli_numbers(chances: np.ndarray, generator: Generator | None) -> np.ndarray:
-    """Return a bool for each probability.
-
-    Raises:
-        RuntimeError: one is not from [0, 1], or they are no floats.
-    """
+    """Return a bool for each probability."""
     require_float("bernoulli_tensor_cpu_p_", chances.dtype)
     if not np.all((chances >= 0) & (chances <= 1)):
         wrong = chances[~((chances >= 0) & (chances <= 1))][0]
