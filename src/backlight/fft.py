@@ -1,7 +1,10 @@
 """The part of PyTorch's `torch.fft` that needs only real numbers; the rest raises, for lack of complex dtypes."""
 
+from collections.abc import Sequence
+
 from backlight.dispatch.arguments.checked import with_checks
 from backlight.dtypes import get_default_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError
 from backlight.ops.dims import normalise_dims, one_or_several
 from backlight.ops.elementwise.complex_numbers import refusing
@@ -36,7 +39,7 @@ __all__ = [
 ]
 
 
-def irfft(input, n=None, dim=-1, norm=None):
+def irfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
     """Return the real signal of which `input`, real too, is half the spectrum along `dim`.
 
     Args:
@@ -56,7 +59,7 @@ def irfftn(input, s=None, dim=None, norm=None):
     return real_signal("irfftn", input, s, _several(dim), norm, inverse=True)
 
 
-def hfft(input, n=None, dim=-1, norm=None):
+def hfft(input: TensorState, n: int | None = None, dim: int = -1, norm: str | None = None):
     """Return the real spectrum of which `input`, real too, is half the hermitian signal along `dim`.
 
     Args:
@@ -76,7 +79,7 @@ def hfftn(input, s=None, dim=None, norm=None):
     return real_signal("hfftn", input, s, _several(dim), norm, inverse=False)
 
 
-def _several(dim):
+def _several(dim: int | Sequence[int] | None):
     return None if dim is None else one_or_several(dim)
 
 
@@ -87,19 +90,19 @@ rfft, rfft2, rfftn = [refusing(f"fft.{name}", f"half {_SPECTRUM}") for name in (
 ihfft, ihfft2, ihfftn = [refusing(f"fft.{name}", f"half {_SIGNAL}") for name in ("ihfft", "ihfft2", "ihfftn")]
 
 
-def fftshift(input, dim=None):
+def fftshift(input: TensorState, dim: int | Sequence[int] | None = None):
     """Return a spectrum with the frequency 0 in the middle of each dim instead of at its start."""
     dims = _shifted(input, dim)
     return roll(input, [input.shape[one] // 2 for one in dims], dims)
 
 
-def ifftshift(input, dim=None):
+def ifftshift(input: TensorState, dim: int | Sequence[int] | None = None):
     """Return a spectrum with the frequency 0 at the start of each dim: the inverse of `fftshift`."""
     dims = _shifted(input, dim)
     return roll(input, [(input.shape[one] + 1) // 2 for one in dims], dims)
 
 
-def _shifted(input, dim) -> tuple:
+def _shifted(input: TensorState, dim: int | Sequence[int] | None) -> tuple:
     """Return the dims to shift: all by default."""
     if dim is None:
         return tuple(range(input.ndim))

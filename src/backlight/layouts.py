@@ -41,21 +41,13 @@ _ORDERS = {None: "K", preserve_format: "K", contiguous_format: "C"}
 
 
 def require_strided(wanted: layout | None) -> None:
-    """Say that a layout other than `strided` is not available here.
-
-    Raises:
-        RuntimeError: it is another one.
-    """
+    """Say that a layout other than `strided` is not available here."""
     if wanted is not None and wanted is not strided:
         raise GraphError(f"layout must be torch.strided, got {wanted!r}: backlight has no sparse tensors")
 
 
 def numpy_order(wanted: memory_format | None) -> str:
-    """Return NumPy's letter for the memory format of a copy; None preserves what is there.
-
-    Raises:
-        RuntimeError: backlight does not lay memory out so.
-    """
+    """Return NumPy's letter for the memory format of a copy; None preserves what is there."""
     if wanted not in _ORDERS:
         raise GraphError(f"memory_format must be torch.contiguous_format or torch.preserve_format, got {wanted!r}")
     return _ORDERS[wanted]

@@ -2,7 +2,7 @@
 
 import importlib
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, wraps
 from types import BuiltinFunctionType, FunctionType
 
@@ -56,9 +56,7 @@ _IGNORED_METHODS = """
 __array_function__ __array_namespace__ __array_ufunc__ __class_getitem__ __init__ __init_subclass__ __iter__ __new__
 __torch_function__ as_subclass eig lstsq reinforce solve symeig
 """
-MAKERS = frozenset(_MAKERS.split())
-IGNORED = frozenset(_IGNORED.split())
-IGNORED_METHODS = frozenset(_IGNORED_METHODS.split())
+MAKERS, IGNORED, IGNORED_METHODS = (frozenset(names.split()) for names in (_MAKERS, _IGNORED, _IGNORED_METHODS))
 PRIVATE = frozenset({"_base", "_version"})
 
 # The methods that PyTorch has behind Python's operators
@@ -67,25 +65,9 @@ add add radd add sub sub mul mul rmul mul truediv div mod remainder pow pow matm
 ne ne neg neg abs abs pos positive iadd add_ isub sub_ imul mul_ itruediv div_ imod remainder_
 """
 OPERATORS = {f"__{name}__": method for name, method in zip(_OPERATORS.split()[::2], _OPERATORS.split()[1::2])}
-TWO_SIDED = frozenset(
-    f"__{side}{name}__"
-    for name in [
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "pow",
-        "matmul",
-        "and",
-        "or",
-        "xor",
-        "lshift",
-        "rshift",
-    ]
-    for side in ("", "r", "i")
-) | {f"__{name}__" for name in ["lt", "le", "gt", "ge", "eq", "ne", "rdiv"]}
+_TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+TWO_SIDED = frozenset(f"__{side}{name}__" for name in _TWO_SIDED.split() for side in ("", "r", "i"))
+TWO_SIDED |= {f"__{name}__" for name in ("lt", "le", "gt", "ge", "eq", "ne", "rdiv")}
 
 Public = FunctionType | BuiltinFunctionType
 
@@ -107,10 +89,10 @@ class asked_about(Block):  # noqa: N801 - used as a function
     def _block_state(self) -> object:
         return object()
 
-    def _block_change(self, token) -> None:
+    def _block_change(self, token: object) -> None:
         enable_overrides(token)
 
-    def _block_restore(self, token) -> None:
+    def _block_restore(self, token: object) -> None:
         disable_overrides(token)
 
 
@@ -217,7 +199,7 @@ def _mode_is_on() -> bool:
     return bool(torch_function.local.modes) and torch_function.local.modes_on
 
 
-def has_torch_function_unary(value) -> bool:
+def has_torch_function_unary(value: object) -> bool:
     """Tell the same for one value."""
     return has_torch_function((value,))
 
@@ -257,7 +239,7 @@ def wrap_torch_function(dispatcher: Callable) -> Callable:
     return decorate
 
 
-def is_tensor_like(inp) -> bool:
+def is_tensor_like(inp: object) -> bool:
     """Tell whether a value is a tensor, or of a type with `__torch_function__`."""
     return isinstance(inp, TensorState) or hasattr(inp, "__torch_function__")
 
@@ -304,7 +286,7 @@ def is_tensor_method_or_property(func: Callable) -> bool:
 class TorchFunctionMode(Block):
     """Answers for all public functions inside a `with` block: override `__torch_function__`."""
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None):
         """Handle a call; calls made in here go to the outer modes."""
         raise NotImplementedError
 

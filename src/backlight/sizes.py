@@ -1,5 +1,6 @@
 """`Size`, the tuple of ints that a tensor's shape is."""
 
+from collections.abc import Callable, Sequence
 from functools import wraps
 from math import prod
 from operator import index
@@ -34,13 +35,13 @@ class Size(tuple):
         found = tuple.__getitem__(self, index)
         return Size(found) if isinstance(index, slice) else found
 
-    def __add__(self, other):
+    def __add__(self, other: Sequence[int]):
         return Size(tuple.__add__(self, tuple(other)))
 
-    def __radd__(self, other):
+    def __radd__(self, other: Sequence[int]):
         return Size(tuple(other) + tuple(self))
 
-    def __mul__(self, times):
+    def __mul__(self, times: int):
         return Size(tuple.__mul__(self, times))
 
     __rmul__ = __mul__
@@ -76,7 +77,7 @@ def size_from(function: str, sizes: tuple) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _no_size(function: str, size, place: int, spread: bool) -> ArgumentError:
+def _no_size(function: str, size: object, place: int, spread: bool) -> ArgumentError:
     kind, start = type(size).__name__, f"{function}(): argument 'size'"
     if place:
         return ArgumentError(
@@ -117,17 +118,13 @@ def broadcast(*shapes: tuple) -> tuple:
     return found
 
 
-def check_storage(shape, itemsize: int) -> None:
-    """Raise PyTorch's error where an array of this shape has more bytes than 64 bits count.
-
-    Raises:
-        RuntimeError: that many.
-    """
+def check_storage(shape: Sequence[int], itemsize: int) -> None:
+    """Raise PyTorch's error where an array of this shape has more bytes than 64 bits count."""
     if prod(shape) * itemsize > MOST_BYTES:
         raise storage_error(shape, itemsize)
 
 
-def storage_error(shape, itemsize: int) -> StorageError:
+def storage_error(shape: Sequence[int], itemsize: int) -> StorageError:
     """Return PyTorch's error for an array of this shape that NumPy could not make."""
     count = prod(size or 1 for size in shape) * itemsize
     if count > MOST_BYTES:
@@ -138,40 +135,28 @@ def storage_error(shape, itemsize: int) -> StorageError:
     )
 
 
-def allocated(make, shape, kind, *options):
-    """Return `make(shape, kind, *options)`, one of NumPy's functions that make an array.
-
-    Raises:
-        RuntimeError: the array is too large.
-    """
+def allocated(make: Callable, shape: Sequence[int], kind: np.dtype, *options):
+    """Return `make(shape, kind, *options)`, one of NumPy's functions that make an array."""
     try:
         return make(shape, kind, *options)
     except (MemoryError, ValueError, OverflowError):
         raise storage_error(shape, kind.itemsize) from None
 
 
-def require_memory(shape, kind) -> None:
-    """Raise PyTorch's error for an array that could not be made, before anything is computed for it.
-
-    Raises:
-        RuntimeError: the array is too large.
-    """
+def require_memory(shape: Sequence[int], kind: np.dtype) -> None:
+    """Raise PyTorch's error for an array that could not be made, before anything is computed for it."""
     if prod(shape) > FEW:
         check_storage(shape, kind.itemsize)
         allocated(np.empty, shape, kind)
 
 
-def check_work(shape, kind, most: int = 2**27) -> None:
-    """Raise PyTorch's error for lack of memory where Python would make these many elements one by one, for minutes.
-
-    Raises:
-        RuntimeError: there are more than `most`.
-    """
+def check_work(shape: Sequence[int], kind: np.dtype, most: int = 2**27) -> None:
+    """Raise PyTorch's error for lack of memory where Python would make these many elements one by one, for minutes."""
     if prod(shape) > most:
         raise storage_error(shape, kind.itemsize)
 
 
-def storage_errors(function):
+def storage_errors(function: Callable):
     """Return a function that raises PyTorch's error where an array that NumPy makes in it is too large."""
 
     @wraps(function)
@@ -184,7 +169,7 @@ def storage_errors(function):
     return sized
 
 
-def as_storage_error(problem: Exception, shape=None) -> Exception:
+def as_storage_error(problem: Exception, shape: Sequence[int] | None = None) -> Exception:
     """Return PyTorch's error for NumPy's about an array that is too large, or the problem itself if it is another.
 
     Args:

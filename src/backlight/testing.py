@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,11 +11,13 @@ from backlight.dtypes import bool as bool_
 from backlight.dtypes import dtype, finfo, float64, iinfo
 from backlight.errors import ArgumentError, ValueProblem
 from backlight.kernels.state_blocks import silent_floats
+from backlight.layouts import memory_format
 from backlight.ops.type_promotion import promote_types
 from backlight.tensor.creation import from_numpy, tensor
 from backlight.tensor.factories import empty
 from backlight.tensor.random_factories import randint
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["assert_close", "make_tensor"]
 
@@ -23,8 +25,8 @@ _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (
 
 
 def assert_close(
-    actual,
-    expected,
+    actual: object,
+    expected: object,
     *,
     allow_subclasses: bool = True,
     rtol: float | None = None,
@@ -34,7 +36,7 @@ def assert_close(
     check_dtype: bool = True,
     check_layout: bool = True,
     check_stride: bool = False,
-    msg=None,
+    msg: str | Callable | None = None,
 ) -> None:
     """Raise unless |actual − expected| ≤ atol + rtol · |expected| everywhere.
 
@@ -56,7 +58,7 @@ def assert_close(
         raise AssertionError(problem if msg is None else msg(problem) if callable(msg) else msg)
 
 
-def _difference(actual, expected, settings: dict, place: str, subclasses: bool) -> str | None:
+def _difference(actual: object, expected: object, settings: dict, place: str, subclasses: bool) -> str | None:
     """Return what to say of the first difference, with its place in sequences and mappings; None where all is close."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         if actual.keys() != expected.keys():
@@ -87,7 +89,7 @@ def _is_sequence(value) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _check_kinds(actual, expected, subclasses: bool) -> None:
+def _check_kinds(actual: object, expected: object, subclasses: bool) -> None:
     """Raise TypeError unless two values can be compared: both tensors or arrays, or both numbers."""
     kinds = (Tensor, np.ndarray)
     alike = isinstance(actual, kinds) == isinstance(expected, kinds)
@@ -97,7 +99,7 @@ def _check_kinds(actual, expected, subclasses: bool) -> None:
         raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.")
 
 
-def _of_tensors(actual, expected, settings: dict) -> str | None:
+def _of_tensors(actual: object, expected: object, settings: dict) -> str | None:
     """Return what to say if two tensors, arrays or numbers differ."""
     if isinstance(expected, bool) and isinstance(actual, bool):
         return None if actual is expected else f"Booleans mismatch: {actual} is not {expected}"
@@ -161,14 +163,14 @@ def _said(what: str, pair, close, far, relative, rtol: float, atol: float) -> st
 
 def make_tensor(
     *shape,
-    dtype,
-    device="cpu",
+    dtype: dtype,
+    device: Device = "cpu",
     low: float | None = None,
     high: float | None = None,
     requires_grad: bool = False,
     noncontiguous: bool = False,
     exclude_zero: bool = False,
-    memory_format=None,
+    memory_format: memory_format | None = None,
 ) -> Tensor:
     """Make a tensor of numbers drawn uniformly from [low, high), by default from −9 to 9 (bools: both).
 
@@ -212,7 +214,7 @@ def _drawn(made: Tensor, low: float, high: float) -> Tensor:
     return made.uniform_(low, high)
 
 
-def _limits(kind: dtype, low, high) -> tuple[float, float]:
+def _limits(kind: dtype, low: float | None, high: float | None) -> tuple[float, float]:
     """Return the limits of what is drawn, within what a dtype holds."""
     if kind is bool_:
         least, most, usual = 0, 2, (0, 2)

@@ -10,6 +10,7 @@ from backlight.errors import ArgumentError, ValueProblem
 from backlight.ops.elementwise.copying import to
 from backlight.tensor.dtype_queries import promote_types
 from backlight.tensor.dtype_queries import result_type as type_of_two
+from backlight.types import Device
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "astype", "can_cast", "finfo", "iinfo", "isdtype"]
 __all__ += ["result_type"]
@@ -42,13 +43,13 @@ class Information:
         """Return all devices."""
         return [CPU]
 
-    def default_dtypes(self, *, device=None) -> dict:
+    def default_dtypes(self, *, device: Device = None) -> dict:
         """Return the default dtypes."""
         require_cpu(device)
         numbers = {"real floating": dtypes.get_default_dtype(), "complex floating": None}
         return {**numbers, "integral": dtypes.int64, "indexing": dtypes.int64}
 
-    def dtypes(self, *, device=None, kind: str | tuple | None = None) -> dict:
+    def dtypes(self, *, device: Device = None, kind: str | tuple | None = None) -> dict:
         """Return the dtypes of a kind (of all kinds by default) by their names in the standard."""
         require_cpu(device)
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
@@ -66,7 +67,7 @@ def __array_namespace_info__() -> Information:  # noqa: N807 - the standard's na
     return Information()
 
 
-def isdtype(dtype, kind) -> bool:
+def isdtype(dtype, kind: str | tuple) -> bool:
     """Tell whether a dtype is of a kind: a dtype, a name such as "integral", or a tuple of such."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
@@ -76,7 +77,7 @@ def isdtype(dtype, kind) -> bool:
     return dtype in _of_kind(kind) + halves
 
 
-def astype(x, dtype, /, *, copy: bool = True, device=None):
+def astype(x: TensorState, dtype, /, *, copy: bool = True, device: Device = None):
     """Return the elements in another dtype; a copy even for the same dtype, unless `copy` is False."""
     require_cpu(device)
     return to(x, dtype, copy=copy)

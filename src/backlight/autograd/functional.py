@@ -110,7 +110,7 @@ def jacobian(
     return _unwrap_single(tuple(parts), call.several_outputs)
 
 
-def _by_columns(func, inputs):
+def _by_columns(func: Callable, inputs: Tensors):
     several, inputs = _listed(inputs, "inputs", "jacobian")
     several_outputs = []
 
@@ -205,13 +205,13 @@ class _Call:
         return outputs, _unwrap_single(_detach_unless_recorded(derivative, self.create_graph), several)
 
 
-def _prepare_inputs(inputs, create_graph: bool, name: str) -> _Inputs:
+def _prepare_inputs(inputs: Tensors, create_graph: bool, name: str) -> _Inputs:
     several, inputs = _listed(inputs, "inputs", name)
     with enable_grad():
         return _Inputs(_own(inputs, create_graph, True), several, create_graph)
 
 
-def _call_function(func, start: _Inputs, strict: bool, name: str) -> _Call:
+def _call_function(func: Callable, start: _Inputs, strict: bool, name: str) -> _Call:
     with enable_grad():
         several, outputs = _listed(func(*start.inputs), "outputs of the user-provided function", name)
     require_grad(outputs, strict, CONSTANT_OUTPUT)
@@ -219,11 +219,7 @@ def _call_function(func, start: _Inputs, strict: bool, name: str) -> _Call:
 
 
 def _listed(values, what: str, name: str) -> tuple[bool, tuple]:
-    """Return whether a tuple was given, and the values as a tuple.
-
-    Raises:
-        TypeError: one is not a tensor.
-    """
+    """Return whether a tuple was given, and the values as a tuple."""
     several = isinstance(values, tuple)
     for place, value in enumerate(values if several else (values,)):
         if not isinstance(value, TensorState):
@@ -235,7 +231,7 @@ def _listed(values, what: str, name: str) -> tuple[bool, tuple]:
     return several, values if several else (values,)
 
 
-def _own(tensors, create_graph: bool, requires_grad: bool) -> tuple:
+def _own(tensors: tuple, create_graph: bool, requires_grad: bool) -> tuple:
     """Return aliases of tensors; part of the user's graph only under create_graph."""
     return tuple(
         tensor.view_as(tensor)
@@ -253,7 +249,7 @@ def _detach_unless_recorded(values: tuple, create_graph: bool) -> tuple:
     return values if create_graph else tuple(value.detach() for value in values)
 
 
-def _vector(v, like, several, create_graph, name, message):
+def _vector(v: Tensors | None, like: tuple, several: bool, create_graph: bool, name: str, message: str):
     """Return the given vector as a tuple shaped as `like`, or None if it may be left out."""
     if v is None:
         if len(like) != 1 or like[0]._data.size != 1:
@@ -273,7 +269,7 @@ def _vector(v, like, several, create_graph, name, message):
     return _own(listed, create_graph, False)
 
 
-def _gradients(outputs, inputs, weights, create_graph, keep=None) -> tuple:
+def _gradients(outputs: tuple, inputs: tuple, weights: tuple, create_graph: bool, keep: bool | None = None) -> tuple:
     """Return the gradients, None where an output does not depend on an input."""
     pairs = [(out, weight) for out, weight in zip(outputs, weights) if out is not None and out._edge is not None]
     if not pairs:
@@ -300,7 +296,7 @@ def _first_derivatives(call: _Call, name: str, strict: bool) -> tuple:
     return found
 
 
-def _one_element(out, name: str, strict: bool):
+def _one_element(out: Tensors, name: str, strict: bool):
     several, outputs = _listed(out, "outputs of the user-provided function", name)
     require_grad(outputs, strict, CONSTANT_OUTPUT)
     if several:
@@ -310,7 +306,7 @@ def _one_element(out, name: str, strict: bool):
     return out
 
 
-def _jacobian_of(out, number: int, inputs, create_graph: bool, strict: bool) -> tuple:
+def _jacobian_of(out: Tensor, number: int, inputs: tuple, create_graph: bool, strict: bool) -> tuple:
     """Return the Jacobian of one output for each input, row by row."""
     rows = []
     for row in range(out._data.size):
@@ -319,11 +315,11 @@ def _jacobian_of(out, number: int, inputs, create_graph: bool, strict: bool) -> 
         found = _gradients((out,), inputs, (wrap(weight),), create_graph, keep=True)
         if strict:
             check_row(found, number, create_graph)
-        rows.append([_zeros_like(x) if grad is None else grad for grad, x in zip(found, inputs)])
+        rows.append([zeros_like(x) if grad is None else grad for grad, x in zip(found, inputs)])
     return tuple(_stacked(out, x, [row[place] for row in rows], create_graph) for place, x in enumerate(inputs))
 
 
-def _jacobian_at_once(out, inputs, create_graph: bool) -> tuple:
+def _jacobian_at_once(out: Tensor, inputs: tuple, create_graph: bool) -> tuple:
     """Return the Jacobian of one output for each input, all rows in one backward pass."""
     shape = out._data.shape
     found = [None] * len(inputs)
@@ -338,15 +334,11 @@ def _jacobian_at_once(out, inputs, create_graph: bool) -> tuple:
     )
 
 
-def _stacked(out, x, rows, create_graph: bool):
+def _stacked(out: Tensor, x: Tensor, rows: list, create_graph: bool):
     shape = (*out._data.shape, *x._data.shape)
     if create_graph and rows:
         return TENSOR_OPS.stack(rows, 0).view(shape)
     return wrap(np.array([row._data for row in rows], x._data.dtype).reshape(shape))
-
-
-def _zeros_like(tensor):
-    return wrap(np.zeros(tensor._data.shape, tensor._data.dtype))
 
 
 globals().update(with_checks(globals(), __all__, __name__))

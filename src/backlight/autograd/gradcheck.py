@@ -24,6 +24,7 @@ from backlight.transforms.numerical_jacobians import (
     numerical_jacobians,
     numerical_jvp,
     side_by_side,
+    unit_direction,
     vector_jacobian,
 )
 
@@ -201,7 +202,7 @@ def gradgradcheck(
     )
 
 
-def _check_inputs(inputs) -> None:
+def _check_inputs(inputs: tuple) -> None:
     for place, tensor in enumerate(inputs):
         if not isinstance(tensor, TensorState) or tensor._edge is None:
             continue
@@ -242,7 +243,7 @@ def _check_derivatives(check: _Check, fast: bool, backward: bool, forward: bool)
         check_forward(check, everything, fast)
 
 
-def _compare_jacobians(check: _Check, everything) -> None:
+def _compare_jacobians(check: _Check, everything: list) -> None:
     """Compare every element of every Jacobian."""
     numerical = [numerical_jacobians(check.func, check.inputs, tensor, check.eps) for tensor in check.wanted]
     places = [place for place, out in enumerate(everything) if out._edge is not None]
@@ -255,7 +256,7 @@ def _compare_jacobians(check: _Check, everything) -> None:
         _check_repeatable(check, analytical, analytical_jacobians(out, check.wanted))
 
 
-def _compare(check: _Check, out, number: int, i: int, found: np.ndarray, measured: np.ndarray) -> None:
+def _compare(check: _Check, out: TensorState, number: int, i: int, found: np.ndarray, measured: np.ndarray) -> None:
     """Raise if two Jacobians differ; the message says where."""
     wrong = ~np.isclose(found, measured, rtol=check.rtol, atol=check.atol)
     if wrong.any():
@@ -280,13 +281,13 @@ def _element(check, out, i, wrong, found, measured) -> str:
     )
 
 
-def _index(tensor, flat: int) -> str:
+def _index(tensor: TensorState, flat: int) -> str:
     return (
         "".join(f"[{int(place)}]" for place in np.unravel_index(flat, tensor._data.shape)) if tensor._data.ndim else ""
     )
 
 
-def _check_attributes(check: _Check, out) -> None:
+def _check_attributes(check: _Check, out: TensorState) -> None:
     """Raise if the shape or dtype of a gradient differs from its input's."""
     weight = np.ones(out._data.shape, out._data.dtype)
     for i, (tensor, grad) in enumerate(zip(check.wanted, vector_jacobian(out, check.wanted, weight))):
@@ -303,7 +304,7 @@ def _check_attributes(check: _Check, out) -> None:
             )
 
 
-def _check_repeatable(check: _Check, first, second) -> None:
+def _check_repeatable(check: _Check, first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> None:
     for i, (one, other) in enumerate(zip(first, second)):
         apart = np.abs(one - other).max(initial=0)
         if apart > check.nondet_tol:
@@ -314,16 +315,16 @@ def _check_repeatable(check: _Check, first, second) -> None:
             )
 
 
-def _compare_products(check: _Check, everything) -> None:
+def _compare_products(check: _Check, everything: list) -> None:
     """Compare vᵀ J u, for one random v and u per Jacobian, instead of all of J."""
     rng = np.random.default_rng(0)
-    columns = [_direction(rng, tensor) for tensor in check.wanted]
+    columns = [unit_direction(rng, tensor) for tensor in check.wanted]
     numerical = [numerical_jvp(check.func, check.inputs, t, u, check.eps) for t, u in zip(check.wanted, columns)]
     places = [place for place, out in enumerate(everything) if out._edge is not None]
     for number, place in enumerate(places):
         out = everything[place]
         _check_attributes(check, out)
-        v = _direction(rng, out)
+        v = unit_direction(rng, out)
         pulled, again = (_present(vector_jacobian(out, check.wanted, v.astype(out._data.dtype))) for _ in range(2))
         for i, u in enumerate(columns):
             measured, found = np.sum(v.reshape(-1) * numerical[i][place]), np.sum(u * pulled[i])
@@ -333,14 +334,8 @@ def _compare_products(check: _Check, everything) -> None:
         _check_repeatable(check, pulled, again)
 
 
-def _present(grads) -> list:
+def _present(grads: Sequence) -> list:
     return [np.zeros(()) if grad is None else grad for grad in grads]
-
-
-def _direction(rng, tensor) -> np.ndarray:
-    values = np.asarray(rng.random(tensor._data.shape))
-    length = np.sqrt(np.sum(values * values))
-    return values / length if length else values
 
 
 def _explain_fast_mismatch(check, out, number, place, i, found, measured):

@@ -1,9 +1,11 @@
 """Run a node in anomaly mode, in the Python pass: run it, check its gradients, free it."""
 
+from collections.abc import Sequence
+
 from backlight.dispatch.anomaly_mode import anomaly
 from backlight.dispatch.forward_traceback import note_parents
 from backlight.engine.hook_calls import after
-from backlight.engine.node import next_sequence
+from backlight.engine.node import Node, next_sequence
 from backlight.engine.tensor_state import plain
 from backlight.kernels.reduction.summaries import oddities
 from backlight.system.lazy_import import function_later
@@ -13,7 +15,7 @@ odd_node = function_later("backlight.dispatch.anomaly_report", "odd_node")
 odd_op = function_later("backlight.dispatch.anomaly_report", "odd_op")
 
 
-def checked_gradients(backward_pass, node, grad, edges):
+def checked_gradients(backward_pass, node: Node, grad, edges):
     """Return a node's gradients, checked after its hooks, as PyTorch does, and before it is freed.
 
     Args:
@@ -44,7 +46,7 @@ def checked_gradients(backward_pass, node, grad, edges):
     return grads
 
 
-def _nonfinite_in(grads) -> int:
+def _nonfinite_in(grads: Sequence) -> int:
     found = 0
     for one in grads:
         if one is not None:

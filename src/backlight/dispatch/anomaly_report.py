@@ -26,25 +26,18 @@ from backlight.kernels.reduction.summaries import INFINITE, NAN, oddities
 
 SHOWN_OF_A_WAY = 12
 # They only move numbers, or place given ones: NaN in their results was there before.
-PLACING = {"masked_fill", "where", "fill", "pad", "cat", "stack", "copy", "clone", "gather", "index_select", "index"}
-PLACING |= {"put", "take", "scatter", "masked_scatter", "index_fill", "index_copy", "constant_pad_nd"}
-PLACING |= {"flip", "roll", "tile", "repeat", "repeat_interleave", "sort", "contiguous", "tril", "triu", "diag_embed"}
-PLACING |= {"masked_select", "nonzero", "embedding", "select_scatter", "slice_scatter", "diagonal_scatter", "getitem"}
+_PLACING = """
+masked_fill where fill pad cat stack copy clone gather index_select index put take scatter masked_scatter index_fill
+index_copy constant_pad_nd flip roll tile repeat repeat_interleave sort contiguous tril triu diag_embed masked_select
+nonzero embedding select_scatter slice_scatter diagonal_scatter getitem
+"""
+PLACING = frozenset(_PLACING.split())
 # They give no gradient to elements that they do not choose.
-CHOOSING = {"where", "masked_fill", "masked_scatter", "masked_select", "clamp", "clamp_min", "clamp_max", "maximum"}
-CHOOSING |= {
-    "minimum",
-    "max",
-    "min",
-    "amax",
-    "amin",
-    "index",
-    "index_fill",
-    "relu",
-    "threshold",
-    "nan_to_num",
-    "gather",
-}
+_CHOOSING = """
+where masked_fill masked_scatter masked_select clamp clamp_min clamp_max maximum minimum max min amax amin index
+index_fill relu threshold nan_to_num gather
+"""
+CHOOSING = frozenset(_CHOOSING.split())
 HANDED = Cause(
     "it was given to backward(), a hook made it, or infinite gradients of opposite sign were added up",
     "look at the hooks between here and the loss, and at what backward() was given",
@@ -149,7 +142,7 @@ def _in_order(op, inputs: dict) -> list:
     return values[::-1] if op.name == "pow_of_number" else values
 
 
-def _discarding_node(arrived, returned: np.ndarray, path: Sequence[Node]) -> Node | None:
+def _discarding_node(arrived: list, returned: np.ndarray, path: Sequence[Node]) -> Node | None:
     """Return the node that discarded a value whose gradient is not finite: the incoming gradient was 0 there."""
     grad = arrived[0] if len(arrived) == 1 else None
     if grad is None or grad.shape != returned.shape:
@@ -161,11 +154,7 @@ def _discarding_node(arrived, returned: np.ndarray, path: Sequence[Node]) -> Nod
 
 
 def odd_op(op, args: tuple, kwargs: dict, out) -> None:
-    """Raise if what an op returned is an anomaly: a NaN, or an infinity made of finite numbers.
-
-    Raises:
-        AnomalyError: it is.
-    """
+    """Raise if what an op returned is an anomaly: a NaN, or an infinity made of finite numbers."""
     if op.view or op.name in PLACING or _in_backward():
         return
     parts = [one for one in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(one, TensorState)]

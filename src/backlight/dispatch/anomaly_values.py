@@ -49,7 +49,7 @@ class Numbers:
         return shown + (f", from {self.origin}" if self.origin else "")
 
 
-def numbers_of(data, origin: str = "") -> Numbers:
+def numbers_of(data: np.ndarray | np.generic, origin: str = "") -> Numbers:
     """Summarise an array or a NumPy scalar."""
     array = np.asarray(data)
     dtype, shape = str(array.dtype), array.shape
@@ -87,7 +87,7 @@ def saved_by(node: Node) -> Iterator[tuple[str, object, object]]:
                 yield f"{name}[{number}]" if several else name, data, tensor
 
 
-def origin_of(tensor) -> str:
+def origin_of(tensor: TensorState | None) -> str:
     """Return the text of the node that made a tensor, with its line."""
     edge = None if tensor is None else tensor._edge
     if edge is None:

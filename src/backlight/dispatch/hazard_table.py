@@ -1,7 +1,7 @@
 """The table of numerical hazards: which ops give NaN and infinity, or pass them on, and what to do.
 
-NOTE [A pitfall]
-A row is about some ops, and about their values or their slopes (their gradients). Its looks are conditions on the
+NOTE [Numerical hazards]
+A row is about some ops, and about their values or their slopes (their gradients). Its conditions are on the
 numbers: `x` and `y` are an op's first two inputs, `out` is its result. Values that were not saved cannot be tested.
 The first row whose condition holds is the answer; else the first whose condition could not be tested.
 """
@@ -15,21 +15,32 @@ VALUE, SLOPE = "value", "slope"
 LARGE = 1e18  # the square of more overflows float32
 
 
-class Look(NamedTuple):
-    """A condition: `is_so` returns for which elements of its first parameter it holds; `words` describe them."""
+class Condition(NamedTuple):
+    """A condition: `holds` returns for which elements of its first parameter it holds; `words` describe them."""
 
     words: str
-    is_so: Callable
+    holds: Callable
+
+
+class When(NamedTuple):
+    """What a row is about: ops, their values or slopes or both (""), and conditions on the numbers."""
+
+    ops: tuple[str, ...]
+    of: str
+    conditions: tuple[Condition, ...]
 
 
 class Hazard(NamedTuple):
-    """A row (NOTE [A pitfall]): ops, values or slopes, the cause, the cure, conditions."""
+    """A row (NOTE [Numerical hazards])."""
 
-    ops: str
-    of: str
+    when: When
     cause: str
     cure: str
-    looks: tuple[Look, ...] = ()
+
+
+def when(ops: str, of: str, *conditions: Condition) -> When:
+    """Return what a row is about; `ops` are names with spaces between them."""
+    return When(tuple(ops.split()), of, conditions)
 
 
 AWAY_FROM_0 = "add a small number inside: torch.sqrt(x + 1e-12), or clamp x from below"
@@ -44,245 +55,205 @@ MASKED = "every score of a row is -inf: 0 / 0"
 
 HAZARDS = (
     Hazard(
-        "sqrt",
-        VALUE,
+        when("sqrt", VALUE, Condition("sqrt of", lambda x: x < 0)),
         "the square root of a negative number is NaN",
         "clamp x from below: torch.sqrt(x.clamp_min(0))",
-        (Look("sqrt of", lambda x: x < 0),),
     ),
     Hazard(
-        "sqrt",
-        SLOPE,
+        when("sqrt", SLOPE, Condition("sqrt of", lambda x: x == 0), Condition("the root is", lambda out: out == 0)),
         "the square root of 0 has an infinite slope, and 0 · inf is NaN",
         AWAY_FROM_0,
-        (Look("sqrt of", lambda x: x == 0), Look("the root is", lambda out: out == 0)),
     ),
     Hazard(
-        "rsqrt",
-        "",
+        when(
+            "rsqrt", "", Condition("rsqrt of", lambda x: x <= 0), Condition("rsqrt is", lambda out: ~np.isfinite(out))
+        ),
         "1 / sqrt(x) is infinite at 0 and NaN below",
         "add a small number inside: torch.rsqrt(x + 1e-12)",
-        (Look("rsqrt of", lambda x: x <= 0), Look("rsqrt is", lambda out: ~np.isfinite(out))),
     ),
     Hazard(
-        "log log2 log10",
-        VALUE,
+        when("log log2 log10", VALUE, Condition("log of", lambda x: x <= 0)),
         "the logarithm of 0 is -inf, and of a negative number NaN",
         LOGS,
-        (Look("log of", lambda x: x <= 0),),
     ),
     Hazard(
-        "log log2 log10",
-        SLOPE,
+        when(
+            "log log2 log10",
+            SLOPE,
+            Condition("log of", lambda x: x == 0),
+            Condition("log of", lambda x: ~np.isfinite(x)),
+        ),
         "the slope of a logarithm, 1/x, is infinite at 0, and 0 · inf is NaN",
         LOGS,
-        (Look("log of", lambda x: x == 0), Look("log of", lambda x: ~np.isfinite(x))),
     ),
     Hazard(
-        "log1p",
-        "",
+        when("log1p", "", Condition("log1p of", lambda x: x <= -1)),
         "log1p is -inf at -1, where its slope is infinite, and NaN below",
         "clamp its input above -1",
-        (Look("log1p of", lambda x: x <= -1),),
     ),
     Hazard(
-        "xlogy",
-        "",
+        when("xlogy", "", Condition("xlogy with y", lambda y: y <= 0)),
         "the slope of x · log(y) is infinite where y is 0",
         "clamp y from below (y.clamp_min(1e-12))",
-        (Look("xlogy with y", lambda y: y <= 0),),
     ),
+    Hazard(when("div true_divide", VALUE, Condition("division by", lambda y: y == 0)), "a division by 0", DIVISOR),
     Hazard(
-        "div true_divide",
-        VALUE,
-        "a division by 0",
-        DIVISOR,
-        (Look("division by", lambda y: y == 0),),
-    ),
-    Hazard(
-        "div true_divide",
-        SLOPE,
+        when("div true_divide", SLOPE, Condition("division by", lambda y: y == 0)),
         "a division by 0: the slopes 1/y and -x/y² are infinite there",
         DIVISOR,
-        (Look("division by", lambda y: y == 0),),
     ),
     Hazard(
-        "reciprocal",
-        "",
+        when(
+            "reciprocal",
+            "",
+            Condition("division by", lambda x: x == 0),
+            Condition("reciprocal is", lambda out: np.isinf(out)),
+        ),
         "a division by 0",
         "keep x away from 0: 1 / (x + 1e-12), or x.clamp_min(1e-12)",
-        (Look("division by", lambda x: x == 0), Look("reciprocal is", lambda out: np.isinf(out))),
     ),
     Hazard(
-        "fmod remainder",
-        "",
+        when("fmod remainder", "", Condition("remainder by", lambda y: y == 0)),
         "the remainder of a division by 0 is NaN",
         "keep the divisor away from 0",
-        (Look("remainder by", lambda y: y == 0),),
     ),
     Hazard(
-        "pow",
-        VALUE,
+        when("pow", VALUE, Condition("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y)))),
         "a negative number has no real power with such an exponent",
         "clamp the base from below",
-        (Look("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y))),),
     ),
     Hazard(
-        "pow",
-        VALUE,
+        when("pow", VALUE, Condition("base of pow:", lambda x, y: (x == 0) & (y < 0))),
         "a negative power of 0 is infinite",
         BASE,
-        (Look("base of pow:", lambda x, y: (x == 0) & (y < 0)),),
     ),
     Hazard(
-        "pow",
-        SLOPE,
+        when("pow", SLOPE, Condition("base of pow:", lambda x, y: (x == 0) & (y < 1))),
         "a power with an exponent below 1 has an infinite slope at 0, and 0 · inf is NaN",
         BASE,
-        (Look("base of pow:", lambda x, y: (x == 0) & (y < 1)),),
     ),
     Hazard(
-        "pow",
-        SLOPE,
+        when("pow", SLOPE, Condition("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y)))),
         "a negative number has no real power with such an exponent",
         "clamp the base from below",
-        (Look("base of pow:", lambda x, y: (x < 0) & (y != np.floor(y))),),
     ),
     Hazard(
-        "pow",
-        "",
+        when(
+            "pow",
+            "",
+            Condition("base of pow:", lambda x: x <= 0),
+            Condition("base of pow:", lambda x: np.abs(x) > LARGE),
+        ),
         "a power with an infinite slope at 0 (an exponent below 1), of a negative base, or too large for the dtype",
         f"{BASE}, or the exponent small",
-        (Look("base of pow:", lambda x: x <= 0), Look("base of pow:", lambda x: np.abs(x) > LARGE)),
     ),
     Hazard(
-        "norm linalg_vector_norm vector_norm renorm",
-        SLOPE,
+        when("norm linalg_vector_norm vector_norm renorm", SLOPE, Condition("the length is", lambda out: out == 0)),
         "the length of a zero vector has no slope: it is 0 / 0 there",
         "use torch.sqrt((x ** 2).sum() + 1e-12), or the squared length",
-        (Look("the length is", lambda out: out == 0),),
     ),
     Hazard(
-        "cdist pairwise_distance dist",
-        SLOPE,
+        when("cdist pairwise_distance dist", SLOPE, Condition("the distance is", lambda out: out == 0)),
         "the distance of equal points has no slope",
         "add a small number, or use squared distances",
-        (Look("the distance is", lambda out: out == 0),),
     ),
     Hazard(
-        "exp exp2 expm1 sinh cosh",
-        "",
+        when(
+            "exp exp2 expm1 sinh cosh",
+            "",
+            Condition("exp of", lambda x, out: np.isinf(out)),
+            Condition("exp is", lambda out: np.isinf(out)),
+            Condition("exp of", lambda x: x > 88),
+        ),
         "exp overflows: above about 88 in float32, 709 in float64, 11 in float16",
         EXPONENTS,
-        (
-            Look("exp of", lambda x, out: np.isinf(out)),
-            Look("exp is", lambda out: np.isinf(out)),
-            Look("exp of", lambda x: x > 88),
-        ),
     ),
     Hazard(
-        "acos asin arccos arcsin",
-        VALUE,
+        when("acos asin arccos arcsin", VALUE, Condition("arccos or arcsin of", lambda x: np.abs(x) > 1)),
         "arccos and arcsin are NaN outside of [-1, 1]",
         "clamp the input to [-1 + 1e-6, 1 - 1e-6]",
-        (Look("arccos or arcsin of", lambda x: np.abs(x) > 1),),
     ),
     Hazard(
-        "acos asin arccos arcsin",
-        SLOPE,
+        when("acos asin arccos arcsin", SLOPE, Condition("arccos or arcsin of", lambda x: np.abs(x) >= 1)),
         "arccos and arcsin have an infinite slope at ±1, and are NaN outside",
         "clamp the input to [-1 + 1e-6, 1 - 1e-6]",
-        (Look("arccos or arcsin of", lambda x: np.abs(x) >= 1),),
     ),
     Hazard(
-        "acosh",
-        "",
+        when("acosh", "", Condition("acosh of", lambda x: x <= 1)),
         "acosh is NaN below 1, and its slope is infinite at 1",
         "clamp the input above 1",
-        (Look("acosh of", lambda x: x <= 1),),
     ),
     Hazard(
-        "atanh logit",
-        "",
+        when(
+            "atanh logit",
+            "",
+            Condition("it read", lambda x: np.abs(2 * x - 1) >= 1),
+            Condition("it read", lambda x: np.abs(x) >= 1),
+        ),
         "it is infinite at the ends of its range and NaN outside",
         "clamp the input inside, by 1e-6",
-        (Look("it read", lambda x: np.abs(2 * x - 1) >= 1), Look("it read", lambda x: np.abs(x) >= 1)),
     ),
     Hazard(
-        "atan2 hypot",
-        SLOPE,
+        when(
+            "atan2 hypot",
+            SLOPE,
+            Condition("both arguments are", lambda x, y: (x == 0) & (y == 0)),
+            Condition("the result is", lambda out: out == 0),
+        ),
         "at (0, 0) it has no slope: 0 / 0",
         "keep the two arguments from being 0 at once",
-        (Look("both arguments are", lambda x, y: (x == 0) & (y == 0)), Look("the result is", lambda out: out == 0)),
     ),
     Hazard(
-        "std",
-        SLOPE,
+        when("std", SLOPE, Condition("the standard deviation is", lambda out: out == 0)),
         "the standard deviation of equal numbers has an infinite slope",
         "use sqrt(var + 1e-12)",
-        (Look("the standard deviation is", lambda out: out == 0),),
     ),
     Hazard(
-        "std var",
-        VALUE,
+        when("std var", VALUE, Condition("it read", lambda x: np.abs(x) > LARGE)),
         "the squares of the numbers are too large for their dtype",
         "normalise the numbers before",
-        (Look("it read", lambda x: np.abs(x) > LARGE),),
     ),
     Hazard(
-        "std var std_mean var_mean",
-        VALUE,
+        when("std var std_mean var_mean", VALUE),
         "a standard deviation or variance divides by the number of values less the "
         "correction (1 by default), and the correction is not smaller than that number",
         "use correction=0 (unbiased=False), or take it over more values",
     ),
+    Hazard(when(SOFTMAXES, VALUE, Condition("a score is", lambda x: np.isneginf(x))), MASKED, UNMASKED),
     Hazard(
-        SOFTMAXES,
-        VALUE,
-        MASKED,
-        UNMASKED,
-        (Look("a score is", lambda x: np.isneginf(x)),),
-    ),
-    Hazard(
-        SOFTMAXES,
-        VALUE,
+        when(SOFTMAXES, VALUE, Condition("a score is", lambda x: np.isposinf(x))),
         "a score is infinite: inf - inf",
         "look at the scores: a division by 0, or an overflow",
-        (Look("a score is", lambda x: np.isposinf(x)),),
     ),
-    Hazard(SOFTMAXES, SLOPE, MASKED, UNMASKED, (Look("its result is", lambda out: ~np.isfinite(out)),)),
-    Hazard(SOFTMAXES, "", MASKED, UNMASKED),
+    Hazard(when(SOFTMAXES, SLOPE, Condition("its result is", lambda out: ~np.isfinite(out))), MASKED, UNMASKED),
+    Hazard(when(SOFTMAXES, ""), MASKED, UNMASKED),
     Hazard(
-        "binary_cross_entropy",
-        "",
+        when("binary_cross_entropy", "", Condition("a probability is", lambda x: (x <= 0) | (x >= 1))),
         "the logarithm of a probability that is exactly 0 or 1",
         "use binary_cross_entropy_with_logits",
-        (Look("a probability is", lambda x: (x <= 0) | (x >= 1)),),
     ),
     Hazard(
-        "mean nanmean",
-        VALUE,
+        when("mean nanmean", VALUE, Condition("", lambda x: np.ones((), bool) & (x.size == 0))),
         "the mean of no numbers at all",
         "look whether the selection is empty before taking its mean",
-        (Look("", lambda x: np.ones((), bool) & (x.size == 0)),),
     ),
     Hazard(
-        "mul matmul mm bmm linear addmm",
-        SLOPE,
+        when(
+            "mul matmul mm bmm linear addmm",
+            SLOPE,
+            Condition("a factor is", lambda x: ~np.isfinite(x)),
+            Condition("a factor is", lambda y: ~np.isfinite(y)),
+        ),
         "the slope of a product is the other factor, which is not finite",
         FACTOR,
-        (Look("a factor is", lambda x: ~np.isfinite(x)), Look("a factor is", lambda y: ~np.isfinite(y))),
     ),
     Hazard(
-        "to to_copy half",
-        VALUE,
+        when("to to_copy half", VALUE, Condition("it read", lambda x: np.abs(x) > 65504)),
         "numbers are too large for the smaller dtype: float16 ends at 65504",
         "scale them down before, or use bfloat16, whose range is float32's",
-        (Look("it read", lambda x: np.abs(x) > 65504),),
     ),
     Hazard(
-        "linalg_eigh linalg_svd svd",
-        SLOPE,
+        when("linalg_eigh linalg_svd svd", SLOPE),
         "two eigenvalues or singular values are equal, or a singular value is 0: the slopes of their vectors divide by "
         "such differences",
         "use the values alone (eigvalsh, svdvals), whose slopes are finite, or move the matrix a little",

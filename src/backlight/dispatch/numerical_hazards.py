@@ -1,6 +1,6 @@
 """Why ops give NaN and infinity, and what to do, for anomaly mode, the doctor and the answers.
 
-The table is `HAZARDS` in `dispatch/hazard_table.py` (NOTE [A pitfall]).
+The table is `HAZARDS` in `dispatch/hazard_table.py` (NOTE [Numerical hazards]).
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backlight.dispatch.hazard_table import HAZARDS, SLOPE, VALUE, Hazard, Look
+from backlight.dispatch.hazard_table import HAZARDS, SLOPE, VALUE, Condition
 from backlight.kernels.state_blocks import silent_floats
 
 
@@ -40,11 +40,6 @@ OTHERWISE = Cause(
     "look at the values that went in: a smaller learning rate, clipped gradients or normalised inputs keep them finite",
 )
 
-_BY_OP: dict[str, list[Hazard]] = {}
-for _row in HAZARDS:
-    for _name in _row.ops.split():
-        _BY_OP.setdefault(_name, []).append(_row)
-
 
 def cause_of(name: str, values: Sequence, kind: str, chosen_away: bool = False, out: np.ndarray | None = None) -> Cause:
     """Return why an op made NaN or infinity.
@@ -60,12 +55,12 @@ def cause_of(name: str, values: Sequence, kind: str, chosen_away: bool = False, 
         return WHERE
     known = {"x": _array(values, 0), "y": _array(values, 1), "out": None if out is None else np.asarray(out)}
     possible = None
-    for row in _BY_OP.get(name, ()):
-        if row.of not in ("", SLOPE if kind == SLOPE else VALUE):
+    for row in HAZARDS:
+        if name not in row.when.ops or row.when.of not in ("", SLOPE if kind == SLOPE else VALUE):
             continue
-        if not row.looks:
+        if not row.when.conditions:
             return Cause(row.cause, row.cure)
-        looked = [_seen(look, known) for look in row.looks]
+        looked = [_seen(condition, known) for condition in row.when.conditions]
         seen = next(filter(None, looked), None)
         if seen is not None:
             return Cause(row.cause, row.cure, seen.strip())
@@ -85,28 +80,28 @@ def _array(values: Sequence, place: int) -> np.ndarray | None:
     return np.asarray(values[place])
 
 
-def _seen(look: Look, known: dict) -> str | None:
+def _seen(condition: Condition, known: dict) -> str | None:
     """Return `sqrt of 0 at [3] (2 of 7 values are such).`, "" if it is not so, None if it cannot be seen."""
-    code = look.is_so.__code__
+    code = condition.holds.__code__
     values = [known[one] for one in code.co_varnames[: code.co_argcount]]
     if any(one is None for one in values):
         return None
     try:
         with silent_floats():
-            bad = np.asarray(look.is_so(*values))
+            bad = np.asarray(condition.holds(*values))
     except ValueError:  # the shapes of a product's factors do not broadcast
         return None
     number = int(np.count_nonzero(bad))
     if not number:
         return ""
     value = values[0] if values[0].shape == bad.shape else np.broadcast_to(values[0], bad.shape)
-    if not value.size or not look.words:
+    if not value.size or not condition.words:
         return " "
     if value.ndim == 0:
-        return f"{look.words} {float(value):g}."
+        return f"{condition.words} {float(value):g}."
     place = tuple(int(one) for one in np.argwhere(bad)[0])
     such = f"{number} of {value.size} values {'is' if number == 1 else 'are'} such"
-    return f"{look.words} {float(value[place]):g} at {list(place)} ({such})."
+    return f"{condition.words} {float(value[place]):g} at {list(place)} ({such})."
 
 
 def _in_general(values: list, kind: str) -> Cause:

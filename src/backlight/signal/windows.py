@@ -33,11 +33,7 @@ __all__ = [
 
 @storage_errors
 def _window(name: str, length: int, sym: bool, weights: Callable, options: dict) -> Tensor:
-    """Return `weights(n, N)` of the numbers n = 0 … length − 1, where the last of a symmetric window is N.
-
-    Raises:
-        ValueError: the length is negative, or the dtype no float dtype.
-    """
+    """Return `weights(n, N)` of the numbers n = 0 … length − 1, where the last of a symmetric window is N."""
     known = {"dtype", "layout", "device", "requires_grad"}
     if not set(options) <= known:
         wrong = sorted(set(options) - known)[0]

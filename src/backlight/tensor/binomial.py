@@ -7,13 +7,13 @@ from backlight.engine.tensor_state import wrap
 from backlight.errors import ShapeError, ValueProblem
 from backlight.kernels.random import binomial as kernel
 from backlight.ops.type_promotion import is_float
-from backlight.tensor.generators import twister_of
+from backlight.tensor.generators import Generator, twister_of
 from backlight.tensor.tensor import Tensor
 
 __all__ = ["binomial"]
 
 
-def binomial(count: Tensor, prob: Tensor, *, generator=None) -> Tensor:
+def binomial(count: Tensor, prob: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Draw from binomial distributions with these numbers of trials and probabilities, in count's dtype.
 
     The numbers are PyTorch's, bit for bit. There is no derivative: gradients are zeros there.

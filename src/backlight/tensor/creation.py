@@ -5,16 +5,17 @@ import warnings
 import numpy as np
 
 from backlight.devices import require_cpu
-from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype, to_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.storage import new_storage
 from backlight.engine.tensor_state import LEAF, TensorState, storage_of, wrap
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.kernels.state_blocks import silent_floats
-from backlight.layouts import require_strided
+from backlight.layouts import layout, require_strided
 from backlight.ops.type_promotion import is_float
 from backlight.system.user_warnings import warn_once
 from backlight.tensor.nested_sequences import array_from
+from backlight.types import Device
 
 __all__ = ["as_tensor", "from_numpy", "frombuffer", "tensor"]
 
@@ -24,7 +25,7 @@ COPY_CONSTRUCT = (
 )
 
 
-def leaf(data, requires_grad: bool = False):
+def leaf(data: np.ndarray | np.generic, requires_grad: bool = False):
     """Return a tensor over an array, not copied (one of 0 dims becomes a NumPy scalar: NOTE [0-d data]).
 
     Raises:
@@ -42,12 +43,8 @@ def leaf(data, requires_grad: bool = False):
     return wrap(data if data.ndim else data[()], LEAF if requires_grad else None, storage)
 
 
-def made(data: np.ndarray, requires_grad: bool, device, layout=None, pin_memory: bool = False):
-    """Return a tensor over an array, with PyTorch's usual options.
-
-    Raises:
-        RuntimeError: an option is not supported: an accelerator, sparse or pinned memory.
-    """
+def made(data: np.ndarray, requires_grad: bool, device: Device, layout: layout | None = None, pin_memory: bool = False):
+    """Return a tensor over an array, with PyTorch's usual options."""
     require_cpu(device)
     require_strided(layout)
     if pin_memory:
@@ -80,7 +77,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
     return made(copied(data, to_numpy_dtype(dtype)), requires_grad, device, None, pin_memory)
 
 
-def copied(data, kind: np.dtype | None) -> np.ndarray:
+def copied(data: object, kind: np.dtype | None) -> np.ndarray:
     """Return a new array of `kind` (by default as in `tensor`) with the values of `data`."""
     if isinstance(data, TensorState):
         return converted(data._data, kind or data._data.dtype, copy=True)
@@ -90,19 +87,14 @@ def copied(data, kind: np.dtype | None) -> np.ndarray:
     return array_from(data, kind)
 
 
-def converted(data, kind: np.dtype, copy: bool = False) -> np.ndarray:
+def converted(data: np.ndarray | np.generic, kind: np.dtype, copy: bool = False) -> np.ndarray:
     """Return an array in another dtype; what does not fit becomes inf, or wraps round, without NumPy's warning."""
     with silent_floats():
         return np.asarray(data).astype(kind, copy=copy)
 
 
-def check_array(array) -> None:
-    """Raise unless a tensor can be made from a NumPy array.
-
-    Raises:
-        TypeError: backlight has no dtype for its elements.
-        ValueError: the array has negative strides, or elements in the other byte order.
-    """
+def check_array(array: np.ndarray) -> None:
+    """Raise unless a tensor can be made from a NumPy array."""
     if not array.dtype.isnative:
         raise ValueProblem(
             "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
@@ -139,7 +131,7 @@ def from_numpy(array: np.ndarray):
     return shared
 
 
-def as_tensor(data, dtype=None, device=None):
+def as_tensor(data: object, dtype: dtype | None = None, device: Device = None):
     """Return `data` as a tensor, sharing its memory (and history) where dtype and kind allow.
 
     Args:

@@ -10,6 +10,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError
 from backlight.ops import type_promotion
 from backlight.ops.elementwise.copying import type_name
+from backlight.types import Device
 
 __all__ = [
     "can_cast",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 
-def _dtype(function: str, name: str, place: int, kind) -> dtypes.dtype:
+def _dtype(function: str, name: str, place: int, kind: object) -> dtypes.dtype:
     if not isinstance(kind, dtypes.dtype):
         raise ArgumentError(
             f"{function}(): argument '{name}' (position {place}) must be torch.dtype, not {type(kind).__name__}"
@@ -49,15 +50,9 @@ def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
     return from_numpy_dtype(type_promotion.promote_types(first.numpy, second.numpy))
 
 
-def result_type(tensor1, tensor2) -> dtypes.dtype:
+def result_type(tensor1: TensorState | float, tensor2: TensorState | float) -> dtypes.dtype:
     """Return the result dtype of two tensors or numbers; tensors with dims take precedence over 0-d ones."""
     pair = (tensor1, tensor2)
-    for value in pair:
-        if not isinstance(value, TensorState) and not is_number(value):
-            raise ArgumentError(
-                f"result_type() received an invalid combination of arguments: {type(value).__name__} is neither a "
-                "Tensor nor a Number"
-            )
     arrays = [value._data for value in pair if isinstance(value, TensorState)]
     numbers = [value.item() if isinstance(value, np.generic) else value for value in pair if is_number(value)]
     return from_numpy_dtype(type_promotion.common_dtype(arrays, numbers))
@@ -69,58 +64,58 @@ def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     return type_promotion.category(start.numpy) <= type_promotion.category(end.numpy)
 
 
-def _tensor(function: str, input) -> TensorState:
+def _tensor(function: str, input: TensorState) -> TensorState:
     if not isinstance(input, TensorState):
         raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input
 
 
-def is_tensor(obj) -> bool:
+def is_tensor(obj: object) -> bool:
     """Tell whether an object is a tensor."""
     return isinstance(obj, TensorState)
 
 
-def is_storage(obj) -> bool:
+def is_storage(obj: object) -> bool:
     """Tell whether an object is one of PyTorch's storages: never."""
     return False
 
 
-def is_floating_point(input) -> bool:
+def is_floating_point(input: TensorState) -> bool:
     """Tell whether a tensor's elements are floats."""
     return type_promotion.is_float(_tensor("is_floating_point", input)._data.dtype)
 
 
-def is_complex(input) -> bool:
+def is_complex(input: TensorState) -> bool:
     """Tell whether a tensor's elements are complex: never."""
     return _tensor("is_complex", input).is_complex()
 
 
-def is_signed(input) -> bool:
+def is_signed(input: TensorState) -> bool:
     """Tell whether a tensor's dtype holds negative numbers."""
-    return _tensor("is_signed", input).is_signed()
+    return input.is_signed()
 
 
-def is_inference(input) -> bool:
+def is_inference(input: TensorState) -> bool:
     """Tell whether a tensor was made in inference mode."""
     return _tensor("is_inference", input).is_inference()
 
 
-def is_nonzero(input) -> bool:
+def is_nonzero(input: TensorState) -> bool:
     """Tell whether a tensor's only element is not 0."""
     return _tensor("is_nonzero", input).is_nonzero()
 
 
-def is_same_size(input, other) -> bool:
+def is_same_size(input: TensorState, other: TensorState) -> bool:
     """Tell whether two tensors have the same shape."""
-    return _tensor("is_same_size", input).is_same_size(other)
+    return input.is_same_size(other)
 
 
-def numel(input) -> int:
+def numel(input: TensorState) -> int:
     """Return how many elements a tensor has."""
     return _tensor("numel", input)._data.size
 
 
-def typename(obj) -> str:
+def typename(obj: object) -> str:
     """Return the name of an object's type; of a tensor the old one, `torch.FloatTensor`."""
     if isinstance(obj, TensorState):
         return type_name(obj._data.dtype)
@@ -128,7 +123,7 @@ def typename(obj) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def get_device(input) -> int:
+def get_device(input: TensorState) -> int:
     """Return the number of a tensor's accelerator: −1 on the CPU."""
     return _tensor("get_device", input).get_device()
 
@@ -138,10 +133,6 @@ def get_default_device() -> device:
     return CPU
 
 
-def set_default_device(device) -> None:
-    """Set the device of new tensors: only "cpu" is supported.
-
-    Raises:
-        RuntimeError: `device` is another.
-    """
+def set_default_device(device: Device) -> None:
+    """Set the device of new tensors; raise a RuntimeError for any but "cpu"."""
     require_cpu(device)

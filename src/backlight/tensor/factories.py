@@ -8,15 +8,16 @@ import numpy as np
 
 from backlight.codegen.runtime_support import is_number
 from backlight.dispatch.dispatcher import composite_function
-from backlight.dtypes import get_default_dtype, to_numpy_dtype
+from backlight.dtypes import dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError
 from backlight.kernels.memory_order import model_of
-from backlight.layouts import numpy_order
+from backlight.layouts import layout, memory_format, numpy_order
 from backlight.ops.scalars import element
 from backlight.ops.type_promotion import check_scalar, scalar_dtype
 from backlight.sizes import allocated, size_from
 from backlight.tensor.creation import made
+from backlight.types import Device
 
 __all__ = [
     "empty",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-def float_dtype(dtype) -> np.dtype:
+def float_dtype(dtype: dtype | None) -> np.dtype:
     """Return NumPy's object for a dtype, or for the default dtype if there is None."""
     return to_numpy_dtype(dtype) or get_default_dtype().numpy
 
@@ -78,8 +79,6 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
 
 def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Make a tensor filled with `fill_value`; an int, a float or a bool gives a tensor of that kind."""
-    if not isinstance(size, (tuple, list)):
-        raise ArgumentError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     value = _filling("full", fill_value, to_numpy_dtype(dtype))
     array = allocated(np.empty, size_from("full", (size,)), value.dtype)
     array[...] = value
@@ -107,18 +106,12 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
     )
 
 
-def _model(function: str, input) -> np.ndarray:
-    if not isinstance(input, TensorState):
-        raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return model_of(input._data)
-
-
 @composite_function
 def zeros_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make a tensor filled with 0, shaped as `input`."""
-    array = np.zeros_like(_model("zeros_like", input), to_numpy_dtype(dtype), numpy_order(memory_format))
+    array = np.zeros_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
     return made(array, requires_grad, device, layout, pin_memory)
 
 
@@ -127,7 +120,7 @@ def ones_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make a tensor filled with 1, shaped as `input`."""
-    array = np.ones_like(_model("ones_like", input), to_numpy_dtype(dtype), numpy_order(memory_format))
+    array = np.ones_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
     return made(array, requires_grad, device, layout, pin_memory)
 
 
@@ -136,25 +129,25 @@ def empty_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False
 ):
     """Make an uninitialised tensor, shaped as `input`."""
-    model, kind = _model("empty_like", input), to_numpy_dtype(dtype)
+    model, kind = model_of(input._data), to_numpy_dtype(dtype)
     make = np.zeros_like if (kind or model.dtype).kind == "b" else np.empty_like
     return made(make(model, kind, numpy_order(memory_format)), requires_grad, device, layout, pin_memory)
 
 
 @composite_function
 def full_like(
-    input,
-    fill_value,
+    input: TensorState,
+    fill_value: float | TensorState,
     *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    memory_format=None,
-    pin_memory=False,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    memory_format: memory_format | None = None,
+    pin_memory: bool = False,
 ):
     """Make a tensor filled with `fill_value`, shaped as `input` and of its dtype."""
-    model = _model("full_like", input)
+    model = model_of(input._data)
     value = _filling("full_like", fill_value, to_numpy_dtype(dtype) or model.dtype)
     array = np.full_like(model, value, value.dtype, numpy_order(memory_format))
     return made(array, requires_grad, device, layout, pin_memory)

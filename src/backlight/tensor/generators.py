@@ -14,15 +14,7 @@ from backlight.errors import ArgumentError, GraphError
 from backlight.kernels.random.generator import DEFAULT_SEED, MersenneTwister, default_twister, fresh_seed
 from backlight.kernels.state_blocks import Block
 
-__all__ = [
-    "Generator",
-    "default_generator",
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "seed",
-    "set_rng_state",
-]
+__all__ = ["Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 
 
 class Generator:
@@ -65,7 +57,7 @@ class Generator:
         """Return the state as a tensor of bytes: the same as PyTorch's generator."""
         return wrap(np.frombuffer(self.twister.state(), np.uint8).copy())
 
-    def set_state(self, new_state) -> "Generator":
+    def set_state(self, new_state: TensorState) -> "Generator":
         """Continue from a state that `get_state` returned.
 
         Raises:
@@ -126,7 +118,7 @@ def get_rng_state():
     return default_generator.get_state()
 
 
-def set_rng_state(new_state) -> None:
+def set_rng_state(new_state: TensorState) -> None:
     """Continue the default generator from a state."""
     default_generator.set_state(new_state)
 
@@ -154,11 +146,7 @@ class fork_rng(Block, contextlib.ContextDecorator):  # noqa: N801 - PyTorch's na
 
 
 def twister_of(generator: Generator | None) -> MersenneTwister:
-    """Return the Mersenne Twister of a generator, by default of the default one.
-
-    Raises:
-        TypeError: it is no generator.
-    """
+    """Return the Mersenne Twister of a generator, by default of the default one."""
     if generator is None:
         return default_twister
     if not isinstance(generator, Generator):

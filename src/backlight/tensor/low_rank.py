@@ -4,6 +4,7 @@ Source: Halko, Martinsson and Tropp, Finding structure with randomness: probabil
 approximate matrix decompositions, 2009, arXiv:0909.4061, algorithms 4.4 and 5.1.
 """
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ValueProblem
 from backlight.ops.linalg.qr import linalg_qr
 from backlight.ops.linalg.singular_values import linalg_svd
@@ -14,7 +15,7 @@ MOST_STEPS = 10_000  # a million would run for hours
 __all__ = ["pca_lowrank", "svd_lowrank"]
 
 
-def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803 - PyTorch's names
+def svd_lowrank(A: TensorState, q: int | None = 6, niter: int | None = 2, M: TensorState | None = None):  # noqa: N803 - PyTorch's names
     """Return (U, S, V) such that U · diag(S) · Vᵀ is close to A − M, with q singular values.
 
     Shapes: A (…, m, n) -> (…, m, q), (…, q), (…, n, q)
@@ -34,7 +35,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803 - PyTorch's names
     return (right, sizes, left) if wide else (left, sizes, right)
 
 
-def approximate_basis(matrices, q: int, niter: int):
+def approximate_basis(matrices: TensorState, q: int, niter: int):
     """Return q orthonormal columns Q such that Q · Qᵀ · A is close to A."""
     basis = linalg_qr(matrices @ randn(matrices.shape[-1], q, dtype=matrices.dtype)).Q
     if niter > MOST_STEPS:
@@ -45,7 +46,7 @@ def approximate_basis(matrices, q: int, niter: int):
     return basis
 
 
-def pca_lowrank(A, q=None, center=True, niter=2):  # noqa: N803 - PyTorch's name
+def pca_lowrank(A: TensorState, q: int | None = None, center: bool = True, niter: int = 2):  # noqa: N803 - PyTorch's name
     """Return (U, S, V): the columns of V are the principal directions of the rows of A.
 
     Shapes: A (…, m, n) -> (…, m, q), (…, q), (…, n, q)

@@ -1,6 +1,7 @@
 """Nested lists and tuples of numbers as one array, by PyTorch's rules for sizes and dtypes."""
 
 import operator
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -68,7 +69,7 @@ def _sizes(data) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _flattened(data, sizes) -> list:
+def _flattened(data, sizes: tuple[int, ...]) -> list:
     """Return all elements in order, level by level."""
     level = [data]
     for dim, size in enumerate(sizes):
@@ -92,7 +93,7 @@ def _kind_of_plain(types: set[type]) -> np.dtype:
     return dtypes.int64.numpy if int in types else dtypes.bool.numpy
 
 
-def _kind_of_all(values) -> np.dtype:
+def _kind_of_all(values: Sequence) -> np.dtype:
     """Return the common dtype of values among which are tensors, NumPy's numbers or things that are no numbers."""
     common = None
     for value in values:
@@ -144,7 +145,7 @@ def _number(value, kind: np.dtype):
         raise ArgumentError(f"'{name}' object cannot be interpreted as an integer; convert it with int()") from None
 
 
-def _element(tensor, kind: np.dtype):
+def _element(tensor: TensorState, kind: np.dtype):
     """Return the only element of a tensor as a Python number."""
     data = tensor._data
     if category(kind) == 2 and data.size != 1:
@@ -184,5 +185,5 @@ def _stored_integers(flat: list, kind: np.dtype) -> np.ndarray:
     return integers.astype(kind)
 
 
-def _held(limits) -> str:
+def _held(limits: np.iinfo) -> str:
     return f"it holds {limits.min} to {limits.max}"

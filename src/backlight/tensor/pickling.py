@@ -21,7 +21,7 @@ HOOK_NOT_SERIALIZED = (
 )
 
 
-def base_array(tensor) -> np.ndarray | None:
+def base_array(tensor: TensorState) -> np.ndarray | None:
     """Return the base array of all tensors that share a tensor's storage; None if there is only one, or it has gaps."""
     if type(tensor._storage) is not Storage:
         return None
@@ -43,7 +43,7 @@ def part_of(base: np.ndarray, layout: tuple) -> np.ndarray:
     return np.ndarray(shape, dtype, base.reshape(-1, order="A").view(np.uint8), offset, strides)
 
 
-def deepcopied(tensor, memo: dict):
+def deepcopied(tensor: TensorState, memo: dict):
     """Return a leaf of the tensor's class over a copy of its memory."""
     base = base_array(tensor)
     if base is None:
@@ -57,7 +57,7 @@ def deepcopied(tensor, memo: dict):
     return _in_storage(copied, storage)
 
 
-def _in_storage(made, storage: Storage | None):
+def _in_storage(made: TensorState, storage: Storage | None):
     if made._storage is None:
         made._storage = storage
     return made
@@ -66,14 +66,14 @@ def _in_storage(made, storage: Storage | None):
 class Sharing:
     """Carries a tensor's storage to `rebuilt`: `copy.copy` passes it on, a pickle drops it."""
 
-    def __init__(self, storage=None):
+    def __init__(self, storage: Storage | None = None):
         self.storage = storage
 
     def __reduce__(self):
         return Sharing, ()
 
 
-def reduce_arguments(tensor) -> tuple:
+def reduce_arguments(tensor: TensorState) -> tuple:
     """Return the function and the arguments that rebuild the tensor, for pickle and `copy.copy`."""
     for hook in (tensor._hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
@@ -95,12 +95,12 @@ def rebuilt(cls: type, memory: np.ndarray, layout: tuple | None, sharing, requir
     return made
 
 
-def own_attributes(tensor) -> dict:
+def own_attributes(tensor: TensorState) -> dict:
     """Return the attributes that a user set on a tensor, without the engine's slots."""
     return {name: value for name, value in vars(tensor).items() if name not in vars(TensorState)}
 
 
-def deepcopy_attributes(tensor, copied, memo: dict) -> None:
+def deepcopy_attributes(tensor: TensorState, copied: TensorState, memo: dict) -> None:
     """Deepcopy the gradient and the user's attributes to a copy of a tensor."""
     if tensor._grad is not None:
         copied._grad = copy.deepcopy(tensor._grad, memo)

@@ -6,6 +6,7 @@ smallest is under 1e-4. Tensors of more than `threshold` elements show `edgeitem
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from backlight import dtypes
 from backlight.codegen.forward_mode import levels
 from backlight.dtypes import from_numpy_dtype
-from backlight.engine.tensor_state import the_tensor_class
+from backlight.engine.tensor_state import TensorState, the_tensor_class
 from backlight.errors import ValueProblem
 from backlight.kernels.state_blocks import block, silent_floats
 from backlight.ops.type_promotion import is_float
@@ -86,14 +87,14 @@ def printoptions(**options):
         _options = before
 
 
-def tensor_string(tensor) -> str:
+def tensor_string(tensor: TensorState) -> str:
     """Return a tensor as PyTorch's `repr` shows it: its values and all non-default properties."""
     kind = type(tensor)
     prefix = "tensor(" if kind is the_tensor_class() else vars(kind).get("_printed_as", kind.__name__) + "("
     return _with_suffixes(prefix + _values(tensor._data, len(prefix)), _suffixes(tensor), len(prefix))
 
 
-def _suffixes(tensor) -> list[str]:
+def _suffixes(tensor: TensorState) -> list[str]:
     """Return the parts that follow the values: size, dtype, the node or `requires_grad`."""
     data, found = tensor._data, []
     kind = from_numpy_dtype(data.dtype)
@@ -130,7 +131,7 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     return "".join(parts) + ")"
 
 
-def _values(data, indent: int) -> str:
+def _values(data: np.ndarray | np.generic, indent: int) -> str:
     if data.size == 0:
         return "[]"
     if data.dtype.kind == "V":
@@ -148,7 +149,7 @@ def _edges(data: np.ndarray) -> np.ndarray:
     return data
 
 
-def _nested(data, indent: int, summarize: bool, write) -> str:
+def _nested(data: np.ndarray | np.generic, indent: int, summarize: bool, write: Callable) -> str:
     """Return an array as nested brackets; `write` turns one number into text."""
     if data.ndim == 0:
         return write(data.item())
@@ -164,7 +165,7 @@ def _nested(data, indent: int, summarize: bool, write) -> str:
     return "[" + between.join(parts) + "]"
 
 
-def _row(data, indent: int, summarize: bool, write) -> str:
+def _row(data: np.ndarray | np.generic, indent: int, summarize: bool, write: Callable) -> str:
     """Return one row in brackets, broken into lines."""
     edge = _options.edgeitems
     if summarize and not edge:
@@ -181,11 +182,11 @@ def _row(data, indent: int, summarize: bool, write) -> str:
 class _Writer:
     """Turns one number into text, right-aligned to `width`."""
 
-    def __init__(self, text, width: int):
+    def __init__(self, text: Callable, width: int):
         self.text = text
         self.width = width
 
-    def __call__(self, number) -> str:
+    def __call__(self, number: float) -> str:
         return self.text(number).rjust(self.width)
 
 

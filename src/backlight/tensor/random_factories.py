@@ -1,25 +1,27 @@
 """New tensors of random numbers."""
 
 import operator
+from collections.abc import Sequence
 
 import numpy as np
 
 from backlight.codegen.runtime_support import broadcast_problem
 from backlight.dispatch.dispatcher import composite_function
-from backlight.dtypes import from_numpy_dtype, iinfo, to_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype, iinfo, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.memory_order import in_memory_order, model_of
 from backlight.kernels.random import distributions
+from backlight.kernels.random.generator import MersenneTwister
 from backlight.kernels.state_blocks import silent_floats
-from backlight.layouts import contiguous_format, numpy_order
+from backlight.layouts import contiguous_format, layout, memory_format, numpy_order
 from backlight.ops.random import draws
 from backlight.ops.reduction.sorting import first_along
 from backlight.ops.type_promotion import FLOAT32, INT64, is_float, promote_types
 from backlight.sizes import allocated, check_storage, size_from, storage_errors
 from backlight.tensor.creation import leaf, made
 from backlight.tensor.factories import float_dtype
-from backlight.tensor.generators import twister_of
+from backlight.tensor.generators import Generator, twister_of
 from backlight.tensor.methods.random import (
     bernoulli_numbers,
     normal_numbers,
@@ -27,6 +29,7 @@ from backlight.tensor.methods.random import (
     require_float,
     uniform_numbers,
 )
+from backlight.types import Device
 
 __all__ = [
     "bernoulli",
@@ -66,16 +69,16 @@ def randn(
 
 @composite_function
 def randint(
-    low=0,
-    high=None,
-    size=None,
+    low: int = 0,
+    high: int | None = None,
+    size: Sequence[int] | None = None,
     *,
-    generator=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ):
     """Make a tensor of integers from [low, high): `randint(high, size)` or `randint(low, high, size)`.
 
@@ -99,7 +102,7 @@ def _integer(function: str, name: str, place: int, value) -> int:
         raise ArgumentError(f"{function}(): argument '{name}' (position {place}) must be int, not {kind}") from None
 
 
-def _limits(function: str, place: int, low, high) -> tuple[int, int]:
+def _limits(function: str, place: int, low: int, high: int | None) -> tuple[int, int]:
     """Return the limits of random integers: `high` alone, at `place` among the arguments, or `low` and `high`."""
     if high is None:
         return 0, _integer(function, "high", place, low)
@@ -114,7 +117,7 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
     Raises:
         RuntimeError: `n` is negative.
     """
-    count = _integer("randperm", "n", 1, n)
+    count = operator.index(n)
     if count < 0:
         raise ShapeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
     kind = to_numpy_dtype(dtype) or INT64
@@ -124,12 +127,8 @@ def randperm(n: int, *, generator=None, dtype=None, layout=None, device=None, re
     return made(order, requires_grad, device, layout, pin_memory)
 
 
-def _check_holds(kind, count: int) -> None:
-    """Raise unless a dtype holds the numbers below `count`; PyTorch does not check bfloat16.
-
-    Raises:
-        RuntimeError: it does not, or it is bool.
-    """
+def _check_holds(kind: dtype, count: int) -> None:
+    """Raise unless a dtype holds the numbers below `count`; PyTorch does not check bfloat16."""
     if kind.name == "bool":
         raise UnsupportedError("\"randperm\" not implemented for 'Bool'; draw numbers, and compare them")
     if kind.name in EXACT_INTEGER_BITS:
@@ -146,58 +145,56 @@ def _check_holds(kind, count: int) -> None:
 EXACT_INTEGER_BITS = {"float16": 11, "float32": 24, "float64": 53}  # exact for all integers up to this power of 2
 
 
-def _places(function: str, input, dtype, memory_format) -> np.ndarray:
+def _places(input: TensorState, dtype: dtype | None, memory_format: memory_format | None) -> np.ndarray:
     """Return an uninitialised array with the shape and layout of a tensor's."""
-    if not isinstance(input, TensorState):
-        raise ArgumentError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return np.empty_like(model_of(input._data), to_numpy_dtype(dtype), numpy_order(memory_format))
 
 
 @composite_function
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
     """Make a tensor shaped as `input`, of numbers drawn uniformly from [0, 1)."""
-    places = _places("rand_like", input, dtype, memory_format)
+    places = _places(input, dtype, memory_format)
     return made(uniform_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout)
 
 
 @composite_function
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
     """Make a tensor shaped as `input`, of standard normal numbers."""
-    places = _places("randn_like", input, dtype, memory_format)
+    places = _places(input, dtype, memory_format)
     return made(normal_numbers(places, 0.0, 1.0, generator), requires_grad, device, layout)
 
 
 @composite_function
 def randint_like(
-    input,
-    low,
-    high=None,
+    input: TensorState,
+    low: int,
+    high: int | None = None,
     *,
-    generator=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    memory_format=None,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    memory_format: memory_format | None = None,
 ):
     """Make a tensor shaped as `input`, of integers from [low, high), or from [0, low) without `high`."""
-    places = _places("randint_like", input, dtype, memory_format)
+    places = _places(input, dtype, memory_format)
     numbers = random_integers(places, *_limits("randint_like", 2, low, high), generator)
     return made(numbers, requires_grad, device, layout)
 
 
 @composite_function
 def normal(
-    mean,
-    std=1.0,
-    size=None,
+    mean: float | TensorState,
+    std: float | TensorState = 1.0,
+    size: Sequence[int] | None = None,
     *,
-    generator=None,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ):
     """Make a tensor of normal numbers: `normal(mean, std, size)`, or with a tensor of means or of stds.
 
@@ -236,7 +233,7 @@ def normal(
 
 
 @composite_function
-def bernoulli(input, p: float | None = None, *, generator=None):
+def bernoulli(input: TensorState, p: float | None = None, *, generator: Generator | None = None):
     """Make a tensor of 1 with the probabilities in `input`, else of 0; with `p`, of 1 with that probability for all.
 
     The gradient of a probability is 0: the samples do not depend smoothly on it.
@@ -245,13 +242,13 @@ def bernoulli(input, p: float | None = None, *, generator=None):
         RuntimeError: a probability is not from [0, 1].
     """
     if p is not None:
-        return leaf(_places("bernoulli", input, None, contiguous_format)).bernoulli_(p, generator=generator)
+        return leaf(_places(input, None, contiguous_format)).bernoulli_(p, generator=generator)
     numbers = bernoulli_numbers(np.asarray(input._data), generator)
     return draws.drawn_bernoulli(input, numbers.astype(input._data.dtype))
 
 
 @composite_function
-def poisson(input, generator=None):
+def poisson(input: TensorState, generator: Generator | None = None):
     """Make a tensor of counts of the Poisson distribution, with the rates in `input`.
 
     Raises:
@@ -268,7 +265,7 @@ def poisson(input, generator=None):
 
 @composite_function
 @storage_errors
-def multinomial(input, num_samples: int, replacement: bool = False, *, generator=None):
+def multinomial(input: TensorState, num_samples: int, replacement: bool = False, *, generator: Generator | None = None):
     """Draw `num_samples` indices from each row of `input`, whose values are the weights.
 
     Shapes: (n) -> (num_samples), (rows, n) -> (rows, num_samples)
@@ -276,14 +273,14 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
     Raises:
         RuntimeError: a weight is negative, all are 0, or there are too few to draw from without replacement.
     """
-    weights = _weights(input, _integer("multinomial", "num_samples", 2, num_samples), replacement)
+    weights = _weights(input, num_samples, replacement)
     twister = twister_of(generator)
     if not replacement or num_samples == 1:
         return leaf(_largest_races(twister, weights, num_samples))
     return leaf(_searched(twister, weights, num_samples))
 
 
-def _weights(input, num_samples: int, replacement: bool) -> np.ndarray:
+def _weights(input: TensorState, num_samples: int, replacement: bool) -> np.ndarray:
     """Return the weights to draw by, or raise if they are invalid."""
     weights = np.asarray(input._data)
     if weights.ndim not in (1, 2):
@@ -307,7 +304,7 @@ def _weights(input, num_samples: int, replacement: bool) -> np.ndarray:
     return weights
 
 
-def _largest_races(twister, weights: np.ndarray, num_samples: int) -> np.ndarray:
+def _largest_races(twister: MersenneTwister, weights: np.ndarray, num_samples: int) -> np.ndarray:
     """Return the indices of the largest quotients weight / exponential draw, the largest first.
 
     Source: Efraimidis and Spirakis, Weighted random sampling with a reservoir, 2006.
@@ -322,7 +319,7 @@ def _largest_races(twister, weights: np.ndarray, num_samples: int) -> np.ndarray
     return first_along(quotients, num_samples, -1, True)
 
 
-def _searched(twister, weights: np.ndarray, num_samples: int) -> np.ndarray:
+def _searched(twister: MersenneTwister, weights: np.ndarray, num_samples: int) -> np.ndarray:
     """Return the positions of uniform draws in the cumulative weights of each row."""
     rows = weights.reshape(-1, weights.shape[-1])
     cumulated = np.cumsum(rows, 1, dtype=promote_types(weights.dtype, FLOAT32))

@@ -8,29 +8,31 @@ import numpy as np
 
 from backlight import dtypes
 from backlight.codegen.runtime_support import is_number
-from backlight.dtypes import to_numpy_dtype
+from backlight.dtypes import dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError, UnsupportedError
 from backlight.kernels.fused_multiply_add import multiply_add
+from backlight.layouts import layout
 from backlight.ops.scalars import element
 from backlight.ops.type_promotion import INT64, category, check_scalar
 from backlight.sizes import require_memory, storage_errors
 from backlight.tensor.creation import converted, made
 from backlight.tensor.factories import float_dtype
+from backlight.types import Device
 
 __all__ = ["arange", "eye", "linspace", "logspace", "range"]
 
 
 def arange(
-    start=None,
-    end=None,
-    step=1,
+    start: float | TensorState | None = None,
+    end: float | TensorState | None = None,
+    step: float | TensorState = 1,
     *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ):
     """Make the numbers start, start + step, … that come before `end`: `arange(end)` or `arange(start, end, step)`.
 
@@ -96,12 +98,12 @@ def _range_kind(*limits) -> np.dtype:
     return dtypes.int64.numpy
 
 
-def _truncated(limit):
+def _truncated(limit: float) -> float:
     """Truncate a limit of a range of ints to an integer."""
     return int(limit) if math.isfinite(limit) else limit
 
 
-def _check_limits(start, end, step) -> None:
+def _check_limits(start: float, end: float, step: float) -> None:
     if not (math.isfinite(start) and math.isfinite(end)):
         raise ShapeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
@@ -110,7 +112,7 @@ def _check_limits(start, end, step) -> None:
         )
 
 
-def _steps(start, end, step):
+def _steps(start: float, end: float, step: float) -> float:
     """Return how many steps lead from `start` to `end`."""
     if not (step > 0 or step < 0):
         raise ShapeError("step must be nonzero")
@@ -123,7 +125,7 @@ def _steps(start, end, step):
 
 
 @storage_errors
-def _spaced(start, step, count: int, kind: np.dtype) -> np.ndarray:
+def _spaced(start: float, step: float, count: int, kind: np.dtype) -> np.ndarray:
     """Return start + i · step for i < count."""
     require_memory((count,), kind)
     if category(kind) == 1:
@@ -132,15 +134,15 @@ def _spaced(start, step, count: int, kind: np.dtype) -> np.ndarray:
 
 
 def linspace(
-    start,
-    end,
+    start: float | TensorState,
+    end: float | TensorState,
     steps: int,
     *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ):
     """Make `steps` evenly spaced numbers, from `start` up to `end` itself.
 
@@ -154,16 +156,16 @@ def linspace(
 
 
 def logspace(
-    start,
-    end,
+    start: float | TensorState,
+    end: float | TensorState,
     steps: int,
     base: float = 10.0,
     *,
-    dtype=None,
-    layout=None,
-    device=None,
-    requires_grad=False,
-    pin_memory=False,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ):
     """Make `steps` powers of `base` with evenly spaced exponents, from `start` up to `end` itself."""
     kind = float_dtype(dtype)
@@ -172,7 +174,7 @@ def logspace(
     return made(converted(np.power(base, exponents), kind), requires_grad, device, layout, pin_memory)
 
 
-def _limits(function: str, start, end, kind: np.dtype) -> tuple:
+def _limits(function: str, start: float | TensorState, end: float | TensorState, kind: np.dtype) -> tuple:
     """Return both ends as elements of a dtype, which must hold them."""
     limits = _number(function, "start", start), _number(function, "end", end)
     if kind.kind == "b":
@@ -182,18 +184,15 @@ def _limits(function: str, start, end, kind: np.dtype) -> tuple:
     return element(limits[0], kind), element(limits[1], kind)
 
 
-def _count(steps) -> int:
-    try:
-        count = operator.index(steps)
-    except TypeError:
-        raise ArgumentError(f"argument 'steps' (position 3) must be int, not {type(steps).__name__}") from None
+def _count(steps: int) -> int:
+    count = operator.index(steps)
     if count < 0:
         raise ShapeError(f"number of steps must be non-negative, got {count}")
     return count
 
 
 @storage_errors
-def _between(start, end, steps: int, kind: np.dtype) -> np.ndarray:
+def _between(start: float, end: float, steps: int, kind: np.dtype) -> np.ndarray:
     """Return evenly spaced numbers, counted from the nearer end and rounded as PyTorch rounds them."""
     require_memory((steps,), kind)
     if category(kind) == 1:
@@ -216,11 +215,8 @@ def eye(n: int, m: int | None = None, *, dtype=None, layout=None, device=None, r
     return made(array, requires_grad, device, layout, pin_memory)
 
 
-def _side(name: str, value) -> int:
-    try:
-        side = operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"eye(): argument '{name}' must be int, not {type(value).__name__}") from None
+def _side(name: str, value: int) -> int:
+    side = operator.index(value)
     if side < 0:
         raise ShapeError(f"{name} must be greater or equal to 0, got {side}")
     return side

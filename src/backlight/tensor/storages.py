@@ -1,6 +1,7 @@
 """PyTorch's storages: the memory that tensors share, as an object; and `Tensor.set_`."""
 
 import warnings
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -66,12 +67,12 @@ class _Storage:
     def __len__(self) -> int:
         return self._flat.size
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice):
         if isinstance(index, slice):
             return type(self)(self._flat[index], self._flat.dtype)
         return self._flat[self._place(index)].item()
 
-    def __setitem__(self, index, value) -> None:
+    def __setitem__(self, index: int | slice, value) -> None:
         self._flat[index if isinstance(index, slice) else self._place(index)] = value
 
     def _place(self, index: int) -> int:
@@ -117,12 +118,12 @@ class TypedStorage(_Storage):
         return f"torch.storage.TypedStorage(dtype={self.dtype}, device=cpu)"
 
 
-def untyped_storage(tensor) -> UntypedStorage:
+def untyped_storage(tensor: TensorState) -> UntypedStorage:
     """Return the memory that a tensor shares with its views, as bytes."""
     return UntypedStorage(memory_of(tensor), np.dtype(np.uint8))
 
 
-def typed_storage(tensor) -> TypedStorage:
+def typed_storage(tensor: TensorState) -> TypedStorage:
     """Return the memory that a tensor shares with its views, as numbers of its dtype, and warn as PyTorch does."""
     warnings.warn(DEPRECATED, UserWarning, stacklevel=4)
     return TypedStorage(memory_of(tensor), tensor._data.dtype)
@@ -171,6 +172,6 @@ def _shown(tensor, source, offset: int, size, stride) -> tuple[np.ndarray, np.nd
     return strided_memory(source, tuple(size), _steps(size, stride), offset), memory_of(source)
 
 
-def _steps(size, stride) -> tuple:
+def _steps(size: Sequence[int] | None, stride: Sequence[int] | None) -> tuple:
     """Return the given strides, else contiguous ones."""
     return tuple(prod(size[dim + 1 :]) for dim in range(len(size))) if stride is None else tuple(stride)

@@ -1,5 +1,7 @@
 """Subclasses of Tensor: ops return the same class (NOTE [Overriding] in dispatch/torch_function.py)."""
 
+from collections.abc import Callable, Sequence
+
 from backlight.codegen.op_table import TENSOR_OPS
 from backlight.dispatch.torch_function import DisableTorchFunctionSubclass, disabled, installed, overloads
 from backlight.engine.tensor_state import LEAF, TensorState, the_tensor_class
@@ -12,7 +14,7 @@ class SubclassMethods:
     __slots__ = ()
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(cls, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None):
         """Call a function with tensors of this class, and return its result as one of this class.
 
         A subclass that overrides this sees all that is done with its tensors, and calls `super().__torch_function__`
@@ -32,7 +34,7 @@ class SubclassMethods:
             return recast(TENSOR_OPS.alias(self), cls)
 
     @staticmethod
-    def _make_subclass(cls: type, data, require_grad: bool = False):
+    def _make_subclass(cls: type, data: TensorState, require_grad: bool = False):
         made = recast(the_tensor_class().detach(data), cls)
         made._edge = LEAF if require_grad else None
         return made

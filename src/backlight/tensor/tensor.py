@@ -6,14 +6,11 @@ from backlight.dispatch.arguments.checked import check_methods
 from backlight.engine.tensor_state import TensorState, tensor_class
 from backlight.tensor.methods.autograd import GraphMethods
 from backlight.tensor.methods.conversion import ConversionMethods
-from backlight.tensor.methods.copying import CopyMethods
 from backlight.tensor.methods.creation import CreationMethods
-from backlight.tensor.methods.elementwise import PointwiseMethods
-from backlight.tensor.methods.indexing import IndexMethods
-from backlight.tensor.methods.linalg import LinearMethods
+from backlight.tensor.methods.operators import OperatorMethods
+from backlight.tensor.methods.ops import OpMethods
 from backlight.tensor.methods.per_element import ElementMethods
 from backlight.tensor.methods.random import RandomMethods
-from backlight.tensor.methods.reduction import ReductionMethods
 from backlight.tensor.methods.shape import ShapeMethods
 from backlight.tensor.methods.values import ValueMethods
 from backlight.tensor.subclasses import SubclassMethods, made_subclass
@@ -27,13 +24,10 @@ class Tensor(
     ConversionMethods,
     CreationMethods,
     RandomMethods,
-    PointwiseMethods,
-    ReductionMethods,
+    OpMethods,
+    OperatorMethods,
     ShapeMethods,
-    CopyMethods,
     ElementMethods,
-    IndexMethods,
-    LinearMethods,
     SubclassMethods,
     TensorState,
 ):

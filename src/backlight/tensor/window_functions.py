@@ -2,23 +2,21 @@
 
 import numpy as np
 
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.kernels.special import modified_bessel
+from backlight.layouts import layout
 from backlight.ops.type_promotion import is_float
 from backlight.sizes import require_memory
 from backlight.tensor.creation import made
 from backlight.tensor.factories import float_dtype
+from backlight.types import Device
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
 
 def _window(name: str, length: int, periodic: bool, weights, dtype, requires_grad, device, layout, pin_memory):
-    """Return `weights` at points from 0 to 1: a symmetric window, or a periodic one (one longer, without its last).
-
-    Raises:
-        RuntimeError: the length is negative, or the dtype no float dtype.
-    """
+    """Return `weights` at points from 0 to 1: a symmetric window, or a periodic one (one longer, without its last)."""
     kind = float_dtype(dtype)
     if not is_float(kind):
         raise ShapeError(
@@ -47,16 +45,16 @@ def hann_window(
 
 
 def hamming_window(
-    window_length,
-    periodic=True,
-    alpha=0.54,
-    beta=0.46,
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
     *,
-    dtype=None,
-    layout=None,
-    device=None,
-    pin_memory=False,
-    requires_grad=False,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
 ):
     """Return alpha − beta · cos(2π · n / N); `hann_window` says what N is."""
     options = dtype, requires_grad, device, layout, pin_memory
@@ -68,7 +66,7 @@ def blackman_window(
 ):
     """Return 0.42 − 0.5 · cos(2π · n / N) + 0.08 · cos(4π · n / N); `hann_window` says what N is."""
 
-    def weights(x):
+    def weights(x: np.ndarray):
         return 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x)
 
     options = dtype, requires_grad, device, layout, pin_memory
@@ -84,15 +82,15 @@ def bartlett_window(
 
 
 def kaiser_window(
-    window_length,
-    periodic=True,
-    beta=12.0,
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
     *,
-    dtype=None,
-    layout=None,
-    device=None,
-    pin_memory=False,
-    requires_grad=False,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
 ):
     """Return I₀(beta · √(1 − (2 · n / N − 1)²)) / I₀(beta); `hann_window` says what N is.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from backlight.codegen.declaration import op
 from backlight.engine.grad_mode import is_grad_enabled
-from backlight.engine.tensor_state import wrap
+from backlight.engine.tensor_state import TensorState, wrap
 from backlight.engine.views import check_may_write
 from backlight.errors import ShapeError
 from backlight.kernels.random import distributions
@@ -62,15 +62,15 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
 
 
 def embedding_bag(
-    weight,
-    indices,
-    offsets,
-    scale_grad_by_freq=False,
-    mode=0,
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
+    weight: TensorState,
+    indices: TensorState,
+    offsets: TensorState,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: TensorState | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
 ):
     """Return the sums (mode 0), means (1) or maxima (2) of bags of rows, and PyTorch's three auxiliary tensors.
 
@@ -103,14 +103,14 @@ def embedding_bag(
     )
 
 
-def _sources(table, rows, bag, sizes):
+def _sources(table: np.ndarray, rows: np.ndarray, bag: np.ndarray, sizes: np.ndarray):
     """Return the row of the table of each bag's maxima; 0 for an empty bag."""
     if not len(rows):
         return np.zeros((len(sizes), table.shape[1]), np.int64)
     return rows[embedding_bags.places_of_maxima(table[rows], bag, len(sizes))] * (sizes > 0)[:, None]
 
 
-def embedding_renorm_(input, indices, max_norm, norm_type):
+def embedding_renorm_(input: TensorState, indices: TensorState, max_norm: float, norm_type: float):
     """Rescale, in place, the looked-up rows that are longer than `max_norm`."""
     if is_grad_enabled():
         check_may_write(input)
@@ -118,22 +118,22 @@ def embedding_renorm_(input, indices, max_norm, norm_type):
     return input
 
 
-def dropout_(input, p, train):
+def dropout_(input: TensorState, p: float, train: bool):
     """In-place `dropout`."""
     return dropout.dropout(input, p, train, inplace=True)
 
 
-def alpha_dropout_(input, p, train):
+def alpha_dropout_(input: TensorState, p: float, train: bool):
     """In-place `alpha_dropout`."""
     return dropout.alpha_dropout(input, p, train, inplace=True)
 
 
-def feature_dropout_(input, p, train):
+def feature_dropout_(input: TensorState, p: float, train: bool):
     """In-place `feature_dropout`."""
     return dropout.feature_dropout(input, p, train, inplace=True)
 
 
-def feature_alpha_dropout_(input, p, train):
+def feature_alpha_dropout_(input: TensorState, p: float, train: bool):
     """In-place `feature_alpha_dropout`."""
     return dropout.feature_alpha_dropout(input, p, train, inplace=True)
 
@@ -187,11 +187,7 @@ def _leaking(input, lower, upper, training, generator, multiply, leak):
 
 
 def _named(reduction: int) -> str:
-    """Return the name of a reduction given as a number.
-
-    Raises:
-        RuntimeError: there is no such number.
-    """
+    """Return the name of a reduction given as a number."""
     if reduction not in (0, 1, 2):
         raise ShapeError(f"{reduction} is not a valid value for reduction; it must be 0 (none), 1 (mean) or 2 (sum)")
     return REDUCTIONS[reduction]
@@ -208,12 +204,12 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
     return margin_losses.cosine_embedding_loss(input1, input2, target, margin, reduction=_named(reduction))
 
 
-def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
+def hinge_embedding_loss(input: TensorState, target: TensorState, margin: float = 1.0, reduction: int = 0):
     """Return distances where the target is 1, max(0, margin − distance) where it is −1; the reduction is a number."""
     return margin_losses.hinge_embedding_loss(input, target, margin, reduction=_named(reduction))
 
 
-def kl_div(input, target, reduction=0, *, log_target=False):
+def kl_div(input: TensorState, target: TensorState, reduction: int = 0, *, log_target: bool = False):
     """Return target · (log(target) − input), where input holds logarithms; the reduction is a number."""
     losses = likelihoods.kl_div(input, target, reduction="none", log_target=log_target)
     return reduced(losses, _named(reduction))
@@ -224,7 +220,7 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
     return margin_losses.margin_ranking_loss(input1, input2, target, margin, reduction=_named(reduction))
 
 
-def poisson_nll_loss(input, target, log_input, full, eps, reduction):
+def poisson_nll_loss(input: TensorState, target: TensorState, log_input: bool, full: bool, eps: float, reduction: int):
     """Return the negative log-likelihood of counts; the reduction is a number."""
     return likelihoods.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named(reduction))
 
@@ -245,7 +241,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 # --- norms -----------------------------------------------------------------------------------------------------------
 
 
-def norm_except_dim(v, pow=2, dim=0):
+def norm_except_dim(v: TensorState, pow: float = 2, dim: int = 0):
     """Return the norm of each slice along `dim`, as `weight_norm` takes it; of all elements with dim −1."""
     if dim == -1:
         return norm(v, pow)

@@ -1,49 +1,42 @@
 """Modules of PyTorch whose names are in several modules here: the names of each, and where they are."""
 
-NN, FRONT, OLDER = "backlight.nn", "backlight", "backlight.amp.older"
+OLDER = "backlight.amp.older"
 
-# PyTorch's module: our module that has all of these names, and the names
-SPREAD = {
-    "torch._C": ("backlight.overrides", "DisableTorchFunction DisableTorchFunctionSubclass"),
-    "torch.nn.modules.activation": (
-        NN,
-        "Threshold RReLU Hardsigmoid Hardswish Hardshrink Softshrink MultiheadAttention PReLU Tanhshrink",
-    ),
-    "torch.nn.modules.adaptive": (NN, "AdaptiveLogSoftmaxWithLoss"),
-    "torch.nn.modules.batchnorm": (
-        NN,
-        "BatchNorm1d LazyBatchNorm1d BatchNorm2d LazyBatchNorm2d BatchNorm3d LazyBatchNorm3d",
-    ),
-    "torch.nn.modules.channelshuffle": (NN, "ChannelShuffle"),
-    "torch.nn.modules.conv": (
-        NN,
+# The files of torch.nn.modules, with the names that are in other files of backlight.nn
+_NN_MODULES = {
+    "activation": "Threshold RReLU Hardsigmoid Hardswish Hardshrink Softshrink MultiheadAttention PReLU Tanhshrink",
+    "adaptive": "AdaptiveLogSoftmaxWithLoss",
+    "batchnorm": "BatchNorm1d LazyBatchNorm1d BatchNorm2d LazyBatchNorm2d BatchNorm3d LazyBatchNorm3d",
+    "channelshuffle": "ChannelShuffle",
+    "conv": (
         "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d "
-        "LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d",
+        "LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d"
     ),
-    "torch.nn.modules.container": (NN, "ParameterList ParameterDict"),
-    "torch.nn.modules.fold": (NN, "Fold Unfold"),
-    "torch.nn.modules.instancenorm": (
-        NN,
-        "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    "container": "ParameterList ParameterDict",
+    "fold": "Fold Unfold",
+    "instancenorm": (
+        "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d"
     ),
-    "torch.nn.modules.linear": (NN, "LazyLinear"),
-    "torch.nn.modules.loss": (
-        NN,
+    "linear": "LazyLinear",
+    "loss": (
         "HingeEmbeddingLoss MultiLabelMarginLoss SoftMarginLoss MultiLabelSoftMarginLoss CosineEmbeddingLoss "
-        "MarginRankingLoss MultiMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
+        "MarginRankingLoss MultiMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss"
     ),
-    "torch.nn.modules.normalization": (NN, "CrossMapLRN2d"),
-    "torch.nn.modules.pixelshuffle": (NN, "PixelShuffle PixelUnshuffle"),
-    "torch.nn.modules.pooling": (
-        NN,
+    "normalization": "CrossMapLRN2d",
+    "pixelshuffle": "PixelShuffle PixelUnshuffle",
+    "pooling": (
         "MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d AvgPool1d AvgPool2d AvgPool3d "
         "FractionalMaxPool2d FractionalMaxPool3d LPPool1d LPPool2d LPPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
-        "AdaptiveMaxPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d",
+        "AdaptiveMaxPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d"
     ),
-    "torch.nn.modules.rnn": (NN, "RNNBase RNN LSTM GRU RNNCellBase RNNCell LSTMCell GRUCell"),
-    "torch.nn.modules.sparse": (NN, "EmbeddingBag"),
+    "rnn": "RNNBase RNN LSTM GRU RNNCellBase RNNCell LSTMCell GRUCell",
+    "sparse": "EmbeddingBag",
+}
+# PyTorch's module: our module that has all of these names, and the names
+SPREAD = {f"torch.nn.modules.{name}": ("backlight.nn", names) for name, names in _NN_MODULES.items()} | {
+    "torch._C": ("backlight.overrides", "DisableTorchFunction DisableTorchFunctionSubclass"),
     "torch.functional": (
-        FRONT,
+        "backlight",
         "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod block_diag cdist "
         "chain_matmul einsum istft lu norm meshgrid pca_lowrank split stft svd_lowrank tensordot unique "
         "unique_consecutive unravel_index",

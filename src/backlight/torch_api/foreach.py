@@ -4,8 +4,9 @@ They are private, but scripts use them, for optimisers and averages of weights. 
 method: nothing is fused, and every derivative is the op's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from backlight.dtypes import dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError
 from backlight.ops.elementwise.where_clamp import maximum, minimum
@@ -52,19 +53,19 @@ def foreach(name: str) -> Callable:
     return on_each
 
 
-def _powsum(input, ord=2, dtype=None):
+def _powsum(input: TensorState, ord: float = 2, dtype: dtype | None = None):
     return (input if dtype is None else input.to(dtype)).abs().pow(ord).sum()
 
 
-def _norm(input, ord=2, dtype=None):
+def _norm(input: TensorState, ord: float = 2, dtype: dtype | None = None):
     return vector_norm(input, ord, dtype=dtype)
 
 
-def _greater(input, other):
+def _greater(input: TensorState, other: TensorState | float):
     return maximum(input, other) if isinstance(other, TensorState) else input.clamp_min(other)
 
 
-def _lesser(input, other):
+def _lesser(input: TensorState, other: TensorState | float):
     return minimum(input, other) if isinstance(other, TensorState) else input.clamp_max(other)
 
 
@@ -72,12 +73,8 @@ _OWN = {"norm": _norm, "powsum": _powsum, "maximum": _greater, "minimum": _lesse
 _OWN |= {"maximum_": inplace(_greater, "maximum_"), "minimum_": inplace(_lesser, "minimum_")}
 
 
-def _calls(tensors, args, kwargs) -> list[tuple[list, dict]]:
-    """Return the arguments of each call: its elements of lists, and other arguments unchanged.
-
-    Raises:
-        RuntimeError: there is no tensor, or a list has another length.
-    """
+def _calls(tensors: Sequence[TensorState], args: Sequence, kwargs: dict) -> list[tuple[list, dict]]:
+    """Return the arguments of each call: its elements of lists, and other arguments unchanged."""
     tensors = list(tensors)
     if not tensors:
         raise GraphError("Tensor list must have at least one tensor.")

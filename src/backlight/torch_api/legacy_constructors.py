@@ -17,23 +17,12 @@ from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import copied
 from backlight.tensor.factories import unwritten
 from backlight.tensor.nested_sequences import is_sequence
+from backlight.types import Device
 
-__all__ = [
-    "BFloat16Tensor",
-    "BoolTensor",
-    "ByteTensor",
-    "CharTensor",
-    "DoubleTensor",
-    "FloatTensor",
-    "HalfTensor",
-    "IntTensor",
-    "LongTensor",
-    "ShortTensor",
-    "set_default_tensor_type",
-]
+__all__ = [*(f"{kind.old_name}Tensor" for kind in dtypes.ALL), "set_default_tensor_type"]
 
 
-def old_style(cls: type, given: tuple, device=None, kind: np.dtype | None = None):
+def old_style(cls: type, given: tuple, device: Device = None, kind: np.dtype | None = None):
     """Return an instance of a tensor class from sizes (uninitialised), a sequence of numbers, or a tensor's memory.
 
     Args:
@@ -101,7 +90,7 @@ class tensortype(type):  # noqa: N801 - PyTorch's name
 
     dtype: dtypes.dtype
 
-    def __call__(cls, *data, device=None):
+    def __call__(cls, *data, device: Device = None):
         return old_style(the_tensor_class(), data, device, cls.dtype.numpy)
 
     def __instancecheck__(cls, value) -> bool:
@@ -116,16 +105,7 @@ def _constructor(kind: dtypes.dtype) -> tensortype:
     return tensortype(f"{kind.old_name}Tensor", (), {"dtype": kind, "__doc__": doc, "__module__": "torch"})
 
 
-BFloat16Tensor = _constructor(dtypes.bfloat16)
-BoolTensor = _constructor(dtypes.bool)
-ByteTensor = _constructor(dtypes.uint8)
-CharTensor = _constructor(dtypes.int8)
-DoubleTensor = _constructor(dtypes.float64)
-FloatTensor = _constructor(dtypes.float32)
-HalfTensor = _constructor(dtypes.float16)
-IntTensor = _constructor(dtypes.int32)
-LongTensor = _constructor(dtypes.int64)
-ShortTensor = _constructor(dtypes.int16)
+globals().update({f"{kind.old_name}Tensor": _constructor(kind) for kind in dtypes.ALL})
 
 
 def set_default_tensor_type(t) -> None:

@@ -1,5 +1,6 @@
 """Functions that PyTorch has removed: they raise, and name the replacement."""
 
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 
 __all__ = ["eig", "lstsq", "matrix_rank", "solve", "symeig"]
@@ -7,7 +8,7 @@ __all__ = ["eig", "lstsq", "matrix_rank", "solve", "symeig"]
 GONE = "This function was deprecated since version 1.9 and is now removed."
 
 
-def eig(self, eigenvectors=False, *, e=None, v=None):
+def eig(self, eigenvectors: bool = False, *, e: TensorState | None = None, v: TensorState | None = None):
     """Raise: `linalg.eigh` is for symmetric matrices; other eigenvalues are complex."""
     raise UnsupportedError(
         f"{GONE} `torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble` rather than real tensors "
@@ -18,7 +19,7 @@ def eig(self, eigenvectors=False, *, e=None, v=None):
     )
 
 
-def lstsq(input, A):  # noqa: N803 - PyTorch's name
+def lstsq(input: TensorState, A: TensorState):  # noqa: N803 - PyTorch's name
     """Raise: use `linalg.lstsq`."""
     raise UnsupportedError(
         f"{GONE} `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.\n`torch.linalg.lstsq` has reversed "
@@ -31,7 +32,7 @@ def lstsq(input, A):  # noqa: N803 - PyTorch's name
     )
 
 
-def matrix_rank(input, tol=None, symmetric=False):
+def matrix_rank(input: TensorState, tol: float | None = None, symmetric: bool = False):
     """Raise: use `linalg.matrix_rank`."""
     raise UnsupportedError(
         f"{GONE}\nPlease use the `torch.linalg.matrix_rank` function instead. The parameter 'symmetric' was renamed in "
@@ -39,7 +40,7 @@ def matrix_rank(input, tol=None, symmetric=False):
     )
 
 
-def solve(input, A):  # noqa: N803 - PyTorch's name
+def solve(input: TensorState, A: TensorState):  # noqa: N803 - PyTorch's name
     """Raise: use `linalg.solve`."""
     raise UnsupportedError(
         f"{GONE} `torch.solve` is deprecated in favor of `torch.linalg.solve`. `torch.linalg.solve` has its arguments "
@@ -49,7 +50,7 @@ def solve(input, A):  # noqa: N803 - PyTorch's name
     )
 
 
-def symeig(input, eigenvectors=False, upper=True):
+def symeig(input: TensorState, eigenvectors: bool = False, upper: bool = True):
     """Raise: use `linalg.eigh`."""
     raise UnsupportedError(
         f"{GONE} The default behavior has changed from using the upper triangular portion of the matrix by default to "

@@ -12,6 +12,7 @@ from backlight.transforms.numerical_jacobians import (
     numerical_jacobians,
     numerical_jvp,
     side_by_side,
+    unit_direction,
 )
 from backlight.transforms.vmap.api import vmap
 
@@ -65,21 +66,15 @@ def _compare(check, number: int, i: int, found, measured) -> None:
 def _compare_products(check, everything, places) -> None:
     rng = np.random.default_rng(0)
     for i, varied in enumerate(check.wanted):
-        direction = _unit(rng, varied)
+        direction = unit_direction(rng, varied)
         measured = numerical_jvp(check.func, check.inputs, varied, direction, check.eps)
         found = analytical_jvp(check, {i: direction.astype(varied._data.dtype)})
         for number, place in enumerate(places):
-            v = _unit(rng, everything[place])
+            v = unit_direction(rng, everything[place])
             product, expected = np.sum(v * found[place]), np.sum(v.reshape(-1) * measured[place])
             if not abs(product - expected) <= check.atol * direction.sum() * v.sum() + check.rtol * abs(expected):
                 _compare_columns(check, everything, places)
                 _compare(check, number, i, product, expected)
-
-
-def _unit(rng, tensor) -> np.ndarray:
-    values = np.asarray(rng.random(tensor._data.shape))
-    length = np.sqrt(np.sum(values * values))
-    return values / length if length else values
 
 
 def analytical_jvp(check, directions: dict) -> list[np.ndarray]:

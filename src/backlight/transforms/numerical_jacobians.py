@@ -28,6 +28,13 @@ def differentiable(values) -> list:
     return [value for value in as_tuple(values) if isinstance(value, TensorState) and value._edge is not None]
 
 
+def unit_direction(rng: np.random.Generator, tensor: TensorState) -> np.ndarray:
+    """Return a random vector of length 1 in the shape of a tensor, not negative in any element."""
+    values = np.asarray(rng.random(tensor._data.shape))
+    length = np.sqrt(np.sum(values * values))
+    return values / length if length else values
+
+
 def vector_jacobian(output, inputs: Sequence, weight: np.ndarray) -> list[np.ndarray | None]:
     """Return weightᵀ · ∂output/∂input for each input, by a backward pass that keeps the graph."""
     found = gradients_of([output], list(inputs), [wrap(weight)], True, False, True, False)

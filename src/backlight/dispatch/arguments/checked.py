@@ -38,7 +38,7 @@ _names: dict[object, str] = {}  # a function that the namespaces show -> its pub
 _wrappers: dict[tuple[FunctionType, bool], object] = {}  # a Python function, whether for array_api -> its wrapper
 
 
-def explained(function, args: tuple, kwargs: dict, problem: Exception) -> Exception:
+def explained(function: Callable, args: tuple, kwargs: dict, problem: Exception) -> Exception:
     """Return PyTorch's error for a failed call whose arguments are of the wrong kinds, else the original error."""
     name = _names.get(function)
     if name is None or not isinstance(problem, UNFORESEEN) or not _is_ours(problem.__traceback__):
@@ -48,7 +48,7 @@ def explained(function, args: tuple, kwargs: dict, problem: Exception) -> Except
     return better_error(name, args, kwargs, problem)
 
 
-def explained_module(module, args: tuple, kwargs: dict, problem: Exception) -> Exception:
+def explained_module(module: object, args: tuple, kwargs: dict, problem: Exception) -> Exception:
     """Return PyTorch's error for a failed call of a module, as `explained` does for functions."""
     if isinstance(problem, BacklightError) or not _is_ours(problem.__traceback__):
         return problem
@@ -64,18 +64,18 @@ def _is_ours(trace: TracebackType | None) -> bool:
     return trace.tb_frame.f_code.co_filename.startswith(OUR_FILES)
 
 
-def compiled_masks(function) -> list[tuple] | None:
+def compiled_masks(function: Callable) -> list[tuple] | None:
     """Return what the core compares a function's arguments with: NOTE [Kinds of arguments] in refusals.py."""
     name = _names.get(function)
     return None if name is None else masks(name)
 
 
-def refused(function, args: tuple, kwargs: dict) -> Exception | None:
+def refused(function: Callable, args: tuple, kwargs: dict) -> Exception | None:
     """Return PyTorch's error for arguments of kinds that the function does not take, or None."""
     return refusal(_names[function], args, kwargs)
 
 
-def checked(function, name: str):
+def checked(function: Callable, name: str):
     """Return what a namespace shows for a function: a wrapper that explains its failed calls.
 
     Args:
@@ -118,7 +118,7 @@ def _place(name: str) -> tuple[str, str]:
     return f"backlight.{space}" if space else "backlight", last
 
 
-def _show_as(wrapper, module: str, name: str) -> None:
+def _show_as(wrapper: Callable, module: str, name: str) -> None:
     """Set a wrapper's module and name, so that pickles find it in the namespace that shows it."""
     if core is not None:
         wrapper.shown_as(module, name)
@@ -126,7 +126,7 @@ def _show_as(wrapper, module: str, name: str) -> None:
         wrapper.__module__, wrapper.__qualname__ = module, name
 
 
-def _kind(value):
+def _kind(value: object):
     """Return what decides whether a function takes a value: its type and its elements', 0 dims or more, its range."""
     if isinstance(value, TensorState):
         return type(value), value._data.ndim == 0
@@ -166,7 +166,7 @@ def _make_wrapper(function: FunctionType, module: str, name: str):
     return wrapper
 
 
-def unwrapped(function):
+def unwrapped(function: Callable):
     """Return the Python function behind the wrapper that a namespace shows."""
     return (
         function.__wrapped__ if _wrappers.get((getattr(function, "__wrapped__", None), False)) is function else function

@@ -10,7 +10,7 @@ is raised instead. Public functions and methods explain their failed calls
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -88,7 +88,7 @@ def _parameters(text: str) -> tuple[Parameter, ...]:
 # --- kinds ------------------------------------------------------------------------------------------------------------
 
 
-def _is_int(value) -> bool:
+def _is_int(value: object) -> bool:
     if isinstance(value, bool):
         return False
     if isinstance(value, TensorState):
@@ -96,19 +96,19 @@ def _is_int(value) -> bool:
     return isinstance(value, (int, np.integer))
 
 
-def _is_float(value) -> bool:
+def _is_float(value: object) -> bool:
     return isinstance(value, (int, float, np.floating, np.integer)) or _is_single(value)
 
 
-def _is_number(value) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, complex, np.generic)) or _is_single(value)
 
 
-def _is_single(value) -> bool:
+def _is_single(value: object) -> bool:
     return isinstance(value, TensorState) and value._data.size == 1 and value._edge is None
 
 
-def _is_dtype(value) -> bool:
+def _is_dtype(value: object) -> bool:
     return isinstance(value, dtype) or value is float or value is int or value is bool
 
 
@@ -129,7 +129,7 @@ KINDS: dict[str, tuple[Callable, str]] = {
 ELEMENTS = {"Tensor[]": "Tensors", "int[]": "ints", "float[]": "floats", "bool[]": "bools", "Scalar[]": "Scalars"}
 
 
-def takes(parameter: Parameter, value) -> bool:
+def takes(parameter: Parameter, value: object) -> bool:
     """Tell whether a parameter takes a value."""
     if value is None:
         return parameter.may_be_none or parameter.kind == "object"
@@ -186,7 +186,7 @@ def shown_name(name: str) -> str:
     return f"{spaces[0]}_{last}" if spaces and spaces[0] in PREFIXED else last
 
 
-def _problem(shown: str, parameters, args: tuple, kwargs: dict, method: bool) -> Exception | None:
+def _problem(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: dict, method: bool) -> Exception | None:
     """Return why one signature does not take a call, or None."""
     named = {OTHER_NAMES.get(key, key) if not _has(parameters, key) else key: value for key, value in kwargs.items()}
     places = [one for one in parameters if not one.keyword_only]
@@ -218,28 +218,28 @@ def _problem(shown: str, parameters, args: tuple, kwargs: dict, method: bool) ->
     return None
 
 
-def _places(parameters) -> tuple:
+def _places(parameters: Sequence[Parameter]) -> tuple:
     return tuple((one.kind, one.name) for one in parameters if not one.keyword_only)
 
 
-def place_of_spread(places) -> int | None:
+def place_of_spread(places: Sequence[Parameter]) -> int | None:
     """Return which parameter may be given as single numbers, as in `zeros(2, 3)` and `x.view(2, 3)`; None: none."""
     at = len(places) - 1
     alone = at == 0 or (at == 1 and places[0].kind == "Tensor")
     return at if alone and places[at].kind == "int[]" else None
 
 
-def _has(parameters, name: str) -> bool:
+def _has(parameters: Sequence[Parameter], name: str) -> bool:
     return any(one.name == name for one in parameters)
 
 
-def _missing(shown: str, places, args: tuple, named: dict) -> ArgumentError:
+def _missing(shown: str, places: Sequence[Parameter], args: tuple, named: dict) -> ArgumentError:
     left = [one.name for one in places[len(args) :] if not one.has_default and one.name not in named]
     listed = ", ".join(f'"{name}"' for name in left)
     return ArgumentError(f"{shown}() missing {len(left)} required positional arguments: {listed}")
 
 
-def _wrong_kind(shown: str, one: Parameter, value, where: str, place: int) -> Exception:
+def _wrong_kind(shown: str, one: Parameter, value: object, where: str, place: int) -> Exception:
     """Return PyTorch's error for a value that a parameter does not take."""
     start = f"{shown}(): argument '{one.name}'{where} must be"
     if not one.kind.endswith("[]"):
@@ -259,7 +259,7 @@ def _wrong_kind(shown: str, one: Parameter, value, where: str, place: int) -> Ex
     )
 
 
-def _too_large(shown: str, parameters, args: tuple, kwargs: dict) -> Exception | None:
+def _too_large(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: dict) -> Exception | None:
     """Return PyTorch's error where an int has more than 64 bits."""
     kinds = {one.name: one.kind for one in parameters}
     named = dict(zip([one.name for one in parameters], args)) | kwargs
@@ -283,7 +283,7 @@ def _too_large(shown: str, parameters, args: tuple, kwargs: dict) -> Exception |
     return None
 
 
-def _is_huge(value) -> bool:
+def _is_huge(value: object) -> bool:
     return isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST
 
 
@@ -291,7 +291,7 @@ def _number(value: int) -> str:
     return f"{value}" if abs(value) < 2**300 else f"an int of {value.bit_length()} bits"
 
 
-def kind_of(value) -> str:
+def kind_of(value: object) -> str:
     """Return the name that PyTorch gives the type of a value."""
     if isinstance(value, TensorState):
         return type(value).__name__

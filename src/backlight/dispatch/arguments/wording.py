@@ -46,7 +46,7 @@ def _no_tensor(name: str, args: tuple, kwargs: dict, problem: AttributeError) ->
     return None
 
 
-def _lacked(value, problem: AttributeError) -> bool:
+def _lacked(value: object, problem: AttributeError) -> bool:
     """Tell whether an argument is what lacked the attribute: no tensor, or the class of tensors."""
     if isinstance(value, type) and isinstance(problem.obj, MemberDescriptorType):
         return True

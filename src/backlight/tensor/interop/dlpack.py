@@ -16,6 +16,7 @@ from backlight.dtypes import from_numpy_dtype, get_default_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import TensorState, storage_of, wrap, writable
 from backlight.errors import ArgumentError, ExportError, GraphError, ValueProblem
 from backlight.tensor.creation import check_array, copied, from_numpy, frombuffer, leaf
+from backlight.types import Device
 
 __all__ = ["asarray", "from_dlpack"]
 
@@ -30,7 +31,7 @@ ALREADY_USED = (
 )
 
 
-def from_dlpack(ext_tensor, *, device=None, copy: bool | None = None):
+def from_dlpack(ext_tensor, *, device: Device = None, copy: bool | None = None):
     """Return a tensor that shares the memory of another library's tensor.
 
     Args:
@@ -114,11 +115,7 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 
 
 def export(tensor, stream=None, max_version=None, dl_device=None, copy: bool | None = None):
-    """Return a capsule over a tensor's memory.
-
-    Raises:
-        BufferError: the tensor requires grad, or another device than the CPU is requested.
-    """
+    """Return a capsule over a tensor's memory."""
     if tensor.requires_grad:
         raise ExportError("Can't export tensors that require gradient, use tensor.detach()")
     if stream not in (None, -1):

@@ -8,6 +8,9 @@ NOTE [NumPy's functions on tensors]
 * A NumPy number is treated like Python's, as in PyTorch: `np.float64(2) * x` keeps the dtype of x.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+
 import numpy as np
 
 from backlight.dtypes import from_numpy_dtype
@@ -30,77 +33,45 @@ def _modf(x):
     return x - rounding.trunc(x), rounding.trunc(x)
 
 
-OPERATORS = {
-    np.add: arithmetic.add,
-    np.subtract: arithmetic.sub,
-    np.multiply: arithmetic.mul,
-    np.divide: division.true_divide,
-    np.floor_divide: division.floor_divide,
-    np.remainder: division.remainder,
-    np.power: powers.pow,
-    np.matmul: matrix_products.matmul,
-    np.divmod: _divmod,
+def _named(*families: tuple[ModuleType, str]) -> dict[str, Callable]:
+    return {name: getattr(module, name) for module, names in families for name in names.split()}
+
+
+# Ops under the names that NumPy's ufuncs share with the array API standard.
+STANDARD = _named(
+    (arithmetic, "add multiply subtract"),
+    (division, "floor_divide remainder"),
+    (powers, "hypot logaddexp pow reciprocal sqrt square"),
+    (rounding, "abs ceil conj copysign floor negative positive sign trunc"),
+    (transcendental, "acos acosh asin asinh atan atan2 atanh cos cosh exp expm1 log log1p log2 log10"),
+    (transcendental, "sin sinh tan tanh"),
+    (where_clamp, "maximum minimum"),
+) | {"divide": division.true_divide}
+ONLY_NUMPY = _named(
+    (division, "fmod"),
+    (matrix_products, "matmul"),
+    (powers, "ldexp logaddexp2"),
+    (transcendental, "deg2rad exp2 rad2deg"),
+    (where_clamp, "fmax fmin"),
+) | {
+    "degrees": transcendental.rad2deg,
+    "divmod": _divmod,
+    "fabs": rounding.abs,
+    "float_power": powers.pow,
+    "modf": _modf,
+    "radians": transcendental.deg2rad,
+    "rint": rounding.round,
+    "vecdot": vecdot,
 }
-COUNTERPARTS = {
-    **OPERATORS,
-    np.absolute: rounding.abs,
-    np.arccos: transcendental.acos,
-    np.arccosh: transcendental.acosh,
-    np.arcsin: transcendental.asin,
-    np.arcsinh: transcendental.asinh,
-    np.arctan: transcendental.atan,
-    np.arctan2: transcendental.atan2,
-    np.arctanh: transcendental.atanh,
-    np.ceil: rounding.ceil,
-    np.conjugate: rounding.conj,
-    np.copysign: rounding.copysign,
-    np.cos: transcendental.cos,
-    np.cosh: transcendental.cosh,
-    np.deg2rad: transcendental.deg2rad,
-    np.degrees: transcendental.rad2deg,
-    np.exp: transcendental.exp,
-    np.exp2: transcendental.exp2,
-    np.expm1: transcendental.expm1,
-    np.fabs: rounding.abs,
-    np.float_power: powers.pow,
-    np.floor: rounding.floor,
-    np.fmax: where_clamp.fmax,
-    np.fmin: where_clamp.fmin,
-    np.fmod: division.fmod,
-    np.hypot: powers.hypot,
-    np.ldexp: powers.ldexp,
-    np.log: transcendental.log,
-    np.log10: transcendental.log10,
-    np.log1p: transcendental.log1p,
-    np.log2: transcendental.log2,
-    np.logaddexp: powers.logaddexp,
-    np.logaddexp2: powers.logaddexp2,
-    np.maximum: where_clamp.maximum,
-    np.minimum: where_clamp.minimum,
-    np.modf: _modf,
-    np.negative: rounding.neg,
-    np.positive: rounding.positive,
-    np.rad2deg: transcendental.rad2deg,
-    np.radians: transcendental.deg2rad,
-    np.reciprocal: powers.reciprocal,
-    np.rint: rounding.round,
-    np.sign: rounding.sign,
-    np.sin: transcendental.sin,
-    np.sinh: transcendental.sinh,
-    np.sqrt: powers.sqrt,
-    np.square: powers.square,
-    np.tan: transcendental.tan,
-    np.tanh: transcendental.tanh,
-    np.trunc: rounding.trunc,
-    np.vecdot: vecdot,
-}
+COUNTERPARTS = {getattr(np, name): op for name, op in (STANDARD | ONLY_NUMPY).items()}
+# Called by Python's operators, where a number may be NumPy's.
+OPERATORS = {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power, np.matmul, np.divmod}
 # These return bools, not uint8: Python's operators call them.
-COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
-BITS = frozenset({np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert})
+COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+BITS = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 # Their results never have a gradient.
-TESTS = COMPARISONS | {
-    *(np.isfinite, np.isinf, np.isnan, np.signbit, np.logical_and, np.logical_not, np.logical_or, np.logical_xor),
-}
+TESTS = {np.isfinite, np.isinf, np.isnan, np.signbit, np.logical_and, np.logical_not, np.logical_or, np.logical_xor}
+TESTS |= COMPARISONS
 REDUCTIONS = {
     np.add: reductions.sum,
     np.multiply: reductions.prod,
@@ -117,7 +88,7 @@ SCANS = {
 }
 
 
-def call_ufunc(ufunc, method: str, inputs: tuple, options: dict):
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, options: dict):
     """Run `getattr(ufunc, method)(*inputs, **options)`, where at least one input is a tensor."""
     if any(_is_foreign(value) for value in (*inputs, *options.get("out", ()))):
         return NotImplemented
@@ -129,7 +100,7 @@ def call_ufunc(ufunc, method: str, inputs: tuple, options: dict):
     if method == "at" and isinstance(inputs[0], TensorState):
         raise ArgumentError(f"first operand must be array; a tensor has index_add_() for np.{ufunc.__name__}.at")
     if method == "__call__" and ufunc in OPERATORS and not options and any(isinstance(x, np.generic) for x in inputs):
-        return OPERATORS[ufunc](*inputs)
+        return COUNTERPARTS[ufunc](*inputs)
     recorded = any(isinstance(value, TensorState) and value.requires_grad for value in inputs)
     if recorded and ufunc not in TESTS:
         return _recorded(ufunc, method, inputs, options)
@@ -147,7 +118,7 @@ def detached_array(value):
     return np.asarray(value.detach() if value.requires_grad else value) if isinstance(value, TensorState) else value
 
 
-def _as_tensors(ufunc, results):
+def _as_tensors(ufunc: np.ufunc, results):
     """Wrap NumPy's results as PyTorch does: bools become uint8, except for operators."""
     if isinstance(results, tuple):
         return tuple(_as_tensors(ufunc, result) for result in results)
@@ -160,7 +131,7 @@ def tensor_from(result):
     return from_numpy(np.asarray(result))
 
 
-def _recorded(ufunc, method: str, inputs: tuple, options: dict):
+def _recorded(ufunc: np.ufunc, method: str, inputs: tuple, options: dict):
     """Record the op that computes the same."""
     if options.get("out") is not None:
         raise no_counterpart(ufunc, "an array given as out= cannot remember how it was computed")
@@ -178,7 +149,7 @@ def _recorded(ufunc, method: str, inputs: tuple, options: dict):
     raise no_counterpart(ufunc, f"its method {method} has no derivative here")
 
 
-def no_counterpart(function, why: str) -> GraphError:
+def no_counterpart(function: Callable, why: str) -> GraphError:
     """Return PyTorch's error for a NumPy function without a recorded counterpart."""
     return GraphError(f"{NO_NUMPY}\n  np.{function.__name__} cannot be recorded here: {why}")
 
@@ -216,7 +187,7 @@ def _reduced(ufunc, array, axis=0, dtype=None, out=None, keepdims: bool = False,
     return result if initial is None else COUNTERPARTS[ufunc](result, initial)
 
 
-def axes_of(axis, ndim: int) -> tuple[int, ...]:
+def axes_of(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     """Return NumPy's axis (None, a number, a tuple) as non-negative dims."""
     if axis is None:
         return tuple(range(ndim))
@@ -225,3 +196,9 @@ def axes_of(axis, ndim: int) -> tuple[int, ...]:
 
 def _accumulated(ufunc, array, axis=0, dtype=None, out=None):
     return SCANS[ufunc](as_tensor(array, None if dtype is None else np.dtype(dtype)), axis)
+
+
+def alike(*values) -> list[TensorState]:
+    """Return operands as tensors of the dtype that NumPy promotes them to."""
+    kind = np.result_type(*[value if type(value) in (int, float) else _kind(value) for value in values])
+    return [as_tensor(value, kind) for value in values]

@@ -1,1 +1,1 @@
-"""Tensor's methods, a file for each family of ops."""
+"""Tensor's methods: those that are ops, in a table, and those that are not, in files by subject."""

@@ -1,6 +1,7 @@
 """Tensor's methods for autograd: requires_grad, grad_fn, grad, hooks, backward."""
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -172,7 +173,7 @@ class GraphMethods:
             return
         keep_gradient(self, retain)
 
-    def register_hook(self, hook) -> RemovableHandle:
+    def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(grad)` whenever this tensor's gradient is computed.
 
         The hook may return a gradient of the same shape to use instead.
@@ -187,7 +188,7 @@ class GraphMethods:
             )
         return register_tensor_hook(self, hook)
 
-    def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
+    def register_post_accumulate_grad_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`.
 
         Raises:

@@ -1,19 +1,21 @@
 """Tensor's conversions: NumPy and other libraries, copies, pickles, devices; queries of its memory."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from backlight.devices import require_cpu
-from backlight.dtypes import from_numpy_dtype
+from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.engine.node import origin
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import GraphError, ValueProblem
-from backlight.layouts import layout, strided
-from backlight.ops.elementwise import complex_numbers
+from backlight.layouts import layout, memory_format, strided
 from backlight.system.fork_safety import import_unforked
 from backlight.system.lazy_import import function_later
 from backlight.tensor.creation import from_numpy
+from backlight.types import Device
 
-call_function = function_later("backlight.tensor.interop.numpy_shapes", "call_function")
+call_function = function_later("backlight.tensor.interop.numpy_functions", "call_function")
 call_ufunc = function_later("backlight.tensor.interop.numpy_ufuncs", "call_ufunc")
 deepcopy_attributes = function_later("backlight.tensor.pickling", "deepcopy_attributes")
 deepcopied = function_later("backlight.tensor.pickling", "deepcopied")
@@ -32,17 +34,17 @@ class ConversionMethods:
 
     __slots__ = ()
 
-    def __array__(self, dtype=None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype, copy=copy)
 
-    def __array_wrap__(self, array, context=None, return_scalar: bool = False):
+    def __array_wrap__(self, array: np.ndarray, context=None, return_scalar: bool = False):
         """Wrap the result of a NumPy function as a tensor; bools become uint8, as in PyTorch."""
         return from_numpy(np.asarray(array, np.uint8 if array.dtype == bool else None))
 
-    def __array_ufunc__(self, ufunc, method: str, *inputs, **options):
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs, **options):
         return call_ufunc(ufunc, method, inputs, options)
 
-    def __array_function__(self, function, types, args: tuple, kwargs: dict):
+    def __array_function__(self, function: Callable, types: Sequence[type], args: tuple, kwargs: dict):
         return call_function(function, args, kwargs)
 
     def __array_namespace__(self, *, api_version: str | None = None):
@@ -55,7 +57,7 @@ class ConversionMethods:
             raise ValueProblem(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
         return import_unforked("backlight.array_api")  # on first use: few programs need it
 
-    def to_device(self, device, /, *, stream=None):
+    def to_device(self, device: Device, /, *, stream=None):
         """Return the tensor itself: it is on the CPU, the only device."""
         require_cpu(device)
         return self
@@ -67,7 +69,7 @@ class ConversionMethods:
     def __dlpack_device__(self) -> tuple:
         return writable(self).__dlpack_device__()
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict):
         if not self.is_leaf:
             raise GraphError(DEEPCOPY_OF_NON_LEAF + origin(self))
         if id(self) not in memo:
@@ -75,49 +77,33 @@ class ConversionMethods:
             deepcopy_attributes(self, copied, memo)
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: int):
         return reduce_arguments(self)
 
-    def cpu(self, memory_format=None):
+    def cpu(self, memory_format: memory_format | None = None):
         """Return the tensor itself: it is on the CPU."""
         return self
 
-    def cuda(self, device=None, non_blocking: bool = False, memory_format=None):
-        """Raise: there is no such device.
-
-        Raises:
-            RuntimeError: always.
-        """
+    def cuda(self, device: Device = None, non_blocking: bool = False, memory_format: memory_format | None = None):
+        """Raise a RuntimeError: there is no such device."""
         require_cpu("cuda" if device is None else device)
         raise GraphError("Torch not compiled with CUDA enabled; backlight computes on the CPU only: leave .cuda() out")
 
-    def pin_memory(self, device=None):
-        """Raise: memory cannot be pinned without an accelerator.
-
-        Raises:
-            RuntimeError: always.
-        """
+    def pin_memory(self, device: Device = None):
+        """Raise a RuntimeError: memory cannot be pinned without an accelerator."""
         raise GraphError("Cannot access accelerator device when none is available; leave .pin_memory() out")
 
     def share_memory_(self):
-        """Raise: tensors cannot share memory between processes.
-
-        Raises:
-            RuntimeError: always.
-        """
+        """Raise a RuntimeError: tensors cannot share memory between processes."""
         raise GraphError("share_memory_() is not in backlight: pass .numpy() through multiprocessing.shared_memory")
 
     def to_sparse(self, *args, **kwargs):
-        """Raise: there are no sparse tensors.
-
-        Raises:
-            RuntimeError: always.
-        """
+        """Raise a RuntimeError: there are no sparse tensors."""
         raise GraphError("sparse layouts are not in backlight: keep the tensor dense, and leave .to_sparse() out")
 
     to_sparse_coo = to_sparse_csr = to_sparse_csc = to_sparse_bsr = to_sparse_bsc = to_sparse
 
-    def to_dense(self, dtype=None, *, masked_grad=None):
+    def to_dense(self, dtype: dtype | None = None, *, masked_grad: bool | None = None):
         """Return the tensor itself, in another dtype if one is given: it is dense."""
         return self if dtype is None else self.to(dtype)
 
@@ -134,7 +120,7 @@ class ConversionMethods:
     is_cuda = is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = is_meta = False
     is_sparse = is_sparse_csr = is_mkldnn = is_quantized = is_nested = False
 
-    def is_pinned(self, device=None) -> bool:
+    def is_pinned(self, device: Device = None) -> bool:
         """Tell whether the memory is pinned: never."""
         return False
 
@@ -145,12 +131,6 @@ class ConversionMethods:
     def is_distributed(self) -> bool:
         """Tell whether the tensor is distributed over processes: never."""
         return False
-
-    cdouble = complex_numbers.refusing("cdouble", "a complex128 tensor")
-    cfloat = complex_numbers.refusing("cfloat", "a complex64 tensor")
-    chalf = complex_numbers.refusing("chalf", "a complex32 tensor")
-    stft = complex_numbers.stft
-    istft = complex_numbers.istft
 
     def is_complex(self) -> bool:
         """Tell whether the elements are complex: never."""

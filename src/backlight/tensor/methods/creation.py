@@ -1,4 +1,4 @@
-"""Tensor's methods that create tensors of its dtype, or draw by its values."""
+"""Tensor's methods that create tensors of its dtype."""
 
 import numpy as np
 
@@ -6,19 +6,16 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.engine.tensor_state import the_tensor_class
 from backlight.sizes import allocated, size_from
-from backlight.tensor import random_factories
 from backlight.tensor.creation import copied, made
 from backlight.tensor.factories import empty_strided, full, unwritten
 from backlight.torch_api.legacy_constructors import old_style
+from backlight.types import Device
 
 
 class CreationMethods:
     """Tensor's methods that create new tensors, by default of its dtype."""
 
     __slots__ = ()
-
-    bernoulli = random_factories.bernoulli
-    multinomial = random_factories.multinomial
 
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
         """Return a tensor that holds a copy of `data`."""
@@ -67,6 +64,6 @@ class CreationMethods:
         kind = from_numpy_dtype(self._data.dtype) if dtype is None else dtype
         return empty_strided(size, stride, dtype=kind, device=device, requires_grad=requires_grad)
 
-    def new(self, *data, device=None):
+    def new(self, *data, device: Device = None):
         """Return a tensor from sizes or from a sequence, as the old constructors do."""
         return old_style(the_tensor_class(), data, device, self._data.dtype)

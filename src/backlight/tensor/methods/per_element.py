@@ -1,10 +1,12 @@
 """Tensor's methods that call a Python function for each element."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from backlight.dispatch.observation import begin_write, end_write
 from backlight.engine.provenance import user_place
-from backlight.engine.tensor_state import writable
+from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import GraphError
 from backlight.ops.shape.expanding import check_expands
 from backlight.system.lazy_import import function_later
@@ -38,20 +40,20 @@ class ElementMethods:
         """
         return _show(self, source, storage_offset, size, stride)
 
-    def apply_(self, callable):
+    def apply_(self, callable: Callable):
         """Replace each element x by callable(x)."""
         return _replaced(self, "apply_", (), callable)
 
-    def map_(self, tensor, callable):
+    def map_(self, tensor: TensorState, callable: Callable):
         """Replace each element x by callable(x, y), where y is the element of `tensor` there."""
         return _replaced(self, "map_", (tensor,), callable)
 
-    def map2_(self, x, y, callable):
+    def map2_(self, x: TensorState, y: TensorState, callable: Callable):
         """Replace each element by callable of it and of the elements of `x` and `y` there."""
         return _replaced(self, "map2_", (x, y), callable)
 
 
-def _replaced(target, name: str, others: tuple, function):
+def _replaced(target: TensorState, name: str, others: tuple, function: Callable):
     """Write the results of a function of each element, or raise PyTorch's error if a gradient would be lost."""
     if any(one._edge is not None for one in (target, *others)):
         raise GraphError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")

@@ -1,5 +1,7 @@
 """Tensor's methods that write random numbers into it."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from backlight.dispatch.dispatcher import composite_function
@@ -14,21 +16,17 @@ from backlight.ops.inplace import write
 from backlight.ops.type_promotion import is_float
 from backlight.system.user_warnings import warn_once
 from backlight.tensor.creation import converted
-from backlight.tensor.generators import twister_of
+from backlight.tensor.generators import Generator, twister_of
 
 
 def require_float(kernel: str, kind: np.dtype) -> None:
-    """Raise unless a dtype is floating point.
-
-    Raises:
-        RuntimeError: it is not.
-    """
+    """Raise unless a dtype is floating point."""
     if not is_float(kind):
         name = from_numpy_dtype(kind).old_name
         raise UnsupportedError(f"\"{kernel}\" not implemented for '{name}'; draw floats, with dtype=torch.float32")
 
 
-def uniform_numbers(array: np.ndarray, low: float, high: float, generator) -> np.ndarray:
+def uniform_numbers(array: np.ndarray, low: float, high: float, generator: Generator | None) -> np.ndarray:
     """Return uniform numbers in the shape of an array, which is not written to."""
     require_float("check_uniform_bounds", array.dtype)
     if low > high:
@@ -37,7 +35,7 @@ def uniform_numbers(array: np.ndarray, low: float, high: float, generator) -> np
     return in_memory_order(array, lambda count: distributions.uniform(twister, count, array.dtype, low, high))
 
 
-def normal_numbers(array: np.ndarray, mean: float, std: float, generator) -> np.ndarray:
+def normal_numbers(array: np.ndarray, mean: float, std: float, generator: Generator | None) -> np.ndarray:
     """Return normal numbers in the shape of an array, which is not written to."""
     if std < 0:
         raise ShapeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -46,7 +44,7 @@ def normal_numbers(array: np.ndarray, mean: float, std: float, generator) -> np.
     return in_memory_order(array, lambda count: distributions.normal(twister, count, array.dtype, mean, std, blocks))
 
 
-def random_integers(array: np.ndarray, low: int, high: int, generator) -> np.ndarray:
+def random_integers(array: np.ndarray, low: int, high: int, generator: Generator | None) -> np.ndarray:
     """Return integers from [low, high) in the shape of an array, which is not written to."""
     if low >= high:
         raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
@@ -76,7 +74,7 @@ def _check_reach(kind: np.dtype, low: int, high: int) -> None:
         raise ShapeError(f"to - 1 is out of bounds for {name}: it holds {smallest} to {largest}, got to={high}")
 
 
-def _overwrite(tensor, numbers: np.ndarray, name: str):
+def _overwrite(tensor: TensorState, numbers: np.ndarray, name: str):
     """Write numbers into a tensor; its history is cut: earlier tensors get no gradient."""
     if modes.grad_enabled and has_history(tensor):
         check_may_write(tensor)
@@ -86,10 +84,11 @@ def _overwrite(tensor, numbers: np.ndarray, name: str):
     return tensor
 
 
-def _numbers(tensor, draw) -> np.ndarray:
-    """Return float64 draws in the shape and dtype of a tensor."""
-    array = writable(tensor)
-    return converted(distributions.narrowed(in_memory_order(array, draw), array.dtype), array.dtype)
+def _fill(tensor: TensorState, name: str, distribution: Callable, generator: Generator | None, *parameters: float):
+    """Overwrite a tensor with float64 draws from a distribution, converted to its dtype."""
+    array, twister = writable(tensor), twister_of(generator)
+    numbers = in_memory_order(array, lambda count: distribution(twister, count, *parameters))
+    return _overwrite(tensor, converted(distributions.narrowed(numbers, array.dtype), array.dtype), name)
 
 
 class RandomMethods:
@@ -98,17 +97,17 @@ class RandomMethods:
     __slots__ = ()
 
     @composite_function
-    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator=None):
+    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None):
         """Fill with numbers drawn uniformly from [from_, to)."""
         return _overwrite(self, uniform_numbers(writable(self), from_, to, generator), "uniform_")
 
     @composite_function
-    def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator=None):
+    def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None):
         """Fill with normal numbers."""
         return _overwrite(self, normal_numbers(writable(self), mean, std, generator), "normal_")
 
     @composite_function
-    def random_(self, from_: int | None = None, to: int | None = None, *, generator=None):
+    def random_(self, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None):
         """Fill with integers: `random_(to)`, `random_(from, to)`, or from all that the dtype holds exactly."""
         array, twister = writable(self), twister_of(generator)
         if from_ is None:
@@ -119,7 +118,7 @@ class RandomMethods:
         return _overwrite(self, numbers, "random_")
 
     @composite_function
-    def bernoulli_(self, p=0.5, *, generator=None):
+    def bernoulli_(self, p: float | TensorState = 0.5, *, generator: Generator | None = None):
         """Fill with 1 with probability `p`, a number or a tensor of them, else with 0."""
         array, twister = writable(self), twister_of(generator)
         if isinstance(p, TensorState):
@@ -132,7 +131,7 @@ class RandomMethods:
         return _overwrite(self, numbers.astype(array.dtype), "bernoulli_")
 
     @composite_function
-    def exponential_(self, lambd: float = 1.0, *, generator=None):
+    def exponential_(self, lambd: float = 1.0, *, generator: Generator | None = None):
         """Fill with numbers of the exponential distribution, of density lambd · exp(−lambd · x)."""
         if not is_float(self._data.dtype):
             raise ShapeError(
@@ -141,23 +140,19 @@ class RandomMethods:
             )
         if not lambd > 0:
             raise ShapeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-        twister = twister_of(generator)
-        return _overwrite(
-            self, _numbers(self, lambda count: distributions.exponential(twister, count, lambd)), "exponential_"
-        )
+        return _fill(self, "exponential_", distributions.exponential, generator, lambd)
 
     @composite_function
-    def geometric_(self, p: float, *, generator=None):
+    def geometric_(self, p: float, *, generator: Generator | None = None):
         """Fill with the number of trials it takes to succeed, if each does with probability `p`."""
         if not 0 < p < 1:
             raise ShapeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
         if self._data.dtype == bool:
             raise UnsupportedError("\"geometric_cpu\" not implemented for 'Bool'; draw numbers, and compare them")
-        twister = twister_of(generator)
-        return _overwrite(self, _numbers(self, lambda count: distributions.geometric(twister, count, p)), "geometric_")
+        return _fill(self, "geometric_", distributions.geometric, generator, p)
 
     @composite_function
-    def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *, generator=None):
+    def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None):
         """Fill with numbers of the Cauchy distribution."""
         if not is_float(self._data.dtype):
             raise ShapeError(
@@ -166,28 +161,19 @@ class RandomMethods:
             )
         if not sigma > 0:
             raise ShapeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-        twister = twister_of(generator)
-        return _overwrite(
-            self, _numbers(self, lambda count: distributions.cauchy(twister, count, median, sigma)), "cauchy_"
-        )
+        return _fill(self, "cauchy_", distributions.cauchy, generator, median, sigma)
 
     @composite_function
-    def log_normal_(self, mean: float = 1.0, std: float = 2.0, *, generator=None):
+    def log_normal_(self, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None):
         """Fill with log-normal numbers: their logarithms have this mean and std."""
         require_float("log_normal_cpu", self._data.dtype)
         if not std > 0:
             raise ShapeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-        twister = twister_of(generator)
-        numbers = _numbers(self, lambda count: distributions.log_normal(twister, count, mean, std))
-        return _overwrite(self, numbers, "log_normal_")
+        return _fill(self, "log_normal_", distributions.log_normal, generator, mean, std)
 
 
-def bernoulli_numbers(chances: np.ndarray, generator) -> np.ndarray:
-    """Return a bool for each probability.
-
-    Raises:
-        RuntimeError: one is not from [0, 1], or they are no floats.
-    """
+def bernoulli_numbers(chances: np.ndarray, generator: Generator | None) -> np.ndarray:
+    """Return a bool for each probability."""
     require_float("bernoulli_tensor_cpu_p_", chances.dtype)
     if not np.all((chances >= 0) & (chances <= 1)):
         wrong = chances[~((chances >= 0) & (chances <= 1))][0]

@@ -1,5 +1,6 @@
-"""Tensor's methods that change a shape, a line each."""
+"""Tensor's methods that change a shape."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -7,10 +8,9 @@ import numpy as np
 from backlight import dtypes
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError
-from backlight.layouts import contiguous_format
+from backlight.layouts import contiguous_format, memory_format
 from backlight.ops.dims import normalise_dim
-from backlight.ops.inplace import inplace_view
-from backlight.ops.shape import expanding, reshaping, striding, transposing
+from backlight.ops.shape import expanding, reshaping, striding
 from backlight.sizes import Size, sizes_given
 
 
@@ -24,7 +24,7 @@ class ShapeMethods:
         """The size of each dim."""
         return Size(self._data.shape)
 
-    def size(self, dim=None):
+    def size(self, dim: int | None = None):
         """Return the size of each dim, or of one."""
         try:
             shape = self._data.shape
@@ -59,7 +59,7 @@ class ShapeMethods:
 
     nelement = numel
 
-    def stride(self, dim=None):
+    def stride(self, dim: int | None = None):
         """Return the strides in elements, or the stride of one dim."""
         data = self._data
         if data.size:
@@ -83,11 +83,11 @@ class ShapeMethods:
         """The bytes of all elements."""
         return self._data.nbytes
 
-    def is_contiguous(self, memory_format=contiguous_format):
+    def is_contiguous(self, memory_format: memory_format = contiguous_format):
         """Return whether the tensor is contiguous in memory."""
         return not isinstance(self._data, np.ndarray) or self._data.flags.c_contiguous
 
-    def view(self, *sizes, size=(), dtype=None):
+    def view(self, *sizes, size: Sequence[int] = (), dtype: dtypes.dtype | None = None):
         """Return the same memory in another shape, or with its bytes read as another dtype."""
         if dtype is None and sizes and isinstance(sizes[0], dtypes.dtype):
             dtype = sizes[0]
@@ -95,46 +95,18 @@ class ShapeMethods:
             return reshaping.view_bytes(self, dtypes.to_numpy_dtype(dtype))
         return reshaping.view(self, sizes_given(sizes or (size,)))
 
-    def expand(self, *sizes, size=(), implicit=False):
+    def expand(self, *sizes, size: Sequence[int] = (), implicit: bool = False):
         """Return a view in which dims of size 1 are repeated."""
         return expanding.expand(self, sizes_given(sizes or (size,)))
 
-    def expand_as(self, other):
+    def expand_as(self, other: TensorState):
         """Return `expand(other.size())`."""
         return expanding.expand(self, other._data.shape)
 
-    def view_as(self, other):
+    def view_as(self, other: TensorState):
         """Return `view(other.size())`."""
         return reshaping.view(self, other._data.shape)
 
-    def reshape_as(self, other):
+    def reshape_as(self, other: TensorState):
         """Return `reshape(other.size())`."""
         return reshaping.reshape(self, other._data.shape)
-
-    reshape = reshaping.reshape
-    flatten = reshaping.flatten
-    unflatten = reshaping.unflatten
-    ravel = reshaping.ravel
-    squeeze = reshaping.squeeze
-    unsqueeze = reshaping.unsqueeze
-    squeeze_ = inplace_view(reshaping.squeeze, "squeeze_")
-    unsqueeze_ = inplace_view(reshaping.unsqueeze, "unsqueeze_")
-    sum_to_size = expanding.sum_to_size
-    broadcast_to = expanding.broadcast_to
-
-    transpose = transposing.transpose
-    transpose_ = inplace_view(transposing.transpose, "transpose_")
-    swapaxes_ = inplace_view(transposing.swapaxes, "swapaxes_")
-    swapdims_ = inplace_view(transposing.swapdims, "swapdims_")
-    t_ = inplace_view(transposing.t, "t_")
-    permute = transposing.permute
-    t = transposing.t
-    swapaxes = transposing.swapaxes
-    swapdims = transposing.swapdims
-    movedim = transposing.movedim
-    moveaxis = transposing.moveaxis
-    adjoint = transposing.adjoint
-    T = property(transposing.reversed_dims)
-    mT = property(transposing.matrix_transpose)
-    H = property(transposing.hermitian_transpose)
-    mH = property(transposing.adjoint)

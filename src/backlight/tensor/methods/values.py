@@ -4,7 +4,7 @@ import numpy as np
 
 from backlight.devices import CPU, device
 from backlight.dtypes import BY_NUMPY, dtype
-from backlight.engine.tensor_state import the_tensor_class
+from backlight.engine.tensor_state import TensorState, the_tensor_class
 from backlight.errors import ArgumentError, GraphError, ValueProblem
 from backlight.ops.type_promotion import FLOAT32, category, is_float
 from backlight.system.user_warnings import warn_once
@@ -66,7 +66,7 @@ class ValueMethods:
     def __reversed__(self):
         return self.flip(0) if self._data.ndim else self
 
-    def __contains__(self, element) -> bool:
+    def __contains__(self, element: object) -> bool:
         if isinstance(element, ValueMethods):
             element = element._data
         elif not isinstance(element, (bool, int, float, np.generic)):
@@ -106,7 +106,7 @@ class ValueMethods:
         return is_float(self._data.dtype)
 
 
-def _only_value(tensor):
+def _only_value(tensor: TensorState):
     """Return the only element as a Python number, for `float(tensor)` and the like."""
     if tensor._data.size != 1:
         raise ValueProblem(
@@ -115,6 +115,6 @@ def _only_value(tensor):
     return tensor.item()
 
 
-def _warn_of_lost_history(tensor) -> None:
+def _warn_of_lost_history(tensor: TensorState) -> None:
     if tensor._edge is not None:
         warn_once(TO_SCALAR, stacklevel=4)

@@ -1,6 +1,9 @@
 """The standard's reductions and cumulative functions."""
 
-from backlight.dtypes import to_numpy_dtype
+from collections.abc import Callable
+
+from backlight.dtypes import dtype, to_numpy_dtype
+from backlight.engine.tensor_state import TensorState
 from backlight.errors import ValueProblem
 from backlight.ops.reduction import extremes, reductions, scans, statistics
 from backlight.ops.shape.joining import cat
@@ -10,17 +13,17 @@ __all__ = ["all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "
 __all__ += ["std", "sum", "var"]
 
 
-def _over(op):
+def _over(op: Callable):
     """Return a reduction over axes: all by default, none for an empty tuple."""
 
-    def reduce(x, /, *, axis=None, keepdims: bool = False):
+    def reduce(x: TensorState, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False):
         dims = axes_of(axis, x.ndim)
         return op(x, dims, keepdims) if dims else x.clone()
 
     return reduce
 
 
-def _truth(op):
+def _truth(op: Callable):
     def reduce(x, /, *, axis=None, keepdims: bool = False):
         dims = axes_of(axis, x.ndim)
         return op(x.bool(), dims, keepdims) if dims else x.bool()
@@ -28,7 +31,7 @@ def _truth(op):
     return reduce
 
 
-def _spread(op):
+def _spread(op: Callable):
     def reduce(x, /, *, axis=None, correction: float = 0.0, keepdims: bool = False):
         return op(x, axes_of(axis, x.ndim), correction=correction, keepdim=keepdims)
 
@@ -58,7 +61,7 @@ def prod(x, /, *, axis=None, dtype=None, keepdims: bool = False):
     return found
 
 
-def _accumulated(x, dtype):
+def _accumulated(x: TensorState, dtype: dtype | None):
     """Return elements in the dtype of sums and products."""
     if dtype is not None:
         to_numpy_dtype(dtype)
@@ -66,7 +69,7 @@ def _accumulated(x, dtype):
     return x if x.is_floating_point() else x.long()
 
 
-def count_nonzero(x, /, *, axis=None, keepdims: bool = False):
+def count_nonzero(x: TensorState, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False):
     """Count the nonzero elements."""
     return sum(x.bool(), axis=axis, keepdims=keepdims)
 
@@ -81,7 +84,7 @@ def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initia
     return _scanned(scans.cumprod, x, axis, dtype, 1 if include_initial else None)
 
 
-def _scanned(op, x, axis, dtype, initial):
+def _scanned(op: Callable, x: TensorState, axis: int | None, dtype: dtype | None, initial: int | None):
     if axis is None and x.ndim != 1:
         raise ValueProblem(f"axis must be given for a tensor of {x.ndim} dims; it may be left out for one dim")
     dim = 0 if axis is None else axis

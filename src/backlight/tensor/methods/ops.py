@@ -1,0 +1,211 @@
+"""Tensor's methods that are ops: a table of the functions that are methods under their own names."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from backlight import dtypes
+from backlight.engine.tensor_state import TensorState
+from backlight.layouts import preserve_format
+from backlight.ops.elementwise import (
+    activations,
+    arithmetic,
+    comparisons,
+    complex_numbers,
+    copying,
+    division,
+    filling,
+    powers,
+    rounding,
+    transcendental,
+    where_clamp,
+)
+from backlight.ops.indexing import gather_scatter, getitem, index_selection, masking, slicing
+from backlight.ops.inplace import inplace, inplace_view
+from backlight.ops.linalg import (
+    addmm_family,
+    cholesky,
+    contractions,
+    determinants,
+    householder,
+    linear_systems,
+    lu,
+    matrix_functions,
+    matrix_norms,
+    matrix_products,
+    pseudoinverse,
+    qr,
+    singular_values,
+)
+from backlight.ops.nn import softmax
+from backlight.ops.reduction import extremes, histograms, norms, quantiles, reductions, scans, sorting, statistics
+from backlight.ops.shape import (
+    expanding,
+    flipping,
+    joining,
+    reshaping,
+    resizing,
+    splitting,
+    striding,
+    transposing,
+    triangular,
+)
+from backlight.ops.special import rare_functions, special_functions
+from backlight.tensor import random_factories
+from backlight.torch_api import removed_functions
+
+# A module, its functions that are methods, and those with an in-place form too: `relu` is also `relu_`.
+OPS: tuple[tuple[ModuleType, str, str], ...] = (
+    (activations, "hardshrink prelu", "relu sigmoid"),
+    (arithmetic, "", "add sub subtract mul multiply addcmul addcdiv lerp"),
+    (division, "", "div divide true_divide floor_divide remainder fmod gcd lcm"),
+    (powers, "logaddexp logaddexp2", "pow float_power square reciprocal sqrt rsqrt hypot ldexp"),
+    (
+        rounding,
+        "positive angle conj conj_physical resolve_conj resolve_neg frexp",
+        "abs absolute neg negative sign sgn floor ceil trunc fix frac round copysign heaviside nan_to_num nextafter",
+    ),
+    (
+        transcendental,
+        "",
+        "exp exp2 expm1 log log2 log10 log1p sin cos tan asin arcsin acos arccos atan arctan atan2 arctan2 sinh cosh "
+        "tanh asinh arcsinh acosh arccosh atanh arctanh sinc deg2rad rad2deg",
+    ),
+    (special_functions, "", "erf erfc erfinv lgamma digamma mvlgamma i0 logit xlogy"),
+    (rare_functions, "", "igamma igammac"),
+    (
+        comparisons,
+        "isnan isinf isfinite isposinf isneginf isreal signbit isclose allclose equal",
+        "eq ne not_equal lt less le less_equal gt greater ge greater_equal logical_and logical_or logical_xor "
+        "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift",
+    ),
+    (where_clamp, "maximum minimum fmax fmin", "clamp clip clamp_min clamp_max"),
+    (complex_numbers, "conj_physical_ stft istft", ""),
+    (copying, "clone contiguous to type_as", ""),
+    (softmax, "softmax log_softmax", ""),
+    (reductions, "sum nansum mean nanmean prod all any count_nonzero logsumexp", ""),
+    (extremes, "max min amax amin aminmax argmax argmin", ""),
+    (statistics, "var std cov corrcoef", ""),
+    (quantiles, "median nanmedian mode quantile nanquantile", ""),
+    (norms, "dist", "renorm"),
+    (matrix_norms, "norm", ""),
+    (scans, "cummax cummin logcumsumexp diff", "cumsum cumprod"),
+    (sorting, "sort argsort msort topk kthvalue unique unique_consecutive histc bincount", ""),
+    (histograms, "histogram", ""),
+    (reshaping, "reshape flatten unflatten ravel", "squeeze unsqueeze"),
+    (expanding, "sum_to_size broadcast_to tile repeat_interleave", ""),
+    (transposing, "permute movedim moveaxis adjoint", "transpose t swapaxes swapdims"),
+    (striding, "unfold as_strided_scatter fill_diagonal_", "as_strided"),
+    (resizing, "resize_ resize_as_", ""),
+    (
+        splitting,
+        "split split_with_sizes chunk unsafe_split unsafe_split_with_sizes unsafe_chunk tensor_split hsplit vsplit "
+        "dsplit unbind",
+        "",
+    ),
+    (flipping, "flip fliplr flipud roll rot90", ""),
+    (triangular, "diag diag_embed diagflat trace", "tril triu"),
+    (joining, "combinations", ""),
+    (getitem, "index_put index_put_", ""),
+    (slicing, "select narrow narrow_copy diagonal select_scatter slice_scatter diagonal_scatter", ""),
+    (index_selection, "index_select take", "index_add index_copy index_fill put"),
+    (gather_scatter, "gather take_along_dim", "scatter scatter_add scatter_reduce index_reduce"),
+    (masking, "masked_select nonzero nonzero_static argwhere", "masked_fill masked_scatter"),
+    (matrix_products, "matmul mm bmm mv dot vdot", ""),
+    (contractions, "inner outer ger kron cross", ""),
+    (addmm_family, "", "addmm addmv addr addbmm baddbmm"),
+    (cholesky, "cholesky cholesky_inverse cholesky_solve", ""),
+    (lu, "lu lu_solve", ""),
+    (linear_systems, "inverse triangular_solve", ""),
+    (determinants, "det logdet slogdet", ""),
+    (qr, "qr geqrf", ""),
+    (householder, "orgqr ormqr", ""),
+    (singular_values, "svd", ""),
+    (pseudoinverse, "pinverse", ""),
+    (matrix_functions, "matrix_exp matrix_power", ""),
+    (removed_functions, "eig lstsq solve symeig", ""),
+    (random_factories, "bernoulli multinomial", ""),
+)
+# Their in-place forms give the tensor another shape, instead of writing into its memory.
+RESHAPING = frozenset(["as_strided", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"])
+UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "true_divide": np.divide}
+
+
+def _cast_to(kind: dtypes.dtype) -> Callable:
+    """Return the method that casts to one dtype."""
+
+    def cast(self, memory_format=preserve_format):
+        return copying.cast(self, kind.numpy)
+
+    cast.__doc__ = f"Return the tensor as {kind}: itself, if it is that already."
+    return cast
+
+
+def _polygamma_of(input: TensorState, n: int):
+    return special_functions.polygamma(n, input)
+
+
+class OpMethods:
+    """Tensor's methods that are ops, those of the table and those of other names or with arguments in another order."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable: ...  # those of the table
+
+    __getitem__ = getitem.get_item
+    __setitem__ = getitem.set_item
+    copy_ = copying.copy_into
+    fill_ = filling.fill_into
+    zero_ = filling.zero_into
+    type = copying.as_type
+    repeat = expanding.repeated
+    real = property(rounding.conj)
+    T = property(transposing.reversed_dims)
+    mT = property(transposing.matrix_transpose)
+    H = property(transposing.hermitian_transpose)
+    mH = property(transposing.adjoint)
+
+    cdouble = complex_numbers.refusing("cdouble", "a complex128 tensor")
+    cfloat = complex_numbers.refusing("cfloat", "a complex64 tensor")
+    chalf = complex_numbers.refusing("chalf", "a complex32 tensor")
+
+    def polygamma(self, n: int):
+        """Return the n-th derivative of digamma."""
+        return special_functions.polygamma(n, self)
+
+    def polygamma_(self, n: int):
+        """Write the n-th derivative of digamma into the tensor."""
+        return _polygamma_(self, n)
+
+    def where(self, condition: TensorState, other: TensorState | float):
+        """Return this tensor where the condition holds, `other` elsewhere."""
+        return where_clamp.where(condition, self, other)
+
+
+_polygamma_ = inplace(_polygamma_of, "polygamma_")
+
+
+def methods_of_table() -> dict[str, Callable]:
+    """Return the methods that the table names; aliases (`mul_`, `multiply_`) are the same object."""
+    found, in_place = {}, {}
+    for module, plain, written in OPS:
+        for name in f"{written} {plain}".split():
+            found[name] = getattr(module, name)
+        for name in written.split():
+            function = found[name]
+            if function not in in_place:
+                reshapes = name in RESHAPING
+                in_place[function] = (
+                    inplace_view(function, f"{name}_") if reshapes else inplace(function, ufunc=UFUNCS.get(name))
+                )
+            found[f"{name}_"] = in_place[function]
+    return found
+
+
+for _name, _method in methods_of_table().items():
+    setattr(OpMethods, _name, _method)
+for _kind in dtypes.ALL:
+    setattr(OpMethods, _kind.old_name.lower(), _cast_to(_kind))
