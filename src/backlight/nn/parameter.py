@@ -6,6 +6,8 @@ The parameters of a lazy module have a dtype and no shape until the module sees 
 references to it see it initialized.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from backlight.devices import device as device_kind
@@ -17,6 +19,7 @@ from backlight.errors import ArgumentError, GraphError, ShapeError, ValueProblem
 from backlight.ops.type_promotion import is_float
 from backlight.tensor.factories import empty
 from backlight.tensor.tensor import Tensor
+from backlight.types import Device
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
@@ -80,6 +83,11 @@ class Parameter(Tensor, metaclass=_ParameterKind):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
+
+
+def empty_parameter(shape: int | Sequence[int], device: Device = None, dtype: dtype | None = None) -> Parameter:
+    """Return a parameter whose values are still to be written."""
+    return Parameter(empty(shape, device=device, dtype=dtype))
 
 
 def _of_own_class(data: Tensor, requires_grad: bool) -> Tensor:
