@@ -7,22 +7,29 @@ import numpy as np
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, DimError, ValueProblem
 
-__all__ = ["checked", "decay_factor", "direction", "number"]
+__all__ = ["checked", "decay_factor", "direction", "given_options", "number"]
 
 SWITCHES = frozenset(["amsgrad", "capturable", "differentiable", "foreach", "fused", "maximize", "nesterov"])
 
 
-def checked(*not_negative: str, **options) -> dict:
+def given_options(arguments: dict) -> dict:
+    """Return the options of an optimizer among the local names of its `__init__`."""
+    return {name: value for name, value in arguments.items() if name not in ("self", "params", "__class__")}
+
+
+def checked(arguments: dict, *not_negative: str) -> dict:
     """Check the options of an optimizer, which are the defaults of its groups, and return them.
 
     Args:
+        arguments: the local names of `__init__`; `betas`, `foreach`, `fused` and `differentiable` are checked where
+            they are among them.
         not_negative: names of options that must be 0 or more; `lr` always must.
-        options: all of them; `betas`, `foreach`, `fused` and `differentiable` are checked where they are given.
 
     Raises:
         ValueError: a number is out of its range, or a tensor has several elements.
         RuntimeError: options contradict each other.
     """
+    options = given_options(arguments)
     rate = options["lr"]
     if isinstance(rate, TensorState) and rate.numel() != 1:
         raise ValueProblem("Tensor lr must be 1-element")
@@ -58,7 +65,7 @@ def _check_betas(betas: tuple) -> None:
         raise ValueProblem("betas must be either both floats or both Tensors")
 
 
-def number(value) -> float:
+def number(value: float | TensorState) -> float:
     """Return an option that may be a tensor of one element as a Python number."""
     return value.item() if isinstance(value, TensorState) else value
 

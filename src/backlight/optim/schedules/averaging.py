@@ -1,10 +1,11 @@
 """`SWALR`: the rates for averaging weights (utils/averaging.py has the average)."""
 
 import math
+from collections.abc import Sequence
 
 from backlight.errors import ValueProblem
 from backlight.optim.optimizer import Optimizer
-from backlight.optim.schedules.scheduler import LRScheduler
+from backlight.optim.schedules.scheduler import LRScheduler, Rate, for_each_group
 
 __all__ = ["SWALR"]
 
@@ -20,8 +21,15 @@ class SWALR(LRScheduler):
         ValueError: another strategy, or fewer than 0 epochs.
     """
 
-    def __init__(self, optimizer: Optimizer, swa_lr, anneal_epochs: int = 10, anneal_strategy="cos", last_epoch=-1):
-        for rate, group in zip(_one_a_group(optimizer, swa_lr), optimizer.param_groups):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: Rate | Sequence[Rate],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ):
+        for rate, group in zip(for_each_group("swa_lr", optimizer, swa_lr), optimizer.param_groups):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
             raise ValueProblem(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
@@ -48,19 +56,6 @@ class SWALR(LRScheduler):
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 
 
-def _one_a_group(optimizer: Optimizer, rate) -> list:
-    """Return a rate for each group."""
-    count = len(optimizer.param_groups)
-    if not isinstance(rate, (list, tuple)):
-        return [rate] * count
-    if len(rate) != count:
-        raise ValueProblem(
-            f"swa_lr must have the same length as optimizer.param_groups. swa_lr has {len(rate)} values, "
-            f"param_groups has {count}."
-        )
-    return list(rate)
-
-
-def _first_rate(rate, swa_rate, share: float):
+def _first_rate(rate: Rate, swa_rate: Rate, share: float) -> Rate:
     """Return the initial rate, given the interpolated one."""
     return swa_rate if share == 1 else (rate - share * swa_rate) / (1 - share)

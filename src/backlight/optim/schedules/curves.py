@@ -17,9 +17,7 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         left = (1.0 - self.last_epoch / self.total_iters) / (1.0 - (self.last_epoch - 1) / self.total_iters)
@@ -43,9 +41,7 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         if self._is_initial:
             return self._rates()
         step, rates = self.last_epoch, self._rates()
@@ -89,9 +85,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list:
-        """Return the rates at `self.last_epoch`, one for each group."""
-        self._warn_outside_step()
+    def _next_rates(self) -> list:
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (rate - self.eta_min) * height for rate in self.base_lrs]
 
